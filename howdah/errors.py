@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said to the person who meets an error: what happened, where, and what to do."""
+
+from __future__ import annotations
+
+
+class HowdahError(Exception):
+    """An error with a cause a person can act on; the command line prints it without a traceback.
+
+    ``where`` is a place such as ``profiles/quick.yaml:12`` or a file name; ``hint`` says what to do next.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text}\n  {self.hint}" if self.hint else text
+
+
+def explain(error: OSError) -> str:
+    """What an OSError says; some libraries leave ``strerror`` empty and put all into the text."""
+    return error.strerror or str(error) or type(error).__name__
+
+
+class ProfileError(HowdahError):
+    """The profile, or an override of it, is wrong; nothing was run."""
+
+    exit_code = 2
+
+
+class EngineUnavailableError(HowdahError):
+    """The engine cannot run on this machine; the message names what is missing."""
+
+    exit_code = 3
+
+
+class RunFailedError(HowdahError):
+    """A run ended without usable data (a dead guest, the wall-clock limit, a full disk); the console is kept."""
+
+    exit_code = 4

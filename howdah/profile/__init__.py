@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles: experiments as data. ``load`` reads and checks one; ``Profile.cells`` gives its runs."""
+
+from howdah.profile.load import load
+from howdah.profile.profile import Cell, Profile
+
+__all__ = ["Cell", "Profile", "load"]

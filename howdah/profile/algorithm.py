@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Congestion-control algorithms by the names profiles use, and what the kernel calls them.
+
+A name here is a *configuration*: ``cubic-no-hystart`` is the kernel's ``cubic`` with a module parameter, because what
+is compared is how a flow starts, not which file the code is in.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LONGEST_KERNEL_NAME = 15  # TCP_CA_NAME_MAX - 1, include/net/tcp.h
+PROFILE_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*", re.ASCII)
+KERNEL_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_KERNEL_NAME}}}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One algorithm of the table.
+
+    ``kernel`` is the name given to TCP_CONGESTION; ``module`` the kernel module that provides it (``tcp_cubic``), None
+    if it is part of TCP itself; ``parameters`` are set under /sys/module/<module>/parameters before any flow starts,
+    and hold for the whole kernel; ``base`` names the congestion avoidance that follows slow start.
+    """
+
+    name: str
+    kernel: str
+    module: str | None
+    base: str
+    summary: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    builtin: bool = True  # compiled into the project's kernels; false: a module the profile brings
+
+
+_KNOWN = [
+    Algorithm("cubic", "cubic", "tcp_cubic", "cubic", "CUBIC with HyStart, the Linux default (RFC 9438)"),
+    Algorithm(
+        "cubic-no-hystart",
+        "cubic",
+        "tcp_cubic",
+        "cubic",
+        "CUBIC with standard slow start (tcp_cubic.hystart=0)",
+        {"hystart": "0"},
+    ),
+    Algorithm("reno", "reno", None, "reno", "NewReno with standard slow start (RFC 5681)"),
+    Algorithm("bbr", "bbr", "tcp_bbr", "bbr", "BBR version 1: Startup and Drain in place of slow start"),
+    Algorithm("vegas", "vegas", "tcp_vegas", "vegas", "TCP Vegas as in Linux: delay-based exit, checked once per RTT"),
+    Algorithm(
+        "westwood", "westwood", "tcp_westwood", "westwood", "TCP Westwood+: standard slow start, rate-based halving"
+    ),
+]
+
+ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in _KNOWN}
+
+
+def module_name(source: Path) -> str:
+    """The module a source or object file makes: ``./tcp_mine.c`` → ``tcp_mine``."""
+    return source.name.removesuffix(".c").removesuffix(".ko")
+
+
+def from_modules(modules: Iterable[Path]) -> dict[str, Algorithm]:
+    """Algorithms that modules bring without being declared: ``tcp_mine.c`` provides ``mine``.
+
+    The kernel itself asks for ``tcp_<name>`` when an unknown algorithm is requested, so the convention is its own.
+    """
+    found: dict[str, Algorithm] = {}
+    for source in modules:
+        module = module_name(source)
+        kernel = module.removeprefix("tcp_")
+        if module == kernel or not KERNEL_NAME.fullmatch(kernel):
+            continue
+        summary = f"from {source.name}"
+        for name in {kernel, kernel.replace("_", "-").lower()}:
+            found[name] = Algorithm(name, kernel, module, kernel, summary, builtin=False)
+    return found
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name closest to a mistyped one, or None if nothing is close."""
+    candidates = sorted(known)
+    lowered = {candidate.lower(): candidate for candidate in reversed(candidates)}
+    found = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
+    return lowered[found[0]] if found else None

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of profile fields: quantities read from their texts, with what JSON Schema can say about them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
+
+from howdah.quantity import (
+    BUFFER_EXPECTED,
+    DURATION_EXPECTED,
+    RATE_EXPECTED,
+    RATIO_EXPECTED,
+    SIZE_EXPECTED,
+    SPAN_EXPECTED,
+    BufferSize,
+    QuantityError,
+    Span,
+    parse_duration,
+    parse_rate,
+    parse_ratio,
+    parse_size,
+)
+
+QUANTITIES = {
+    "rate": RATE_EXPECTED,
+    "duration": DURATION_EXPECTED,
+    "size": SIZE_EXPECTED,
+    "buffer": BUFFER_EXPECTED,
+    "share": RATIO_EXPECTED,
+    "span": SPAN_EXPECTED,
+}
+
+_NUMBER = r"[0-9]*\.?[0-9]+"
+
+
+def _schema(kind: str, units: str, *, bare_zero: bool = False) -> WithJsonSchema:
+    """``kind`` names the quantity in the reference page (see ``QUANTITIES``)."""
+    text: dict[str, Any] = {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*({units})\s*$"}
+    return WithJsonSchema({"anyOf": [text, {"const": 0}], "x-value": kind} if bare_zero else {**text, "x-value": kind})
+
+
+_TIME = "ns|us|µs|ms|s|min"
+_BYTES = "B|bytes|kB|KB|MB|GB|KiB|MiB|GiB"
+
+
+def _parse_buffer(text: object) -> BufferSize:
+    return text if isinstance(text, BufferSize) else BufferSize.parse(text)
+
+
+def _parse_span(text: object) -> Span:
+    return text if isinstance(text, Span) else Span.parse(text)
+
+
+def _positive_rate(text: object) -> int:
+    value = parse_rate(text)
+    if not 1000 <= value <= 10**12:
+        raise QuantityError(f"expected a rate between 1 kbit/s and 1 Tbit/s, not {text!r}")
+    return value
+
+
+def _rate_or_unlimited(text: object) -> int | None:
+    return None if text == "unlimited" else _positive_rate(text)
+
+
+def _bounded_duration(text: object) -> int:
+    value = parse_duration(text)
+    if value > 86_400_000_000:
+        raise QuantityError(f"expected a duration of at most one day, not {text!r}")
+    return value
+
+
+def _positive_duration(text: object) -> int:
+    value = _bounded_duration(text)
+    if value == 0:
+        raise QuantityError(f"expected a duration longer than 0, not {text!r}")
+    return value
+
+
+def _interval_or_off(text: object) -> int | None:
+    if text is None or text is False or text == "off":
+        return None
+    value = _positive_duration(text)
+    if value < 1000:
+        raise QuantityError(f"expected an interval of at least 1 ms, not {text!r}")
+    return value
+
+
+def _positive_size(text: object) -> int:
+    value = parse_size(text)
+    if not 1 <= value <= 10**13:
+        raise QuantityError(f"expected a size between 1 B and 10000 GB, not {text!r}")
+    return value
+
+
+def _packets_or_kernel(value: object) -> int | None:
+    if value == "kernel":
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 65535:
+        raise QuantityError(f"expected a number of segments between 1 and 65535, or kernel, not {value!r}")
+    return value
+
+
+def _written_text(value: object) -> str:
+    """Texts that YAML reads as numbers, such as a kernel version, are taken as they are written."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise QuantityError(f"expected a text, not {value!r}")
+    return str(value)
+
+
+Rate = Annotated[int, BeforeValidator(_positive_rate), _schema("rate", "[kKmMgGtT]?bit(/s)?|[kKmMgGtT]?bps")]
+RateOrUnlimited = Annotated[
+    int | None,
+    BeforeValidator(_rate_or_unlimited),
+    WithJsonSchema({"type": "string", "x-value": "rate or `unlimited`"}),
+]
+Duration = Annotated[int, BeforeValidator(_bounded_duration), _schema("duration", _TIME, bare_zero=True)]
+PositiveDuration = Annotated[int, BeforeValidator(_positive_duration), _schema("duration", _TIME)]
+IntervalOrOff = Annotated[
+    int | None,
+    BeforeValidator(_interval_or_off),
+    WithJsonSchema({"type": ["string", "null", "boolean"], "x-value": "duration or `off`"}),
+]
+Bytes = Annotated[int, BeforeValidator(_positive_size), _schema("size", _BYTES)]
+Buffer = Annotated[
+    InstanceOf[BufferSize],
+    BeforeValidator(_parse_buffer),
+    _schema("buffer", rf"{_BYTES}|bdp|packets?|pkts?"),
+]
+SpanField = Annotated[InstanceOf[Span], BeforeValidator(_parse_span), _schema("span", f"{_TIME}|rtt", bare_zero=True)]
+Ratio = Annotated[
+    InstanceOf[Fraction],
+    BeforeValidator(lambda value: value if isinstance(value, Fraction) else parse_ratio(value)),
+    WithJsonSchema({"type": ["string", "number"], "x-value": "share"}),
+]
+GsoSegments = Annotated[
+    int | None,
+    BeforeValidator(_packets_or_kernel),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "integer", "minimum": 1, "maximum": 65535}, {"const": "kernel"}],
+            "x-value": "1 … 65535 or `kernel`",
+        }
+    ),
+]
+Text = Annotated[str, BeforeValidator(_written_text), WithJsonSchema({"type": ["string", "number"]})]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"), BeforeValidator(_written_text)]

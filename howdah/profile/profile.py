@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A profile that has been read and checked, and the cells it expands to."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from howdah.profile.algorithm import Algorithm
+from howdah.profile.model import Scenario
+from howdah.profile.source import Document, WrittenFloat
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: one point of the sweep and one repetition.
+
+    ``run`` is unique in the profile and fit for a file name; ``axes`` holds the swept fields' values as written;
+    ``algorithms`` resolves every algorithm name the scenario uses; paths in the scenario are relative to ``directory``.
+    """
+
+    profile: str
+    run: str
+    scenario: Scenario
+    axes: dict[str, Any]
+    repetition: int
+    algorithms: dict[str, Algorithm]
+    directory: Path
+    document: Document = dataclasses.field(repr=False, compare=False)
+
+    def place(self, *path: str | int) -> str:
+        """Where the profile says this: ``profiles/quick.yaml:12``."""
+        return self.document.place(path)
+
+    def absolute(self, path: str) -> Path:
+        """A path of the profile, made absolute; relative ones start at the profile's directory."""
+        return (self.directory / Path(path).expanduser()).resolve()
+
+
+@dataclass(frozen=True)
+class PointScenario:
+    """One point of the sweep, checked."""
+
+    slug: str
+    axes: dict[str, Any]
+    scenario: Scenario
+    algorithms: dict[str, Algorithm]
+    document: Document = dataclasses.field(repr=False, compare=False)
+    only_first_repetition: bool = False
+
+
+@dataclass(frozen=True)
+class Profile:
+    """``text`` is the profile with overrides applied (as it was written if there are none); ``points`` is its sweep,
+    checked point by point."""
+
+    path: Path
+    text: str
+    points: list[PointScenario]
+
+    @property
+    def name(self) -> str:
+        return self.points[0].scenario.name
+
+    @property
+    def description(self) -> str:
+        return self.points[0].scenario.description
+
+    @property
+    def repetitions(self) -> int:
+        return self.points[0].scenario.repetitions
+
+    def cells(self) -> list[Cell]:
+        """Every run, repetitions of one point together."""
+        return [
+            Cell(
+                profile=self.name,
+                run=f"{point.slug}-r{repetition}",
+                scenario=point.scenario,
+                axes=point.axes,
+                repetition=repetition,
+                algorithms=point.algorithms,
+                directory=self.path.resolve().parent,
+                document=point.document,
+            )
+            for point in self.points
+            for repetition in range(1 if point.only_first_repetition else self.repetitions)
+        ]
+
+
+def to_yaml(data: dict[str, Any]) -> str:
+    """A profile's data as YAML that reads back to the same data (without comments)."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    stream = io.StringIO()
+    yaml.dump(_writable(data), stream)
+    return stream.getvalue()
+
+
+def _writable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _writable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_writable(item) for item in value]
+    return value.text if isinstance(value, WrittenFloat) else value

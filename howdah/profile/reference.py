@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The profile format's JSON Schema and reference page, made from the models; ``--check`` says whether they are current.
+
+``python -m howdah.profile.reference [--check] [docs]``
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+
+from howdah.profile.algorithm import ALGORITHMS
+from howdah.profile.field import QUANTITIES
+from howdah.profile.model import Scenario
+from howdah.profile.sweep import MOST_CELLS, is_fixed, shape_of
+
+SCHEMA_NAME = "profile.schema.json"
+PAGE_NAME = "profile-reference.md"
+
+
+class _Generator(GenerateJsonSchema):
+    # Defaults that are quantities are given as texts (x-default) below.
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as the base class has it
+
+
+def _raw_schema() -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The models' own schema, and the definition of each model by its class name."""
+    schema = Scenario.model_json_schema(by_alias=True, schema_generator=_Generator)
+    return schema, {"Scenario": schema, **schema.get("$defs", {})}
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of a profile; fields that can be swept also accept a list."""
+    schema, definitions = _raw_schema()
+    models = {model.__name__: model for model in _sections()}
+    for name, definition in definitions.items():
+        for key, info in _fields(models[name]):
+            definition["properties"][key] = _field_schema(definition["properties"][key], info)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "howdah profile",
+        **{key: value for key, value in schema.items() if key != "title"},
+    }
+
+
+def _field_schema(schema: dict[str, Any], info: Any) -> dict[str, Any]:
+    schema = dict(schema)
+    fixed = schema.pop("x-fixed", False)
+    default = schema.pop("x-default", None)
+    outer: dict[str, Any] = {key: schema.pop(key) for key in ("description", "default") if key in schema}
+    schema = _plain(schema)
+    if default is not None:
+        outer["default"] = default
+    if not fixed and shape_of(info.annotation)[0] == "value":
+        schema = {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
+    return {**outer, **schema}
+
+
+def _plain(schema: Any) -> Any:
+    """A schema without what only this module understands."""
+    if isinstance(schema, list):
+        return [_plain(item) for item in schema]
+    if isinstance(schema, dict):
+        return {key: _plain(item) for key, item in schema.items() if key not in ("x-value", "title")}
+    return schema
+
+
+def _sections() -> list[type[BaseModel]]:
+    """Every model, in the order of its first use."""
+    found: list[type[BaseModel]] = []
+    waiting: list[Any] = [Scenario]
+    while waiting:
+        shape, inner = shape_of(waiting.pop(0))
+        if shape in ("list", "mapping"):
+            waiting.insert(0, inner)
+        elif shape == "section" and inner not in found:
+            found.append(inner)
+            waiting = [info.annotation for info in inner.model_fields.values()] + waiting
+    return found
+
+
+_INTRODUCTION = f"""\
+<!-- SPDX-License-Identifier: Apache-2.0 -->
+<!-- Made by `python -m howdah.profile.reference` from howdah/profile/model.py; do not edit. -->
+# Profile reference
+
+A profile is a YAML mapping. Units are part of a value (`400 Mbit/s`, `120 ms`, `1 bdp`, `0.5 %`); rates are decimal.
+
+**A list in a field that takes one value is a sweep**: one run for each value; several lists make all combinations, and
+more than {MOST_CELLS} runs are refused. Fields marked *fixed* cannot be swept.
+
+Any field can be set from the command line: `--set path.rate=100Mbit/s`, `--set 'flows.1.start=5 s'`,
+`--set 'algorithm=[cubic, reno]'`. YAML tags, anchors and aliases are refused.
+[profile.schema.json](profile.schema.json) is the format as JSON Schema, for editors.
+
+```yaml
+# yaml-language-server: $schema=../docs/profile.schema.json
+howdah: 1
+name: example
+path: {{rate: 100 Mbit/s, rtt: [50 ms, 100 ms], buffer: 1 bdp}}   # two points
+algorithm: [cubic, reno]                                        # times two
+duration: 10 s
+```
+"""
+
+
+def page() -> str:
+    """The reference page, Markdown."""
+    lines = [*_INTRODUCTION.splitlines(), "", "| quantity | |", "|---|---|"]
+    lines += [f"| {kind} | {expected} |" for kind, expected in QUANTITIES.items()]
+    lines.append("")
+    _, definitions = _raw_schema()
+    for path, description, model in _places(Scenario, "", ""):
+        lines += [f"## `{path}`" if path else "## The profile", "", description, ""] if path else ["## The profile", ""]
+        lines += ["| field | value | default | meaning |", "|---|---|---|---|"]
+        properties = definitions[model.__name__]["properties"]
+        lines += [_row(name, info, properties[name]) for name, info in _fields(model)]
+        lines.append("")
+    lines += ["## Algorithms", "", "| name | kernel | parameters | what it is |", "|---|---|---|---|"]
+    for algorithm in ALGORITHMS.values():
+        parameters = ", ".join(f"`{algorithm.module}.{key}={value}`" for key, value in algorithm.parameters.items())
+        lines.append(f"| `{algorithm.name}` | `{algorithm.kernel}` | {parameters} | {algorithm.summary} |")
+    lines += [
+        "",
+        "A name not in this table must be declared under `algorithms`, or come from a `modules` entry `tcp_<name>.c`.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _fields(model: type[BaseModel]) -> list[tuple[str, Any]]:
+    return [(info.alias or name, info) for name, info in model.model_fields.items()]
+
+
+def _places(model: type[BaseModel], path: str, description: str) -> Iterator[tuple[str, str, type[BaseModel]]]:
+    yield path, description, model
+    for name, info in _fields(model):
+        shape, inner = shape_of(info.annotation)
+        suffix = ""
+        if shape in ("list", "mapping"):
+            suffix = "[…]" if shape == "list" else ".<name>"
+            shape, inner = shape_of(inner)
+        if shape == "section":
+            yield from _places(inner, f"{path}.{name}{suffix}".lstrip("."), _text(inner))
+
+
+def _text(model: type[BaseModel]) -> str:
+    return inspect.cleandoc(model.__doc__ or "").replace("``", "`")
+
+
+def _row(name: str, info: Any, schema: dict[str, Any]) -> str:
+    fixed = " *(fixed)*" if is_fixed(info) and shape_of(info.annotation)[0] == "value" else ""
+    return f"| `{name}` | {_value(schema)}{fixed} | {_default(info)} | {info.description} |"
+
+
+def _default(info: Any) -> str:
+    if info.is_required():
+        return "**required**"
+    if isinstance(info.json_schema_extra, dict) and "x-default" in info.json_schema_extra:
+        return f"`{info.json_schema_extra['x-default']}`"
+    if info.default_factory is not None or info.default in (None, ""):
+        return ""
+    return f"`{info.default}`".lower() if isinstance(info.default, bool) else f"`{info.default}`"
+
+
+_WORDS = {"boolean": "true or false", "string": "text", "number": "number", "integer": "whole number"}
+
+
+def _value(schema: dict[str, Any]) -> str:
+    """What a field takes, in words. A quantity's own schema carries its description."""
+    if "x-value" in schema:
+        return str(schema["x-value"])
+    if "$ref" in schema:
+        return "section"
+    if "anyOf" in schema:
+        words = [_value(item) for item in schema["anyOf"] if item.get("type") != "null"]
+        return " or ".join(dict.fromkeys(words))
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "enum" in schema:
+        return ", ".join(f"`{item}`" for item in schema["enum"])
+    kind = schema.get("type")
+    if kind == "array":
+        return f"list of {_value(schema['items'])}s"
+    if kind == "object":
+        values = schema.get("additionalProperties") or next(iter(schema["patternProperties"].values()))
+        return f"mapping of names to {_value(values)}s"
+    if kind == "integer" and "minimum" in schema:
+        return f"{schema['minimum']} … {schema['maximum']}"
+    kinds = kind if isinstance(kind, list) else [kind]
+    return _WORDS[str(next(item for item in kinds if item != "null"))]
+
+
+def write(docs: Path) -> list[Path]:
+    """Write both files; returns their paths."""
+    contents = _contents()
+    for name, text in contents.items():
+        (docs / name).write_text(text, encoding="utf-8")
+    return [docs / name for name in contents]
+
+
+def check(docs: Path) -> list[Path]:
+    """The files that are missing or differ from what ``write`` would make."""
+    return [
+        docs / name
+        for name, text in _contents().items()
+        if not (docs / name).is_file() or (docs / name).read_text(encoding="utf-8") != text
+    ]
+
+
+def _contents() -> dict[str, str]:
+    return {SCHEMA_NAME: json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n", PAGE_NAME: page()}
+
+
+def main(arguments: list[str]) -> int:
+    only_check = "--check" in arguments
+    rest = [argument for argument in arguments if argument != "--check"]
+    docs = Path(rest[0]) if rest else Path(__file__).resolve().parents[2] / "docs"
+    if not only_check:
+        write(docs)
+        return 0
+    stale = check(docs)
+    if stale:
+        names = ", ".join(str(path) for path in stale)
+        sys.stderr.write(f"not current: {names}\n  run python -m howdah.profile.reference\n")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

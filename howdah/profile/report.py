@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From pydantic's findings to one ProfileError: the place, what was expected, and the nearest valid name."""
+
+from __future__ import annotations
+
+import typing
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from howdah.errors import ProfileError
+from howdah.profile.algorithm import nearest
+from howdah.profile.model import FieldError, Scenario
+from howdah.profile.source import Document, Path_
+from howdah.profile.sweep import shape_of
+
+_MOST_SHOWN = 6
+_PLAIN_TYPES = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping of names to values",
+    "model_type": "a mapping of fields",
+    "model_attributes_type": "a mapping of fields",
+}
+
+
+def profile_error(error: ValidationError, document: Document, chosen: dict[Path_, int]) -> ProfileError:
+    """Describe every finding; unknown names come first because other findings often follow from them."""
+    findings = [_describe(item, document, chosen) for item in error.errors(include_url=False)]
+    findings.sort(key=lambda finding: finding[0])
+    _, where, what, hint = findings[0]
+    notes = [hint] if hint else []
+    notes += [f"also {place}: {text}" for _, place, text, _ in findings[1:_MOST_SHOWN]]
+    if len(findings) > _MOST_SHOWN:
+        notes.append(f"and {len(findings) - _MOST_SHOWN} more")
+    return ProfileError(what, where=where, hint="\n  ".join(notes) or None)
+
+
+def _describe(item: Any, document: Document, chosen: dict[Path_, int]) -> tuple[int, str, str, str | None]:
+    path: Path_ = tuple(item["loc"])
+    kind, context, value = item["type"], item.get("ctx", {}), item["input"]
+    cause = context.get("error")
+    if isinstance(cause, FieldError):
+        path += cause.path
+    name = _dotted(path)
+    where = _place(document, path, chosen)
+    if kind == "extra_forbidden":
+        known, parent = _names_at(path[:-1]), _dotted(path[:-1])
+        what = f"there is no field {str(path[-1])!r}" + (f" in {parent}" if parent else "")
+        close = (None if parent else _elsewhere(str(path[-1]))) or nearest(str(path[-1]), known)
+        return 0, where, what, f"did you mean {close}?" if close else f"known fields: {', '.join(known)}"
+    if kind == "missing":
+        parent = _dotted(path[:-1])
+        return 2, where, f"the field {str(path[-1])!r} is missing" + (f" in {parent}" if parent else ""), None
+    if kind == "literal_error":
+        expected = str(context["expected"]).replace("'", "")
+        near = nearest(str(value), expected.replace(" or ", ", ").split(", ")) if isinstance(value, str) else None
+        hint = f"did you mean {near}?" if near else None
+        return 1, where, f"{name}: expected {expected}, not {_shown(value)}", hint
+    if cause is not None:
+        return 1, where, f"{name}: {cause}" if name else str(cause), None
+    if kind in _PLAIN_TYPES:
+        return 1, where, f"{name}: expected {_PLAIN_TYPES[kind]}, not {_shown(value)}", None
+    if kind == "string_pattern_mismatch":
+        return 1, where, f"{name}: {_shown(value)} does not have the form {context['pattern']}", None
+    return 1, where, f"{name}: {item['msg'][0].lower()}{item['msg'][1:]}, not {_shown(value)}", None
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "nothing"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _dotted(path: Path_) -> str:
+    return ".".join(str(part) for part in path)
+
+
+def _place(document: Document, path: Path_, chosen: dict[Path_, int]) -> str:
+    index = chosen.get(path)
+    return document.place(path if index is None else (*path, index))
+
+
+def _names_at(path: Path_) -> list[str]:
+    """Names of the fields a section may have."""
+    model: Any = Scenario
+    for part in path:
+        shape, inner = shape_of(model)
+        if shape == "section":
+            info = next((info for name, info in inner.model_fields.items() if (info.alias or name) == part), None)
+            if info is None:
+                return []
+            model = info.annotation
+        elif shape in ("list", "mapping"):
+            model = inner
+        else:
+            return []
+    shape, inner = shape_of(model)
+    return field_names(inner) if shape == "section" else []
+
+
+def field_names(model: type[BaseModel]) -> list[str]:
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _elsewhere(name: str) -> str | None:
+    """A field of that name in some section: ``rate`` at the top level is probably ``path.rate``."""
+    for section, info in Scenario.model_fields.items():
+        shape, inner = shape_of(info.annotation)
+        if shape == "section" and name in field_names(typing.cast(type[BaseModel], inner)):
+            return f"{section}.{name}"
+    return None

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a profile's text: YAML to plain values, remembering the line of each.
+
+Built on the parser's *events* instead of a loader, so that nothing is constructed that a profile has no use for: tags,
+anchors, aliases, merge keys and second documents are refused, duplicate keys are refused, and depth and size are
+bounded. Scalars follow YAML 1.2's core schema (``off`` and ``no`` are texts, not booleans).
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml import events as yaml_events
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from howdah.errors import ProfileError
+
+LARGEST_FILE_BYTES = 1 << 20
+LARGEST_DEPTH = 32
+MOST_VALUES = 20_000
+
+_INTEGER = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
+_LONGEST_NUMBER = 64
+
+Path_ = tuple[str | int, ...]
+
+
+@dataclass
+class Document:
+    """Values as plain dictionaries, lists and scalars, and the place (``file:line``) of every one by its path."""
+
+    data: dict[str, Any]
+    places: dict[Path_, str] = field(default_factory=dict)
+    text: str = ""
+
+    def place(self, path: Path_) -> str:
+        """Where the value at ``path`` was written; if it was not written, where its nearest parent was."""
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places[path]
+
+
+def read_document(path: Path) -> Document:
+    """Read a profile's file. Raises ProfileError for anything that is not a small UTF-8 YAML mapping."""
+    text = _read_text(path)
+    data, places = parse_yaml(text, str(path))
+    if data is None:
+        raise ProfileError("the profile is empty", where=str(path), hint="see profiles/quick.yaml for a small one")
+    if not isinstance(data, dict):
+        kind = "a list" if isinstance(data, list) else "a single value"
+        raise ProfileError(f"a profile is a mapping of fields, not {kind}", where=places[()])
+    return Document(data, places, text)
+
+
+def _read_text(path: Path) -> str:
+    where = str(path)
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise ProfileError("this is a directory, a profile is a file", where=where, hint=_yaml_files(path))
+        if not stat.S_ISREG(status.st_mode):
+            raise ProfileError("this is not a regular file", where=where)
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise ProfileError("there is no such profile", where=where, hint="howdah list profiles shows them") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ProfileError(f"the profile cannot be read: {reason}", where=where) from None
+    if len(content) > LARGEST_FILE_BYTES:
+        raise ProfileError(
+            f"the file is larger than {LARGEST_FILE_BYTES >> 20} MiB, too large for a profile", where=where
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        what = f"the file is not UTF-8 text (byte 0x{content[error.start]:02x})"
+        raise ProfileError(what, where=f"{where}:{line}", hint="save it as UTF-8") from None
+
+
+def _yaml_files(directory: Path) -> str | None:
+    try:
+        names = sorted(entry.name for entry in directory.iterdir() if entry.suffix in (".yaml", ".yml"))
+    except OSError:
+        return None
+    return f"it holds {', '.join(names[:8])}" if names else None
+
+
+def parse_yaml(text: str, name: str, *, lines: bool = True) -> tuple[Any, dict[Path_, str]]:
+    """The value of a YAML text and the place of each value in it: ``name``, and the line unless ``lines`` is false.
+
+    Raises ProfileError.
+    """
+    builder = _Builder(name, lines=lines)
+    try:
+        for event in YAML(typ="rt", pure=True).parse(text):
+            builder.take(event)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = builder.line(mark.line) if mark is not None else name
+        problem = " ".join(str(part) for part in (error.context, error.problem) if part)
+        raise ProfileError(f"this is not YAML: {problem}", where=where) from None
+    except YAMLError as error:
+        line = text.count("\n", 0, getattr(error, "position", 0))
+        character = getattr(error, "character", None)
+        shown = f"U+{character:04X}" if isinstance(character, int) else repr(character)
+        what = f"the character {shown} is not allowed" if character is not None else str(error).splitlines()[0]
+        raise ProfileError(f"this is not YAML: {what}", where=builder.line(line)) from None
+    return builder.value, builder.places
+
+
+@dataclass
+class _Open:
+    """A mapping or list whose end has not been seen."""
+
+    value: dict[str, Any] | list[Any]
+    path: Path_
+    key: str | None = None
+
+
+class _Builder:
+    def __init__(self, name: str, *, lines: bool) -> None:
+        self.name = name
+        self.lines = lines
+        self.value: Any = None
+        self.places: dict[Path_, str] = {(): self.line(0)}
+        self._open: list[_Open] = []
+        self._documents = 0
+        self._values = 0
+
+    def take(self, event: Any) -> None:
+        if isinstance(event, yaml_events.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                raise self._error(event, "a second document begins here; a profile is one document")
+        elif isinstance(event, yaml_events.AliasEvent):
+            raise self._error(event, f"aliases (*{event.anchor}) are not supported; write the value out")
+        elif isinstance(event, yaml_events.MappingEndEvent | yaml_events.SequenceEndEvent):
+            self._open.pop()
+        elif isinstance(event, yaml_events.NodeEvent):
+            self._node(event)
+
+    def _node(self, event: Any) -> None:
+        if event.anchor is not None:
+            raise self._error(event, f"anchors (&{event.anchor}) are not supported; write the value out")
+        if event.tag is not None:
+            raise self._error(event, f"tags ({event.tag}) are not supported; write a plain value")
+        self._values += 1
+        if self._values > MOST_VALUES:
+            raise self._error(event, f"there are more than {MOST_VALUES} values, too many for a profile")
+        if isinstance(event, yaml_events.ScalarEvent):
+            self._scalar(event)
+        else:
+            is_mapping = isinstance(event, yaml_events.MappingStartEvent)
+            if len(self._open) >= LARGEST_DEPTH:
+                raise self._error(event, f"values are nested more than {LARGEST_DEPTH} deep")
+            value: dict[str, Any] | list[Any] = {} if is_mapping else []
+            path = self._place(event, value)
+            self._open.append(_Open(value, path))
+
+    def _scalar(self, event: Any) -> None:
+        parent = self._open[-1] if self._open else None
+        if parent is not None and isinstance(parent.value, dict) and parent.key is None:
+            key = event.value
+            if event.style is None and key == "<<":
+                raise self._error(event, "merge keys (<<) are not supported; write the fields out")
+            if key in parent.value:
+                first = self.places[(*parent.path, key)].rpartition(":")[2]
+                raise self._error(event, f"{key!r} is given twice (first on line {first})")
+            parent.key = key
+            parent.value[key] = None
+            self.places[(*parent.path, key)] = self._where(event)
+            return
+        # In a folded text ruamel marks with a bell where lines were joined.
+        text = event.value.replace("\a", "") if event.style == ">" else event.value
+        self._place(event, text if event.style is not None else self._resolve(event))
+
+    def _place(self, event: Any, value: Any) -> Path_:
+        if not self._open:
+            self.value = value
+            self.places[()] = self._where(event)
+            return ()
+        parent = self._open[-1]
+        if isinstance(parent.value, list):
+            path: Path_ = (*parent.path, len(parent.value))
+            parent.value.append(value)
+            self.places[path] = self._where(event)
+        elif parent.key is None:
+            raise self._error(event, "a field's name must be a plain word")
+        else:
+            path = (*parent.path, parent.key)
+            parent.value[parent.key] = value
+            parent.key = None
+        return path
+
+    def _resolve(self, event: Any) -> Any:
+        """A plain scalar by YAML 1.2's core schema; numbers that are not finite are refused."""
+        text = event.value
+        if text in ("", "~", "null", "Null", "NULL"):
+            return None
+        if text in ("true", "True", "TRUE", "false", "False", "FALSE"):
+            return text.lower() == "true"
+        if _NOT_FINITE.fullmatch(text):
+            raise self._error(event, f"{text} is not a number that can be used here")
+        if _INTEGER.fullmatch(text) or _FLOAT.fullmatch(text):
+            if len(text) > _LONGEST_NUMBER:
+                raise self._error(event, f"a number of {len(text)} digits is too long")
+            return _number(text)
+        return text
+
+    def _where(self, event: Any) -> str:
+        return self.line(event.start_mark.line)
+
+    def line(self, index: int) -> str:
+        """``profiles/quick.yaml:12`` for the line with index 11."""
+        return f"{self.name}:{index + 1}" if self.lines else self.name
+
+    def _error(self, event: Any, what: str) -> ProfileError:
+        return ProfileError(what, where=self._where(event))
+
+
+class WrittenFloat(float):
+    """A number with a point, and how it was written: a kernel called 6.10 must not become 6.1."""
+
+    text: str
+
+    def __new__(cls, text: str) -> WrittenFloat:
+        self = super().__new__(cls, text)
+        self.text = text
+        return self
+
+    def __repr__(self) -> str:
+        return self.text
+
+    __str__ = __repr__
+
+
+def _number(text: str) -> int | float | str:
+    if text.startswith("0x"):
+        return int(text, 16)
+    if text.startswith("0o"):
+        return int(text, 8)
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    value = WrittenFloat(text)
+    return value if abs(value) != float("inf") else text

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sweeps: a list in a field that holds one value means one run for each; several lists mean all combinations."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import math
+import re
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from howdah.errors import ProfileError
+from howdah.profile.model import Scenario
+from howdah.profile.source import Document, Path_
+
+MOST_CELLS = 1000
+_LONGEST_SLUG = 96
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One swept field: its path in the profile and its values in the order written."""
+
+    path: Path_
+    values: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        return ".".join(str(part) for part in self.path)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of values: which value of each axis, and the profile's data with lists replaced by them."""
+
+    chosen: dict[Path_, int]
+    axes: dict[str, Any]
+    data: dict[str, Any]
+    slug: str
+
+
+def find_axes(document: Document) -> list[Axis]:
+    """The swept fields in the order of the document. Raises ProfileError for a list that cannot be a sweep."""
+    return list(_axes_of(Scenario, document.data, (), document))
+
+
+def _axes_of(model: type[BaseModel], data: dict[str, Any], path: Path_, document: Document) -> Iterator[Axis]:
+    fields = {info.alias or name: info for name, info in model.model_fields.items()}
+    for key, value in data.items():
+        info = fields.get(key)
+        if info is not None:
+            yield from _axes_in(info.annotation, value, (*path, key), document, info)
+
+
+def _axes_in(annotation: Any, value: Any, path: Path_, document: Document, info: FieldInfo) -> Iterator[Axis]:
+    shape, inner = shape_of(annotation)
+    if shape == "section":
+        if isinstance(value, dict):
+            yield from _axes_of(inner, value, path, document)
+    elif shape == "list":
+        if isinstance(value, list) and shape_of(inner)[0] == "section":
+            for index, item in enumerate(value):
+                yield from _axes_in(inner, item, (*path, index), document, info)
+    elif shape == "mapping":
+        if isinstance(value, dict):
+            for key, item in value.items():
+                yield from _axes_in(inner, item, (*path, key), document, info)
+    elif isinstance(value, list):
+        yield _axis(value, path, document, fixed=is_fixed(info))
+
+
+def shape_of(annotation: Any) -> tuple[str, Any]:
+    """``("section", model)``, ``("list", item)``, ``("mapping", value)`` or ``("value", annotation)``."""
+    if typing.get_origin(annotation) is typing.Annotated:
+        return shape_of(typing.get_args(annotation)[0])
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        members = [member for member in typing.get_args(annotation) if member is not type(None)]
+        return shape_of(members[0]) if len(members) == 1 else ("value", annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "section", annotation
+    if typing.get_origin(annotation) is list:
+        return "list", typing.get_args(annotation)[0]
+    if typing.get_origin(annotation) is dict:
+        return "mapping", typing.get_args(annotation)[1]
+    return "value", annotation
+
+
+def is_fixed(info: FieldInfo) -> bool:
+    """Whether the field belongs to the whole profile and cannot be swept."""
+    extra = info.json_schema_extra
+    return isinstance(extra, dict) and bool(extra.get("x-fixed"))
+
+
+def _axis(values: list[Any], path: Path_, document: Document, *, fixed: bool) -> Axis:
+    name = ".".join(str(part) for part in path)
+    where = document.place(path)
+    if fixed:
+        raise ProfileError(f"{name} cannot be swept; expected one value, not a list", where=where)
+    if not values:
+        raise ProfileError(f"{name} is an empty list; expected one value, or a list of values to sweep", where=where)
+    for index, value in enumerate(values):
+        if isinstance(value, list | dict):
+            what = f"{name} sweeps over single values; this is a {'list' if isinstance(value, list) else 'mapping'}"
+            raise ProfileError(what, where=document.place((*path, index)))
+        if str(value) in [str(earlier) for earlier in values[:index]]:
+            raise ProfileError(f"{name} lists {value} twice", where=document.place((*path, index)))
+    return Axis(path, tuple(values))
+
+
+def count_cells(axes: list[Axis], repetitions: int) -> int:
+    return math.prod(len(axis.values) for axis in axes) * repetitions
+
+
+def points(document: Document, axes: list[Axis]) -> Iterator[Point]:
+    """Every combination, the last axis varying fastest."""
+    slugs: set[str] = set()
+    for indices in itertools.product(*(range(len(axis.values)) for axis in axes)):
+        data = copy.deepcopy(document.data)
+        for axis, index in zip(axes, indices, strict=True):
+            _replace(data, axis.path, axis.values[index])
+        chosen = {axis.path: index for axis, index in zip(axes, indices, strict=True)}
+        values = {axis.name: _plain(axis.values[index]) for axis, index in zip(axes, indices, strict=True)}
+        slug = _slug(values) if axes else _slug({"algorithm": data.get("algorithm", "cubic")})
+        while slug in slugs:  # values that differ only in what a file name cannot show
+            slug = f"{slug}-{'-'.join(str(index) for index in indices)}"
+        slugs.add(slug)
+        yield Point(chosen, values, data, slug)
+
+
+def _replace(data: Any, path: Path_, value: Any) -> None:
+    for key in path[:-1]:
+        data = data[key]
+    data[path[-1]] = value
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _slug(values: dict[str, Any]) -> str:
+    """A part of a directory's name: ``400 Mbit/s`` → ``400mbit``, ``0.5 bdp`` → ``0.5bdp``."""
+    parts = []
+    for value in values.values():
+        text = str(value).lower().replace("/s", "").replace(" ", "").replace("%", "percent")
+        parts.append(re.sub(r"[^a-z0-9.]+", "-", text).strip("-.") or "none")
+    slug = "-".join(parts)
+    if len(slug) > _LONGEST_SLUG:
+        digest = hashlib.sha256(slug.encode()).hexdigest()[:8]
+        slug = f"{slug[: _LONGEST_SLUG - 9]}-{digest}"
+    return slug

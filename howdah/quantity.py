@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantities with their units in the value: ``400 Mbit/s``, ``120 ms``, ``36 MB``, ``1 bdp``, ``0.5 %``.
+
+Reading is exact (rational arithmetic, no floating point) and gives integers in base units: bits per second,
+microseconds, bytes. Prefixes of rates are decimal, as in RFC 2544 and ``tc``: 1 Mbit/s is 10^6 bit/s; ``KiB`` and its
+like are the binary sizes. A reading that cannot be exact in the base unit is refused rather than rounded.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+_NUMBER_WITH_UNIT = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*(.*?)\s*", re.ASCII | re.DOTALL)
+_LONGEST_TEXT = 64
+
+RATE_UNITS = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9, "Tbit/s": 10**12}
+DURATION_UNITS = {
+    "ns": Fraction(1, 1000),
+    "us": Fraction(1),
+    "ms": Fraction(10**3),
+    "s": Fraction(10**6),
+    "min": Fraction(60 * 10**6),
+}
+SIZE_UNITS = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+}
+
+RATE_EXPECTED = "a rate such as 400 Mbit/s (bit/s, kbit/s, Mbit/s or Gbit/s)"
+DURATION_EXPECTED = "a duration such as 120 ms (us, ms, s or min)"
+SIZE_EXPECTED = "a size such as 12 MB (B, kB, MB, GB, KiB, MiB or GiB)"
+BUFFER_EXPECTED = "a buffer such as 1 bdp, 12 MB or 100 packets"
+RATIO_EXPECTED = "a share such as 0.5 % or 0.005"
+SPAN_EXPECTED = "a duration such as 20 ms, or a number of round trips such as 1 rtt"
+
+
+class QuantityError(ValueError):
+    """A text is not the quantity that was expected; the message says what was expected and what was read."""
+
+
+def _split(text: object, expected: str) -> tuple[Fraction, str]:
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        raise QuantityError(f"expected {expected}, not {_shown(text)}")
+    written = str(text)
+    match = _NUMBER_WITH_UNIT.fullmatch(written) if len(written) <= _LONGEST_TEXT else None
+    if match is None:
+        raise QuantityError(f"expected {expected}, not {_shown(text)}")
+    number, unit = match.groups()
+    return Fraction(number), unit
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
+
+
+def _whole(value: Fraction, unit: str, text: object) -> int:
+    if value < 0:
+        raise QuantityError(f"{_shown(text)} is negative")
+    if value.denominator != 1:
+        raise QuantityError(f"{_shown(text)} is not a whole number of {unit}")
+    return int(value)
+
+
+def parse_rate(text: object) -> int:
+    """Bits per second. ``400 Mbit/s``, ``400Mbit/s`` and ``400 Mbps`` are the same; bytes per second are refused."""
+    number, unit = _split(text, RATE_EXPECTED)
+    name = unit.lower()
+    if name.endswith("bps"):
+        name = f"{name[:-3]}bit/s"
+    elif name.endswith("bit"):
+        name += "/s"
+    # The B of bytes and the b of bits differ only in case; 50 MBps must not become 50 Mbit/s.
+    scale = None if "B" in unit else {known.lower(): factor for known, factor in RATE_UNITS.items()}.get(name)
+    if scale is None:
+        raise QuantityError(f"expected {RATE_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
+    return _whole(number * scale, "bit/s", text)
+
+
+def parse_duration(text: object) -> int:
+    """Microseconds. A bare 0 needs no unit."""
+    number, unit = _split(text, DURATION_EXPECTED)
+    if number == 0 and not unit:
+        return 0
+    scale = DURATION_UNITS.get("us" if unit in ("µs", "μs") else unit)
+    if scale is None:
+        raise QuantityError(f"expected {DURATION_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
+    return _whole(number * scale, "microseconds", text)
+
+
+def parse_size(text: object) -> int:
+    """Bytes. A bare 0 needs no unit."""
+    number, unit = _split(text, SIZE_EXPECTED)
+    scale = _size_scale(number, unit)
+    if scale is None:
+        raise QuantityError(f"expected {SIZE_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
+    return _whole(number * scale, "bytes", text)
+
+
+def parse_ratio(text: object) -> Fraction:
+    """A share between 0 and 1: ``0.5 %`` is 1/200, as is ``0.005``."""
+    number, unit = _split(text, RATIO_EXPECTED)
+    if unit not in ("", "%"):
+        raise QuantityError(f"expected {RATIO_EXPECTED}, not {_shown(text)}")
+    value = number / 100 if unit == "%" else number
+    if not 0 <= value <= 1:
+        raise QuantityError(f"expected {RATIO_EXPECTED} between 0 and 100 %, not {_shown(text)}")
+    return value
+
+
+def _size_scale(number: Fraction, unit: str) -> int | None:
+    if number == 0 and not unit:
+        return 1
+    if unit in ("byte", "bytes"):
+        return 1
+    return SIZE_UNITS.get("kB" if unit == "KB" else unit)
+
+
+def _missing_unit(unit: str) -> str:
+    return " (the unit is missing)" if not unit else ""
+
+
+@dataclass(frozen=True)
+class BufferSize:
+    """A size that may be relative to the path: bytes, multiples of the bandwidth-delay product, or full frames."""
+
+    amount: Fraction
+    unit: Literal["bytes", "bdp", "packets"]
+
+    @classmethod
+    def parse(cls, text: object) -> BufferSize:
+        number, unit = _split(text, BUFFER_EXPECTED)
+        if number < 0:
+            raise QuantityError(f"{_shown(text)} is negative")
+        if unit.lower() == "bdp":
+            return cls(number, "bdp")
+        if unit in ("packet", "packets", "pkt", "pkts"):
+            return cls(Fraction(_whole(number, "packets", text)), "packets")
+        scale = _size_scale(number, unit)
+        if scale is None:
+            raise QuantityError(f"expected {BUFFER_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
+        return cls(Fraction(_whole(number * scale, "bytes", text)), "bytes")
+
+    def to_bytes(self, bdp_bytes: Fraction, frame_bytes: int) -> int:
+        """Bytes on the wire, rounded down; ``frame_bytes`` is the size of one full frame."""
+        factor = {"bytes": Fraction(1), "bdp": Fraction(bdp_bytes), "packets": Fraction(frame_bytes)}[self.unit]
+        return int(self.amount * factor)
+
+    def __str__(self) -> str:
+        return format_size(int(self.amount)) if self.unit == "bytes" else f"{_decimal(self.amount)} {self.unit}"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A length of time that may be relative to the path: microseconds or round-trip times."""
+
+    amount: Fraction
+    unit: Literal["us", "rtt"]
+
+    @classmethod
+    def parse(cls, text: object) -> Span:
+        number, unit = _split(text, SPAN_EXPECTED)
+        if number < 0:
+            raise QuantityError(f"{_shown(text)} is negative")
+        if unit.lower() == "rtt":
+            return cls(number, "rtt")
+        try:
+            return cls(Fraction(parse_duration(text)), "us")
+        except QuantityError:
+            raise QuantityError(f"expected {SPAN_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}") from None
+
+    def to_us(self, rtt_us: int) -> int:
+        return int(self.amount * rtt_us) if self.unit == "rtt" else int(self.amount)
+
+    def __str__(self) -> str:
+        return f"{_decimal(self.amount)} rtt" if self.unit == "rtt" else format_duration(int(self.amount))
+
+
+def _decimal(value: Fraction) -> str:
+    """An exact decimal where there is one (any quantity read from a text has one), else numerator/denominator."""
+    digits, denominator = 0, value.denominator
+    while denominator % 10 == 0:
+        denominator //= 10
+        digits += 1
+    while denominator % 2 == 0:
+        denominator //= 2
+        digits += 1
+    while denominator % 5 == 0:
+        denominator //= 5
+        digits += 1
+    if denominator != 1:
+        return str(value)
+    scaled = abs(value.numerator) * 10**digits // value.denominator
+    whole, fraction = divmod(scaled, 10**digits)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{whole}.{str(fraction).zfill(digits)}".rstrip("0").rstrip(".") if digits else f"{sign}{whole}"
+
+
+def _format(value: int, units: list[tuple[str, int]], zero: str) -> str:
+    if value == 0:
+        return f"0 {zero}"
+    name, scale = next(((name, scale) for name, scale in units if abs(value) >= scale), units[-1])
+    return f"{_decimal(Fraction(value, scale))} {name}"
+
+
+def format_rate(bits_per_second: int) -> str:
+    """``400000000`` → ``400 Mbit/s``; exact, so that reading it gives the same number."""
+    return _format(bits_per_second, [("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3), ("bit/s", 1)], "bit/s")
+
+
+def format_duration(us: int) -> str:
+    """``240000`` → ``240 ms``; exact."""
+    return _format(us, [("s", 10**6), ("ms", 10**3), ("us", 1)], "s")
+
+
+def format_size(size_bytes: int) -> str:
+    """``12000000`` → ``12 MB``; exact."""
+    return _format(size_bytes, [("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("B", 1)], "B")
+
+
+def format_ratio(ratio: Fraction) -> str:
+    """``1/200`` → ``0.5 %``; exact for every ratio read from a text."""
+    return f"{_decimal(ratio * 100)} %"
