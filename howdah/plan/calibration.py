@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When the path is measured, between which hosts, and what it must measure as."""
+
+from __future__ import annotations
+
+from howdah.plan.flow import Delays
+from howdah.plan.network import Network, bare
+from howdah.plan.plan import Calibration, CalibrationTarget, Path
+from howdah.plan.qdisc import LEAF_HANDLE
+from howdah.plan.schedule import Schedule
+from howdah.profile.model import Scenario
+
+SETTLE_US = 1_000_000
+
+
+def calibration(
+    scenario: Scenario,
+    network: Network,
+    pairs: list[tuple[str, str]],
+    path: Path,
+    delays: Delays,
+    varying: Schedule,
+) -> Calibration:
+    """When the path is measured, and what it must measure as.
+
+    One calibration holds probes, a train at the sender interface's rate that overfills the buffer, its drain, and
+    waiting for silence: 2 s + 6 RTT + 3 buffer drains + the time to fill the buffer. The second one starts when what
+    the flows left in their send queues (at most two windows) can have drained.
+    """
+    drain_us = path.buffer_bytes * 8_000_000 // path.rate_bits_per_second
+    rtt_us = max(delays.of_host[receiver] + delays.of_host[sender] for sender, receiver in pairs)
+    extra_us = varying.forward_largest_us + varying.reverse_largest_us
+    phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + _fill_us(path, len({sender for sender, _ in pairs}))
+    settle_us = SETTLE_US + rtt_us + drain_us
+    linger_us = settle_us + extra_us + 4 * (rtt_us + drain_us)
+    targets = []
+    for sender, receiver in dict.fromkeys(pairs):
+        ends = (network.access_link(sender).at(sender), network.access_link(receiver).at(receiver))
+        targets.append(
+            CalibrationTarget(
+                sender=sender,
+                receiver=receiver,
+                sender_address=bare(ends[0].second_address or ends[0].address),
+                receiver_address=bare(ends[1].second_address or ends[1].address),
+                forward_delay_us=delays.of_host[receiver],
+                reverse_delay_us=delays.of_host[sender],
+                variation_us=varying.forward_largest_us,
+                variation_reverse_us=varying.reverse_largest_us,
+            )
+        )
+    bottleneck = network.bottleneck_ends(*pairs[0])
+    assert bottleneck is not None  # endpoints() refused flows that do not cross it
+    return Calibration(
+        enabled=scenario.calibrate,
+        before_us=-(phase_us + settle_us) if scenario.calibrate else 0,
+        after_us=scenario.duration + linger_us,
+        phase_us=phase_us,
+        settle_us=settle_us,
+        rate_bits_per_second=path.rate_bits_per_second,
+        buffer_bytes=path.buffer_bytes,
+        frame_bytes=path.frame_bytes,
+        bottleneck_node=bottleneck[0].node,
+        bottleneck_interface=bottleneck[0].name,
+        bottleneck_handle=LEAF_HANDLE,
+        targets=targets,
+    )
+
+
+def _fill_us(path: Path, senders: int) -> int:
+    """Time in which all senders together overfill the buffer by a fifth; 0 where they cannot fill it, or at once."""
+    if path.sender_interface_bits_per_second is None:
+        return 0
+    excess = senders * path.sender_interface_bits_per_second - path.rate_bits_per_second
+    return path.buffer_bytes * 8_000_000 * 6 // (5 * excess) if excess * 10 >= path.rate_bits_per_second else 0

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations as the command lines they stand for, for people to read; the agent does the same over netlink."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from howdah.plan.plan import Event, Operation
+from howdah.quantity import format_duration
+
+_Words = list[str | int]
+
+
+def command_lines(item: Operation) -> list[str]:
+    """The commands of an operation (``ip``, ``tc``, ``ethtool``, ``sysctl``), quoted for a shell."""
+    return [_line(words) for words in _COMMANDS[item.op](item.arguments)]
+
+
+def event_line(item: Event) -> str:
+    """What happens, as a command where it is one."""
+    if item.op == "qdisc":
+        return _line(_qdisc(item.arguments, "change"))
+    return f"{item.op.replace('_', ' ')} {item.arguments['flow']}"
+
+
+def _line(words: _Words) -> str:
+    return " ".join(word if word == ">" else shlex.quote(word) for word in map(str, words))
+
+
+def _in(node: str) -> _Words:
+    return ["ip", "netns", "exec", node]
+
+
+def _sysctl(a: dict[str, Any]) -> list[_Words]:
+    command: _Words = ["sysctl", "-w", f"{a['name']}={a['value']}"]
+    return [command if a["node"] is None else [*_in(a["node"]), *command]]
+
+
+def _module_parameter(a: dict[str, Any]) -> list[_Words]:
+    return [["echo", a["value"], ">", f"/sys/module/{a['module']}/parameters/{a['name']}"]]
+
+
+def _node(a: dict[str, Any]) -> list[_Words]:
+    commands: list[_Words] = [["ip", "netns", "add", a["name"]]]
+    if a["router"]:
+        commands.append([*_in(a["name"]), "sysctl", "-w", "net.ipv4.ip_forward=1"])
+    return commands
+
+
+def _link(a: dict[str, Any]) -> list[_Words]:
+    near: _Words = [a["a_interface"], "address", a["a_mac"], "netns", a["a_node"]]
+    far: _Words = ["name", a["b_interface"], "address", a["b_mac"], "netns", a["b_node"]]
+    return [["ip", "link", "add", *near, "type", "veth", "peer", *far]]
+
+
+def _set_link(a: dict[str, Any], *words: str | int) -> list[_Words]:
+    return [["ip", "-n", a["node"], "link", "set", "dev", a["interface"], *words]]
+
+
+def _offload(a: dict[str, Any]) -> list[_Words]:
+    return [[*_in(a["node"]), "ethtool", "-K", a["interface"], a["feature"], "on" if a["enabled"] else "off"]]
+
+
+def _address(a: dict[str, Any]) -> list[_Words]:
+    return [["ip", "-n", a["node"], "address", "add", a["address"], "broadcast", "+", "dev", a["interface"]]]
+
+
+def _route(a: dict[str, Any]) -> list[_Words]:
+    words: _Words = ["ip", "-n", a["node"], "route", "add", a["destination"], "via", a["via"], "dev", a["interface"]]
+    if a["initial_window_packets"] is not None:
+        words += ["initcwnd", a["initial_window_packets"]]
+    if a["initial_receive_window_packets"] is not None:
+        words += ["initrwnd", a["initial_receive_window_packets"]]
+    return [words]
+
+
+def _neighbour(a: dict[str, Any]) -> list[_Words]:
+    entry: _Words = [a["address"], "lladdr", a["mac"], "nud", "permanent", "dev", a["interface"]]
+    return [["ip", "-n", a["node"], "neighbour", "add", *entry]]
+
+
+def _qdisc(a: dict[str, Any], verb: str) -> _Words:
+    parent: _Words = ["root"] if a["parent"] == "root" else ["parent", a["parent"]]
+    place: _Words = ["dev", a["interface"], *parent, "handle", a["handle"]]
+    return ["tc", "-n", a["node"], "qdisc", verb, *place, a["kind"], *_OPTIONS[a["kind"]](a["options"])]
+
+
+def _class(a: dict[str, Any]) -> list[_Words]:
+    options = a["options"]
+    place: _Words = ["dev", a["interface"], "parent", a["parent"], "classid", a["classid"]]
+    rate: _Words = ["rate", f"{options['rate_bits_per_second']}bit", "burst", f"{options['burst_bytes']}b"]
+    rate += ["cburst", f"{options['cburst_bytes']}b", "quantum", options["quantum_bytes"]]
+    return [["tc", "-n", a["node"], "class", "add", *place, a["kind"], *rate]]
+
+
+def _netem(options: dict[str, Any]) -> _Words:
+    words: _Words = ["limit", options["limit_packets"], "delay", _compact(options["delay_us"])]
+    if options["jitter_us"]:
+        words.append(_compact(options["jitter_us"]))
+    if options["distribution"] is not None:
+        words += ["distribution", f"table[{len(options['distribution'])}]"]
+    if options["loss_ratio"]:
+        words += ["loss", f"{options['loss_ratio'] * 100:.10g}%"]
+    if options["seed"] is not None:
+        words += ["seed", options["seed"]]
+    if options["rate_bits_per_second"] is not None:
+        words += ["rate", f"{options['rate_bits_per_second']}bit"]
+    return words
+
+
+def _fq_codel(options: dict[str, Any]) -> _Words:
+    times: _Words = ["target", _compact(options["target_us"]), "interval", _compact(options["interval_us"])]
+    return ["limit", options["limit_packets"], *times]
+
+
+def _compact(us: int) -> str:
+    return format_duration(us).replace(" ", "")
+
+
+_OPTIONS: dict[str, Callable[[dict[str, Any]], _Words]] = {
+    "htb": lambda options: ["default", options["default_class"]],
+    "bfifo": lambda options: ["limit", f"{options['limit_bytes']}b"],
+    "pfifo": lambda options: ["limit", options["limit_packets"]],
+    "fq": lambda options: ["limit", options["limit_packets"], "flow_limit", options["flow_limit_packets"]],
+    "fq_codel": _fq_codel,
+    "netem": _netem,
+}
+
+_COMMANDS: dict[str, Callable[[dict[str, Any]], list[_Words]]] = {
+    "sysctl": _sysctl,
+    "module_parameter": _module_parameter,
+    "node": _node,
+    "link": _link,
+    "mtu": lambda a: _set_link(a, "mtu", a["mtu_bytes"]),
+    "offload": _offload,
+    "gso": lambda a: _set_link(a, "gso_max_segs", a["gso_max_segs"]),
+    "address": _address,
+    "up": lambda a: _set_link(a, "up"),
+    "route": _route,
+    "neighbour": _neighbour,
+    "qdisc": lambda a: [_qdisc(a, "add")],
+    "class": _class,
+}

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One cell of a profile to the plan of one run: a pure function; nothing downstream derives anything again."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path as FilePath
+from typing import Any
+
+from howdah.errors import ProfileError
+from howdah.plan.calibration import calibration
+from howdah.plan.flow import endpoints, host_delays, resolve_flows
+from howdah.plan.memory import Sizes, sizes
+from howdah.plan.network import Network, bare
+from howdah.plan.operation import event, operation
+from howdah.plan.perturbation import Perturbation, draw
+from howdah.plan.plan import Collect, Event, Flow, Host, Operation, Path, Plan
+from howdah.plan.schedule import Schedule, schedule
+from howdah.plan.shaping import Shaping, shape
+from howdah.plan.topology import load_topo, lower
+from howdah.plan.wiring import wire
+from howdah.profile import Cell, Profile
+from howdah.profile.model import Scenario
+
+ETHERNET_HEADER_BYTES = 14
+IP_AND_TCP_HEADER_BYTES = 52  # IPv4, TCP with timestamps
+
+VIRTUAL_SETUP_US = 3_000_000  # boot and building the network, in virtual time
+REAL_SETUP_US = 30_000_000
+
+PACKETS_PER_WALL_SECOND = 20_000  # slowest an engine may be: a tenth of what one core does with in-kernel traffic
+USER_SPACE_SLOWDOWN = 10
+WALL_CLOCK_BASE_S = 120.0
+
+# Whole-kernel settings; every other name under net.ipv4 and net.ipv6 belongs to a network namespace.
+_GLOBAL_SYSCTLS = ("net.ipv4.tcp_mem", "net.ipv4.udp_mem", "net.ipv4.tcp_max_orphans", "net.ipv4.route.")
+
+
+def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = None) -> Plan:
+    """The plan of one run; ``engine`` and ``kernel`` replace the profile's. Raises ProfileError.
+
+    Depends on nothing but its arguments, the topology's file and this package.
+    """
+    scenario = cell.scenario
+    engine = engine or scenario.engine
+    network = _network(cell)
+    perturbation = draw(scenario, cell.repetition, scenario.path.forward_delay_us + scenario.path.reverse_delay_us)
+    pairs = endpoints(cell, network)
+    delays = host_delays(cell, network, pairs, perturbation)
+    flows = resolve_flows(cell, network, pairs, delays, perturbation, virtual_time=engine == "uml")
+    varying = schedule(scenario, cell.repetition, perturbation)
+    path = _path(scenario, perturbation, varying)
+    size = sizes(path, flows, scenario.duration)
+    shaping = shape(cell, network, pairs, path, delays, varying, virtual_time=engine == "uml")
+    measured = calibration(scenario, network, pairs, path, delays, varying)
+    builtin = {name: entry for name, entry in cell.algorithms.items() if entry.builtin}
+    setup_us = VIRTUAL_SETUP_US if engine == "uml" else REAL_SETUP_US
+    window = scenario.measure.window
+    kernel_parameters = {f"{a.module}.{key}": value for a in builtin.values() for key, value in a.parameters.items()}
+    if not scenario.host.ipv6:
+        kernel_parameters["ipv6.disable"] = "1"
+    return Plan(
+        profile=cell.profile,
+        run=cell.run,
+        engine=engine,
+        kernel=_kernel(cell, kernel),
+        axes=dict(cell.axes),
+        algorithm=scenario.algorithm,
+        repetition=cell.repetition,
+        seed=scenario.seed,
+        perturbation=_perturbation_record(scenario, perturbation),
+        topology=network.name,
+        hosts=[_host(network, node) for node in network.roles],
+        path=path,
+        flows=flows,
+        operations=[
+            *_kernel_settings(cell, size),
+            *wire(network, cell, pairs),
+            *_host_settings(cell, network, size),
+            *shaping.operations,
+        ],
+        timeline=_timeline(flows, shaping),
+        calibration=measured,
+        collect=_collect(cell, network, size),
+        modules=[str(cell.absolute(module)) for module in scenario.modules],
+        module_parameters={
+            entry.module: dict(entry.parameters)
+            for entry in cell.algorithms.values()
+            if entry.module and entry.parameters and not entry.builtin
+        },
+        kernel_parameters=kernel_parameters,
+        epoch_us=setup_us - measured.before_us,
+        duration_us=scenario.duration,
+        guest_memory_bytes=size.guest_memory_bytes,
+        wall_clock_limit_s=_wall_clock_limit_s(scenario, path, flows),
+        measure_window_us=(window.start, window.stop or scenario.duration),
+    )
+
+
+def compile_profile(profile: Profile, engine: str | None = None, kernel: str | None = None) -> list[Plan]:
+    """The plans of every cell of a profile, in order."""
+    return [compile_plan(cell, engine, kernel) for cell in profile.cells()]
+
+
+def _network(cell: Cell) -> Network:
+    section = cell.scenario.topology
+    file = cell.absolute(section.file) if section.file is not None else None
+    name = section.class_ or section.name or "dumbbell"
+    # A topology of one's own decides how many hosts it has, unless the profile says so.
+    pairs = section.pairs if section.pairs or file else len(cell.scenario.flows)
+    try:
+        return lower(load_topo(name, file, section.class_, pairs), name)
+    except ProfileError as error:
+        place = cell.place("topology", "file") if file else cell.place("topology")
+        where = f"{place}: {error.where}" if error.where else place
+        raise ProfileError(error.what, where=where, hint=error.hint) from error
+
+
+def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule) -> Path:
+    """Resolve the path. The buffer is a multiple of the *nominal* BDP: a perturbed RTT does not change the buffer."""
+    asked = scenario.path
+    frame = asked.mtu + ETHERNET_HEADER_BYTES
+    nominal_rtt = asked.forward_delay_us + asked.reverse_delay_us
+    forward, reverse = perturbation.delay_us(asked.forward_delay_us), perturbation.delay_us(asked.reverse_delay_us)
+    bdp = asked.rate * (forward + reverse) // 8_000_000
+    mss = asked.mtu - IP_AND_TCP_HEADER_BYTES
+    return Path(
+        rate_bits_per_second=asked.rate,
+        reverse_rate_bits_per_second=asked.reverse_rate,
+        forward_delay_us=forward,
+        reverse_delay_us=reverse,
+        rtt_us=forward + reverse,
+        buffer_bytes=max(asked.buffer.to_bytes(Fraction(asked.rate * nominal_rtt, 8_000_000), frame), frame),
+        bdp_bytes=bdp,
+        bdp_packets=bdp // frame,
+        mtu_bytes=asked.mtu,
+        mss_bytes=mss,
+        frame_bytes=frame,
+        capacity_goodput_bits_per_second=asked.rate * mss / frame,
+        sender_interface_bits_per_second=asked.sender_interface,
+        gso_max_segs=asked.gso_max_segs,
+        loss_ratio=float(asked.loss),
+        delay_variation=varying.record(asked.delay_variation),
+    )
+
+
+def _perturbation_record(scenario: Scenario, perturbation: Perturbation) -> dict[str, Any]:
+    return {
+        "applied": scenario.repetitions > 1,
+        "rtt_factor": float(perturbation.rtt_factor),
+        "start_offset_us": list(perturbation.start_offset_us),
+        "jitter_us": perturbation.jitter_us,
+    }
+
+
+def _host(network: Network, node: str) -> Host:
+    role = network.roles[node]
+    if role == "router":
+        return Host(node, role)
+    own = network.access_link(node).at(node)
+    return Host(node, role, bare(own.address), bare(own.second_address or own.address))
+
+
+def _kernel_settings(cell: Cell, size: Sizes) -> list[Operation]:
+    """Settings of the whole kernel, before there is a network."""
+    buffer_max = max(size.receive_buffer_bytes, size.send_buffer_bytes)
+    settings = {
+        # veth hands packets over through this backlog; a full one drops without any qdisc counter.
+        "net.core.netdev_max_backlog": str(size.backlog_packets),
+        "net.core.rmem_max": str(buffer_max),
+        "net.core.wmem_max": str(buffer_max),
+        "net.ipv4.tcp_mem": " ".join(str(pages) for pages in size.tcp_mem_pages),
+    }
+    operations = [operation("sysctl", node=None, name=name, value=value) for name, value in settings.items()]
+    for algorithm in cell.algorithms.values():
+        if algorithm.builtin and algorithm.module is not None:
+            operations += [
+                operation("module_parameter", module=algorithm.module, name=name, value=value)
+                for name, value in algorithm.parameters.items()
+            ]
+    return operations
+
+
+def _host_settings(cell: Cell, network: Network, size: Sizes) -> list[Operation]:
+    """Settings of each host's stack; the profile's own come last."""
+    host = cell.scenario.host
+    settings = {
+        "net.ipv4.tcp_no_metrics_save": "1",
+        "net.ipv4.tcp_rmem": host.tcp_rmem or f"4096 131072 {size.receive_buffer_bytes}",
+        "net.ipv4.tcp_wmem": host.tcp_wmem or f"4096 87380 {size.send_buffer_bytes}",
+    }
+    operations = []
+    for node, role in network.roles.items():
+        if role != "router":
+            operations += [operation("sysctl", node=node, name=name, value=value) for name, value in settings.items()]
+    for name, value in host.sysctls.items():
+        namespaced = name.startswith(("net.ipv4.", "net.ipv6.")) and not name.startswith(_GLOBAL_SYSCTLS)
+        nodes: list[str | None] = list(network.roles) if namespaced else [None]
+        operations += [operation("sysctl", node=node, name=name, value=value) for node in nodes]
+    return operations
+
+
+def _timeline(flows: list[Flow], shaping: Shaping) -> list[Event]:
+    events = [event(flow.start_us, "start_flow", flow=flow.id) for flow in flows]
+    events += [event(flow.stop_us, "stop_flow", flow=flow.id) for flow in flows]
+    # At one instant the path changes first, then flows stop, then flows start.
+    order = {"qdisc": 0, "stop_flow": 1, "start_flow": 2}
+    return sorted(events + shaping.changes, key=lambda item: (item.at_us, order[item.op]))
+
+
+def _collect(cell: Cell, network: Network, size: Sizes) -> Collect:
+    asked = cell.scenario.collect
+    names = [f"{end.node}:{end.name}" for link in network.links for end in (link.a, link.b)]
+    for index, name in enumerate(asked.pcap):
+        if name not in names:
+            hint = f"the interfaces are {', '.join(names)}"
+            raise ProfileError(f"there is no interface {name!r}", where=cell.place("collect", "pcap", index), hint=hint)
+    return Collect(
+        tcp_probe=asked.tcp_probe,
+        tcp_info_us=asked.tcp_info,
+        qdisc_us=asked.qdisc,
+        interface_us=asked.interfaces,
+        counters_us=asked.counters,
+        ss=asked.ss,
+        pcap=list(asked.pcap),
+        trace_buffer_bytes=size.trace_buffer_bytes,
+    )
+
+
+def _kernel(cell: Cell, asked: str | None) -> str:
+    """The name of a kernel, or the absolute path of its tree; relative ones start where they were written."""
+    if asked is not None:
+        return str(FilePath(asked).expanduser().resolve()) if "/" in asked else asked
+    kernel = cell.scenario.kernel
+    return str(cell.absolute(kernel)) if "/" in kernel else kernel
+
+
+def _wall_clock_limit_s(scenario: Scenario, path: Path, flows: list[Flow]) -> float:
+    """Far above what a run takes on a slow machine; a guest that reaches it hangs."""
+    seconds = scenario.duration / 1e6
+    packets = path.rate_bits_per_second / 8 / path.frame_bytes * seconds
+    in_kernel = all(flow.traffic == flow.sink == "kernel" for flow in flows)
+    slowdown = 1 if in_kernel else USER_SPACE_SLOWDOWN
+    return round(WALL_CLOCK_BASE_S + 2 * seconds + slowdown * packets / PACKETS_PER_WALL_SECOND, 1)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flows of a plan: hosts, addresses, ports, times and delays, resolved from the profile's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from howdah.errors import ProfileError
+from howdah.plan.network import Network, bare
+from howdah.plan.perturbation import Perturbation
+from howdah.plan.plan import Flow
+from howdah.profile import Cell
+from howdah.profile.algorithm import nearest
+from howdah.profile.model import FlowSection
+
+FIRST_SOURCE_PORT = 40001
+FIRST_DESTINATION_PORT = 5001
+KERNEL_INITIAL_WINDOW_PACKETS = 10  # TCP_INIT_CWND, RFC 6928
+
+
+@dataclass(frozen=True)
+class Delays:
+    """One-way delay of the way to each host: a receiver's is the forward delay, a sender's the reverse one."""
+
+    of_host: dict[str, int]
+
+
+def endpoints(cell: Cell, network: Network) -> list[tuple[str, str]]:
+    """Sender and receiver of each flow: the i-th pair, starting over when there are more flows than pairs."""
+    senders, receivers = network.nodes("sender"), network.nodes("receiver")
+    pairs = []
+    for index, flow in enumerate(cell.scenario.flows):
+        sender = _host(cell, network, index, "sender", flow.sender) or senders[index % len(senders)]
+        receiver = _host(cell, network, index, "receiver", flow.receiver) or receivers[index % len(receivers)]
+        if network.bottleneck_ends(sender, receiver) is None:
+            where = cell.place("topology")
+            raise ProfileError(f"the way from {sender} to {receiver} does not cross the bottleneck", where=where)
+        pairs.append((sender, receiver))
+    return pairs
+
+
+def _host(cell: Cell, network: Network, index: int, role: str, name: str | None) -> str | None:
+    if name is None or name in network.nodes(role):
+        return name
+    close = nearest(name, network.nodes(role))
+    hint = f"did you mean {close}?" if close else f"the {role}s are {', '.join(network.nodes(role))}"
+    raise ProfileError(f"there is no {role} {name!r}", where=cell.place("flows", index, role), hint=hint)
+
+
+def host_delays(cell: Cell, network: Network, pairs: list[tuple[str, str]], perturbation: Perturbation) -> Delays:
+    """Delays are properties of hosts, so that every flow can have its own RTT; flows that share a host must agree."""
+    path = cell.scenario.path
+    delays: dict[str, int] = {}
+    for index, (flow, (sender, receiver)) in enumerate(zip(cell.scenario.flows, pairs, strict=True)):
+        forward, reverse = _split(flow, path.forward_delay_us, path.reverse_delay_us)
+        for host, delay in ((receiver, forward), (sender, reverse)):
+            if delays.setdefault(host, delay) != delay:
+                what = f"flow {index + 1} and an earlier one share {host} but ask for different delays"
+                raise ProfileError(what, where=cell.place("flows", index, "rtt"), hint="give them hosts of their own")
+    for host in network.nodes("receiver"):
+        delays.setdefault(host, path.forward_delay_us)
+    for host in network.nodes("sender"):
+        delays.setdefault(host, path.reverse_delay_us)
+    return Delays({host: perturbation.delay_us(delay) for host, delay in delays.items()})
+
+
+def _split(flow: FlowSection, forward_us: int, reverse_us: int) -> tuple[int, int]:
+    """A flow's own RTT, divided between the directions in the path's proportion."""
+    if flow.rtt is None:
+        return forward_us, reverse_us
+    forward = flow.rtt * forward_us // (forward_us + reverse_us)
+    return forward, flow.rtt - forward
+
+
+def resolve_flows(
+    cell: Cell,
+    network: Network,
+    pairs: list[tuple[str, str]],
+    delays: Delays,
+    perturbation: Perturbation,
+    *,
+    virtual_time: bool,
+) -> list[Flow]:
+    scenario = cell.scenario
+    source, sink = scenario.traffic.ends(virtual_time=virtual_time)
+    flows = []
+    for index, (flow, (sender, receiver)) in enumerate(zip(scenario.flows, pairs, strict=True)):
+        algorithm = cell.algorithms[flow.algorithm or scenario.algorithm]
+        start = flow.start + perturbation.start_offset_us[index]
+        stop = flow.stop or scenario.duration
+        if start >= stop:
+            what = f"flow {index + 1} would start at {start} us, perturbed, and ends at {stop} us"
+            raise ProfileError(what, where=cell.place("flows", index, "start"), hint="start it earlier")
+        forward, reverse = delays.of_host[receiver], delays.of_host[sender]
+        flows.append(
+            Flow(
+                id=index,
+                name=flow.name or f"flow{index + 1}",
+                sender=sender,
+                receiver=receiver,
+                source_address=bare(network.access_link(sender).at(sender).address),
+                source_port=FIRST_SOURCE_PORT + index,
+                destination_address=bare(network.access_link(receiver).at(receiver).address),
+                destination_port=FIRST_DESTINATION_PORT + index,
+                algorithm=algorithm.name,
+                kernel_algorithm=algorithm.kernel,
+                traffic=source,
+                sink=sink,
+                start_us=start,
+                stop_us=stop,
+                size_bytes=flow.size,
+                forward_delay_us=forward,
+                reverse_delay_us=reverse,
+                rtt_us=forward + reverse,
+                initial_window_packets=flow.initial_window or KERNEL_INITIAL_WINDOW_PACKETS,
+            )
+        )
+    return flows

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes that must never be what limits a flow: socket buffers, tcp_mem, device backlog, trace buffer, guest memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from howdah.plan.plan import Flow, Path
+
+PAGE_BYTES = 4096
+BASE_MEMORY_BYTES = 256 << 20  # kernel, tmpfs, agent
+LEAST_BUFFER_MAXIMUM_BYTES = 268435456
+LARGEST_SYSCTL = 2**31 - 1
+
+# What the kernel charges for a segment beyond its frame: struct sk_buff, the header's room and skb_shared_info
+# (about 790 bytes for an MTU of 1500 on 64-bit kernels), rounded up.
+SEGMENT_OVERHEAD_BYTES = 1024
+
+# tcp_sndbuf_expand() lets the send queue grow to two windows; the receiver's out-of-order queue can hold one.
+SENDER_WINDOWS, RECEIVER_WINDOWS = 2, 1
+
+TRACE_RECORD_BYTES = 150  # one tcp:tcp_probe record in the ring buffer, header included
+LEAST_TRACE_BYTES, LARGEST_TRACE_BYTES = 4 << 20, 64 << 20
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """As the fields of ``Plan`` and the sysctls of these names; ``window_packets`` is the largest of any flow."""
+
+    window_packets: int
+    backlog_packets: int
+    tcp_mem_pages: tuple[int, int, int]
+    receive_buffer_bytes: int
+    send_buffer_bytes: int
+    trace_buffer_bytes: int
+    guest_memory_bytes: int
+
+
+def largest_window_packets(path: Path, rtt_us: int) -> int:
+    """Slow start ends at the latest one RTT after the buffer is full: cwnd reaches 2 (BDP + buffer)."""
+    bdp_bytes = path.rate_bits_per_second * rtt_us // 8_000_000
+    return 2 * (bdp_bytes + path.buffer_bytes) // path.frame_bytes + 64
+
+
+def sizes(path: Path, flows: list[Flow], duration_us: int) -> Sizes:
+    """Sizes for all flows together, from each flow's own RTT."""
+    windows = [largest_window_packets(path, flow.rtt_us) for flow in flows]
+    window = max(windows)
+    truesize = path.frame_bytes + SEGMENT_OVERHEAD_BYTES
+    socket_bytes = sum(windows) * truesize * (SENDER_WINDOWS + RECEIVER_WINDOWS)
+    network_bytes = window * truesize
+    pages = -(-socket_bytes // PAGE_BYTES) + 16384
+    # Twice what tcp_sndbuf_expand() asks for (BBR multiplies by 3 instead of 2); half of a receive buffer is window.
+    send_buffer = min(max(LEAST_BUFFER_MAXIMUM_BYTES, 2 * SENDER_WINDOWS * window * truesize), LARGEST_SYSCTL)
+    receive_buffer = min(max(LEAST_BUFFER_MAXIMUM_BYTES, 2 * window * truesize), LARGEST_SYSCTL)
+    trace = _trace_bytes(path, duration_us)
+    return Sizes(
+        window_packets=window,
+        backlog_packets=max(10_000, 2 * sum(windows)),
+        tcp_mem_pages=(pages, pages, pages + pages // 4),
+        receive_buffer_bytes=receive_buffer,
+        send_buffer_bytes=send_buffer,
+        trace_buffer_bytes=trace,
+        guest_memory_bytes=_round_up(BASE_MEMORY_BYTES + socket_bytes + network_bytes + trace, 16 << 20),
+    )
+
+
+def _trace_bytes(path: Path, duration_us: int) -> int:
+    """Room for the whole run at one ACK for each two packets, at most 64 MiB: the agent drains it during the run."""
+    packets = path.rate_bits_per_second * duration_us // (8_000_000 * path.frame_bytes)
+    expected = packets // 2 * TRACE_RECORD_BYTES
+    return min(max(_round_up(2 * expected, 1 << 20), LEAST_TRACE_BYTES), LARGEST_TRACE_BYTES)
+
+
+def _round_up(value: int, step: int) -> int:
+    return -(-value // step) * step

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The vocabulary of operations and events: every kind, its arguments and their types. docs/data-format.md lists them.
+
+Constructors check what they are given, so that a plan with an unknown operation, a missing argument or a value of the
+wrong type cannot be made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from howdah.plan.plan import Event, Operation
+
+_TEXT, _INTEGER, _BOOLEAN = (str,), (int,), (bool,)
+_OPTIONAL_TEXT, _OPTIONAL_INTEGER = (str, type(None)), (int, type(None))
+_NUMBER = (int, float)
+
+_Arguments = dict[str, tuple[type, ...]]
+
+OPERATIONS: dict[str, _Arguments] = {
+    "sysctl": {"node": _OPTIONAL_TEXT, "name": _TEXT, "value": _TEXT},
+    "module_parameter": {"module": _TEXT, "name": _TEXT, "value": _TEXT},
+    "node": {"name": _TEXT, "router": _BOOLEAN},
+    "link": {
+        "a_node": _TEXT,
+        "a_interface": _TEXT,
+        "a_mac": _TEXT,
+        "b_node": _TEXT,
+        "b_interface": _TEXT,
+        "b_mac": _TEXT,
+    },
+    "mtu": {"node": _TEXT, "interface": _TEXT, "mtu_bytes": _INTEGER},
+    "offload": {"node": _TEXT, "interface": _TEXT, "feature": _TEXT, "enabled": _BOOLEAN},
+    "gso": {"node": _TEXT, "interface": _TEXT, "gso_max_segs": _INTEGER},
+    "address": {"node": _TEXT, "interface": _TEXT, "address": _TEXT},
+    "up": {"node": _TEXT, "interface": _TEXT},
+    "route": {
+        "node": _TEXT,
+        "destination": _TEXT,
+        "via": _TEXT,
+        "interface": _TEXT,
+        "initial_window_packets": _OPTIONAL_INTEGER,
+        "initial_receive_window_packets": _OPTIONAL_INTEGER,
+    },
+    "neighbour": {"node": _TEXT, "interface": _TEXT, "address": _TEXT, "mac": _TEXT},
+    "qdisc": {
+        "node": _TEXT,
+        "interface": _TEXT,
+        "parent": _TEXT,
+        "handle": _TEXT,
+        "kind": _TEXT,
+        "options": (dict,),
+    },
+    "class": {
+        "node": _TEXT,
+        "interface": _TEXT,
+        "parent": _TEXT,
+        "classid": _TEXT,
+        "kind": _TEXT,
+        "options": (dict,),
+    },
+}
+
+EVENTS: dict[str, _Arguments] = {
+    "start_flow": {"flow": _INTEGER},
+    "stop_flow": {"flow": _INTEGER},
+    "qdisc": OPERATIONS["qdisc"],
+}
+
+QDISC_OPTIONS: dict[str, _Arguments] = {
+    "htb": {"default_class": _INTEGER},
+    "bfifo": {"limit_bytes": _INTEGER},
+    "pfifo": {"limit_packets": _INTEGER},
+    "fq": {"limit_packets": _INTEGER, "flow_limit_packets": _INTEGER},
+    "fq_codel": {"limit_packets": _INTEGER, "target_us": _INTEGER, "interval_us": _INTEGER},
+    "netem": {
+        "delay_us": _INTEGER,
+        "limit_packets": _INTEGER,
+        "seed": _OPTIONAL_INTEGER,
+        "jitter_us": _INTEGER,
+        "distribution": (list, type(None)),
+        "loss_ratio": _NUMBER,
+        "rate_bits_per_second": _OPTIONAL_INTEGER,
+        "reorder_allowed": _BOOLEAN,
+    },
+}
+
+CLASS_OPTIONS: dict[str, _Arguments] = {
+    "htb": {
+        "rate_bits_per_second": _INTEGER,
+        "burst_bytes": _INTEGER,
+        "cburst_bytes": _INTEGER,
+        "quantum_bytes": _INTEGER,
+    },
+}
+
+
+class OperationError(ValueError):
+    """An operation is not part of the vocabulary, or its arguments are not the ones it takes."""
+
+
+def operation(op: str, **arguments: Any) -> Operation:
+    """A checked ``Operation``."""
+    _check(op, arguments, OPERATIONS)
+    return Operation(op, arguments)
+
+
+def event(at_us: int, op: str, **arguments: Any) -> Event:
+    """A checked ``Event``; ``at_us`` counts from the epoch."""
+    _check(op, arguments, EVENTS)
+    return Event(at_us, op, arguments)
+
+
+def check_operation(candidate: Operation) -> None:
+    """Raise OperationError unless the operation belongs to the vocabulary; for plans read from a file."""
+    _check(candidate.op, candidate.arguments, OPERATIONS)
+
+
+def _check(op: str, arguments: dict[str, Any], vocabulary: dict[str, _Arguments]) -> None:
+    if op not in vocabulary:
+        raise OperationError(f"there is no operation {op!r}; known: {', '.join(vocabulary)}")
+    _check_arguments(op, arguments, vocabulary[op])
+    if op in ("qdisc", "class"):
+        kinds = QDISC_OPTIONS if op == "qdisc" else CLASS_OPTIONS
+        kind = arguments["kind"]
+        if kind not in kinds:
+            raise OperationError(f"{op}: there is no kind {kind!r}; known: {', '.join(kinds)}")
+        _check_arguments(f"{op} {kind}", arguments["options"], kinds[kind])
+
+
+def _check_arguments(what: str, arguments: dict[str, Any], expected: _Arguments) -> None:
+    missing = expected.keys() - arguments.keys()
+    unknown = arguments.keys() - expected.keys()
+    if missing or unknown:
+        parts = [f"missing {', '.join(sorted(missing))}"] if missing else []
+        parts += [f"unknown {', '.join(sorted(unknown))}"] if unknown else []
+        raise OperationError(f"{what}: {'; '.join(parts)}")
+    for name, types in expected.items():
+        value = arguments[name]
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise OperationError(
+                f"{what}: {name} is {value!r}, expected {' or '.join(kind.__name__ for kind in types)}"
+            )
+        if isinstance(value, int | float) and value < 0:
+            raise OperationError(f"{what}: {name} is {value}, expected no negative number")

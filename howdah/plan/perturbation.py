@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How one repetition differs from the next: drawn from the seed and the repetition alone.
+
+Algorithms and sweep points do not enter the draw, so repetition r meets the same perturbation everywhere and
+comparisons are paired.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import dataclass
+from fractions import Fraction
+
+from howdah.profile.model import Scenario
+
+
+def derived_seed(seed: int, *purpose: str | int) -> int:
+    """A 63-bit seed for one purpose; independent of every other purpose's."""
+    text = "/".join(str(part) for part in (seed, *purpose))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """``rtt_factor`` scales every propagation delay; ``start_offset`` is added to each flow's start, in RTTs or us."""
+
+    rtt_factor: Fraction
+    start_offset_us: tuple[int, ...]
+    jitter_us: int
+
+    def delay_us(self, nominal_us: int) -> int:
+        return round(nominal_us * self.rtt_factor)
+
+
+def draw(scenario: Scenario, repetition: int, rtt_us: int) -> Perturbation:
+    """The perturbation of a repetition: RTT uniform within ± ``perturbation.rtt``, each start uniform within
+    ``perturbation.start``. A profile with one repetition is not perturbed. ``rtt_us`` is the nominal RTT."""
+    asked = scenario.perturbation
+    if scenario.repetitions == 1:
+        return Perturbation(Fraction(1), (0,) * len(scenario.flows), 0)
+    generator = random.Random(derived_seed(scenario.seed, "perturbation", repetition))
+    factor = 1 + asked.rtt * Fraction(2 * generator.random() - 1)
+    # Parts per million: what the plan records is then exactly what was applied.
+    factor = Fraction(round(factor * 10**6), 10**6)
+    span = asked.start.to_us(rtt_us)
+    offsets = tuple(int(generator.random() * span) for _ in scenario.flows)
+    return Perturbation(factor, offsets, asked.jitter.to_us(rtt_us))

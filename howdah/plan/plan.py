@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan: everything one run needs, resolved to numbers. Nothing downstream derives anything again.
+
+``plan.json`` is this class as JSON. All times are integers in microseconds of virtual (or real) time relative to the
+epoch, the instant at which the experiment starts; sizes are bytes on the wire (link-layer frames) unless a name says
+otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+PLAN_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Host:
+    """A network namespace of the emulated network. ``role`` is ``sender``, ``receiver`` or ``router``."""
+
+    name: str
+    role: str
+    address: str | None = None
+    calibration_address: str | None = None
+
+
+@dataclass(frozen=True)
+class Path:
+    """The path as the profile asks for it, resolved.
+
+    ``bdp_bytes`` = rate x RTT / 8 counts frames of ``frame_bytes`` (MTU + 14); ``bdp_packets`` =
+    floor(bdp_bytes / frame_bytes); ``mss_bytes`` is the TCP payload of a full segment with timestamps (MTU - 52).
+    ``capacity_goodput_bits_per_second`` = rate x mss / frame.
+    """
+
+    rate_bits_per_second: int
+    reverse_rate_bits_per_second: int | None
+    forward_delay_us: int
+    reverse_delay_us: int
+    rtt_us: int
+    buffer_bytes: int
+    bdp_bytes: int
+    bdp_packets: int
+    mtu_bytes: int
+    mss_bytes: int
+    frame_bytes: int
+    capacity_goodput_bits_per_second: float
+    sender_interface_bits_per_second: int | None
+    gso_max_segs: int | None
+    loss_ratio: float
+    delay_variation: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One TCP connection. Times count from the epoch; ``stop_us`` ends a bulk flow, ``size_bytes`` a fixed one."""
+
+    id: int
+    name: str
+    sender: str
+    receiver: str
+    source_address: str
+    source_port: int
+    destination_address: str
+    destination_port: int
+    algorithm: str
+    kernel_algorithm: str
+    traffic: str  # "kernel" (in-kernel source and sink) or "iperf3" or "python" (plain blocking user space)
+    start_us: int
+    stop_us: int
+    size_bytes: int | None
+    forward_delay_us: int
+    reverse_delay_us: int
+    rtt_us: int
+    initial_window_packets: int
+    sink: str = "kernel"
+
+
+@dataclass(frozen=True)
+class CalibrationTarget:
+    """One sender-receiver pair whose path is measured before and after the flows, with addresses of its own."""
+
+    sender: str
+    receiver: str
+    sender_address: str
+    receiver_address: str
+    forward_delay_us: int
+    reverse_delay_us: int
+    variation_us: int  # how far a single one-way delay may exceed the base because the plan asks for delay variation
+    variation_reverse_us: int = 0
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the path must measure as. The agent records measurements; the judge compares them with this."""
+
+    enabled: bool
+    before_us: int  # start of the first calibration relative to the epoch (negative)
+    after_us: int  # start of the second calibration relative to the epoch
+    phase_us: int  # how long one calibration may take
+    settle_us: int  # silence after it
+    rate_bits_per_second: int
+    buffer_bytes: int
+    frame_bytes: int
+    bottleneck_node: str
+    bottleneck_interface: str
+    bottleneck_handle: str
+    targets: list[CalibrationTarget]
+
+
+@dataclass(frozen=True)
+class Collect:
+    """What is recorded. An interval of None switches the collector off."""
+
+    tcp_probe: bool
+    tcp_info_us: int | None
+    qdisc_us: int | None
+    interface_us: int | None
+    counters_us: int | None
+    ss: bool
+    pcap: list[str]  # "node:interface"
+    trace_buffer_bytes: int
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One step that builds the network; ``op`` names the kind, ``arguments`` are JSON values. See operation.py."""
+
+    op: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happens at a given time: ``start_flow``, ``stop_flow``, ``qdisc`` (a change of path)."""
+
+    at_us: int
+    op: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """See the module's text. ``axes`` holds the sweep point (dotted field name to value) this run belongs to."""
+
+    profile: str
+    run: str
+    engine: str
+    kernel: str
+    axes: dict[str, Any]
+    algorithm: str
+    repetition: int
+    seed: int
+    perturbation: dict[str, Any]
+    topology: str
+    hosts: list[Host]
+    path: Path
+    flows: list[Flow]
+    operations: list[Operation]
+    timeline: list[Event]
+    calibration: Calibration
+    collect: Collect
+    modules: list[str]  # extra module sources or .ko files the profile brings, absolute paths
+    module_parameters: dict[str, dict[str, str]]
+    kernel_parameters: dict[str, str]  # module parameters of built-in code, e.g. {"tcp_cubic.hystart": "0"}
+    epoch_us: int  # uptime of the guest at time zero
+    duration_us: int
+    guest_memory_bytes: int
+    wall_clock_limit_s: float
+    measure_window_us: tuple[int, int] = (0, 0)
+    capabilities: list[str] = field(default_factory=list)
+    format: int = PLAN_FORMAT
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=1)
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        value = json.loads(text)
+        found = value.get("format")
+        if found != PLAN_FORMAT:
+            raise ValueError(f"plan format {found}, expected {PLAN_FORMAT}")
+        value["hosts"] = [Host(**item) for item in value["hosts"]]
+        value["path"] = Path(**value["path"])
+        value["flows"] = [Flow(**item) for item in value["flows"]]
+        value["operations"] = [Operation(**item) for item in value["operations"]]
+        value["timeline"] = [Event(**item) for item in value["timeline"]]
+        calibration = value["calibration"]
+        calibration["targets"] = [CalibrationTarget(**item) for item in calibration["targets"]]
+        value["calibration"] = Calibration(**calibration)
+        value["collect"] = Collect(**value["collect"])
+        value["measure_window_us"] = tuple(value["measure_window_us"])
+        return Plan(**value)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The qdisc layer: what makes veth pairs a path.
+
+- *bottleneck*: htb (rate) with a bfifo (buffer, exact in bytes) on the router's interface into the bottleneck link;
+- *delay*: netem on the last router's interface towards each host, so that every host has its own delay, the delay is a
+  hop apart from the buffer, and no sender has a netem (which would disturb TCP small queues and pacing);
+- *sender interface*: htb with a pfifo on each sender, the NIC of the papers. Without it a veth takes any burst at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.plan.network import Interface, Network
+from howdah.plan.operation import operation
+from howdah.plan.plan import Operation
+
+ROOT_HANDLE = "1:"
+LEAF_HANDLE = "10:"
+CLASS_ID = "1:1"
+
+# With a rate, netem keeps packets in order when the delay falls; at this rate a full frame costs 0.12 us.
+ORDER_RATE_BITS_PER_SECOND = 100_000_000_000
+
+REAL_TIME_BURST_US = 250  # what a timer of a machine running in real time may be late
+
+
+@dataclass(frozen=True)
+class DelayLine:
+    """A netem towards ``host``. ``seed`` is set when something in it is random; ``varying`` keeps order."""
+
+    host: str
+    delay_us: int
+    limit_packets: int
+    loss_ratio: float
+    seed: int | None
+    varying: bool
+
+    def options(self, delay_us: int, seed: int | None) -> dict[str, Any]:
+        return {
+            "delay_us": delay_us,
+            "limit_packets": self.limit_packets,
+            "seed": seed,
+            "jitter_us": 0,
+            "distribution": None,
+            "loss_ratio": self.loss_ratio,
+            "rate_bits_per_second": ORDER_RATE_BITS_PER_SECOND if self.varying else None,
+            "reorder_allowed": False,
+        }
+
+
+def delay_limit_packets(bdp_bytes: int, buffer_bytes: int, frame_bytes: int) -> int:
+    """Twice what can be in flight, so that a delay line never drops: 2 (BDP + buffer), and room for small packets."""
+    return 2 * -(-(bdp_bytes + buffer_bytes) // frame_bytes) + 1000
+
+
+def burst_bytes(rate_bits_per_second: int, frame_bytes: int, *, virtual_time: bool) -> int:
+    """One frame where timers are exact; in real time, what passes while a timer is late."""
+    if virtual_time:
+        return frame_bytes
+    return max(10 * frame_bytes, rate_bits_per_second * REAL_TIME_BURST_US // 8_000_000)
+
+
+def rate_limit(
+    interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int, leaf: tuple[str, dict[str, int]]
+) -> list[Operation]:
+    """htb with one class and the leaf qdisc given as (kind, options)."""
+    place = {"node": interface.node, "interface": interface.name}
+    rate = {
+        "rate_bits_per_second": rate_bits_per_second,
+        "burst_bytes": burst,
+        "cburst_bytes": burst,
+        "quantum_bytes": frame_bytes,
+    }
+    kind, options = leaf
+    return [
+        operation("qdisc", **place, parent="root", handle=ROOT_HANDLE, kind="htb", options={"default_class": 1}),
+        operation("class", **place, parent=ROOT_HANDLE, classid=CLASS_ID, kind="htb", options=rate),
+        operation("qdisc", **place, parent=CLASS_ID, handle=LEAF_HANDLE, kind=kind, options=options),
+    ]
+
+
+def delay_interface(network: Network, host: str) -> Interface:
+    """The router's interface towards a host."""
+    return network.access_link(host).facing(host)
+
+
+def delay(network: Network, line: DelayLine) -> Operation:
+    return operation("qdisc", **delay_arguments(network, line, line.delay_us, line.seed))
+
+
+def delay_arguments(network: Network, line: DelayLine, delay_us: int, seed: int | None) -> dict[str, Any]:
+    """Arguments of the netem of a delay line, for the operation that makes it and the events that change it."""
+    interface = delay_interface(network, line.host)
+    return {
+        "node": interface.node,
+        "interface": interface.name,
+        "parent": "root",
+        "handle": ROOT_HANDLE,
+        "kind": "netem",
+        "options": line.options(delay_us, seed),
+    }

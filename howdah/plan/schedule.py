@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which delay the path adds in each direction, and when: the profile's variation and the perturbation's jitter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.plan.perturbation import Perturbation, derived_seed
+from howdah.plan.variation import Series, draw_series
+from howdah.profile.model import DelayVariation, Scenario
+from howdah.quantity import format_duration
+
+JITTER_INTERVAL_US = 20_000
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """``forward`` and ``reverse`` are delays added from given times on: (microseconds after the epoch, added delay)."""
+
+    forward: list[tuple[int, int]]
+    reverse: list[tuple[int, int]]
+    summaries: dict[str, dict[str, int]]
+
+    @property
+    def forward_largest_us(self) -> int:
+        return max((added for _, added in self.forward), default=0)
+
+    @property
+    def reverse_largest_us(self) -> int:
+        return max((added for _, added in self.reverse), default=0)
+
+    def record(self, asked: DelayVariation | None) -> dict[str, Any] | None:
+        """What the plan says about the variation: as asked, and what was drawn."""
+        if not self.summaries:
+            return None
+        wish = {} if asked is None else asked.model_dump(mode="json")
+        return {"asked": wish, "drawn": self.summaries}
+
+
+def schedule(scenario: Scenario, repetition: int, perturbation: Perturbation) -> Schedule:
+    """Draw the series of both directions; the same for every algorithm and sweep point of one repetition."""
+    asked = scenario.path.delay_variation
+    series: dict[str, list[Series]] = {"forward": [], "reverse": []}
+    for direction, drawn in series.items():
+        if asked is not None and asked.direction in (direction, "both"):
+            seed = derived_seed(scenario.seed, "delay-variation", direction, repetition)
+            drawn.append(draw_series(asked, scenario.duration, seed))
+    if perturbation.jitter_us:
+        seed = derived_seed(scenario.seed, "jitter", repetition)
+        series["forward"].append(draw_series(_jitter(scenario, perturbation), scenario.duration, seed))
+    summaries = {direction: drawn[0].summary() for direction, drawn in series.items() if drawn}
+    return Schedule(
+        forward=_steps(series["forward"], scenario.duration),
+        reverse=_steps(series["reverse"], scenario.duration),
+        summaries=summaries,
+    )
+
+
+def _jitter(scenario: Scenario, perturbation: Perturbation) -> DelayVariation:
+    rtt_us = scenario.path.forward_delay_us + scenario.path.reverse_delay_us
+    return DelayVariation.model_validate(
+        {
+            "distribution": "uniform",
+            "amplitude": format_duration(perturbation.jitter_us),
+            "correlation_time": format_duration(rtt_us),
+            "interval": format_duration(JITTER_INTERVAL_US),
+            "source": "perturbation",
+        }
+    )
+
+
+def _steps(drawn: list[Series], duration_us: int) -> list[tuple[int, int]]:
+    """The sum of the series as steps; equal neighbours are one step; back to nothing at the end of the run."""
+    if not drawn:
+        return []
+    times = sorted({k * item.interval_us for item in drawn for k in range(len(item.added_us))})
+    steps: list[tuple[int, int]] = []
+    for time_us in times:
+        added = sum(item.added_us[min(time_us // item.interval_us, len(item.added_us) - 1)] for item in drawn)
+        if not steps or steps[-1][1] != added:
+            steps.append((time_us, added))
+    steps.append((duration_us, 0))
+    return steps

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole plan as text, for ``howdah plan`` and ``--dry-run``: numbers, every operation in order, the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from howdah.plan.command import command_lines, event_line
+from howdah.plan.plan import Event, Plan
+from howdah.quantity import format_duration, format_rate, format_size
+
+_CHANGES_SHOWN = 2
+
+
+def render(plan: Plan, *, every_change: bool = False) -> str:
+    """The plan's text. Long runs of path changes (delay variation) are shortened unless ``every_change``."""
+    sections = [
+        ("run", _run(plan)),
+        ("path", _path(plan)),
+        ("hosts", _hosts(plan)),
+        ("flows", _flows(plan)),
+        ("calibration", _calibration(plan)),
+        ("collect", _collect(plan)),
+        ("operations", _operations(plan)),
+        ("timeline (seconds after the epoch)", _timeline(plan, every_change=every_change)),
+    ]
+    lines: list[str] = []
+    for title, body in sections:
+        lines += [f"{title}:", *(f"  {line}" for line in body), ""]
+    return "\n".join(lines)
+
+
+def _pairs(rows: list[tuple[str, object]]) -> Iterator[str]:
+    width = max(len(name) for name, _ in rows)
+    return (f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def _run(plan: Plan) -> Iterator[str]:
+    perturbation = plan.perturbation
+    offsets = ", ".join(format_duration(offset) for offset in perturbation["start_offset_us"])
+    perturbed = "none (one repetition)"
+    if perturbation["applied"]:
+        perturbed = f"RTT x {perturbation['rtt_factor']:.6f}; starts later by {offsets}"
+        if perturbation["jitter_us"]:
+            perturbed += f"; jitter up to {format_duration(perturbation['jitter_us'])}"
+    rows: list[tuple[str, object]] = [
+        ("profile", plan.profile),
+        ("run", plan.run),
+        ("point", ", ".join(f"{name} = {value}" for name, value in plan.axes.items()) or "(no sweep)"),
+        ("repetition", plan.repetition),
+        ("seed", plan.seed),
+        ("perturbation", perturbed),
+        ("engine", plan.engine),
+        ("kernel", plan.kernel),
+        ("kernel parameters", " ".join(f"{key}={value}" for key, value in plan.kernel_parameters.items()) or "none"),
+        ("modules", ", ".join(_modules(plan)) or "none"),
+        ("topology", plan.topology),
+        ("duration", format_duration(plan.duration_us)),
+        ("measured window", " to ".join(format_duration(time) for time in plan.measure_window_us)),
+        ("epoch at uptime", format_duration(plan.epoch_us)),
+        ("guest memory", f"{plan.guest_memory_bytes >> 20} MiB"),
+        ("wall-clock limit", f"{plan.wall_clock_limit_s:g} s"),
+    ]
+    return _pairs(rows)
+
+
+def _modules(plan: Plan) -> Iterator[str]:
+    for module in plan.modules:
+        name = module.rpartition("/")[2].removesuffix(".c").removesuffix(".ko")
+        parameters = plan.module_parameters.get(name, {})
+        yield " ".join([module, *(f"{key}={value}" for key, value in parameters.items())])
+
+
+def _path(plan: Plan) -> Iterator[str]:
+    path = plan.path
+    reverse, sender = path.reverse_rate_bits_per_second, path.sender_interface_bits_per_second
+    rows: list[tuple[str, object]] = [
+        ("rate", format_rate(path.rate_bits_per_second)),
+        ("reverse rate", "unlimited" if reverse is None else format_rate(reverse)),
+        ("delay forward", format_duration(path.forward_delay_us)),
+        ("delay reverse", format_duration(path.reverse_delay_us)),
+        ("RTT", format_duration(path.rtt_us)),
+        ("BDP", f"{path.bdp_bytes} bytes = {path.bdp_packets} frames of {path.frame_bytes} bytes"),
+        ("buffer", f"{path.buffer_bytes} bytes = {path.buffer_bytes / path.bdp_bytes:.3f} BDP"),
+        ("MTU, MSS", f"{path.mtu_bytes}, {path.mss_bytes} bytes"),
+        ("goodput at capacity", f"{path.capacity_goodput_bits_per_second / 1e6:.3f} Mbit/s"),
+        ("sender interface", "unlimited" if sender is None else format_rate(sender)),
+        ("gso_max_segs", "the kernel's" if path.gso_max_segs is None else path.gso_max_segs),
+        ("loss", f"{path.loss_ratio * 100:g} %"),
+    ]
+    for direction, drawn in (path.delay_variation or {}).get("drawn", {}).items():
+        words = [f"{name.removesuffix('_us').replace('_', ' ')} {format_duration(us)}" for name, us in drawn.items()]
+        rows.append((f"added delay {direction}", ", ".join(words)))
+    return _pairs(rows)
+
+
+def _hosts(plan: Plan) -> Iterator[str]:
+    for host in plan.hosts:
+        addresses = f"  {host.address}, calibration {host.calibration_address}" if host.address else ""
+        yield f"{host.name:<8} {host.role:<8}{addresses}".rstrip()
+
+
+def _flows(plan: Plan) -> Iterator[str]:
+    for flow in plan.flows:
+        ends = f"{flow.source_address}:{flow.source_port} > {flow.destination_address}:{flow.destination_port}"
+        kernel = f" ({flow.kernel_algorithm})" if flow.kernel_algorithm != flow.algorithm else ""
+        yield f"{flow.id} {flow.name}: {flow.sender} > {flow.receiver}, {ends}, {flow.algorithm}{kernel}"
+        amount = f"{format_size(flow.size_bytes)}, at the latest " if flow.size_bytes is not None else ""
+        times = f"from {format_duration(flow.start_us)} to {amount}{format_duration(flow.stop_us)}"
+        window = f"initial window {flow.initial_window_packets} packets"
+        yield f"    {times}, RTT {format_duration(flow.rtt_us)}, {window}, {flow.traffic} source, {flow.sink} sink"
+
+
+def _calibration(plan: Plan) -> Iterator[str]:
+    calibration = plan.calibration
+    if not calibration.enabled:
+        yield "off"
+        return
+    phase, silence = format_duration(calibration.phase_us), format_duration(calibration.settle_us)
+    begins = " and ".join(_seconds(time) for time in (calibration.before_us, calibration.after_us))
+    yield f"begins at {begins}, at most {phase} each, then {silence} of silence"
+    node, interface, handle = (
+        calibration.bottleneck_node,
+        calibration.bottleneck_interface,
+        calibration.bottleneck_handle,
+    )
+    expected = f"{format_rate(calibration.rate_bits_per_second)}, buffer {calibration.buffer_bytes} bytes"
+    yield f"bottleneck {node} {interface} {handle} must measure {expected}"
+    for target in calibration.targets:
+        ends = f"{target.sender} {target.sender_address} > {target.receiver} {target.receiver_address}"
+        delays = (
+            f"{format_duration(target.forward_delay_us)} forward, {format_duration(target.reverse_delay_us)} reverse"
+        )
+        yield f"{ends}: {delays}"
+
+
+def _collect(plan: Plan) -> Iterator[str]:
+    collect = plan.collect
+    rows: list[tuple[str, object]] = [
+        ("tcp_probe", f"on, buffer {collect.trace_buffer_bytes >> 20} MiB" if collect.tcp_probe else "off"),
+        ("tcp_info", _interval(collect.tcp_info_us)),
+        ("qdisc", _interval(collect.qdisc_us)),
+        ("interfaces", _interval(collect.interface_us)),
+        ("counters", _interval(collect.counters_us)),
+        ("ss", "at the beginning and the end" if collect.ss else "off"),
+        ("pcap", ", ".join(collect.pcap) or "off"),
+    ]
+    return _pairs(rows)
+
+
+def _interval(us: int | None) -> str:
+    return "off" if us is None else f"every {format_duration(us)}"
+
+
+def _operations(plan: Plan) -> Iterator[str]:
+    width = len(str(len(plan.operations)))
+    for number, item in enumerate(plan.operations, start=1):
+        for index, line in enumerate(command_lines(item)):
+            yield f"{number if index == 0 else '':>{width}}  {line}"
+
+
+def _timeline(plan: Plan, *, every_change: bool) -> Iterator[str]:
+    for is_change, group in groupby(plan.timeline, key=lambda item: item.op == "qdisc"):
+        events = list(group)
+        hidden = len(events) - 2 * _CHANGES_SHOWN
+        if not is_change or every_change or hidden <= 1:
+            yield from map(_event, events)
+            continue
+        yield from map(_event, events[:_CHANGES_SHOWN])
+        yield f"{'':>12}  … {hidden} more changes of delay"
+        yield from map(_event, events[-_CHANGES_SHOWN:])
+
+
+def _event(item: Event) -> str:
+    return f"{_seconds(item.at_us):>12}  {event_line(item)}"
+
+
+def _seconds(us: int) -> str:
+    return f"{us / 1e6:.6f} s"

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations that build the network: nodes, veth pairs, offloads, addresses, routes, permanent neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from howdah.errors import ProfileError
+from howdah.plan.network import Interface, Network, bare
+from howdah.plan.operation import operation
+from howdah.plan.plan import Operation
+from howdah.profile import Cell
+
+# A packet that is split or merged somewhere is not the packet the path was sized for. Checksum offload stays as the
+# kernel has it: veth carries checksums lazily, and computing them would only cost time.
+OFFLOADS_OFF = ("tso", "gso", "gro", "lro")
+
+
+def wire(network: Network, cell: Cell, pairs: list[tuple[str, str]]) -> list[Operation]:
+    """Everything up to the qdiscs, in Mininet's order of nodes and links."""
+    path = cell.scenario.path
+    operations = [operation("node", name=node, router=role == "router") for node, role in network.roles.items()]
+    operations += [_veth_pair(link.a, link.b) for link in network.links]
+    for interface in _interfaces(network):
+        place = {"node": interface.node, "interface": interface.name}
+        operations.append(operation("mtu", **place, mtu_bytes=path.mtu))
+        operations += [operation("offload", **place, feature=name, enabled=False) for name in OFFLOADS_OFF]
+        if path.gso_max_segs is not None and network.roles[interface.node] != "router":
+            operations.append(operation("gso", **place, gso_max_segs=path.gso_max_segs))
+        operations += [operation("address", **place, address=address) for address in interface.addresses]
+    operations += [operation("up", node=node, interface="lo") for node in network.roles]
+    operations += [operation("up", node=item.node, interface=item.name) for item in _interfaces(network)]
+    operations += _routes(network)
+    operations += _initial_windows(network, cell, pairs)
+    operations += _neighbours(network)
+    return operations
+
+
+def _veth_pair(a: Interface, b: Interface) -> Operation:
+    return operation(
+        "link",
+        a_node=a.node,
+        a_interface=a.name,
+        a_mac=a.mac,
+        b_node=b.node,
+        b_interface=b.name,
+        b_mac=b.mac,
+    )
+
+
+def _interfaces(network: Network) -> Iterator[Interface]:
+    for link in network.links:
+        yield link.a
+        yield link.b
+
+
+def _routes(network: Network) -> list[Operation]:
+    return [
+        operation(
+            "route",
+            node=route.node,
+            destination=route.destination,
+            via=route.via,
+            interface=route.interface,
+            initial_window_packets=None,
+            initial_receive_window_packets=None,
+        )
+        for route in network.routes
+    ]
+
+
+def _initial_windows(network: Network, cell: Cell, pairs: list[tuple[str, str]]) -> list[Operation]:
+    """Initial windows are attributes of a route to the peer: initcwnd at the sender, initrwnd at the receiver."""
+    asked: dict[tuple[str, str, str], int | None] = {}
+    for index, (flow, (sender, receiver)) in enumerate(zip(cell.scenario.flows, pairs, strict=True)):
+        for node, peer, name, value in (
+            (sender, receiver, "initial_window", flow.initial_window),
+            (receiver, sender, "initial_receive_window", flow.initial_receive_window),
+        ):
+            if asked.setdefault((node, peer, name), value) != value:
+                what = f"flow {index + 1} and an earlier one join {sender} and {receiver} with different {name}"
+                raise ProfileError(what, where=cell.place("flows", index, name), hint="give them hosts of their own")
+    operations = []
+    for (node, peer, name), value in asked.items():
+        if value is None:
+            continue
+        link = network.access_link(node)
+        operations.append(
+            operation(
+                "route",
+                node=node,
+                destination=f"{bare(network.access_link(peer).at(peer).address)}/32",
+                via=bare(link.facing(node).address),
+                interface=link.at(node).name,
+                initial_window_packets=value if name == "initial_window" else None,
+                initial_receive_window_packets=value if name == "initial_receive_window" else None,
+            )
+        )
+    return operations
+
+
+def _neighbours(network: Network) -> list[Operation]:
+    """Both ends of every link know each other, so that no ARP packet or timer takes part in a run."""
+    operations = []
+    for link in network.links:
+        for near, far in ((link.a, link.b), (link.b, link.a)):
+            # A host only ever sends to its router's first address, the gateway; routers send to both of a host's.
+            addresses = far.addresses if network.roles[near.node] == "router" else [far.address]
+            operations += [
+                operation("neighbour", node=near.node, interface=near.name, address=bare(address), mac=far.mac)
+                for address in addresses
+            ]
+    return operations
