@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``host`` engine: a plan through stock Mininet, on the machine's own kernel, in real time."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from howdah.engine import share
+from howdah.engine.cache import file_sha256
+from howdah.engine.check import MISSING, NOTE, OK, Check, lacks_of
+from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
+from howdah.errors import EngineUnavailableError, RunFailedError
+from howdah.plan.plan import Plan
+from howdah.run.directory import RunDirectory
+
+_ENGINE = "host"
+_INSTEAD = "The uml engine needs none of this: leave out --engine host."
+_POLL_S = 0.5
+# Each is tried in a network namespace of its own, which ends with the command.
+_TRIALS = {
+    "veth": ["ip", "link", "add", "howdah0", "type", "veth", "peer", "name", "howdah1"],
+    "sch_netem": ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"],
+    "sch_htb": ["tc", "qdisc", "add", "dev", "lo", "root", "handle", "1:", "htb"],
+    "sch_fifo": ["tc", "qdisc", "add", "dev", "lo", "root", "bfifo", "limit", "100000"],
+}
+_PROGRAMS = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "ethtool": "ethtool",
+    "mnexec": "mininet",
+    "ifconfig": "net-tools",
+    "unshare": "util-linux",
+    "setpriv": "util-linux",
+}
+# Ends with this process, however it ends, and everything in it with it: Mininet's shells, the traffic, the namespaces.
+_CONTAINED = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
+_PROBE_EVENT = "events/tcp/tcp_probe"
+_TRACING = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
+
+
+class HostEngine:
+    """One run at a time: runs would share the machine's cores, clock and kernel settings."""
+
+    name = _ENGINE
+    parallel = False
+
+    def lacks(self) -> list[Lack]:
+        return lacks_of(checks())
+
+    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
+        progress("look at this machine", 0, 0)
+        require(self.lacks(), self.name, _INSTEAD)
+        own = [plan.run for plan in plans if plan.modules]
+        if own:
+            raise EngineUnavailableError(
+                f"the host engine loads no modules of a profile into this machine's kernel (run {own[0]} brings one)",
+                hint="Load the module yourself and name its algorithm, or use the uml engine.",
+            )
+        return {"engine": self.name, "kernel": platform.release(), "version": platform.version()}
+
+    def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
+        agent = directory.path / ".agent"
+        try:
+            share.copy_agent(agent, "mininet")
+            share.stage(directory, agent, [])
+        finally:
+            shutil.rmtree(agent, ignore_errors=True)
+        started = time.monotonic()
+        status = _run_agent(directory, plan, progress)
+        _check(directory, status)
+        return {
+            "engine": {"name": self.name, "wall_s": round(time.monotonic() - started, 3)},
+            "kernel": {
+                "release": platform.release(),
+                "image_sha256": _image_sha256(),
+                "config_sha256": _sha256(Path(f"/boot/config-{platform.release()}")),
+                "source": platform.version(),
+            },
+            "guest_tree": None,
+            "modules": {},
+        }
+
+
+def _run_agent(directory: RunDirectory, plan: Plan, progress: RunProgress) -> int:
+    command = [*_CONTAINED, sys.executable, "-m", "howdah.agent", "--wiring", "mininet"]
+    command += ["--in", str(directory.share.absolute()), "--out", str(directory.raw.absolute())]
+    # The agent's own code comes from share/, as in a guest; Mininet from this environment.
+    environment = {**os.environ, "PYTHONPATH": str(directory.share), "PYTHONHASHSEED": "0"}
+    limit = time.monotonic() + plan.wall_clock_limit_s
+    with directory.console.open("wb") as console:
+        process = subprocess.Popen(
+            command,
+            cwd=directory.share,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            while True:
+                try:
+                    return process.wait(_POLL_S)
+                except subprocess.TimeoutExpired:
+                    progress(*_position(directory))
+                if time.monotonic() > limit:
+                    raise RunFailedError(
+                        f"the run was ended at its wall-clock limit of {plan.wall_clock_limit_s:g} s",
+                        where=str(directory.console),
+                    )
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _position(directory: RunDirectory) -> tuple[str, int, int]:
+    try:
+        value = json.loads((directory.raw / "progress.json").read_text())
+        return str(value["phase"]), int(value["time_us"]), int(value["of_us"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "setup", 0, 0
+
+
+def _check(directory: RunDirectory, status: int) -> None:
+    try:
+        record = json.loads((directory.raw / "agent.json").read_text())
+    except (OSError, ValueError):
+        raise RunFailedError(
+            f"the agent ended with status {status} without a record of its run", where=str(directory.console)
+        ) from None
+    if record.get("status") != "ok" or status:
+        error = record.get("error") or {}
+        during = f" during {error['operation']}" if error.get("operation") else ""
+        raise RunFailedError(
+            f"the agent stopped{during}: {error.get('message', f'status {status}')}", where=str(directory.console)
+        )
+
+
+def _sha256(path: Path) -> str | None:
+    try:
+        return file_sha256(path)
+    except OSError:
+        return None
+
+
+def _image_sha256() -> str | None:
+    return _sha256(Path(f"/boot/vmlinuz-{platform.release()}"))
+
+
+def checks() -> list[Check]:
+    """Every check; what can be tried is tried, not looked up."""
+    found = [_root(), *_programs(), _mininet()]
+    if os.geteuid() == 0 and all(shutil.which(name) for name in ("unshare", "ip", "tc")):
+        found += [_try(what, command) for what, command in _TRIALS.items()]
+    found.append(_tcp_probe())
+    return found
+
+
+def _root() -> Check:
+    if os.geteuid() == 0:
+        return Check(_ENGINE, "root", OK, "yes")
+    return Check(_ENGINE, "root", MISSING, "namespaces and queues of the machine need it", "Run as root.")
+
+
+def _programs() -> list[Check]:
+    absent = {program: package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
+    if not absent:
+        return [Check(_ENGINE, "programs", OK, ", ".join(_PROGRAMS))]
+    return [
+        Check(_ENGINE, program, MISSING, f"program of the package {package}", f"apt install {package}")
+        for program, package in absent.items()
+    ]
+
+
+def _mininet() -> Check:
+    if importlib.util.find_spec("mininet"):
+        return Check(_ENGINE, "Mininet's Python package", OK, "there")
+    return Check(_ENGINE, "Mininet's Python package", MISSING, "builds the network", "pip install mininet")
+
+
+def _try(what: str, command: list[str]) -> Check:
+    try:
+        answer = subprocess.run(["unshare", "--net", *command], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Check(_ENGINE, what, MISSING, f"tried: {error}", None)
+    if answer.returncode == 0:
+        return Check(_ENGINE, what, OK, "tried")
+    said = (answer.stderr or answer.stdout).strip().splitlines()
+    return Check(
+        _ENGINE,
+        what,
+        MISSING,
+        f"tried: {said[-1] if said else 'refused'}",
+        f"modprobe {what}; a kernel without it cannot emulate the path (see linux-modules-extra, or another kernel).",
+    )
+
+
+def _tcp_probe() -> Check:
+    if any((place / _PROBE_EVENT).is_dir() for place in _TRACING):
+        return Check(_ENGINE, "tcp_probe", OK, "the kernel's trace event is there")
+    return Check(
+        _ENGINE,
+        "tcp_probe",
+        NOTE,
+        "no trace event in /sys/kernel/tracing: no record per ACK",
+        "mount -t tracefs tracefs /sys/kernel/tracing (as root), or use a kernel with CONFIG_FTRACE.",
+    )

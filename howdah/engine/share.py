@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""share/: everything the agent may read, copied, so that a later change of the code cannot reach a run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from howdah.engine.cache import content_key
+from howdah.run.directory import RunDirectory
+
+_PROJECT = Path(__file__).resolve().parents[2]
+# The package's own file, the agent, and the collectors: all that runs inside the guest.
+_PACKAGES = ("howdah/agent", "collectors")
+_FILES = ("howdah/__init__.py",)
+# Stock Mininet's wiring takes the topology itself and the plan's operations as commands.
+_MININET = ("howdah/plan", "topologies")
+_MININET_FILES = ("howdah/errors.py", "howdah/quantity.py")
+WIRINGS = ("netlink", "mininet")
+
+
+def agent_sources(wiring: str = "netlink") -> list[Path]:
+    """Names, relative to the project, of the Python files the agent is made of."""
+    mininet = wiring == "mininet"
+    found = [Path(name) for name in _FILES + (_MININET_FILES if mininet else ())]
+    for package in _PACKAGES + (_MININET if mininet else ()):
+        found += [file.relative_to(_PROJECT) for file in sorted((_PROJECT / package).rglob("*.py"))]
+    return found
+
+
+def agent_key(wiring: str = "netlink") -> str:
+    parts: list[str | bytes] = []
+    for name in agent_sources(wiring):
+        parts += [str(name), (_PROJECT / name).read_bytes()]
+    return content_key(*parts)
+
+
+def copy_agent(into: Path, wiring: str = "netlink") -> None:
+    """Copy the agent's sources, keeping their package structure."""
+    for name in agent_sources(wiring):
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(_PROJECT / name, into / name)
+
+
+def stage(directory: RunDirectory, agent: Path, modules: Iterable[tuple[str, Path]]) -> None:
+    """Fill share/ from an agent tree (see copy_agent; byte code may lie beside it) and module name-file pairs."""
+    directory.share.mkdir(exist_ok=True)
+    directory.raw.mkdir(exist_ok=True)
+    shutil.copytree(agent, directory.share, dirs_exist_ok=True, copy_function=_link_or_copy)
+    shutil.copyfile(directory.plan, directory.share / "plan.json")
+    place = directory.share / "modules"
+    place.mkdir(exist_ok=True)
+    for name, file in modules:
+        _link_or_copy(str(file), str(place / f"{name}.ko"))
+
+
+def _link_or_copy(source: str, target: str) -> str:
+    """Cached files never change once they are there, so a second name is as good as a copy and costs no space."""
+    Path(target).unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+    return target

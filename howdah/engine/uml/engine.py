@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``uml`` engine: a plan in a user-mode kernel, in virtual time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from howdah.engine.cache import Cache
+from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
+from howdah.engine.share import stage
+from howdah.engine.uml.build import Built, build
+from howdah.engine.uml.guest import Ending, Guest, boot, console_tail
+from howdah.engine.uml.needs import lacks
+from howdah.errors import RunFailedError
+from howdah.plan.plan import Plan
+from howdah.run.directory import RunDirectory
+
+_PYTHON = "/usr/bin/python3"
+_ARGUMENTS = ("-m", "howdah.agent", "--in", "/howdah/in", "--out", "/howdah/out")
+_CLOCK_SLACK_S = 120  # beyond the plan's end: an agent that has not ended by then waits for what will not come
+
+
+class UmlEngine:
+    """Several guests may run at once: one core each. ``wiring`` is who builds the network, netlink or mininet."""
+
+    name = "uml"
+    parallel = True
+
+    def __init__(self, cache: Cache | None = None, wiring: str = "netlink") -> None:
+        self.cache = cache or Cache()
+        self.wiring = wiring
+
+    def _command(self) -> tuple[str, ...]:
+        # -S: no site-packages to look for, which only Mininet needs.
+        options = ("-S",) if self.wiring == "netlink" else ()
+        return (_PYTHON, *options, *_ARGUMENTS, "--wiring", self.wiring)
+
+    def lacks(self) -> list[Lack]:
+        return lacks()
+
+    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
+        for kernel in dict.fromkeys(plan.kernel for plan in plans):
+            require(lacks(kernel), self.name, "'howdah doctor' shows every check.")
+        identity: dict[str, Any] = {"engine": self.name}
+        for kernel, modules in dict.fromkeys((plan.kernel, tuple(plan.modules)) for plan in plans):
+            built = build(kernel, modules, progress, self.cache, self.wiring)
+            identity["tree"], identity["tools"] = built.tree.sha256, built.tools.key
+            identity[f"kernel {kernel}"] = built.kernel.image_sha256
+            for module in built.modules:
+                identity[f"module {module.name} {kernel}"] = module.srcversion
+        return identity
+
+    def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
+        progress("prepare", 0, 0)
+        built = build(
+            plan.kernel, plan.modules, lambda what, _done, _total: progress(what, 0, 0), self.cache, self.wiring
+        )
+        stage(directory, built.agent, [(module.name, module.file) for module in built.modules])
+        guest = Guest(
+            kernel=built.kernel.image,
+            tree=built.tree.root,
+            tools=built.tools,
+            share=directory.share,
+            raw=directory.raw,
+            console=directory.console,
+            command=self._command(),
+            memory_bytes=plan.guest_memory_bytes,
+            wall_clock_limit_s=plan.wall_clock_limit_s,
+            clock_limit_s=(plan.epoch_us + plan.duration_us) // 10**6 + _CLOCK_SLACK_S,
+            seed=plan.seed,
+            kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
+        )
+        started = time.monotonic()
+        with directory.log.open("a", encoding="utf-8") as log:
+            log.write(f"guest: {guest}\n")
+            try:
+                ending = boot(guest, progress)
+            finally:
+                log.write(f"guest ended after {time.monotonic() - started:.3f} s\n")
+        check_agent(directory, ending)
+        return report(built, ending)
+
+
+def check_agent(directory: RunDirectory, ending: Ending) -> None:
+    """Raise RunFailedError unless the agent left a record of a run that went well."""
+    how = f"signal {ending.signal}" if ending.signal else f"status {ending.exit_status}"
+    said = "\n    ".join(console_tail(directory.console))
+    hint = f"Last lines of the console:\n    {said}" if said else None
+    try:
+        record = json.loads((directory.raw / "agent.json").read_text())
+        status, error = record["status"], record.get("error")
+    except FileNotFoundError:
+        raise RunFailedError(
+            f"the agent ended ({how}) without a record of its run", where=str(directory.console), hint=hint
+        ) from None
+    except (ValueError, KeyError, TypeError) as reason:
+        raise RunFailedError(
+            f"the agent's record cannot be read ({reason}); is the disk full?", where=str(directory.raw / "agent.json")
+        ) from None
+    if status != "ok":
+        error = error or {}
+        operation = error.get("operation")
+        during = f" during {json.dumps(operation)}" if operation else ""
+        raise RunFailedError(
+            f"the agent stopped{during}: {error.get('message', how)}", where=str(directory.console), hint=hint
+        )
+    if ending.exit_status != 0:
+        raise RunFailedError(f"the agent ended with {how} after its run", where=str(directory.console), hint=hint)
+
+
+def report(built: Built, ending: Ending) -> EngineReport:
+    """What run.json keeps about the engine."""
+    kernel = built.kernel
+    return {
+        "engine": {
+            "name": UmlEngine.name,
+            "guest_wall_s": round(ending.wall_s, 3),
+            "guest_memory_peak_bytes": ending.memory_peak_bytes,
+            "tools": built.tools.key,
+        },
+        "kernel": {
+            "release": kernel.release,
+            "image_sha256": kernel.image_sha256,
+            "config_sha256": kernel.config_sha256,
+            "source": kernel.source,
+            "compiler": kernel.compiler,
+            "options_not_taken": list(kernel.options_not_taken),
+        },
+        "guest_tree": {"sha256": built.tree.sha256, "packages": built.tree.packages},
+        "modules": {
+            module.name: {"srcversion": module.srcversion, "source": module.source} for module in built.modules
+        },
+    }

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the ``uml`` engine needs of a machine: no root, no KVM, but compilers, ptrace and executable memory."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache as remembered
+from pathlib import Path
+from typing import Any
+
+from howdah.engine.cache import Cache
+from howdah.engine.check import MISSING, NOTE, OK, Check, Prerequisite, lacks_of, prerequisites
+from howdah.engine.engine import Lack
+from howdah.engine.uml import memory
+from howdah.engine.uml.guest import runtime_base
+from howdah.engine.uml.guest_tree import tree_key
+from howdah.engine.uml.kernel import kernel_key
+from howdah.engine.uml.source import DEFAULT_KERNEL, find_source
+from howdah.errors import HowdahError
+
+_MEMORY_BYTES = 512 * 2**20  # what a small guest takes; a plan's own size is asked for again before it starts
+_DISK_BYTES = 1200 * 2**20
+_XSTATE_BYTES = 2696  # what user-mode Linux saves up to 6.12; the shim carries the rest
+_ENGINE = "uml"
+
+
+def lacks(kernel: str = DEFAULT_KERNEL) -> list[Lack]:
+    return lacks_of(checks(kernel))
+
+
+def checks(kernel: str = DEFAULT_KERNEL) -> list[Check]:
+    """Every check, in the order in which a person would set them right."""
+    cache = Cache()
+    kernel_built, tree_built = _kernel_built(cache, kernel), cache.find("tree", tree_key()) is not None
+    found = [_machine(), *_packages(kernel_built, tree_built, kernel), *_trial(), _memory(), _runtime()]
+    if not (kernel_built and tree_built):
+        found.append(_disk(cache))
+    found.append(_built(f"kernel {kernel}", kernel_built))
+    found.append(_built("guest tree", tree_built))
+    return found
+
+
+def _machine() -> Check:
+    name = platform.machine()
+    if name == "x86_64" and sys.platform == "linux":
+        return Check(_ENGINE, "machine", OK, "Linux, x86_64")
+    return Check(
+        _ENGINE, "machine", MISSING, f"{sys.platform}, {name}", "User-mode Linux needs an x86_64 machine with Linux."
+    )
+
+
+def _packages(kernel_built: bool, tree_built: bool, kernel: str) -> list[Check]:
+    needed = [item for item in prerequisites() if _is_needed(item, kernel_built, tree_built, kernel)]
+    absent = [item for item in needed if not item.there]
+    if not absent:
+        return [Check(_ENGINE, "packages", OK, f"{len(needed)} there")]
+    command = f"apt install {' '.join(item.package for item in absent)}"
+    return [
+        Check(_ENGINE, f"package {item.package}", MISSING, f"needed for {item.purpose}", command) for item in absent
+    ]
+
+
+def _is_needed(item: Prerequisite, kernel_built: bool, tree_built: bool, kernel: str) -> bool:
+    """What is in the cache need not be built; modules and the small C programs may have to be at any time."""
+    if item.purpose == "Python environment":
+        return False  # this very code runs in it
+    if item.purpose == "guest tree":
+        return not tree_built
+    if item.purpose == "kernel source":
+        return not kernel_built and kernel == DEFAULT_KERNEL
+    return not (item.purpose == "kernel build" and kernel_built and item.evidence not in ("make", "ld"))
+
+
+@remembered
+def _try() -> dict[str, Any] | str:
+    try:
+        answer = subprocess.run(
+            [sys.executable, "-m", "howdah.engine.uml.trial"], capture_output=True, text=True, timeout=20, check=True
+        )
+        value: dict[str, Any] = json.loads(answer.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        return str(error)
+    return value
+
+
+def _trial() -> list[Check]:
+    trial = _try()
+    if isinstance(trial, str):
+        return [Check(_ENGINE, "ptrace", NOTE, f"could not be tried: {trial}")]
+    found = [_ptrace(trial["ptrace"]), _traced()]
+    if trial["namespaces"]:
+        found.append(
+            Check(
+                _ENGINE,
+                "PID namespaces",
+                NOTE,
+                f"{trial['namespaces']}: guests are watched by a process instead",
+                "sysctl -w kernel.unprivileged_userns_clone=1, or user.max_user_namespaces=10000, allows them.",
+            )
+        )
+    else:
+        found.append(Check(_ENGINE, "PID namespaces", OK, "a guest gets its own"))
+    size = trial["xstate_bytes"]
+    if size is None:
+        found.append(Check(_ENGINE, "processor state", NOTE, "no XSAVE area; the older register set is used"))
+    elif size > _XSTATE_BYTES:
+        found.append(
+            Check(_ENGINE, "processor state", OK, f"{size} bytes; the kernel keeps {_XSTATE_BYTES}, the shim all of it")
+        )
+    else:
+        found.append(Check(_ENGINE, "processor state", OK, f"{size} bytes"))
+    return found
+
+
+def _ptrace(problem: str | None) -> Check:
+    if problem is None:
+        return Check(_ENGINE, "ptrace", OK, "tried: a child can be traced, its system calls taken over")
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    hint = "sysctl -w kernel.yama.ptrace_scope=1" if scope.exists() and scope.read_text().strip() == "3" else None
+    return Check(_ENGINE, "ptrace", MISSING, problem, hint or "A container must allow ptrace (--cap-add SYS_PTRACE).")
+
+
+def _traced() -> Check:
+    status = Path("/proc/self/status").read_text()
+    tracer = re.search(r"^TracerPid:\s*(\d+)$", status, re.MULTILINE)
+    if tracer and tracer[1] != "0":
+        return Check(
+            _ENGINE,
+            "debugger",
+            NOTE,
+            f"process {tracer[1]} traces this one: a guest cannot be traced twice",
+            "Run without strace -f or a debugger that follows children.",
+        )
+    return Check(_ENGINE, "debugger", OK, "none attached")
+
+
+def _memory() -> Check:
+    tried = [memory.examine(path, _MEMORY_BYTES) for path in memory.candidates()]
+    good = next((item for item in tried if item.problem is None), None)
+    if good:
+        others = "".join(f"; {item.path}: {item.problem}" for item in tried if item.problem)
+        return Check(_ENGINE, "guest memory", OK, f"{good.path}, {good.free_bytes >> 20} MiB free, executable{others}")
+    problems = "; ".join(f"{item.path}: {item.problem}" for item in tried)
+    return Check(
+        _ENGINE,
+        "guest memory",
+        MISSING,
+        problems,
+        "mount -o remount,exec,size=2G /dev/shm, or name a directory in HOWDAH_MEMORY_DIR.",
+    )
+
+
+def _runtime() -> Check:
+    try:
+        return Check(_ENGINE, "control files", OK, str(runtime_base()))
+    except HowdahError as error:
+        return Check(_ENGINE, "control files", MISSING, error.what, error.hint)
+
+
+def _disk(cache: Cache) -> Check:
+    place = cache.root
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free >= _DISK_BYTES:
+        return Check(_ENGINE, "disk", OK, f"{free >> 20} MiB free for the cache at {cache.root}")
+    return Check(
+        _ENGINE,
+        "disk",
+        MISSING,
+        f"{free >> 20} MiB free at {place}, {_DISK_BYTES >> 20} MiB needed to build the kernel",
+        "Free some space, or set HOWDAH_CACHE to a directory on another disk.",
+    )
+
+
+def _kernel_built(cache: Cache, kernel: str) -> bool:
+    try:
+        return cache.find("kernel", kernel_key(find_source(kernel))) is not None
+    except HowdahError:
+        return False
+
+
+def _built(what: str, there: bool) -> Check:
+    if there:
+        return Check(_ENGINE, what, OK, "built")
+    return Check(_ENGINE, what, NOTE, "not built yet", "'howdah build', or the first run, builds it.")

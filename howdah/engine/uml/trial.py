@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m howdah.engine.uml.trial``: try what a user-mode kernel will ask of this machine, and print it as JSON.
+
+A process of its own, because trying means forking, being traced and entering namespaces.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+
+_TRACEME, _KILL, _SYSEMU, _GETREGSET = 0, 8, 31, 0x4204
+_NT_X86_XSTATE = 0x202
+_CLONE_NEWUSER, _CLONE_NEWPID = 0x10000000, 0x20000000
+
+_C = ctypes.CDLL(None, use_errno=True)
+_C.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+_C.ptrace.restype = ctypes.c_long
+
+
+class _Vector(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+
+
+def _error() -> str:
+    return os.strerror(ctypes.get_errno())
+
+
+def _child() -> None:
+    if _C.ptrace(_TRACEME, 0, None, None) < 0:
+        os._exit(ctypes.get_errno() or 1)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os.getppid()
+    os._exit(0)
+
+
+def try_ptrace() -> tuple[str | None, int | None]:
+    """Error (None: it works) and size of the traced process's XSAVE area in bytes."""
+    child = os.fork()
+    if not child:
+        _child()
+    _, status = os.waitpid(child, os.WUNTRACED)
+    if not os.WIFSTOPPED(status):
+        return f"PTRACE_TRACEME: {os.strerror(os.waitstatus_to_exitcode(status))}", None
+    area = ctypes.create_string_buffer(1 << 16)
+    vector = _Vector(ctypes.cast(area, ctypes.c_void_p), len(area))
+    size = None
+    if _C.ptrace(_GETREGSET, child, _NT_X86_XSTATE, ctypes.addressof(vector)) == 0:
+        size = vector.length
+    problem = None
+    if _C.ptrace(_SYSEMU, child, None, None) < 0:
+        problem = f"PTRACE_SYSEMU: {_error()}"
+    else:
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSTOPPED(status):
+            problem = "PTRACE_SYSEMU does not stop at a system call"
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return problem, size
+
+
+def try_namespaces() -> str | None:
+    """Error of making a PID namespace the way the launcher does (None: it works). Changes this process."""
+    if _C.unshare(_CLONE_NEWPID) == 0 or _C.unshare(_CLONE_NEWUSER | _CLONE_NEWPID) == 0:
+        return None
+    return _error()
+
+
+def main() -> int:
+    ptrace, xstate_bytes = try_ptrace()
+    answer = {"ptrace": ptrace, "xstate_bytes": xstate_bytes, "namespaces": try_namespaces()}
+    sys.stdout.write(json.dumps(answer) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
