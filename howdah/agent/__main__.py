@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python3 -m howdah.agent``: run the plan in /howdah/in and write what was measured to /howdah/out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+
+from howdah.agent.output import Output
+from howdah.agent.run import Run
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="howdah.agent", description=__doc__)
+    parser.add_argument("--in", dest="inputs", type=Path, default=Path("/howdah/in"), help="plan.json and modules/")
+    parser.add_argument("--out", type=Path, default=Path("/howdah/out"), help="where the raw files go")
+    parser.add_argument("--wiring", choices=("netlink", "mininet"), default="netlink", help="who builds the network")
+    arguments = parser.parse_args()
+    plan = json.loads((arguments.inputs / "plan.json").read_text(encoding="utf-8"))
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
+    run = Run(plan, arguments.inputs, Output(arguments.out), arguments.wiring)
+    return 0 if run.execute() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures the emulated path before and after the flows, with addresses of its own. Judging is for later stages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from collectors.accounting import traffic_marks
+from howdah.agent.calibration.buffer import measure_buffer
+from howdah.agent.calibration.delay import measure_delays
+from howdah.agent.calibration.train import measure_rate
+from howdah.agent.clock import MS, now_ns
+from howdah.agent.loop import Loop
+from howdah.agent.namespace import Namespace
+
+CALIBRATION_FORMAT = 1
+_POLL_NS = 20 * MS
+
+
+def calibrate(plan: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, epoch_ns: int) -> dict[str, Any]:
+    """The content of calibration-*.json, times relative to the epoch. Ends when the network is silent again."""
+    calibration = plan["calibration"]
+    targets = calibration["targets"]
+    start = now_ns()
+    delays, described = measure_delays(targets, namespaces, loop, start)
+    train = measure_rate(calibration, targets[0], namespaces, loop)
+    bases = [measurement.base_forward_ns for measurement in delays]
+    depth = measure_buffer(plan, bases, train.rate_bits_per_second, namespaces, loop)
+    longest_us = max(target["forward_delay_us"] + target["reverse_delay_us"] for target in targets)
+    deadline = start + (calibration["phase_us"] + calibration["settle_us"]) * 1000
+    silent = wait_for_silence(namespaces, loop, longest_us * 1000 + _POLL_NS, deadline)
+    return {
+        "format": CALIBRATION_FORMAT,
+        "start_ns": start - epoch_ns,
+        "end_ns": now_ns() - epoch_ns,
+        "silent": silent,
+        "targets": described,
+        "rate_bits_per_second": train.rate_bits_per_second,
+        "rate_train_packets": train.sent,
+        "rate_train_received": train.received,
+        "buffer_bytes": depth.bytes,
+        "buffer_why": depth.why,
+        "buffer_offered_bytes": depth.offered_bytes,
+        "buffer_delivered_packets": depth.delivered_packets,
+        "buffer_dropped_packets": depth.dropped_packets,
+        "loss": {
+            "sent": train.sent + sum(measurement.sent for measurement in delays),
+            "received": train.received + sum(measurement.received for measurement in delays),
+        },
+    }
+
+
+def wait_for_silence(namespaces: dict[str, Namespace], loop: Loop, quiet_ns: int, deadline_ns: int) -> bool:
+    """Return True once nothing was sent or queued anywhere for ``quiet_ns``, False at the deadline."""
+    marks = traffic_marks(namespaces)
+    now = now_ns()
+    while now < deadline_ns:
+        now = loop.run_until(min(now + quiet_ns, deadline_ns))
+        previous, marks = marks, traffic_marks(namespaces)
+        if marks == previous:
+            return True
+    return False

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The depth of the bottleneck's buffer: fill it until it overflows, and see how long the longest wait was."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.agent.calibration.udp import (
+    NUMBER,
+    SAMPLED_PORT,
+    UDP_AND_LOWER_HEADER_BYTES,
+    UNREAD_PORT,
+    arrivals,
+    departures,
+    open_receiver,
+    open_sender,
+    open_unread,
+    stamp_departures,
+)
+from howdah.agent.clock import MS, SECOND, now_ns
+from howdah.agent.kernelfile import parse_snmp, read_again
+from howdah.agent.loop import Loop
+from howdah.agent.namespace import Namespace
+
+_FILL_SHARE = 0.9  # of the buffer, by large sends; the rest frame by frame, so that the last place is taken too
+_OVERFILL_SHARE = 0.15
+_OVERFILL_LEAST_FRAMES = 64
+_SAMPLE_EVERY = 4
+_LARGEST_SEND_BYTES = 65_000
+_SEGMENTS_PER_SEND = 40
+_MARGIN_NS = 50 * MS
+_LEAST_EXCESS = 1.1  # how much faster than the bottleneck the senders together must be
+
+
+@dataclass(frozen=True)
+class BufferResult:
+    """``why`` says why there is no depth; ``offered_bytes`` are all frames sent."""
+
+    bytes: int | None
+    offered_bytes: int
+    delivered_packets: int
+    dropped_packets: int
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one sender sends: frames in large sends, then frames one by one."""
+
+    bulk_frames: int
+    single_frames: int
+
+
+def divide_load(
+    buffer_bytes: int, frame_bytes: int, rate: int, interface_rate: int | None, senders: int
+) -> Load | None:
+    """Frames of each sender that make the queue grow to 1.15 buffers; None when the senders are too slow for it.
+
+    While ``X`` bytes arrive at the senders' rate I, the bottleneck forwards X R / I: the queue grows by X (1 - R / I).
+    """
+    growth = 1.0
+    if interface_rate is not None:
+        total = interface_rate * senders
+        if total < _LEAST_EXCESS * rate:
+            return None
+        growth = 1 - rate / total
+    overfill = max(_OVERFILL_SHARE * buffer_bytes, _OVERFILL_LEAST_FRAMES * frame_bytes)
+    per_sender = growth * frame_bytes * senders
+    bulk = int(_FILL_SHARE * buffer_bytes / per_sender)
+    single = int(((1 - _FILL_SHARE) * buffer_bytes + overfill) / per_sender) + 1
+    return Load(bulk, single)
+
+
+class _Filler:
+    """One sender's share, sent as fast as its sockets take it."""
+
+    def __init__(
+        self,
+        calibration: dict[str, Any],
+        target: dict[str, Any],
+        namespaces: dict[str, Namespace],
+        loop: Loop,
+        load: Load,
+    ) -> None:
+        self._address = target["receiver_address"]
+        self._loop = loop
+        self._payload_bytes = calibration["frame_bytes"] - UDP_AND_LOWER_HEADER_BYTES
+        self._segments = min(_SEGMENTS_PER_SEND, max(_LARGEST_SEND_BYTES // self._payload_bytes, 1))
+        self._bulk_left = load.bulk_frames
+        self._single_left = load.single_frames
+        self._single = bytearray(self._payload_bytes)
+        self._bulk = memoryview(bytes(self._payload_bytes * self._segments))
+        self._samples = 0
+        host, far = namespaces[target["sender"]], namespaces[target["receiver"]]
+        self._bulk_sender = open_sender(host, target["sender_address"], self._payload_bytes)
+        self._sender = open_sender(host, target["sender_address"])
+        self._sample_sender = open_sender(host, target["sender_address"])
+        stamp_departures(self._sample_sender)
+        self._sampled = open_receiver(far, self._address, SAMPLED_PORT)
+        self._unread = open_unread(far, self._address, UNREAD_PORT)
+        self._snmp = far.open_file("/proc/net/snmp")
+        self._delivered_before = self._delivered()
+        self.sent_frames = 0
+
+    def _delivered(self) -> int:
+        return parse_snmp(read_again(self._snmp))["IpInDelivers"]
+
+    @property
+    def done(self) -> bool:
+        return not self._bulk_left and not self._single_left
+
+    def pump(self, _now: int) -> None:
+        """Send until a socket is full, and again when it is writable."""
+        blocked: socket.socket | None = None
+        while blocked is None and not self.done:
+            blocked = self._send_bulk() if self._bulk_left else self._send_single()
+        for sender in (self._bulk_sender, self._sender, self._sample_sender):
+            self._loop.when_writable(sender.fileno(), self.pump if sender is blocked else None)
+
+    def _send_bulk(self) -> socket.socket | None:
+        frames = min(self._bulk_left, self._segments)
+        if not _send(self._bulk_sender, self._bulk[: frames * self._payload_bytes], self._address, UNREAD_PORT):
+            return self._bulk_sender
+        self._bulk_left -= frames
+        self.sent_frames += frames
+        return None
+
+    def _send_single(self) -> socket.socket | None:
+        if self._single_left % _SAMPLE_EVERY == 0:
+            NUMBER.pack_into(self._single, 0, self._samples)
+            if not _send(self._sample_sender, self._single, self._address, SAMPLED_PORT):
+                return self._sample_sender
+            self._samples += 1
+        elif not _send(self._sender, self._single, self._address, UNREAD_PORT):
+            return self._sender
+        self._single_left -= 1
+        self.sent_frames += 1
+        return None
+
+    def finish(self) -> tuple[int, list[int]]:
+        """Frames delivered, and, of the sampled ones, the time from the sender's interface to the receiver's."""
+        left = departures(self._sample_sender)
+        delays = [item.time_ns - left[item.number] for item in arrivals(self._sampled) if item.number in left]
+        delivered = self._delivered() - self._delivered_before
+        os.close(self._snmp)
+        for opened in (self._bulk_sender, self._sender, self._sample_sender):
+            self._loop.when_writable(opened.fileno(), None)
+            opened.close()
+        self._sampled.close()
+        self._unread.close()
+        return delivered, delays
+
+
+def _send(sender: socket.socket, payload: bytearray | memoryview, address: str, port: int) -> bool:
+    """False when the socket's send buffer is full."""
+    try:
+        sender.sendto(payload, (address, port))
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
+            raise
+        return False
+    return True
+
+
+def measure_buffer(
+    plan: dict[str, Any],
+    base_delays_ns: list[int | None],
+    rate: float | None,
+    namespaces: dict[str, Namespace],
+    loop: Loop,
+) -> BufferResult:
+    """``base_delays_ns`` are the targets' one-way delays without a queue, ``rate`` the measured one.
+
+    Depth = (longest one-way delay - base) x rate + one frame: the packet that waited longest found the buffer full but
+    for its own place. All senders send at once when one alone cannot outrun the bottleneck.
+    """
+    calibration = plan["calibration"]
+    frame_bytes, configured_rate = calibration["frame_bytes"], calibration["rate_bits_per_second"]
+    interface_rate = plan["path"]["sender_interface_bits_per_second"]
+    by_sender = {target["sender"]: number for number, target in enumerate(calibration["targets"])}
+    if rate is None:
+        return BufferResult(None, 0, 0, 0, "the rate could not be measured")
+    for count in range(1, len(by_sender) + 1):
+        load = divide_load(calibration["buffer_bytes"], frame_bytes, configured_rate, interface_rate, count)
+        if load is not None:
+            chosen = list(by_sender.values())[:count]
+            break
+    else:
+        why = f"{len(by_sender)} sender(s) of {interface_rate} bit/s cannot outrun {configured_rate} bit/s"
+        return BufferResult(None, 0, 0, 0, why)
+    fillers = [_Filler(calibration, calibration["targets"][number], namespaces, loop, load) for number in chosen]
+    start = now_ns()
+    for filler in fillers:
+        filler.pump(start)
+    offered = (load.bulk_frames + load.single_frames) * frame_bytes * len(fillers)
+    drain_ns = int((offered + calibration["buffer_bytes"]) * 8 * SECOND / configured_rate)
+    deadline = start + calibration["phase_us"] * 1000
+    loop.run_until(deadline, finished=lambda: all(filler.done for filler in fillers))
+    waited = max(calibration["targets"][number]["forward_delay_us"] for number in chosen) * 1000
+    loop.run_until(min(max(start + drain_ns, now_ns()) + waited + _MARGIN_NS, deadline))
+    return _result(fillers, [base_delays_ns[number] for number in chosen], rate, frame_bytes)
+
+
+def _result(fillers: list[_Filler], bases: list[int | None], rate: float, frame_bytes: int) -> BufferResult:
+    sent = delivered = 0
+    longest_wait: int | None = None
+    for filler, base in zip(fillers, bases, strict=True):
+        arrived, delays = filler.finish()
+        sent += filler.sent_frames
+        delivered += arrived
+        if delays and base is not None:
+            longest_wait = max(longest_wait or 0, max(delays) - base)
+    depth = None if longest_wait is None else round(longest_wait * rate / 8 / SECOND) + frame_bytes
+    why = "no sampled packet arrived" if longest_wait is None else None
+    return BufferResult(depth, sent * frame_bytes, delivered, sent - delivered, why)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bottleneck's rate, from the dispersion of full frames sent back to back (Jain and Routhier's packet trains)."""
+
+from __future__ import annotations
+
+import errno
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.agent.calibration.udp import (
+    NUMBER,
+    SAMPLED_PORT,
+    UDP_AND_LOWER_HEADER_BYTES,
+    Arrival,
+    arrivals,
+    open_receiver,
+    open_sender,
+)
+from howdah.agent.clock import MS, SECOND, now_ns
+from howdah.agent.loop import Loop
+from howdah.agent.namespace import Namespace
+
+LONGEST_TRAIN_PACKETS = 500
+_BUFFER_SHARE = 0.8
+_MARGIN_NS = 50 * MS
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """``rate_bits_per_second`` counts whole frames; None when too few packets arrived."""
+
+    rate_bits_per_second: float | None
+    sent: int
+    received: int
+
+
+def train_packets(buffer_bytes: int, frame_bytes: int) -> int:
+    """A train short enough to fit into the buffer however fast it arrives, so that it loses nothing there."""
+    return max(min(LONGEST_TRAIN_PACKETS, math.floor(_BUFFER_SHARE * buffer_bytes / frame_bytes)), 2)
+
+
+def dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | None:
+    """Frames between the first and the last arrival, over the time between them, in bits per second.
+
+    Numbers are positions in the train, so a packet lost behind the bottleneck does not change the rate. The first
+    quarter is left out: a token bucket that was idle lets its burst through faster.
+    """
+    steady = [arrival for arrival in found if arrival.number >= sent // 4]
+    if len(steady) < 2:
+        return None
+    first, last = steady[0], steady[-1]
+    if last.time_ns <= first.time_ns:
+        return None
+    return (last.number - first.number) * frame_bytes * 8 * SECOND / (last.time_ns - first.time_ns)
+
+
+def measure_rate(
+    calibration: dict[str, Any], target: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop
+) -> TrainResult:
+    frame_bytes = calibration["frame_bytes"]
+    count = train_packets(calibration["buffer_bytes"], frame_bytes)
+    sender = open_sender(namespaces[target["sender"]], target["sender_address"])
+    receiver = open_receiver(namespaces[target["receiver"]], target["receiver_address"], SAMPLED_PORT)
+    payload = bytearray(frame_bytes - UDP_AND_LOWER_HEADER_BYTES)
+    for number in range(count):
+        NUMBER.pack_into(payload, 0, number)
+        try:
+            sender.sendto(payload, (target["receiver_address"], SAMPLED_PORT))
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
+                raise
+            count = number
+            break
+    drain_ns = count * frame_bytes * 8 * SECOND // calibration["rate_bits_per_second"]
+    delay_ns = (target["forward_delay_us"] + target["variation_us"]) * 1000
+    loop.run_until(now_ns() + 2 * drain_ns + delay_ns + _MARGIN_NS)
+    found = arrivals(receiver)
+    sender.close()
+    receiver.close()
+    return TrainResult(dispersion(found, count, frame_bytes), count, len(found))

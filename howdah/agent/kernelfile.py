@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counters the kernel shows as text below /proc, as ``{name: integer}``."""
+
+from __future__ import annotations
+
+import os
+
+_READ_BYTES = 1 << 16
+
+# Columns of /proc/net/softnet_stat that mean the same in every kernel since 4.7.
+_SOFTNET_COLUMNS = ("processed", "dropped", "time_squeeze")
+
+
+def read_raw(descriptor: int) -> bytes:
+    """The whole present content of an open /proc file; the descriptor keeps showing the namespace it was opened in."""
+    parts = []
+    offset = 0
+    while part := os.pread(descriptor, _READ_BYTES, offset):
+        parts.append(part)
+        offset += len(part)
+    return b"".join(parts)
+
+
+def read_again(descriptor: int) -> str:
+    return read_raw(descriptor).decode("ascii", "replace")
+
+
+def parse_snmp(text: str) -> dict[str, int]:
+    """/proc/net/snmp and /proc/net/netstat; names as in nstat: group and counter, ``TcpExtTCPHystartTrainDetect``."""
+    values: dict[str, int] = {}
+    lines = text.splitlines()
+    for names, numbers in zip(lines[0::2], lines[1::2], strict=True):
+        group, _, columns = names.partition(":")
+        _, _, row = numbers.partition(":")
+        for name, number in zip(columns.split(), row.split(), strict=True):
+            values[group + name] = int(number)
+    return values
+
+
+def parse_softnet(text: str) -> dict[str, int]:
+    """Sums over the processors of what the softirq of the receive path did (net/core/net-procfs.c)."""
+    totals = dict.fromkeys(_SOFTNET_COLUMNS, 0)
+    for line in text.splitlines():
+        for name, field in zip(_SOFTNET_COLUMNS, line.split(), strict=False):
+            totals[name] += int(field, 16)
+    return totals
+
+
+def parse_sockstat(text: str) -> dict[str, int]:
+    """/proc/net/sockstat: ``TCP: inuse 3 mem 5`` becomes ``TCP_inuse``, ``TCP_mem`` (pages; of the whole kernel)."""
+    values = {}
+    for line in text.splitlines():
+        group, _, rest = line.partition(":")
+        fields = rest.split()
+        for name, number in zip(fields[0::2], fields[1::2], strict=True):
+            values[f"{group}_{name}"] = int(number)
+    return values
+
+
+def parse_meminfo(text: str) -> dict[str, int]:
+    """/proc/meminfo: ``MemAvailable: 5 kB`` becomes ``MemAvailable_bytes``; counts keep their names."""
+    values = {}
+    for line in text.splitlines():
+        name, _, rest = line.partition(":")
+        fields = rest.split()
+        if len(fields) == 2 and fields[1] == "kB":
+            values[f"{name}_bytes"] = int(fields[0]) * 1024
+        else:
+            values[name] = int(fields[0])
+    return values

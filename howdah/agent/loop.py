@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent's event loop: the timeline's instants, the collectors' intervals, and descriptors, in one thread.
+
+A timer interrupt of our own would change what is measured. After every interrupt the kernel programs its clock event
+device anew, relative to a clock that a user-mode kernel reads in steps of 256 ns and with 500 ns as the shortest
+distance, so packets that are due afterwards leave up to half a microsecond earlier or later. Intervals are therefore
+laid on the kernel's periodic tick: such a timer expires in the interrupt that the tick causes anyway. And since each
+reading of the clock takes 256 ns of virtual time, during which packets move, none is made for a timer: in virtual time
+it expires exactly when it was to.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import select
+from collections.abc import Callable
+
+from howdah.agent.clock import TICK_NS, Alarm, now_ns
+
+Action = Callable[[int], None]  # receives the time of the wake-up
+
+
+def align_to_tick(time_ns: int) -> int:
+    """The first tick at or after an instant."""
+    return -(-time_ns // TICK_NS) * TICK_NS
+
+
+class Loop:
+    """Runs actions in order of time; at equal times single ones before repeated ones, each in order of registration."""
+
+    def __init__(self, virtual_time: bool) -> None:
+        self._virtual_time = virtual_time
+        self._alarm = Alarm()
+        self._single: list[tuple[int, int, Action]] = []
+        self._repeated: list[tuple[int, int, int, Action]] = []  # due, number, interval, action
+        self._readable: dict[int, Action] = {}
+        self._writable: dict[int, Action] = {}
+        self._number = itertools.count()
+
+    def at(self, time_ns: int, action: Action) -> None:
+        """Run ``action`` once, at exactly this instant (or at once when it has passed)."""
+        heapq.heappush(self._single, (time_ns, next(self._number), action))
+
+    def every(self, interval_ns: int, first_ns: int, action: Action) -> int:
+        """Run ``action`` at ``first_ns + k * interval_ns``, both rounded up to ticks; missed ones are not made up.
+
+        An interval shorter than a tick is kept as it is, at the price named above. Returns a number for ``cancel``.
+        """
+        if interval_ns >= TICK_NS:
+            interval_ns, first_ns = align_to_tick(interval_ns), align_to_tick(first_ns)
+        number = next(self._number)
+        heapq.heappush(self._repeated, (first_ns, number, interval_ns, action))
+        return number
+
+    def cancel(self, number: int) -> None:
+        self._repeated = [item for item in self._repeated if item[1] != number]
+        heapq.heapify(self._repeated)
+
+    def when_readable(self, descriptor: int, action: Action | None) -> None:
+        """None stops watching."""
+        _watch(self._readable, descriptor, action)
+
+    def when_writable(self, descriptor: int, action: Action | None) -> None:
+        _watch(self._writable, descriptor, action)
+
+    def run_until(self, time_ns: int, finished: Callable[[], bool] = lambda: False) -> int:
+        """Serve events until ``time_ns``, or until ``finished`` says so after one of them; returns the time."""
+        reached: list[int] = []
+        end = reached.append
+        self.at(time_ns, end)
+        now: int | None = None
+        while not reached and not finished():
+            now = self._serve()
+        self._single = [item for item in self._single if item[2] is not end]
+        heapq.heapify(self._single)
+        return now_ns() if now is None else now
+
+    def _serve(self) -> int:
+        """Wait for the next event and run what is due."""
+        due = min(queue[0][0] for queue in (self._single, self._repeated) if queue)
+        self._alarm.set(due)
+        readable, writable, _ = select.select([self._alarm.descriptor, *self._readable], [*self._writable], [])
+        only_alarm = readable == [self._alarm.descriptor] and not writable
+        now = due if only_alarm and self._virtual_time else now_ns()
+        while self._single and self._single[0][0] <= now:
+            heapq.heappop(self._single)[2](now)
+        for descriptor in readable:
+            if action := self._readable.get(descriptor):
+                action(now)
+        for descriptor in writable:
+            if action := self._writable.get(descriptor):
+                action(now)
+        while self._repeated and self._repeated[0][0] <= now:
+            due, number, interval, action = self._repeated[0]
+            missed = (now - due) // interval
+            heapq.heapreplace(self._repeated, (due + (missed + 1) * interval, number, interval, action))
+            action(now)
+        return now
+
+
+def _watch(table: dict[int, Action], descriptor: int, action: Action | None) -> None:
+    if action is None:
+        table.pop(descriptor, None)
+    else:
+        table[descriptor] = action

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent writes into raw/: JSON files that appear whole, progress, and framed kernel answers."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+FRAME = struct.Struct("<qIHH")  # time_ns, length_bytes, node, kind
+KIND_INET_DIAG = 1
+KIND_QDISC = 2
+KIND_LINK = 3
+
+_FLUSH_BYTES = 1 << 20
+
+
+class Output:
+    """The directory raw/ as the guest sees it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def json(self, name: str, value: Any) -> None:
+        """A reader sees the old file or the whole new one."""
+        temporary = self.path / f".{name}.new"
+        temporary.write_text(json.dumps(value, separators=(",", ":")) + "\n", encoding="utf-8")
+        temporary.replace(self.path / name)
+
+    def host_clock_us(self) -> int:
+        """Wall-clock time where the files are kept, read from the time stamp of a new one.
+
+        In a virtual-time guest it is the only sight of real time; its resolution is the host's, some milliseconds.
+        """
+        path = self.path / ".clock"
+        path.touch()
+        time_us = path.stat().st_mtime_ns // 1000
+        path.unlink()
+        return time_us
+
+    def directory(self, name: str) -> Path:
+        path = self.path / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def binary(self, name: str) -> BinaryIO:
+        return (self.path / name).open("wb", buffering=0)
+
+
+class FramedFile:
+    """A sequence of kernel answers as received; see docs/data-format.md. Kept in memory up to a mebibyte."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._buffer = bytearray()
+        self.records = 0
+
+    def append(self, time_ns: int, node: int, kind: int, answers: Sequence[bytes]) -> None:
+        length = sum(map(len, answers))
+        self._buffer += FRAME.pack(time_ns, length, node, kind)
+        for answer in answers:
+            self._buffer += answer
+        self.records += 1
+        if len(self._buffer) >= _FLUSH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._buffer:
+            self._file.write(self._buffer)
+            self._buffer = bytearray()
+
+    def close(self) -> None:
+        self.flush()
+        self._file.close()
+
+
+class Progress:
+    """progress.json: the phase, and how much of the whole duration (both from the guest's boot) has passed."""
+
+    def __init__(self, output: Output, of_us: int) -> None:
+        self._output = output
+        self._of_us = of_us
+        self.phase = "setup"
+
+    def write(self, phase: str, time_ns: int) -> None:
+        self.phase = phase
+        self._output.json("progress.json", {"phase": phase, "time_us": time_ns // 1000, "of_us": self._of_us})
+
+    def tick(self, time_ns: int) -> None:
+        self.write(self.phase, time_ns)

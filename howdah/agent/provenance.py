@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the network and the kernel really were: dumps for agent.json, taken from the kernel after wiring."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from howdah.agent.clock import SECOND, TICK_NS
+from howdah.agent.namespace import Namespace
+from howdah.agent.netlink.ethtool import offloads
+from howdah.agent.netlink.link import links
+from howdah.agent.wiring.netlink import sysctl_path
+
+_ALWAYS_RECORDED = (
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_recovery",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_pacing_ss_ratio",
+    "net.ipv4.tcp_pacing_ca_ratio",
+    "net.ipv4.ip_forward",
+)
+_KERNEL_WIDE = (
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.netdev_max_backlog",
+    "net.core.default_qdisc",
+    "net.ipv4.tcp_mem",
+)
+_TOOLS = {"iperf3": ("iperf3", "--version"), "ip": ("ip", "-V"), "tc": ("tc", "-V")}
+
+
+def sysctls(namespaces: dict[str, Namespace], operations: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
+    """``{node: {name: value}}``; the node ``*`` is the whole kernel. Those that matter to TCP, and every one set."""
+    chosen: dict[str, dict[str, None]] = {"*": dict.fromkeys(_KERNEL_WIDE)}
+    for node in namespaces:
+        chosen[node] = dict.fromkeys(_ALWAYS_RECORDED)
+    for operation in operations:
+        if operation["op"] == "sysctl":
+            arguments = operation["arguments"]
+            chosen.setdefault(arguments["node"] or "*", {})[arguments["name"]] = None
+    found: dict[str, dict[str, str]] = {"*": _read_all(chosen["*"])}
+    for node, namespace in namespaces.items():
+        with namespace.entered():
+            found[node] = _read_all(chosen[node])
+    return found
+
+
+def _read_all(names: dict[str, None]) -> dict[str, str]:
+    values = {}
+    for name in names:
+        path = Path(sysctl_path(name))
+        if path.exists():
+            values[name] = " ".join(path.read_text().split())
+    return values
+
+
+def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, Any]:
+    """``{node: {"qdiscs": tc -j qdisc show, "classes": {interface: tc -j class show}}}``, by the tool people trust."""
+    found: dict[str, Any] = {}
+    for node, namespace in namespaces.items():
+        names = [link.name for link in links(namespace.netlink)]
+        commands = ["qdisc show", *(f"class show dev {name}" for name in names)]
+        with namespace.entered():
+            text = _output("tc", "-j", "-batch", "-", given="\n".join(commands) + "\n")
+        qdiscs, *classes = _json_values(text) or [[]]
+        found[node] = {
+            "qdiscs": qdiscs,
+            "classes": {name: value for name, value in zip(names, classes, strict=False) if value},
+        }
+    return found
+
+
+def _json_values(text: str) -> list[Any]:
+    """JSON values that follow each other, as a batch of commands prints them."""
+    decoder = json.JSONDecoder()
+    values = []
+    text = text.strip()
+    while text:
+        value, end = decoder.raw_decode(text)
+        values.append(value)
+        text = text[end:].lstrip()
+    return values
+
+
+def link_dump(namespaces: dict[str, Namespace]) -> dict[str, Any]:
+    """``{node: {interface: {index, mac, mtu_bytes, up, gso_max_segs, gso_max_size_bytes, offloads}}}``."""
+    found: dict[str, Any] = {}
+    for node, namespace in namespaces.items():
+        found[node] = {
+            link.name: {
+                "index": link.index,
+                "mac": link.mac,
+                "mtu_bytes": link.mtu_bytes,
+                "up": link.up,
+                "gso_max_segs": link.gso_max_segs,
+                "gso_max_size_bytes": link.gso_max_size_bytes,
+                "offloads": offloads(namespace.any_socket, link.name),
+            }
+            for link in links(namespace.netlink)
+            if link.name != "lo"
+        }
+    return found
+
+
+def tool_versions(wanted: list[str]) -> dict[str, str]:
+    versions = {}
+    for name in wanted:
+        text = _output(*_TOOLS[name])
+        versions[name] = text.splitlines()[0].strip() if text else ""
+    return versions
+
+
+def _output(*command: str, given: str = "") -> str:
+    try:
+        done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        return ""
+    return done.stdout
+
+
+def kernel() -> dict[str, Any]:
+    name = os.uname()
+    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    return {
+        "kernel_release": name.release,
+        "kernel_version": name.version,
+        "hertz": SECOND // TICK_NS,
+        "available_algorithms": available,
+    }

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run inside the guest: setup, calibrate-before, flows, quiesce, calibrate-after, collect, done."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from collectors.accounting import snapshot
+from collectors.collector import Surroundings, Watched
+from howdah.agent import provenance
+from howdah.agent.calibration import calibrate, wait_for_silence
+from howdah.agent.clock import MS, SECOND, now_ns
+from howdah.agent.collecting import Collecting
+from howdah.agent.error import AgentError
+from howdah.agent.loop import Loop
+from howdah.agent.module import describe_modules, load_modules
+from howdah.agent.netlink.link import links
+from howdah.agent.output import Output, Progress
+from howdah.agent.scheduling import become_invisible
+from howdah.agent.traffic import Flow, make_flow
+from howdah.agent.wiring import Wiring, make_wiring
+
+AGENT_FORMAT = 1
+_PROGRESS_NS = 1 * SECOND
+_POLL_NS = 20 * MS
+_LEAD_NS = 50 * MS  # in real time, from the end of setup to the first instant of the plan
+_LINKS_NS = 2 * SECOND
+_END_MARGIN_NS = 100 * MS  # kept free before the second calibration, for the last readings
+_LONGEST_QUIET_NS = 30 * SECOND
+
+
+class Run:
+    """``report`` becomes agent.json, whatever happens."""
+
+    def __init__(self, plan: dict[str, Any], inputs: Path, output: Output, wiring: str) -> None:
+        self.plan = plan
+        self._inputs = inputs
+        self._output = output
+        self._wiring_kind = wiring
+        self._loop = Loop(virtual_time=plan["engine"] == "uml")
+        self._flows: dict[int, Flow] = {}
+        self._epoch_ns = plan["epoch_us"] * 1000
+        self._wiring: Wiring | None = None
+        self._accounting: dict[str, Any] = {}
+        self._progress = Progress(output, self._end_us())
+        self.report: dict[str, Any] = {"format": AGENT_FORMAT, "status": "error", "error": None, "phases": []}
+
+    def _end_us(self) -> int:
+        calibration = self.plan["calibration"]
+        end = self.plan["duration_us"]
+        if calibration["enabled"]:
+            end = calibration["after_us"] + calibration["phase_us"] + calibration["settle_us"]
+        return int(self.plan["epoch_us"]) + int(end)
+
+    def execute(self) -> bool:
+        """Run everything and write agent.json last. False when the run ended in an error."""
+        try:
+            self._phases()
+            self.report["status"] = "ok"
+        except AgentError as error:
+            self.report["error"] = {"operation": error.operation, "message": error.message}
+            sys.stderr.write(f"howdah-agent: {error}\n")
+        except Exception as error:  # noqa: BLE001 - whatever it is, agent.json must say so
+            traceback.print_exc()
+            operation = f"phase {self._progress.phase}"
+            self.report["error"] = {"operation": operation, "message": f"{type(error).__name__}: {error}"}
+        finally:
+            self._clean_up()
+        self._output.json("agent.json", self.report)
+        return bool(self.report["status"] == "ok")
+
+    def _clean_up(self) -> None:
+        """Leave a machine that goes on living as it was; a guest ends with everything in it."""
+        if self.plan["engine"] == "uml":
+            return
+        for flow in self._flows.values():
+            flow.close()
+        if self._wiring is not None:
+            self._wiring.remove()
+
+    def _phases(self) -> None:
+        with self._phase("setup"):
+            wiring = self._set_up()
+        surroundings = self._surroundings(wiring)
+        calibration = self.plan["calibration"]
+        self._loop.every(_PROGRESS_NS, now_ns() + _PROGRESS_NS, self._progress.tick)
+        if calibration["enabled"]:
+            with self._phase("calibrate-before"):
+                self._calibrate(wiring, "before", calibration["before_us"])
+        with self._phase("flows"):
+            self._accounting["before"] = self._snapshot(wiring)
+            collecting = Collecting(surroundings)
+            collecting.start(self._loop, now_ns(), self._epoch_ns)
+            self._run_timeline(wiring)
+        with self._phase("quiesce"):
+            self._accounting["silent"] = self._quiesce(wiring)
+            collecting.stop(self._loop, now_ns())
+            self._accounting["after"] = self._snapshot(wiring)
+        self.report["flows"] = [flow.record(self._epoch_ns) for flow in self._flows.values()]
+        if calibration["enabled"]:
+            with self._phase("calibrate-after"):
+                self._calibrate(wiring, "after", calibration["after_us"])
+        with self._phase("collect"):
+            self._output.json("accounting.json", self._accounting)
+            self.report["memory"] = collecting.memory()
+        self._progress.write("done", now_ns())
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        wall_us = self._output.host_clock_us()
+        start = now_ns()
+        self._progress.write(name, start)
+        try:
+            yield
+        finally:
+            times = {"start_ns": start - self._epoch_ns, "end_ns": now_ns() - self._epoch_ns}
+            wall = {"wall_us": self._output.host_clock_us() - wall_us}
+            self.report["phases"].append({"phase": name, **times, **wall})
+
+    def _set_up(self) -> Wiring:
+        """Modules, network, flows' sockets, provenance; then the epoch is known."""
+        plan = self.plan
+        wall_us = self._output.host_clock_us()
+        modules = load_modules(self._inputs / "modules", plan["module_parameters"])
+        if plan["engine"] == "uml":
+            become_invisible()
+        self._wiring = wiring = make_wiring(self._wiring_kind, plan, self._inputs)
+        wiring.apply(plan["operations"])
+        self.report["operations_wall_us"] = self._output.host_clock_us() - wall_us
+        self._wait_for_links(wiring)
+        for description in plan["flows"]:
+            flow = make_flow(description, wiring.namespaces, self._loop, self._output)
+            self._flows[description["id"]] = flow
+            flow.prepare()
+        kernel_modules = [name.partition(".")[0] for name in plan["kernel_parameters"]]
+        self.report |= provenance.kernel()
+        self.report["modules"] = describe_modules([*modules, *kernel_modules])
+        self.report["sysctls"] = provenance.sysctls(wiring.namespaces, plan["operations"])
+        self.report["qdiscs"] = provenance.qdisc_dump(wiring.namespaces)
+        self.report["links"] = provenance.link_dump(wiring.namespaces)
+        uses_iperf3 = any(flow["traffic"] == "iperf3" for flow in plan["flows"])
+        self.report["tools"] = provenance.tool_versions(["tc", "iperf3"] if uses_iperf3 else ["tc"])
+        self._choose_epoch()
+        self.report["epoch_monotonic_ns"] = self._epoch_ns
+        return wiring
+
+    def _wait_for_links(self, wiring: Wiring) -> None:
+        """A new link carries packets only once the kernel's link watch has seen its carrier, up to a second later."""
+        deadline = now_ns() + _LINKS_NS
+        while idle := _not_running(wiring):
+            now = now_ns()
+            if now > deadline:
+                raise AgentError("setup", f"no carrier on {', '.join(idle)} after {_LINKS_NS / 1e9:.0f} s")
+            self._loop.run_until(now + _POLL_NS)
+
+    def _choose_epoch(self) -> None:
+        """In virtual time the plan's uptime is kept exactly; in real time the epoch follows from when setup ended."""
+        calibration = self.plan["calibration"]
+        first_us = min(calibration["before_us"], 0) if calibration["enabled"] else 0
+        ready = now_ns()
+        if self.plan["engine"] != "uml":
+            self._epoch_ns = ready + _LEAD_NS - first_us * 1000
+        elif ready > self._epoch_ns + first_us * 1000:
+            late_ms = (ready - self._epoch_ns - first_us * 1000) / 1e6
+            raise AgentError("setup", f"ended {late_ms:.1f} ms of virtual time after the plan's first instant")
+
+    def _surroundings(self, wiring: Wiring) -> Surroundings:
+        return Surroundings(
+            plan=self.plan,
+            namespaces=wiring.namespaces,
+            node_numbers={host["name"]: number for number, host in enumerate(self.plan["hosts"])},
+            connections=[Watched(flow.description, flow.endpoint) for flow in self._flows.values()],
+            output=self._output,
+        )
+
+    def _snapshot(self, wiring: Wiring) -> dict[str, Any]:
+        now = now_ns()
+        state = snapshot(wiring.namespaces, now)
+        return {**state, "time_ns": now - self._epoch_ns}
+
+    def _calibrate(self, wiring: Wiring, name: str, start_us: int) -> None:
+        self._loop.run_until(self._epoch_ns + start_us * 1000)
+        result = calibrate(self.plan, wiring.namespaces, self._loop, self._epoch_ns)
+        self._output.json(f"calibration-{name}.json", result)
+
+    def _run_timeline(self, wiring: Wiring) -> None:
+        for number, event in enumerate(self.plan["timeline"]):
+            self._loop.at(self._epoch_ns + event["at_us"] * 1000, self._event(wiring, number, event))
+        self._loop.run_until(self._epoch_ns + self.plan["duration_us"] * 1000)
+
+    def _event(self, wiring: Wiring, number: int, event: dict[str, Any]) -> Any:
+        arguments = event["arguments"]
+        if event["op"] in ("start_flow", "stop_flow"):
+            flow = self._flows[arguments["flow"]]
+            return flow.start if event["op"] == "start_flow" else flow.stop
+        if event["op"] in ("qdisc", "class"):
+            return lambda _now: wiring.change(f"event {number} at {event['at_us']} us", event["op"], arguments)
+        raise AgentError(f"event {number}", f"this agent knows no event {event['op']!r}")
+
+    def _quiesce(self, wiring: Wiring) -> bool:
+        """Let the flows end, reset those that do not, and wait until no packet is sent or queued anywhere."""
+        calibration = self.plan["calibration"]
+        now = now_ns()
+        deadline = now + _LONGEST_QUIET_NS
+        if calibration["enabled"]:
+            deadline = self._epoch_ns + calibration["after_us"] * 1000 - _END_MARGIN_NS
+        quiet_ns = (self.plan["path"]["forward_delay_us"] + self.plan["path"]["reverse_delay_us"]) * 1000 + _POLL_NS
+        flows_deadline = max(deadline - 2 * quiet_ns, now)
+        while now < flows_deadline and not all(flow.finished() for flow in self._flows.values()):
+            now = self._loop.run_until(min(now + _POLL_NS, flows_deadline))
+        for flow in self._flows.values():
+            flow.close()
+        return wait_for_silence(wiring.namespaces, self._loop, quiet_ns, deadline)
+
+
+def _not_running(wiring: Wiring) -> list[str]:
+    """Interfaces that are up but do not work yet."""
+    return [
+        f"{name}:{link.name}"
+        for name, namespace in wiring.namespaces.items()
+        for link in links(namespace.netlink)
+        if link.up and not link.running
+    ]

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How tasks are scheduled in a virtual-time kernel, so that the agent's waking up leaves no trace."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from howdah.agent import syscall
+
+_RUNTIME_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
+_DEBUGFS = Path("/sys/kernel/debug")
+_KTHREADD = 2
+_AGENT_PRIORITY = 1
+_KERNEL_PRIORITY = 2
+
+
+def become_invisible() -> None:
+    """Run kernel threads, and behind them this process (not its children), in real-time scheduling.
+
+    Since Linux 6.12 an ordinary task that wakes up arms timers of the scheduler's fair server (dl_server_start), which
+    expire at odd times and move packets by up to half a microsecond (see loop.py). When the agent wakes up, softirqs
+    are left to ksoftirqd more often, whose timers would then differ. Real-time tasks arm none, and the timer of the
+    older limit on them is switched off. On one processor that computes in no time they take nothing from anybody.
+    """
+    _stop_fair_server()
+    if _RUNTIME_LIMIT.exists():
+        _RUNTIME_LIMIT.write_text("-1")
+    for thread in kernel_threads():
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(_KERNEL_PRIORITY))
+    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(_AGENT_PRIORITY))
+
+
+def _stop_fair_server() -> None:
+    """Where the kernel has the switch for it (CONFIG_SCHED_DEBUG)."""
+    if not any(_DEBUGFS.iterdir()) if _DEBUGFS.is_dir() else True:
+        with contextlib.suppress(OSError):
+            syscall.mount("debugfs", str(_DEBUGFS), "debugfs")
+    for runtime in _DEBUGFS.glob("sched/fair_server/cpu*/runtime"):
+        runtime.write_text("0")
+
+
+def kernel_threads() -> list[int]:
+    """Process numbers of kthreadd's children."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[1]) == _KTHREADD:
+                found.append(int(entry.name))
+    return found

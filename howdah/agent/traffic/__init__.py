@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The flows of a plan: who opens the connection, who writes to it and who reads from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from howdah.agent.loop import Loop
+from howdah.agent.namespace import Namespace
+from howdah.agent.output import Output
+from howdah.agent.traffic.connection import ConnectedFlow
+from howdah.agent.traffic.iperf3 import Iperf3Flow
+
+Flow = ConnectedFlow | Iperf3Flow
+
+
+def make_flow(description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output) -> Flow:
+    """The driver of one flow; nothing is opened yet."""
+    if description["traffic"] == "iperf3":
+        return Iperf3Flow(description, namespaces, loop, output)
+    return ConnectedFlow(description, namespaces, loop)

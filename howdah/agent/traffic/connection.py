@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A flow whose connection the agent opens itself, without ever blocking, so that several start at exact instants."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from typing import Any
+
+from howdah.agent.error import AgentError
+from howdah.agent.loop import Loop
+from howdah.agent.namespace import Namespace
+from howdah.agent.netlink.diag import Endpoint as DiagEndpoint
+from howdah.agent.traffic.endpoint import Endpoint, Transferred
+from howdah.agent.traffic.kernel import KernelEndpoint, cookie_of
+from howdah.agent.traffic.python import PythonEndpoint
+
+_TCP_CONGESTION = 13
+_ALGORITHMS = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+_NOTHING = Transferred(0, None, None, done=False)
+
+
+def make_endpoint(driver: str, role: str, limit_bytes: int = 0) -> Endpoint:
+    if driver == "kernel":
+        return KernelEndpoint(role, limit_bytes)
+    if driver == "python":
+        return PythonEndpoint(role, limit_bytes)
+    raise AgentError(f"{role} {driver}", "not one of kernel, python")
+
+
+class ConnectedFlow:
+    """Sender and receiver socket of one flow; times are CLOCK_MONOTONIC until ``record`` subtracts the epoch."""
+
+    def __init__(self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop) -> None:
+        self.description = description
+        self._namespaces = namespaces
+        self._loop = loop
+        self._listener: socket.socket | None = None
+        self._sender: socket.socket | None = None
+        self._receiver: socket.socket | None = None
+        self._source: Endpoint | None = None
+        self._sink: Endpoint | None = None
+        self._start_ns: int | None = None
+        self._connected_ns: int | None = None
+        self._cookies: dict[str, int | None] = {"sender": None, "receiver": None}
+        self._error: str | None = None
+        self._stopped = False
+        self._final: tuple[Transferred, Transferred] | None = None
+
+    @property
+    def label(self) -> str:
+        return f"flow {self.description['id']} ({self.description['name']})"
+
+    @property
+    def endpoint(self) -> DiagEndpoint:
+        """The connection as the sender's host sees it."""
+        flow = self.description
+        return DiagEndpoint(
+            flow["source_address"], flow["source_port"], flow["destination_address"], flow["destination_port"]
+        )
+
+    def prepare(self) -> None:
+        """Open listener and sender socket, before the epoch. Raises AgentError."""
+        flow = self.description
+        self._source = make_endpoint(flow["traffic"], "source", flow["size_bytes"] or 0)
+        self._sink = make_endpoint(flow.get("sink") or flow["traffic"], "sink")
+        try:
+            self._listener = self._open(flow["receiver"], flow["destination_address"], flow["destination_port"])
+            self._listener.listen(1)
+            self._sender = self._open(flow["sender"], flow["source_address"], flow["source_port"])
+        except OSError as error:
+            raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
+        try:
+            self._sender.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, flow["kernel_algorithm"].encode())
+        except OSError as error:
+            with open(_ALGORITHMS, encoding="ascii") as file:  # noqa: PTH123
+                available = file.read().strip()
+            name = flow["kernel_algorithm"]
+            raise AgentError(
+                self.label, f"congestion control {name}: {error.strerror}; the kernel offers {available}"
+            ) from error
+        self._loop.when_readable(self._listener.fileno(), self._accept)
+
+    def _open(self, host: str, address: str, port: int) -> socket.socket:
+        opened = self._namespaces[host].socket(socket.SOCK_STREAM)
+        opened.setblocking(False)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((address, port))
+        return opened
+
+    def start(self, now: int) -> None:
+        assert self._sender is not None
+        self._start_ns = now
+        flow = self.description
+        number = self._sender.connect_ex((flow["destination_address"], flow["destination_port"]))
+        if number not in (0, errno.EINPROGRESS):
+            raise AgentError(self.label, f"connect: {os.strerror(number)}")
+        self._cookies["sender"] = cookie_of(self._sender)
+        self._loop.when_writable(self._sender.fileno(), self._connected)
+
+    def _connected(self, now: int) -> None:
+        assert self._sender is not None and self._source is not None
+        self._loop.when_writable(self._sender.fileno(), None)
+        number = self._sender.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if number:
+            self._error = f"connect: {os.strerror(number)}"
+            return
+        self._connected_ns = now
+        if not self._stopped:
+            self._source.attach(self._sender)
+
+    def _accept(self, _now: int) -> None:
+        assert self._listener is not None and self._sink is not None
+        self._receiver, _peer = self._listener.accept()
+        self._receiver.setblocking(False)
+        self._loop.when_readable(self._listener.fileno(), None)
+        self._listener.close()
+        self._cookies["receiver"] = cookie_of(self._receiver)
+        self._sink.attach(self._receiver)
+
+    def stop(self, _now: int) -> None:
+        """End of a bulk flow: no more data is written, what the socket holds is still sent, then a FIN."""
+        self._stopped = True
+        if self._sender is not None and self._connected_ns is not None:
+            try:
+                self._sender.shutdown(socket.SHUT_WR)
+            except OSError as error:
+                if error.errno != errno.ENOTCONN:
+                    raise
+
+    def _states(self) -> tuple[Transferred, Transferred]:
+        if self._final is not None:
+            return self._final
+        source = self._source.state() if self._source and self._connected_ns is not None else _NOTHING
+        sink = self._sink.state() if self._sink and self._receiver is not None else _NOTHING
+        return source, sink
+
+    def finished(self) -> bool:
+        """Whether nothing more will happen: the sink has read the FIN, or an end failed."""
+        if self._start_ns is None or self._error:
+            return True
+        source, sink = self._states()
+        return sink.done or bool(sink.error) or (bool(source.error) and not self._stopped)
+
+    def close(self) -> None:
+        """Read the final state, then reset what is still open, so that the network falls silent."""
+        self._final = self._states()
+        complete = self._final[1].done
+        for end in (self._source, self._sink):
+            if end is not None:
+                end.close()
+        for opened in (self._sender, self._receiver, self._listener):
+            if opened is None or opened.fileno() < 0:
+                continue
+            self._loop.when_readable(opened.fileno(), None)
+            self._loop.when_writable(opened.fileno(), None)
+            if not complete:
+                opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            opened.close()
+
+    def record(self, epoch_ns: int) -> dict[str, Any]:
+        """The flow's entry in agent.json. ``end_ns`` is when the receiver got the last byte."""
+        source, sink = self._states()
+
+        def relative(time_ns: int | None) -> int | None:
+            return None if time_ns is None else time_ns - epoch_ns
+
+        error = self._error or sink.error or (source.error if not self._stopped else None)
+        if error is None and self._start_ns is not None and self._connected_ns is None:
+            error = "not connected before the end of the run"
+        return {
+            "id": self.description["id"],
+            "sender_cookie": self._cookies["sender"],
+            "receiver_cookie": self._cookies["receiver"],
+            "source_port": self.description["source_port"],
+            "start_ns": relative(self._start_ns),
+            "connected_ns": relative(self._connected_ns),
+            "end_ns": relative(sink.last_ns),
+            "bytes_sent": source.bytes,
+            "bytes_received": sink.bytes,
+            "complete": sink.done and error is None and sink.bytes == source.bytes,
+            "error": error,
+        }

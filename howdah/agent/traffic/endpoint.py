@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One end of a flow: what moves the bytes of a connected socket, and how far it got."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Transferred:
+    """``first_ns`` and ``last_ns`` are CLOCK_MONOTONIC, None before the first byte.
+
+    ``done``: a source has written everything and shut its side down, a sink has read the peer's FIN.
+    """
+
+    bytes: int
+    first_ns: int | None
+    last_ns: int | None
+    done: bool
+    error: str | None = None
+
+
+class Endpoint(Protocol):
+    """``attach`` once per flow, with the socket connected; ``state`` at any time after it."""
+
+    def attach(self, connection: socket.socket) -> None: ...
+
+    def state(self) -> Transferred: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Source and sink inside the kernel (modules/traffic_*.c), driven through /proc/howdah_traffic."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from howdah.agent.error import AgentError
+from howdah.agent.traffic.endpoint import Transferred
+
+CONTROL = Path("/proc/howdah_traffic")
+_SO_COOKIE = 57
+
+
+def parse_status(text: str) -> dict[tuple[int, str], Transferred]:
+    """``{(cookie, role): state}`` of the lines ``COOKIE ROLE BYTES FIRST_NS LAST_NS STATE``."""
+    found = {}
+    for line in text.splitlines():
+        cookie, role, transferred, first, last, state = line.split()[:6]
+        started = int(transferred) > 0
+        found[int(cookie), role] = Transferred(
+            bytes=int(transferred),
+            first_ns=int(first) if started else None,
+            last_ns=int(last) if started else None,
+            done=state == "done",
+            error="the connection was reset" if state == "closed" else None,
+        )
+    return found
+
+
+def cookie_of(connection: socket.socket) -> int:
+    """The number inet_diag and tcp_probe know the socket by; asking for it is what assigns it."""
+    return int.from_bytes(connection.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8), "little")
+
+
+class KernelEndpoint:
+    """A source (of ``limit_bytes``, or of no end when 0) or a sink."""
+
+    def __init__(self, role: str, limit_bytes: int = 0) -> None:
+        self._role = role
+        self._limit_bytes = limit_bytes
+        self._cookie = 0
+        if not CONTROL.exists():
+            raise AgentError("traffic kernel", f"{CONTROL} is missing: the module howdah_traffic is not loaded")
+
+    def attach(self, connection: socket.socket) -> None:
+        self._cookie = cookie_of(connection)
+        command = f"{self._role} {connection.fileno()}"
+        if self._role == "source":
+            command += f" {self._limit_bytes}"
+        descriptor = os.open(CONTROL, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, f"{command}\n".encode())
+        except OSError as error:
+            raise AgentError(f"{CONTROL}: {command}", os.strerror(error.errno or 0)) from error
+        finally:
+            os.close(descriptor)
+
+    def state(self) -> Transferred:
+        found = parse_status(CONTROL.read_text()).get((self._cookie, self._role))
+        return found or Transferred(0, None, None, done=False, error="the module does not know the socket")
+
+    def close(self) -> None:
+        """Closing the socket detaches it."""

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plain user-space ends: a process that writes with blocking sends, and one that reads with blocking receives."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+from howdah.agent import syscall
+from howdah.agent.clock import now_ns
+from howdah.agent.traffic.endpoint import Transferred
+
+WRITE_BYTES = 128 * 1024
+READ_BYTES = 1 << 20
+
+
+def write_all(connection: socket.socket, limit_bytes: int) -> Transferred:
+    """Send ``limit_bytes`` (0: until someone shuts the sending side down), then shut it down."""
+    block = memoryview(bytes(WRITE_BYTES))
+    sent = 0
+    error = None
+    first = now_ns()
+    try:
+        while not limit_bytes or sent < limit_bytes:
+            sent += connection.send(block[: limit_bytes - sent] if limit_bytes else block)
+        connection.shutdown(socket.SHUT_WR)
+    except BrokenPipeError:
+        pass  # shut down by the agent: the flow's time is over
+    except OSError as caught:
+        error = os.strerror(caught.errno or 0)
+    return Transferred(sent, first, now_ns(), done=error is None, error=error)
+
+
+def read_all(connection: socket.socket) -> Transferred:
+    """Read until the peer's FIN; the kernel discards the data instead of copying it (MSG_TRUNC, tcp(7))."""
+    buffer = bytearray(READ_BYTES)
+    received = 0
+    error = None
+    first = None
+    try:
+        connection.recv_into(buffer, 1, socket.MSG_PEEK)
+        first = now_ns()
+        while count := connection.recv_into(buffer, READ_BYTES, socket.MSG_TRUNC):
+            received += count
+    except OSError as caught:
+        error = os.strerror(caught.errno or 0)
+    return Transferred(received, first, now_ns(), done=error is None, error=error)
+
+
+class PythonEndpoint:
+    """Runs ``write_all`` or ``read_all`` in a process of its own, which reports once, when it ends."""
+
+    def __init__(self, role: str, limit_bytes: int = 0) -> None:
+        self._role = role
+        self._limit_bytes = limit_bytes
+        self._report = -1
+        self._process = 0
+        self._state = Transferred(0, None, None, done=False)
+
+    def attach(self, connection: socket.socket) -> None:
+        self._report, writer = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._report, False)
+        sys.stderr.flush()
+        self._process = os.fork()
+        if self._process == 0:
+            work = (lambda: write_all(connection, self._limit_bytes)) if self._role == "source" else None
+            _child(connection, writer, work or (lambda: read_all(connection)))
+        os.close(writer)
+
+    def state(self) -> Transferred:
+        if self._report >= 0 and self._process:
+            try:
+                text = os.read(self._report, 4096)
+            except BlockingIOError:
+                return self._state
+            os.waitpid(self._process, 0)
+            self._process = 0
+            failed = Transferred(0, None, None, done=False, error=f"the {self._role} process died")
+            self._state = Transferred(**json.loads(text)) if text else failed
+        return self._state
+
+    def close(self) -> None:
+        if self._process:
+            os.kill(self._process, signal.SIGKILL)
+            os.waitpid(self._process, 0)
+            self._process = 0
+        if self._report >= 0:
+            os.close(self._report)
+            self._report = -1
+
+
+def _child(connection: socket.socket, report: int, work: Callable[[], Transferred]) -> None:
+    """Never returns. Keeps no descriptor of the agent but the socket, the report and standard error."""
+    try:
+        syscall.die_with_parent(signal.SIGKILL)
+        kept = sorted({2, connection.fileno(), report})
+        for low, high in zip([-1, *kept], [*kept, 1024], strict=True):
+            os.closerange(low + 1, high)
+        connection.setblocking(True)
+        state = work()
+        os.write(report, json.dumps(state.__dict__).encode())
+    finally:
+        os._exit(0)

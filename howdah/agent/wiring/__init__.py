@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building the emulated network from the plan's operations: over netlink, or with stock Mininet and the stock tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from howdah.agent.error import AgentError
+from howdah.agent.wiring.mininet import MininetWiring
+from howdah.agent.wiring.netlink import NetlinkWiring
+
+Wiring = NetlinkWiring
+
+
+def make_wiring(kind: str, plan: dict[str, Any], inputs: Path) -> Wiring:
+    """``netlink`` or ``mininet``; nothing is built yet."""
+    if kind == "netlink":
+        return NetlinkWiring()
+    if kind == "mininet":
+        return MininetWiring(plan, inputs)
+    raise AgentError("wiring", f"{kind!r} is not one of netlink, mininet")

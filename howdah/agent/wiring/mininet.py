@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the same network with stock Mininet and the stock tools, from the same plan.
+
+Mininet makes nodes, links, addresses, routes from the ``Topo`` class; every operation that a Topo does not express is
+run as the command line it stands for (howdah/plan/command.py). This needs Mininet, the topology's file and the planning
+code to be importable, which a guest's share/ has only where a test puts them there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from howdah.agent.error import AgentError
+from howdah.agent.module import set_parameter
+from howdah.agent.namespace import Namespace
+from howdah.agent.wiring.netlink import NetlinkWiring, describe
+
+# What Mininet does by itself when it builds a Topo.
+_MININET_DOES = ("node", "link", "address", "up")
+
+
+class MininetWiring(NetlinkWiring):
+    """Changes during the run go over netlink, as with the other wiring."""
+
+    def __init__(self, plan: dict[str, Any], inputs: Path) -> None:
+        super().__init__()
+        self._plan = plan
+        self._inputs = inputs
+        self._net: Any = None
+        self._distributions = Path(tempfile.mkdtemp(prefix="howdah-dist-"))
+
+    def apply(self, operations: list[dict[str, Any]]) -> None:
+        numbered = [(f"operation {number}", operation) for number, operation in enumerate(operations)]
+        kernel_wide = [item for item in numbered if item[1]["op"] == "module_parameter" or _is_kernel_wide(item[1])]
+        for label, operation in kernel_wide:
+            self._run(label, operation)
+        self._build()
+        for label, operation in numbered:
+            if operation["op"] in _MININET_DOES or (label, operation) in kernel_wide:
+                continue
+            if operation["op"] == "route" and not _has_windows(operation["arguments"]):
+                continue
+            self._run(label, operation)
+
+    def _build(self) -> None:
+        try:
+            from mininet.net import Mininet
+        except ImportError as error:
+            raise AgentError("wiring mininet", f"Mininet is not installed here: {error}") from error
+        topology = self._topology()
+        # Without switches there is nothing a controller could do.
+        self._net = Mininet(topo=topology, controller=None, waitConnected=False)
+        for host in self._net.hosts:
+            self.namespaces[host.name] = Namespace.of_process(host.name, host.pid)
+
+    def _topology(self) -> Any:
+        name = self._plan["topology"]
+        path = self._inputs / "topologies" / f"{name}.py"
+        specification = importlib.util.spec_from_file_location(f"howdah_topology_{name}", path)
+        if not path.is_file() or specification is None or specification.loader is None:
+            raise AgentError("wiring mininet", f"there is no topology file {path}")
+        module = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(module)
+        pairs = sum(host["role"] == "sender" for host in self._plan["hosts"])
+        return module.topos[name](pairs=pairs)
+
+    def _run(self, label: str, operation: dict[str, Any]) -> None:
+        from howdah.plan.command import command_lines
+        from howdah.plan.plan import Operation
+
+        arguments = operation["arguments"]
+        text = f"{label} ({describe(operation)})"
+        if operation["op"] == "module_parameter":
+            try:
+                set_parameter(arguments["module"], arguments["name"], str(arguments["value"]))
+            except OSError as error:
+                raise AgentError(text, error.strerror or str(error)) from error
+            return
+        for line in command_lines(Operation(operation["op"], arguments)):
+            words = [self._distribution(word, arguments) for word in shlex.split(line)]
+            done = subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                env={**os.environ, "TC_LIB_DIR": str(self._distributions)},
+            )
+            if done.returncode:
+                said = (done.stderr or done.stdout).strip()
+                raise AgentError(text, f"{shlex.join(words)}: status {done.returncode}: {said}")
+
+    def _distribution(self, word: str, arguments: dict[str, Any]) -> str:
+        """tc takes a distribution by the name of a file; the command line only says how long the table is."""
+        if not word.startswith("table["):
+            return word
+        table = arguments["options"]["distribution"]
+        name = f"howdah{abs(hash(tuple(table)))}"
+        (self._distributions / f"{name}.dist").write_text("\n".join(map(str, table)) + "\n")
+        return name
+
+    def remove(self) -> None:
+        super().remove()
+        if self._net is not None:
+            self._net.stop()
+
+
+def _is_kernel_wide(operation: dict[str, Any]) -> bool:
+    return operation["op"] == "sysctl" and operation["arguments"]["node"] is None
+
+
+def _has_windows(arguments: dict[str, Any]) -> bool:
+    return any(arguments.get(f"initial_{name}_packets") is not None for name in ("window", "receive_window"))

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Applies a plan's operations over netlink, in order; the first one the kernel refuses ends the run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from howdah.agent.error import AgentError
+from howdah.agent.module import set_parameter
+from howdah.agent.namespace import Namespace
+from howdah.agent.netlink import qdisc
+from howdah.agent.netlink.address import add_address
+from howdah.agent.netlink.ethtool import set_offload
+from howdah.agent.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
+from howdah.agent.netlink.neighbour import add_neighbour
+from howdah.agent.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
+
+Arguments = dict[str, Any]
+
+_METRICS = {
+    "initial_window_packets": RTAX_INITCWND,
+    "initial_receive_window_packets": RTAX_INITRWND,
+    "quick_ack": RTAX_QUICKACK,
+}
+
+
+def describe(operation: dict[str, Any]) -> str:
+    """An operation in one line, as error messages name it."""
+    arguments = " ".join(
+        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in operation["arguments"].items()
+    )
+    return f"{operation['op']} {arguments}"
+
+
+def sysctl_path(name: str) -> str:
+    return "/proc/sys/" + name.replace(".", "/")
+
+
+class NetlinkWiring:
+    """``namespaces`` holds the hosts made so far, by name."""
+
+    def __init__(self) -> None:
+        self.namespaces: dict[str, Namespace] = {}
+
+    def apply(self, operations: list[dict[str, Any]]) -> None:
+        """Raises AgentError that names the operation, its number and the kernel's own words."""
+        for number, operation in enumerate(operations):
+            self.apply_one(f"operation {number}", operation)
+
+    def apply_one(self, label: str, operation: dict[str, Any]) -> None:
+        method = getattr(self, f"_{operation['op']}", None)
+        text = f"{label} ({describe(operation)})"
+        if method is None:
+            raise AgentError(text, "this agent knows no such operation")
+        try:
+            method(**operation["arguments"])
+        except OSError as error:
+            raise AgentError(text, error.strerror or str(error)) from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise AgentError(text, f"bad arguments: {error}") from error
+
+    def change(self, label: str, operation: str, arguments: Arguments) -> None:
+        """A change of path at a time of the timeline: ``qdisc`` or ``class``, in place, packets stay queued."""
+        text = f"{label} ({describe({'op': operation, 'arguments': arguments})})"
+        namespace = self.namespaces[arguments["node"]]
+        index = namespace.index(arguments["interface"])
+        try:
+            if operation == "qdisc":
+                qdisc.change_qdisc(
+                    namespace.netlink,
+                    index,
+                    arguments["parent"],
+                    arguments["handle"],
+                    arguments["kind"],
+                    arguments["options"],
+                )
+            else:
+                qdisc.change_class(
+                    namespace.netlink,
+                    index,
+                    arguments["parent"],
+                    arguments["classid"],
+                    arguments["kind"],
+                    arguments["options"],
+                )
+        except OSError as error:
+            raise AgentError(text, error.strerror or str(error)) from error
+
+    def remove(self) -> None:
+        """Forget the hosts; the kernel takes their interfaces down with them."""
+        for namespace in self.namespaces.values():
+            namespace.remove()
+        self.namespaces.clear()
+
+    def _node(self, name: str, router: bool = False, **_informative: Any) -> None:
+        namespace = Namespace.create(name)
+        self.namespaces[name] = namespace
+        if router:
+            namespace.write_file(sysctl_path("net.ipv4.ip_forward"), "1")
+
+    def _sysctl(self, node: str | None, name: str, value: Any) -> None:
+        if node is None:
+            Path(sysctl_path(name)).write_text(str(value))
+        else:
+            self.namespaces[node].write_file(sysctl_path(name), str(value))
+
+    def _link(
+        self,
+        a_node: str,
+        a_interface: str,
+        a_mac: str | None,
+        b_node: str,
+        b_interface: str,
+        b_mac: str | None,
+    ) -> None:
+        peer = self.namespaces[b_node].descriptor
+        create_veth(self.namespaces[a_node].netlink, a_interface, a_mac, b_interface, b_mac, peer)
+
+    def _mtu(self, node: str, interface: str, mtu_bytes: int) -> None:
+        namespace = self.namespaces[node]
+        set_mtu(namespace.netlink, namespace.index(interface), mtu_bytes)
+
+    def _offload(self, node: str, interface: str, feature: str, enabled: bool) -> None:
+        set_offload(self.namespaces[node].any_socket, interface, feature, enabled)
+
+    def _gso(self, node: str, interface: str, gso_max_segs: int) -> None:
+        namespace = self.namespaces[node]
+        set_gso_max_segs(namespace.netlink, namespace.index(interface), gso_max_segs)
+
+    def _address(self, node: str, interface: str, address: str) -> None:
+        namespace = self.namespaces[node]
+        add_address(namespace.netlink, namespace.index(interface), address)
+
+    def _up(self, node: str, interface: str) -> None:
+        namespace = self.namespaces[node]
+        set_up(namespace.netlink, namespace.index(interface))
+
+    def _route(
+        self, node: str, destination: str, via: str | None = None, interface: str | None = None, **metrics: int | None
+    ) -> None:
+        namespace = self.namespaces[node]
+        index = None if interface is None else namespace.index(interface)
+        values = {_METRICS[name]: int(value) for name, value in metrics.items() if value is not None}
+        add_route(namespace.netlink, index, destination, via, values)
+
+    def _neighbour(self, node: str, interface: str, address: str, mac: str) -> None:
+        namespace = self.namespaces[node]
+        add_neighbour(namespace.netlink, namespace.index(interface), address, mac)
+
+    def _qdisc(self, node: str, interface: str, parent: str, handle: str, kind: str, options: Arguments) -> None:
+        namespace = self.namespaces[node]
+        qdisc.add_qdisc(namespace.netlink, namespace.index(interface), parent, handle, kind, options)
+
+    def _class(self, node: str, interface: str, parent: str, classid: str, kind: str, options: Arguments) -> None:
+        namespace = self.namespaces[node]
+        qdisc.add_class(namespace.netlink, namespace.index(interface), parent, classid, kind, options)
+
+    def _module_parameter(self, module: str, name: str, value: Any) -> None:
+        set_parameter(module, name, str(value))
