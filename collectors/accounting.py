@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that counts packets, in one snapshot: sent minus received must equal the sum of known drops."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from howdah.agent.kernelfile import parse_snmp, parse_softnet, read_again
+from howdah.agent.namespace import Namespace
+from howdah.agent.netlink.link import links
+from howdah.agent.netlink.qdisc import qdiscs
+
+
+def snapshot(namespaces: dict[str, Namespace], time_ns: int) -> dict[str, Any]:
+    """One state S of accounting.json (docs/data-format.md); the loopback interface is left out."""
+    nodes = {}
+    netstat = {}
+    for name, namespace in namespaces.items():
+        found = {link.index: link for link in links(namespace.netlink) if link.name != "lo"}
+        nodes[name] = {
+            "interfaces": {link.name: link.statistics for link in found.values()},
+            "qdiscs": [
+                {
+                    "interface": found[qdisc.index].name,
+                    "handle": qdisc.handle,
+                    "parent": qdisc.parent,
+                    "kind": qdisc.kind,
+                    "bytes": qdisc.bytes,
+                    "packets": qdisc.packets,
+                    "drops": qdisc.drops,
+                    "backlog_bytes": qdisc.backlog_bytes,
+                    "backlog_packets": qdisc.backlog_packets,
+                    "overlimits": qdisc.overlimits,
+                }
+                for qdisc in qdiscs(namespace.netlink)
+                if qdisc.index in found
+            ],
+        }
+        netstat[name] = {
+            **_read(namespace.open_file("/proc/net/snmp"), snmp=True),
+            **_read(namespace.open_file("/proc/net/netstat"), snmp=True),
+        }
+    softnet = _read(os.open("/proc/net/softnet_stat", os.O_RDONLY | os.O_CLOEXEC), snmp=False)
+    return {"time_ns": time_ns, "nodes": nodes, "softnet": softnet, "netstat": netstat}
+
+
+def _read(descriptor: int, snmp: bool) -> dict[str, int]:
+    try:
+        text = read_again(descriptor)
+    finally:
+        os.close(descriptor)
+    return parse_snmp(text) if snmp else parse_softnet(text)
+
+
+def traffic_marks(namespaces: dict[str, Namespace]) -> tuple[int, ...]:
+    """Changes whenever a packet is sent or waits somewhere: transmit counters of all interfaces, and all backlogs."""
+    marks = []
+    for namespace in namespaces.values():
+        marks += [link.statistics["tx_packets"] for link in links(namespace.netlink) if link.name != "lo"]
+        marks += [qdisc.backlog_packets for qdisc in qdiscs(namespace.netlink)]
+    return tuple(marks)

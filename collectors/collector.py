@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all collectors share: the surroundings they are given, and the three steps of their life."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.agent.namespace import Namespace
+from howdah.agent.netlink.diag import Endpoint
+from howdah.agent.output import Output
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A connection to watch: its flow, and its ends as each end's own host sees them."""
+
+    flow: dict[str, Any]
+    endpoint: Endpoint
+
+    @property
+    def ends(self) -> tuple[tuple[str, Endpoint], tuple[str, Endpoint]]:
+        return (self.flow["sender"], self.endpoint), (self.flow["receiver"], self.endpoint.reversed())
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """``node_numbers`` are positions in ``plan.hosts``, which the framed files use."""
+
+    plan: dict[str, Any]
+    namespaces: dict[str, Namespace]
+    node_numbers: dict[str, int]
+    connections: list[Watched]
+    output: Output
+
+
+class CollectorError(Exception):
+    """A collector cannot do its work here; the message says what is missing."""
+
+
+class Collector:
+    """``check`` (can it run here?), ``start``, ``sample`` at every ``interval_ns``, ``stop``.
+
+    Nothing a collector does between start and stop may reach the packets: no waiting, no sockets that take part.
+    """
+
+    interval_ns: int | None = None
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.surroundings = surroundings
+
+    def check(self) -> None:
+        """Raises CollectorError."""
+
+    def start(self, now_ns: int) -> None:
+        """Open what is needed; called once, before the flows."""
+
+    def sample(self, now_ns: int) -> None:
+        """One reading; ``now_ns`` is the CLOCK_MONOTONIC time of the wake-up."""
+
+    def stop(self, now_ns: int) -> None:
+        """Take the last reading and close everything; called once, after the network fell silent."""

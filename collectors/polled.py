@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectors that ask the kernel the same netlink questions at every reading and keep the answers unparsed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from collectors.batch import Batch
+from collectors.collector import Collector, Surroundings
+from howdah.agent.output import FramedFile
+
+
+class PolledCollector(Collector):
+    """Writes a framed file: per reading and node the answers to the node's batch, where there are any.
+
+    ``file`` and ``kind`` name the file and the kind of its records; ``questions`` says what each node is asked.
+    """
+
+    file: str
+    kind: int
+
+    def __init__(self, surroundings: Surroundings, interval_us: int) -> None:
+        super().__init__(surroundings)
+        self.interval_ns = interval_us * 1000
+        self._batches: list[tuple[int, Batch]] = []
+        self._file: FramedFile | None = None
+
+    def questions(self) -> Iterator[tuple[str, Batch]]:
+        """Node and batch, once, when the collector starts."""
+        raise NotImplementedError
+
+    def start(self, _now_ns: int) -> None:
+        for node, batch in self.questions():
+            self._batches.append((self.surroundings.node_numbers[node], batch))
+        self._file = FramedFile(self.surroundings.output.binary(self.file))
+
+    def sample(self, now_ns: int) -> None:
+        assert self._file is not None
+        for node, batch in self._batches:
+            answers = batch.ask()
+            if answers:
+                self._file.append(now_ns, node, self.kind, answers)
+
+    def stop(self, now_ns: int) -> None:
+        assert self._file is not None
+        self.sample(now_ns)
+        self._file.close()
+        for _node, batch in self._batches:
+            batch.close()

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backlog, drops and throughput of the queues that make the path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from collectors.batch import Batch
+from collectors.polled import PolledCollector
+from howdah.agent.netlink.message import NETLINK_ROUTE
+from howdah.agent.netlink.qdisc import RTM_GETQDISC, header
+from howdah.agent.output import KIND_QDISC
+
+
+def watched_qdiscs(plan: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
+    """``{node: [(interface, handle)]}`` of the bottleneck's queue and of every netem."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    calibration = plan["calibration"]
+    bottleneck = (calibration["bottleneck_interface"], calibration["bottleneck_handle"])
+    found[calibration["bottleneck_node"]] = [bottleneck]
+    for operation in plan["operations"]:
+        arguments = operation["arguments"]
+        if operation["op"] == "qdisc" and arguments["kind"] == "netem":
+            place = (arguments["interface"], arguments["handle"])
+            places = found.setdefault(arguments["node"], [])
+            if place not in places:
+                places.append(place)
+    return found
+
+
+class QdiscCollector(PolledCollector):
+    """Asks rtnetlink for each watched qdisc by interface and handle, and keeps the answers unparsed.
+
+    Writes ``qdisc.bin`` (framed, kind 2): per reading and node, RTM_NEWQDISC answers: struct tcmsg (interface index,
+    handle, parent) with TCA_KIND, TCA_OPTIONS and TCA_STATS2 (bytes and packets dequeued, queue length, backlog,
+    drops, overlimits). Becomes the table ``qdisc``; its columns are in howdah/tables/schema.py.
+    """
+
+    file = "qdisc.bin"
+    kind = KIND_QDISC
+
+    def questions(self) -> Iterator[tuple[str, Batch]]:
+        for node, places in watched_qdiscs(self.surroundings.plan).items():
+            namespace = self.surroundings.namespaces[node]
+            requests = [(RTM_GETQDISC, header(namespace.index(interface), handle)) for interface, handle in places]
+            yield node, Batch(namespace, NETLINK_ROUTE, requests)

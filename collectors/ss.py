@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ss tool's view of the flows, as a cross-check of tcp_info."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from collectors.batch import Batch
+from collectors.collector import Collector, CollectorError, Surroundings
+from howdah.agent.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request
+from howdah.agent.netlink.message import NETLINK_SOCK_DIAG, NLMSG_DONE, build
+
+COMMAND = ["ss", "--tcp", "--info", "--numeric", "--memory", "--oneline", "--extended"]
+
+# What ss itself asks for: INET_DIAG_MEMINFO, INFO, VEGASINFO, CONG, SKMEMINFO.
+_EXTENSIONS = sum(1 << (attribute - 1) for attribute in (1, 2, 3, 4, 7))
+
+
+def sockets_text(answers: list[bytes]) -> str:
+    """What ``ss -tinmOe`` prints of inet_diag answers. Raises CollectorError when ss is missing or fails."""
+    with tempfile.NamedTemporaryFile(suffix=".diag") as file:
+        file.write(b"".join(answers) + build(NLMSG_DONE, 0, 0, bytes(4)))
+        file.flush()
+        # ss reads the kernel's answers from a file instead of asking for them (tcp_show_netlink_file in ss.c).
+        environment = {**os.environ, "TCPDIAG_FILE": file.name}
+        try:
+            done = subprocess.run(
+                COMMAND, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+            )
+        except FileNotFoundError as error:
+            raise CollectorError("ss (of iproute2) is not installed in the guest") from error
+        except subprocess.CalledProcessError as error:
+            raise CollectorError(f"ss failed: {error.stderr.strip()}") from error
+    return done.stdout
+
+
+class SsCollector(Collector):
+    """Takes the sockets' state twice: ``begin`` two RTTs after the first flow's start, ``end`` before the first stop.
+
+    The state is asked for as ss would ask for it, but ss is only run after the flows: a process that starts draws
+    random numbers, and congestion control algorithms draw theirs from the same source. Writes ``ss-begin.txt`` and
+    ``ss-end.txt``: for each host with a flow, a line ``# HOST TIME_NS`` (CLOCK_MONOTONIC), then what ss printed, one
+    line a socket.
+    """
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        super().__init__(surroundings)
+        self._batches: list[tuple[str, Batch]] = []
+        self._taken: dict[str, list[tuple[str, int, list[bytes]]]] = {}
+
+    def times_us(self) -> dict[str, int]:
+        """When to take each of the two, in microseconds from the epoch."""
+        flows = self.surroundings.plan["flows"]
+        begin = min(flow["start_us"] + 2 * flow["rtt_us"] for flow in flows)
+        stops = [flow["stop_us"] for flow in flows if flow["stop_us"]]
+        end = min([*stops, self.surroundings.plan["duration_us"]]) - 20_000
+        return {"begin": begin, "end": max(end, begin)}
+
+    def start(self, _now_ns: int) -> None:
+        requests: dict[str, list[tuple[int, bytes]]] = {}
+        for connection in self.surroundings.connections:
+            for host, endpoint in connection.ends:
+                requests.setdefault(host, []).append((SOCK_DIAG_BY_FAMILY, diag_request(endpoint, _EXTENSIONS)))
+        for host, questions in requests.items():
+            self._batches.append((host, Batch(self.surroundings.namespaces[host], NETLINK_SOCK_DIAG, questions)))
+
+    def take(self, name: str, now_ns: int) -> None:
+        self._taken[name] = [(host, now_ns, batch.ask()) for host, batch in self._batches]
+
+    def stop(self, _now_ns: int) -> None:
+        for _host, batch in self._batches:
+            batch.close()
+        for name, taken in self._taken.items():
+            parts = [f"# {host} {time_ns}\n{sockets_text(answers)}" for host, time_ns, answers in taken]
+            path: Path = self.surroundings.output.path / f"ss-{name}.txt"
+            path.write_text("".join(parts), encoding="utf-8")
