@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""agent.json to the table ``flow``: what became of each flow of the plan."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from howdah.ingest.source import Context, SourceReport
+from howdah.tables import store
+from howdah.tables.schema import FLOW
+
+
+def ingest_flow(context: Context) -> tuple[pa.Table, SourceReport]:
+    """One row a flow of the plan, in its order; a flow the agent did not report has null times and is not complete.
+
+    Times of agent.json already count from the epoch.
+    """
+    report = SourceReport()
+    records = context.flow_records
+    columns: dict[str, list[object]] = {name: [] for name in FLOW.names}
+    for flow in context.plan.flows:
+        record = records.get(flow.id, {})
+        if not record:
+            report.problems.append(f"flow {flow.id} ({flow.name}) is not in agent.json")
+        elif record.get("error"):
+            report.problems.append(f"flow {flow.id} ({flow.name}): {record['error']}")
+        row = {
+            "flow": flow.id,
+            "name": flow.name,
+            "sender": flow.sender,
+            "receiver": flow.receiver,
+            "algorithm": flow.algorithm,
+            "kernel_algorithm": flow.kernel_algorithm,
+            "start_ns": record.get("start_ns"),
+            "connected_ns": record.get("connected_ns"),
+            "end_ns": record.get("end_ns"),
+            "bytes_sent_bytes": record.get("bytes_sent"),
+            "bytes_received_bytes": record.get("bytes_received"),
+            "complete": bool(record.get("complete")),
+        }
+        for name, value in row.items():
+            columns[name].append(value)
+    table = store.table_of("flow", {name: pa.array(values, FLOW.field(name).type) for name, values in columns.items()})
+    report.rows = table.num_rows
+    return table, report

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""interface.bin to the table ``interface``: traffic counters of every interface, from RTM_NEWLINK
+(rtnl_link_stats64).
+"""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+
+from howdah.ingest.framed import Frames, Records, parse, read_frames
+from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
+from howdah.ingest.source import Context, SourceReport, nullable, texts
+from howdah.tables import store
+
+_RTM_NEWLINK = 16
+_IFINFOMSG = struct.Struct("<BxHiII")
+_IFLA_IFNAME = 3
+_IFLA_STATS64 = 23
+# struct rtnl_link_stats64 begins with these; all are 64 bits.
+_ORDER = (
+    "rx_packets",
+    "tx_packets",
+    "rx_bytes",
+    "tx_bytes",
+    "rx_errors",
+    "tx_errors",
+    "rx_dropped_packets",
+    "tx_dropped_packets",
+)
+_NAMES = ("rx_bytes", "rx_packets", "rx_dropped_packets", "tx_bytes", "tx_packets", "tx_dropped_packets")
+
+
+def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
+    """Map one answer: identity is (interface index, name)."""
+    if kind != _RTM_NEWLINK:
+        return None
+    if end - start < _IFINFOMSG.size:
+        raise MalformedMessageError(f"an interface answer of {end - start} bytes")
+    _family, _type, index, _flags, _change = _IFINFOMSG.unpack_from(answer, start)
+    found = attributes(answer, start + _IFINFOMSG.size, end)
+    fixed = [(start + 4, start + 8), *skeleton_of(found)]
+    slots: dict[str, Slot] = {}
+    if _IFLA_IFNAME in found:
+        offset, length = found[_IFLA_IFNAME]
+        fixed.append((offset, offset + length))
+    if _IFLA_STATS64 in found:
+        offset, length = found[_IFLA_STATS64]
+        slots = {name: Slot(offset + 8 * n, 8) for n, name in enumerate(_ORDER) if 8 * (n + 1) <= length}
+    return Item((str(index), text_of(answer, found.get(_IFLA_IFNAME)) or f"if{index}"), slots, fixed)
+
+
+def read_interfaces(context: Context) -> tuple[Frames, Records]:
+    """Parse interface.bin once; also the source of interface names for the queues."""
+    frames = read_frames(context.directory.raw / "interface.bin")
+    return frames, parse(frames, locate, _NAMES)
+
+
+def interface_names(context: Context, records: Records) -> dict[tuple[int, int], str]:
+    """(node, interface index) to name, from the answers and from agent.json's dump of the links.
+
+    A network's links are created in the plan's order, and a new namespace numbers them from 2 (1 is ``lo``): that is
+    used where neither tells.
+    """
+    number = {host: position for position, host in enumerate(context.node_names())}
+    names = {(node, 1): "lo" for node in number.values()}
+    following = dict.fromkeys(number, 2)
+    for operation in context.plan.operations:
+        if operation.op == "link":
+            for end in ("a", "b"):
+                host = operation.arguments[f"{end}_node"]
+                names[(number[host], following[host])] = operation.arguments[f"{end}_interface"]
+                following[host] += 1
+    links = context.agent.get("links") or {}
+    for node, host in enumerate(context.node_names()):
+        for name, link in (links.get(host) or {}).items():
+            if isinstance(link, dict) and "index" in link:
+                names[(node, int(link["index"]))] = name
+    pairs = sorted(set(zip(records.node.tolist(), records.identity.tolist(), strict=True)))
+    for node, code in pairs:
+        index, name = records.identities[code]
+        names[(node, int(index))] = name
+    return names
+
+
+def ingest_interface(context: Context, frames: Frames, records: Records) -> tuple[pa.Table, SourceReport]:
+    """One row a reading and interface."""
+    report = SourceReport()
+    report.problems.extend(str(item) for item in frames.damage)
+    columns: dict[str, object] = {name: nullable(records.columns[name], records.known[name]) for name in _NAMES}
+    columns |= {
+        "node": texts(records.node, context.node_names()),
+        "interface": texts(records.identity, [item[1] for item in records.identities]),
+        "time_ns": records.time_ns - context.epoch_ns,
+    }
+    table = store.table_of("interface", columns)
+    report.rows = table.num_rows
+    return table, report

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""qdisc.bin to the table ``qdisc``: backlog, drops and throughput of queues, from RTM_NEWQDISC and RTM_NEWTCLASS.
+
+Layout: struct tcmsg (include/uapi/linux/rtnetlink.h), TCA_STATS2 (gen_stats.h) and, from kernels or classes without it,
+the older TCA_STATS (struct tc_stats, pkt_sched.h).
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pyarrow as pa
+
+from howdah.ingest.framed import parse, read_frames
+from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
+from howdah.ingest.source import Context, SourceReport, nullable, texts
+from howdah.tables import store
+
+_RTM_NEWQDISC = 36
+_RTM_NEWTCLASS = 40
+_TCMSG = struct.Struct("<BxxxiIII")
+_TCA_KIND = 1
+_TCA_STATS = 3
+_TCA_STATS2 = 7
+_TCA_STATS_BASIC = 1
+_TCA_STATS_QUEUE = 3
+_TCA_STATS_PKT64 = 8
+_ROOT = 0xFFFFFFFF
+_INGRESS = 0xFFFFFFF1
+_NAMES = ("backlog_bytes", "backlog_packets", "sent_bytes", "sent_packets", "drops_packets", "overlimits")
+
+
+def handle_of(number: int) -> str:
+    """A handle as tc writes it, in hexadecimal: ``1:``, ``1:10``, ``root``; ``none`` for zero."""
+    if number == _ROOT:
+        return "root"
+    if number == _INGRESS:
+        return "ingress"
+    if number == 0:
+        return "none"
+    major, minor = number >> 16, number & 0xFFFF
+    return f"{major:x}:{minor:x}" if minor else f"{major:x}:"
+
+
+def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
+    """Map one answer: identity is (interface index, handle, parent, kind)."""
+    if kind not in (_RTM_NEWQDISC, _RTM_NEWTCLASS):
+        return None
+    if end - start < _TCMSG.size:
+        raise MalformedMessageError(f"a qdisc answer of {end - start} bytes")
+    _family, index, handle, parent, _info = _TCMSG.unpack_from(answer, start)
+    found = attributes(answer, start + _TCMSG.size, end)
+    fixed = [(start, start + 16), *skeleton_of(found)]
+    if _TCA_KIND in found:
+        offset, length = found[_TCA_KIND]
+        fixed.append((offset, offset + length))
+    slots: dict[str, Slot] = {}
+    if _TCA_STATS2 in found:
+        offset, length = found[_TCA_STATS2]
+        inner = attributes(answer, offset, offset + length)
+        fixed += skeleton_of(inner)
+        slots = _stats2(inner)
+    elif _TCA_STATS in found and found[_TCA_STATS][1] >= 36:
+        slots = _stats(found[_TCA_STATS][0])
+    identity = (str(index), handle_of(handle), handle_of(parent), text_of(answer, found.get(_TCA_KIND)) or "?")
+    return Item(identity, slots, fixed)
+
+
+def _stats2(inner: dict[int, tuple[int, int]]) -> dict[str, Slot]:
+    slots: dict[str, Slot] = {}
+    if _TCA_STATS_BASIC in inner:  # struct gnet_stats_basic: u64 bytes, u32 packets
+        offset = inner[_TCA_STATS_BASIC][0]
+        slots |= {"sent_bytes": Slot(offset, 8), "sent_packets": Slot(offset + 8, 4)}
+    if _TCA_STATS_PKT64 in inner:  # sent where 32 bits no longer hold the packets
+        slots["sent_packets"] = Slot(inner[_TCA_STATS_PKT64][0], 8)
+    if _TCA_STATS_QUEUE in inner:  # struct gnet_stats_queue: qlen, backlog, drops, requeues, overlimits
+        offset = inner[_TCA_STATS_QUEUE][0]
+        slots |= {
+            "backlog_packets": Slot(offset, 4),
+            "backlog_bytes": Slot(offset + 4, 4),
+            "drops_packets": Slot(offset + 8, 4),
+            "overlimits": Slot(offset + 16, 4),
+        }
+    return slots
+
+
+def _stats(offset: int) -> dict[str, Slot]:
+    """struct tc_stats: u64 bytes; u32 packets, drops, overlimits, bps, pps, qlen, backlog."""
+    return {
+        "sent_bytes": Slot(offset, 8),
+        "sent_packets": Slot(offset + 8, 4),
+        "drops_packets": Slot(offset + 12, 4),
+        "overlimits": Slot(offset + 16, 4),
+        "backlog_packets": Slot(offset + 28, 4),
+        "backlog_bytes": Slot(offset + 32, 4),
+    }
+
+
+def ingest_qdisc(context: Context, interfaces: dict[tuple[int, int], str]) -> tuple[pa.Table, SourceReport]:
+    """One row a reading and queue. ``interfaces`` maps (node, interface index) to the interface's name."""
+    report = SourceReport()
+    frames = read_frames(context.directory.raw / "qdisc.bin")
+    records = parse(frames, locate, _NAMES)
+    report.problems.extend(str(item) for item in frames.damage)
+    nodes = context.node_names()
+    names: dict[tuple[int, int], str] = {}
+    codes = []
+    for node, code in zip(records.node.tolist(), records.identity.tolist(), strict=True):
+        index = int(records.identities[code][0])
+        key = (node, index)
+        if key not in names:
+            names[key] = interfaces.get(key) or f"if{index}"
+            if key not in interfaces:
+                report.problems.append(f"no interface {index} of {nodes[node]} is known by name")
+        codes.append(key)
+    order = {key: number for number, key in enumerate(names)}
+    interface = np.array([order[key] for key in codes], dtype=np.int64)
+    parents = _parents(context)
+    parent_of = []
+    for code, key in zip(records.identity.tolist(), codes, strict=True):
+        _index, handle, parent, _kind = records.identities[code]
+        # Asked for by handle, the kernel answers with the parent of the question, which is none.
+        parent_of.append(parents.get((nodes[key[0]], names[key], handle), parent) if parent == "none" else parent)
+    parent_names = sorted(set(parent_of))
+    parent_codes = np.array([parent_names.index(parent) for parent in parent_of], dtype=np.int64)
+    columns: dict[str, object] = {name: nullable(records.columns[name], records.known[name]) for name in _NAMES}
+    columns |= {
+        "node": texts(records.node, nodes),
+        "interface": texts(interface, list(names.values())),
+        "handle": texts(records.identity, [item[1] for item in records.identities]),
+        "parent": texts(parent_codes, parent_names),
+        "kind": texts(records.identity, [item[3] for item in records.identities]),
+        "time_ns": records.time_ns - context.epoch_ns,
+    }
+    table = store.table_of("qdisc", columns)
+    report.rows = table.num_rows
+    return table, report
+
+
+def _parents(context: Context) -> dict[tuple[str, str, str], str]:
+    """(node, interface, handle) to the parent the plan gave the queue."""
+    found: dict[tuple[str, str, str], str] = {}
+    for operation in context.plan.operations:
+        if operation.op == "qdisc":
+            arguments = operation.arguments
+            found[(arguments["node"], arguments["interface"], arguments["handle"])] = arguments["parent"]
+    return found

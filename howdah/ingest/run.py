@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""raw/ to tables/: every source of one run, in one pass."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from howdah.errors import HowdahError
+from howdah.ingest.counters import ingest_counters
+from howdah.ingest.flow import ingest_flow
+from howdah.ingest.interface import ingest_interface, interface_names, read_interfaces
+from howdah.ingest.qdisc import ingest_qdisc
+from howdah.ingest.source import Context, IngestReport
+from howdah.ingest.tcp_info import ingest_tcp_info
+from howdah.ingest.tcp_probe import ingest_tcp_probe
+from howdah.plan.plan import Plan
+from howdah.run.directory import RunDirectory, read_json, write_json
+from howdah.tables import store
+
+REPORT_NAME = "ingest.json"
+
+
+def ingest(directory: RunDirectory) -> IngestReport:
+    """Write all tables and tables/ingest.json, and return the latter.
+
+    Truncated or corrupt raw files cost the rows they held and are reported as problems. Raises HowdahError when the
+    plan or a kernel's description of its data cannot be read, or a table cannot be written.
+    """
+    report = IngestReport()
+    context = _context(directory, report)
+    try:
+        directory.tables.mkdir(exist_ok=True)
+    except OSError as error:
+        raise HowdahError(
+            f"cannot make the directory of tables: {error.strerror}", where=str(directory.tables)
+        ) from error
+    frames, links = read_interfaces(context)
+    made = {
+        "tcp_probe": ingest_tcp_probe(context),
+        "tcp_info": ingest_tcp_info(context),
+        "qdisc": ingest_qdisc(context, interface_names(context, links)),
+        "interface": ingest_interface(context, frames, links),
+        "counter": ingest_counters(context),
+        "flow": ingest_flow(context),
+    }
+    for name, (table, source) in made.items():
+        store.write(directory, name, table)
+        report.sources[name] = source
+    write_json(directory.tables / REPORT_NAME, report.to_json())
+    return report
+
+
+def read_report(directory: RunDirectory) -> IngestReport:
+    """The report of an earlier ingest. Raises HowdahError if there is none."""
+    path = directory.tables / REPORT_NAME
+    try:
+        return IngestReport.from_json(read_json(path))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HowdahError(f"the report of ingest cannot be read: {error}", where=str(path)) from error
+
+
+def _context(directory: RunDirectory, report: IngestReport) -> Context:
+    try:
+        plan = Plan.from_json(directory.plan.read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HowdahError(f"the plan cannot be read: {error}", where=str(directory.plan)) from error
+    agent = _agent(directory, report)
+    epoch = agent.get("epoch_monotonic_ns")
+    if epoch is None:
+        report.problems.append("agent.json gives no epoch; the plan's is used")
+        epoch = plan.epoch_us * 1000
+    return Context(directory, plan, agent, int(epoch))
+
+
+def _agent(directory: RunDirectory, report: IngestReport) -> dict[str, Any]:
+    path = directory.raw / "agent.json"
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        report.problems.append("agent.json is missing: the guest did not come to its end")
+        return {}
+    except (OSError, ValueError) as error:
+        report.problems.append(f"agent.json cannot be read: {error}")
+        return {}
+    return value if isinstance(value, dict) else {}

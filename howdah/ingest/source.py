@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every source of raw data needs to become a table: the run, its plan, the epoch and a place to report."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from howdah.plan.plan import Flow, Plan
+from howdah.run.directory import RunDirectory
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass
+class SourceReport:
+    """What became of one source. ``problems`` are data that were lost or cannot be trusted; ``counts`` is everything
+    else a reader may ask about (names are those of tables/ingest.json)."""
+
+    rows: int = 0
+    counts: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass
+class IngestReport:
+    """tables/ingest.json: one report a table, and what concerns the whole run."""
+
+    sources: dict[str, SourceReport] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def all_problems(self) -> list[str]:
+        return self.problems + [f"{name}: {text}" for name, source in self.sources.items() for text in source.problems]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": 1, **dataclasses.asdict(self)}
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> IngestReport:
+        sources = {name: SourceReport(**item) for name, item in value["sources"].items()}
+        return IngestReport(sources, list(value["problems"]))
+
+
+@dataclass(frozen=True)
+class Context:
+    """The run as its sources see it. ``epoch_ns`` is CLOCK_MONOTONIC in the guest at time zero of the plan."""
+
+    directory: RunDirectory
+    plan: Plan
+    agent: dict[str, Any]
+    epoch_ns: int
+
+    @property
+    def flow_records(self) -> dict[int, dict[str, Any]]:
+        """agent.json's record of each flow, by the flow's id; flows that never came to be have none."""
+        return {int(record["id"]): record for record in self.agent.get("flows") or []}
+
+    def source_port(self, flow: Flow) -> int:
+        """The port the sender really used (iperf3 and a passive sender may be given one by the kernel)."""
+        return int(self.flow_records.get(flow.id, {}).get("source_port") or flow.source_port)
+
+    def node_names(self) -> list[str]:
+        return [host.name for host in self.plan.hosts]
+
+
+def texts(codes: Integers, values: list[str]) -> pa.DictionaryArray:
+    """A dictionary column from codes and the texts they stand for; texts may repeat."""
+    unique = sorted(set(values))
+    number = {text: index for index, text in enumerate(unique)}
+    table = np.array([number[text] for text in values], dtype=np.int16)
+    indices = table[codes] if len(values) else np.zeros(0, dtype=np.int16)
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int16()), pa.array(unique, pa.string()))
+
+
+def nullable(values: Integers, known: npt.NDArray[np.bool_]) -> pa.Array:
+    """An integer column with nulls where ``known`` is false."""
+    return pa.array(values, pa.int64(), mask=~known)
