@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every packet is accounted for: sent minus received is what known places dropped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.judge.check import ACCOUNTING, Check, none_of
+from howdah.judge.route import Hop, way
+from howdah.judge.tolerance import Tolerance
+from howdah.plan.plan import Plan
+
+# Counter of the host, and what it means for a measurement of TCP when it moves.
+_FORBIDDEN_COUNTERS = {
+    "TcpExtTCPMemoryPressures": ("memory pressure", "TCP ran short of memory ({count} times): tcp_mem is too small"),
+    "TcpExtPruneCalled": (
+        "receive queue pruned",
+        "a receiver threw queued data away ({count} times): too little memory",
+    ),
+    "TcpExtTCPRcvQDrop": ("receive queue drops", "a receiver's queue dropped {count} packets the path had delivered"),
+    "TcpExtTCPBacklogDrop": ("socket backlog drops", "a busy socket's backlog dropped {count} packets"),
+}
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """accounting.json: the counters before the flows and after the network fell silent."""
+
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+    def interface(self, node: str, interface: str, counter: str) -> int:
+        def value(state: dict[str, Any]) -> int:
+            return int(state["nodes"][node]["interfaces"][interface][counter])
+
+        return value(self.after) - value(self.before)
+
+    def qdiscs(self, node: str, interface: str) -> list[dict[str, Any]]:
+        """What each queue of an interface counted in between, with kind and handle."""
+        old = {item["handle"]: item for item in self._queues(self.before, node, interface)}
+        found = []
+        for item in self._queues(self.after, node, interface):
+            earlier = old.get(item["handle"], {})
+            counters = {name: int(item[name]) - int(earlier.get(name, 0)) for name in ("packets", "bytes", "drops")}
+            found.append({**item, **counters})
+        return found
+
+    @staticmethod
+    def _queues(state: dict[str, Any], node: str, interface: str) -> list[dict[str, Any]]:
+        return [item for item in state["nodes"][node]["qdiscs"] if item["interface"] == interface]
+
+    def queue_drops(self, node: str, interface: str) -> int:
+        """Packets the queues of an interface dropped; a class-based parent counts its children's drops again."""
+        queues = self.qdiscs(node, interface)
+        root = sum(item["drops"] for item in queues if item["parent"] == "root")
+        below = sum(item["drops"] for item in queues if item["parent"] != "root")
+        return int(max(root, below))
+
+    def counter(self, name: str) -> dict[str, int]:
+        """Growth of a MIB counter on every node that has it."""
+        old, new = self.before.get("netstat", {}), self.after.get("netstat", {})
+        return {
+            node: int(values[name]) - int(old.get(node, {}).get(name, 0))
+            for node, values in new.items()
+            if name in values
+        }
+
+    @property
+    def softnet_dropped(self) -> int:
+        return int(self.after["softnet"]["dropped"]) - int(self.before["softnet"]["dropped"])
+
+
+def accounting_checks(plan: Plan, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+    """``found`` is accounting.json, None if it is missing."""
+    if found is None:
+        return [Check("accounting", ACCOUNTING, False, "accounting.json is missing: nobody counted packets")]
+    state = Snapshots(found["before"], found["after"])
+    made: list[Callable[[], list[Check]]] = [
+        lambda: [balance(plan, state, "forward"), balance(plan, state, "reverse")],
+        lambda: [_softnet(state)],
+        lambda: netem_drops(plan, state, tolerance),
+        lambda: [_sender_queues(plan, state)],
+        lambda: _counters(state),
+        lambda: [_silence(state)],
+    ]
+    checks = []
+    for make in made:
+        try:
+            checks += make()
+        except KeyError as error:
+            message = f"accounting.json lacks {error.args[0]!r}: packets cannot be accounted for"
+            checks.append(Check("accounting", ACCOUNTING, False, message))
+    return checks
+
+
+def _ways(plan: Plan, direction: str) -> list[list[Hop]]:
+    pairs = dict.fromkeys((flow.sender, flow.receiver) for flow in plan.flows)
+    return [way(plan, *(pair if direction == "forward" else pair[::-1])) for pair in pairs]
+
+
+def balance(plan: Plan, state: Snapshots, direction: str) -> Check:
+    """Packets that left their hosts minus packets that reached the hosts at the other end, per direction.
+
+    All must be found in the drop counters of queues and interfaces on the way. Every host sends and receives in one
+    direction only, and interfaces carry nothing else.
+    """
+    name = f"packets {direction}"
+    ways = _ways(plan, direction)
+    if not all(ways):
+        return Check(name, ACCOUNTING, False, "the plan's network does not connect the hosts of a flow")
+    first = {(hops[0].node, hops[0].interface) for hops in ways}
+    last = {(hops[-1].to_node, hops[-1].to_interface) for hops in ways}
+    hops_used = dict.fromkeys(hop for hops in ways for hop in hops)
+    sent = sum(state.interface(*end, "tx_packets") for end in first)
+    received = sum(state.interface(*end, "rx_packets") for end in last)
+    counted = [place for hop in hops_used for place in _drops(state, hop, (hop.node, hop.interface) in first)]
+    places = {place: count for place, count in counted if count}
+    known = sum(places.values())
+    missing = sent - received - known
+    told = ", ".join(f"{count} at {place}" for place, count in places.items()) or "none at any known place"
+    message = f"{direction}: {sent} packets sent, {received} received, {told}"
+    if missing > 0:
+        message += f"; the path drops {missing} packets that no queue admits to"
+    elif missing < 0:
+        message += f"; {-missing} packets more than were sent: something duplicates, splits or answers"
+    return Check(name, ACCOUNTING, missing == 0, message, 0, missing, 0, "packets")
+
+
+def _drops(state: Snapshots, hop: Hop, first: bool) -> list[tuple[str, int]]:
+    """Where one hop can drop, and how many packets it did.
+
+    A host's own queue and transmit drops come before its count of packets sent.
+    """
+    near, far = (hop.node, hop.interface), (hop.to_node, hop.to_interface)
+    refused = state.interface(*far, "rx_dropped") + state.interface(*far, "rx_errors")
+    places = [(":".join(far), refused)]
+    if not first:
+        places.append((f"the queue of {':'.join(near)}", state.queue_drops(*near)))
+        places.append((":".join(near), state.interface(*near, "tx_dropped") + state.interface(*near, "tx_errors")))
+    return places
+
+
+def _softnet(state: Snapshots) -> Check:
+    return none_of(
+        "softnet drops",
+        ACCOUNTING,
+        state.softnet_dropped,
+        "packets",
+        "the receive backlog of the kernel dropped nothing",
+        "the kernel's receive backlog dropped {count} packets that no qdisc counts: netdev_max_backlog is too small",
+    )
+
+
+def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Check]:
+    """A delay line drops what the path's loss asks for, forward, and no more; else its limit is too small."""
+    checks = []
+    forward = {(hop.node, hop.interface) for hops in _ways(plan, "forward") for hop in hops}
+    for operation in plan.operations:
+        arguments = operation.arguments
+        if operation.op != "qdisc" or arguments["kind"] != "netem":
+            continue
+        node, interface = arguments["node"], arguments["interface"]
+        ratio = plan.path.loss_ratio if (node, interface) in forward else 0.0
+        for item in state.qdiscs(node, interface):
+            if item["handle"] != arguments["handle"]:
+                continue
+            offered = item["packets"] + item["drops"]
+            mean = ratio * offered
+            allowed = tolerance.deviations * math.sqrt(mean * (1 - ratio)) + (1 if ratio else 0)
+            ok = abs(item["drops"] - mean) <= allowed
+            message = f"the delay line at {node}:{interface} dropped {item['drops']} of {offered} packets"
+            if not ok:
+                message += f", expected {mean:.4g} ± {allowed:.3g}: its limit is too small" * (item["drops"] > mean)
+            label = f"netem drops {node}:{interface}"
+            checks.append(Check(label, ACCOUNTING, ok, message, mean, item["drops"], allowed, "packets"))
+    return checks
+
+
+def _sender_queues(plan: Plan, state: Snapshots) -> Check:
+    """A drop in the sender's own queue is congestion the path did not make."""
+    dropped = {
+        f"{hops[0].node}:{hops[0].interface}": state.queue_drops(hops[0].node, hops[0].interface)
+        for direction in ("forward", "reverse")
+        for hops in _ways(plan, direction)
+        if hops
+    }
+    places = ", ".join(place for place, count in dropped.items() if count)
+    return none_of(
+        "host queue drops",
+        ACCOUNTING,
+        sum(dropped.values()),
+        "packets",
+        "no host dropped packets in its own queue",
+        "{count} packets were dropped in the hosts' own queues (" + places + ")",
+    )
+
+
+def _counters(state: Snapshots) -> list[Check]:
+    checks = []
+    for counter, (name, bad) in _FORBIDDEN_COUNTERS.items():
+        growth = state.counter(counter)
+        total = sum(growth.values()) if growth else None
+        where = ", ".join(node for node, count in growth.items() if count)
+        checks.append(none_of(name, ACCOUNTING, total, "events", f"{counter} did not move", f"{bad} (at {where})"))
+    return checks
+
+
+def _silence(state: Snapshots) -> Check:
+    """Nothing was left in any queue when the second snapshot was taken; otherwise the balance means nothing."""
+    left = {
+        f"{node}:{item['interface']}": int(item["backlog_packets"])
+        for node, values in state.after["nodes"].items()
+        for item in values["qdiscs"]
+        if item["backlog_packets"]
+    }
+    places = ", ".join(left)
+    return none_of(
+        "silence",
+        ACCOUNTING,
+        sum(left.values()),
+        "packets",
+        "the network was silent when packets were counted",
+        "{count} packets were still queued when packets were counted (" + places + ")",
+    )

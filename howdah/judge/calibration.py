@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent measured before and after the flows, against the plan."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from howdah.judge.check import Check, within
+from howdah.judge.tolerance import Tolerance
+from howdah.plan.plan import CalibrationTarget, Plan
+
+
+def calibration_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+    """Checks of calibration-before.json or -after.json; ``found`` is None when the file is missing or unreadable."""
+    if not plan.calibration.enabled:
+        return [Check("calibration", stage, None, "the plan asks for no calibration")]
+    if found is None:
+        return [Check("calibration", stage, False, f"calibration-{stage}.json is missing: the path was not measured")]
+    expected = plan.calibration
+    rate = found.get("rate_bits_per_second")
+    checks = [
+        within(
+            "rate",
+            stage,
+            rate,
+            expected.rate_bits_per_second,
+            tolerance.rate_share * expected.rate_bits_per_second,
+            "bit/s",
+            "the rate of the bottleneck",
+            "no packet train arrived",
+        )
+    ]
+    measured = {(item["sender"], item["receiver"]): item for item in found.get("targets", [])}
+    for target in expected.targets:
+        checks += _delays(target, stage, measured.get((target.sender, target.receiver)), tolerance)
+    checks.append(_buffer(plan, stage, found, tolerance))
+    checks.append(_loss(plan, stage, found, tolerance))
+    if not found.get("silent", True):
+        message = "the network did not fall silent after the measurement: its packets may reach the flows"
+        checks.append(Check("silence", stage, False, message))
+    return checks
+
+
+def _delays(target: CalibrationTarget, stage: str, item: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+    """One-way delay of each direction: the least one may not exceed the base by more than the asked-for variation."""
+    checks = []
+    for direction, delay_us, variation_us, ends in (
+        ("forward", target.forward_delay_us, target.variation_us, (target.sender, target.receiver)),
+        ("reverse", target.reverse_delay_us, target.variation_reverse_us, (target.receiver, target.sender)),
+    ):
+        name = f"{direction} delay {target.sender}-{target.receiver}"
+        what = f"the {direction} delay from {ends[0]} to {ends[1]}"
+        values = (item or {}).get(f"{direction}_delay_ns")
+        allowed = tolerance.delay(delay_us)
+        if not values:
+            checks.append(
+                Check(name, stage, False, f"{what} could not be measured: no probe arrived", delay_us, unit="us")
+            )
+            continue
+        least, median = values[0] / 1000, values[1] / 1000
+        low = least < delay_us - allowed
+        high = least > delay_us + variation_us + allowed or median > delay_us + variation_us + allowed
+        worst = least if low else median
+        relation = "is too short" if low else "is too long" if high else "is as configured"
+        more = f" + up to {variation_us} of variation" if variation_us else ""
+        message = f"{what} {relation}: {worst:.10g} us, expected {delay_us}{more} ± {allowed:.4g}"
+        checks.append(Check(name, stage, not (low or high), message, delay_us, worst, allowed + variation_us, "us"))
+    return checks
+
+
+def _buffer(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance) -> Check:
+    """Depth of the bottleneck's buffer, to one frame: a byte limit cannot be filled more closely.
+
+    The agent turns the longest wait into bytes by the rate it measured. Where that rate is right but for the error of
+    its measurement (a packet train lasts milliseconds, a full buffer hundreds of them), the error is taken out again.
+    """
+    expected = plan.calibration
+    configured = expected.rate_bits_per_second
+    depth, rate = found.get("buffer_bytes"), found.get("rate_bits_per_second")
+    if depth is not None and rate and abs(rate - configured) <= tolerance.rate_share * configured:
+        depth = round((depth - expected.frame_bytes) * configured / rate) + expected.frame_bytes
+    step = math.ceil(tolerance.clock_step_us * configured / 8e6)
+    return within(
+        "buffer",
+        stage,
+        depth,
+        expected.buffer_bytes,
+        expected.frame_bytes + step,
+        "bytes",
+        "the buffer of the bottleneck",
+        found.get("buffer_why") or "",
+    )
+
+
+def _loss(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance) -> Check:
+    """Packets lost on a path whose buffer does not overflow: none, or a binomial count of the configured ratio."""
+    counts = found.get("loss") or {}
+    sent, received = counts.get("sent"), counts.get("received")
+    ratio = plan.path.loss_ratio
+    if not sent or received is None:
+        return Check("loss", stage, False, "the loss of the path was not measured", ratio, None, None, "ratio")
+    lost = sent - received
+    mean = ratio * sent
+    allowed = tolerance.deviations * math.sqrt(mean * (1 - ratio)) + (1 if ratio else 0)
+    ok = abs(lost - mean) <= allowed
+    message = f"{lost} of {sent} probes were lost, expected {mean:.4g} ± {allowed:.3g}"
+    return Check("loss", stage, ok, message, mean, lost, allowed, "packets")

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One check of a run, and the helpers that make them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+BEFORE = "before"
+DURING = "during"
+AFTER = "after"
+ACCOUNTING = "accounting"
+COLLECTION = "collection"
+ENGINE = "engine"
+
+
+@dataclass(frozen=True)
+class Check:
+    """``ok`` is None when the check could not be made; ``message`` is for a person, and says why in that case."""
+
+    name: str
+    stage: str
+    ok: bool | None
+    message: str
+    expected: float | int | str | None = None
+    measured: float | int | str | None = None
+    tolerance: float | None = None
+    unit: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def none_of(name: str, stage: str, count: int | None, unit: str, good: str, bad: str) -> Check:
+    """A count that must be zero; None means it is not known. ``bad`` may contain ``{count}``."""
+    if count is None:
+        return Check(name, stage, None, f"{unit} were not counted", 0, None, 0, unit)
+    ok = count == 0
+    return Check(name, stage, ok, good if ok else bad.format(count=count), 0, count, 0, unit)
+
+
+def within(
+    name: str,
+    stage: str,
+    measured: float | None,
+    expected: float,
+    tolerance: float,
+    unit: str,
+    what: str,
+    why: str = "",
+) -> Check:
+    """A value within ``tolerance`` of what is expected; ``why`` says why there is none."""
+    if measured is None:
+        return Check(name, stage, None, f"{what} was not measured: {why or 'no data'}", expected, None, tolerance, unit)
+    ok = abs(measured - expected) <= tolerance
+    relation = "is as configured" if ok else ("is too high" if measured > expected else "is too low")
+    message = f"{what} {relation}: {measured:.10g} {unit}, expected {expected:.10g} ± {tolerance:.4g}"
+    return Check(name, stage, ok, message, expected, measured, tolerance, unit)

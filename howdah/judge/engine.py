@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the guest did what the plan says, when the plan says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from howdah.judge.check import ENGINE, Check
+from howdah.judge.tolerance import Tolerance
+from howdah.plan.plan import Flow, Plan
+
+
+def engine_checks(plan: Plan, agent: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+    """``agent`` is agent.json, None if it is missing."""
+    if agent is None:
+        return [Check("agent", ENGINE, False, "agent.json is missing: the guest did not come to its end")]
+    checks = [_status(agent), *_clock(plan, agent, tolerance), _epoch(plan, agent)]
+    checks += [_flow(flow, agent, tolerance) for flow in plan.flows]
+    checks.append(placement(plan, agent))
+    return checks
+
+
+def _status(agent: dict[str, Any]) -> Check:
+    if agent.get("status") == "ok":
+        return Check("agent", ENGINE, True, "every operation of the plan was carried out")
+    error = agent.get("error") or {}
+    message = f"the agent stopped at {error.get('operation')}: {error.get('message')}"
+    return Check("agent", ENGINE, False, message)
+
+
+def _epoch(plan: Plan, agent: dict[str, Any]) -> Check:
+    """In virtual time the experiment starts at the very uptime the plan says."""
+    found = agent.get("epoch_monotonic_ns")
+    if plan.engine != "uml":
+        return Check("epoch", ENGINE, found is not None, "the epoch follows from when the network was built")
+    expected = plan.epoch_us * 1000
+    ok = found == expected
+    message = f"time zero was at an uptime of {found} ns, the plan says {expected} ns"
+    return Check("epoch", ENGINE, ok, message, expected, found, 0, "ns")
+
+
+def _clock(plan: Plan, agent: dict[str, Any], tolerance: Tolerance) -> list[Check]:
+    """Phases begin and end when the plan says; a clock that ran away while the guest waited for something is seen here.
+
+    The guest's clock stands still while it computes and runs free while it waits for anything outside.
+    """
+    calibration = plan.calibration
+    window = (calibration.phase_us + calibration.settle_us) if calibration.enabled else 0
+    latest_us = {"setup": min(calibration.before_us, 0), "flows": plan.duration_us}
+    earliest_us = {"flows": plan.duration_us}
+    if calibration.enabled:
+        latest_us["calibrate-before"] = calibration.before_us + window
+        latest_us["quiesce"] = calibration.after_us
+        latest_us["calibrate-after"] = calibration.after_us + window
+    phases = {item["phase"]: item for item in agent.get("phases") or []}
+    checks = []
+    for phase, latest in latest_us.items():
+        name = f"clock {phase}"
+        if phase not in phases:
+            checks.append(Check(name, ENGINE, False, f"phase {phase} did not happen", latest, None, None, "us"))
+            continue
+        end_us = phases[phase]["end_ns"] / 1000
+        late = end_us > latest + tolerance.clock_us
+        early = phase in earliest_us and end_us < earliest_us[phase] - tolerance.clock_us
+        message = f"phase {phase} ended at {end_us / 1e6:.6f} s, the plan allows until {latest / 1e6:.6f} s"
+        if late:
+            message += ": the guest's clock ran away, because something made it wait for the host"
+        if early:
+            message += ": it was cut short"
+        checks.append(Check(name, ENGINE, not (late or early), message, latest, end_us, tolerance.clock_us, "us"))
+    return checks
+
+
+def _flow(flow: Flow, agent: dict[str, Any], tolerance: Tolerance) -> Check:
+    """The flow connected, started on time, and moved data."""
+    name = f"flow {flow.id}"
+    record = next((item for item in agent.get("flows") or [] if item.get("id") == flow.id), None)
+    if record is None or record.get("start_ns") is None:
+        return Check(name, ENGINE, False, f"flow {flow.id} ({flow.name}) never started")
+    if record.get("error"):
+        return Check(name, ENGINE, False, f"flow {flow.id} ({flow.name}) failed: {record['error']}")
+    if record.get("connected_ns") is None:
+        return Check(name, ENGINE, False, f"flow {flow.id} ({flow.name}) never connected")
+    start_us = record["start_ns"] / 1000
+    if abs(start_us - flow.start_us) > tolerance.clock_us:
+        message = f"flow {flow.id} ({flow.name}) started at {start_us:.0f} us instead of {flow.start_us} us"
+        return Check(name, ENGINE, False, message, flow.start_us, start_us, tolerance.clock_us, "us")
+    if not record.get("bytes_received"):
+        return Check(name, ENGINE, False, f"flow {flow.id} ({flow.name}) moved no data")
+    if flow.size_bytes is not None and record.get("complete") and record["bytes_received"] != flow.size_bytes:
+        message = f"flow {flow.id} ({flow.name}) moved {record['bytes_received']} bytes instead of {flow.size_bytes}"
+        return Check(name, ENGINE, False, message, flow.size_bytes, record["bytes_received"], 0, "bytes")
+    message = f"flow {flow.id} ({flow.name}) started on time and moved {record['bytes_received']} bytes"
+    return Check(name, ENGINE, True, message, flow.start_us, start_us, tolerance.clock_us, "us")
+
+
+def placement(plan: Plan, agent: dict[str, Any]) -> Check:
+    """No netem on a host: it entangles with TCP small queues and pacing, and is not the path's delay.
+
+    From the dump ``tc`` made of the network as it was, not from the plan.
+    """
+    hosts = {host.name for host in plan.hosts if host.role != "router"}
+    dumps = agent.get("qdiscs")
+    if not dumps:
+        return Check("netem placement", ENGINE, False, "agent.json holds no dump of the qdiscs")
+    found = [
+        f"{node}:{item.get('dev')}"
+        for node, dump in dumps.items()
+        if node in hosts
+        for item in (dump["qdiscs"] if isinstance(dump, dict) else dump)
+        if item.get("kind") == "netem"
+    ]
+    ok = not found
+    message = (
+        "delay is added on routers only"
+        if ok
+        else f"netem sits on a host ({', '.join(found)}): delay belongs on a router"
+    )
+    return Check("netem placement", ENGINE, ok, message, 0, len(found), 0, "qdiscs")

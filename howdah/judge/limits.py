@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether sender or receiver held a flow back by a window or buffer nobody asked to be small."""
+
+from __future__ import annotations
+
+from howdah.judge.check import DURING, Check
+from howdah.judge.tolerance import Tolerance
+from howdah.measure.run import Measured
+from howdah.plan.plan import Flow, Plan
+
+_LIMITS = {
+    "rwnd_limited_us": ("receive window", "receiver", "net.ipv4.tcp_rmem"),
+    "sndbuf_limited_us": ("send buffer", "sender", "net.ipv4.tcp_wmem"),
+}
+# A buffer holds truesize, about twice the payload, of everything the path can hold.
+_NEEDED = 2
+
+
+def limit_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
+    """``tcpi_rwnd_limited`` and ``tcpi_sndbuf_limited`` as shares of ``tcpi_busy_time``, of each flow."""
+    checks = []
+    for flow in data.plan.flows:
+        info = data.info[flow.id]
+        for column, (what, end, sysctl) in _LIMITS.items():
+            name = f"{what} flow {flow.id}"
+            if not info.has(column) or not info.has("busy_time_us"):
+                checks.append(Check(name, DURING, None, f"tcp_info of flow {flow.id} was not read", unit="ratio"))
+                continue
+            busy = int(info["busy_time_us"].max())
+            share = int(info[column].max()) / busy if busy else 0.0
+            asked = _asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow)
+            ok = share <= tolerance.limited_share or asked
+            message = f"the {what} held flow {flow.id} back for {share:.1%} of its time"
+            if share > tolerance.limited_share:
+                message += ", as the profile asks" if asked else f": the {end}'s buffers are too small"
+            checks.append(Check(name, DURING, ok, message, 0.0, share, tolerance.limited_share, "ratio"))
+    return checks
+
+
+def _asked(plan: Plan, host: str, sysctl: str, flow: Flow) -> bool:
+    """Whether the plan sets a largest buffer that cannot hold what the path holds."""
+    holds = plan.path.rate_bits_per_second * flow.rtt_us // 8_000_000 + plan.path.buffer_bytes
+    for operation in plan.operations:
+        arguments = operation.arguments
+        if operation.op == "sysctl" and arguments["name"] == sysctl and arguments["node"] in (host, None):
+            largest = int(str(arguments["value"]).split()[-1])
+            if largest < _NEEDED * holds:
+                return True
+    return False

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way of a flow's packets through the plan's network, as the interfaces they leave by."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from howdah.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One link in the direction of travel: out of ``node``:``interface``, into ``to_node``:``to_interface``."""
+
+    node: str
+    interface: str
+    to_node: str
+    to_interface: str
+
+
+def way(plan: Plan, start: str, end: str) -> list[Hop]:
+    """Links of the shortest way from host to host, by the plan's ``link`` operations; empty if there is none."""
+    hops: dict[str, list[Hop]] = {}
+    for operation in plan.operations:
+        if operation.op == "link":
+            link = operation.arguments
+            a, b = (link["a_node"], link["a_interface"]), (link["b_node"], link["b_interface"])
+            hops.setdefault(a[0], []).append(Hop(*a, *b))
+            hops.setdefault(b[0], []).append(Hop(*b, *a))
+    routers = {host.name for host in plan.hosts if host.role == "router"}
+    before: dict[str, Hop | None] = {start: None}
+    waiting = deque([start])
+    while waiting and end not in before:
+        node = waiting.popleft()
+        if node != start and node not in routers:
+            continue
+        for hop in hops.get(node, []):
+            if hop.to_node not in before:
+                before[hop.to_node] = hop
+                waiting.append(hop.to_node)
+    found: list[Hop] = []
+    step = before.get(end)
+    while step is not None:
+        found.append(step)
+        step = before[step.node]
+    return found[::-1]

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""verdict.json: was the path what it claimed to be, and is everything recorded?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from howdah.ingest import read_report
+from howdah.judge.accounting import accounting_checks
+from howdah.judge.calibration import calibration_checks
+from howdah.judge.check import AFTER, BEFORE, Check
+from howdah.judge.collection import collection_checks, reading_gaps
+from howdah.judge.during import during_checks
+from howdah.judge.engine import engine_checks
+from howdah.judge.limits import limit_checks
+from howdah.judge.tolerance import tolerance_of
+from howdah.measure.run import Measured, load
+from howdah.plan.plan import Plan
+from howdah.run.directory import RunDirectory, read_json, write_json
+
+
+def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
+    """Make every check and write verdict.json. Any check that fails makes the run *invalid*.
+
+    A check that could not be made (``ok`` null) does not: its message says why. A check whose data should be there
+    and are not fails. Raises HowdahError if there are no tables.
+    """
+    tolerance = tolerance_of(plan)
+    data = load(directory, plan)
+    raw = directory.raw
+    agent = _json(raw / "agent.json")
+    checks: list[Check] = engine_checks(plan, agent, tolerance)
+    checks += calibration_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
+    checks += during_checks(data, tolerance)
+    checks += limit_checks(data, tolerance)
+    checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
+    checks += collection_checks(plan, read_report(directory), _json(raw / "trace.json"))
+    checks += _gaps(plan, data)
+    checks += calibration_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
+    invalid = any(check.ok is False for check in checks)
+    verdict = {
+        "format": 1,
+        "verdict": "invalid" if invalid else "pass",
+        "checks": [check.to_json() for check in checks],
+        "claims": [],
+    }
+    write_json(directory.verdict, verdict)
+    return verdict
+
+
+def _gaps(plan: Plan, data: Measured) -> list[Check]:
+    """Readings of the bottleneck's queue; the other collectors are driven by the same loop."""
+    if plan.collect.qdisc_us is None:
+        return []
+    times = data.bottleneck.time_ns
+    return [reading_gaps("the bottleneck's queue", plan.collect.qdisc_us, times[times >= 0].tolist())]
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    """A JSON object, or None if the file is missing or no whole one."""
+    try:
+        value = read_json(path)
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far the start-up sends beyond what the path holds, and what it loses by that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howdah.measure.exit import Exit
+from howdah.measure.rounds import Episode, episodes, rounds
+from howdah.measure.sampled import Samples
+from howdah.measure.trace import FlowTrace
+
+_ROUNDS_AFTER_EXIT = 2
+
+
+def startup_end(trace: FlowTrace, found: Exit | None) -> int:
+    """Index of the record at which the start-up is over: two rounds after the exit from slow start.
+
+    A late exit shows its overshoot in the round after it, a loss is detected a round after the overshoot; what the
+    window does later belongs to congestion avoidance. The last record if the flow never left slow start.
+    """
+    if found is None:
+        return len(trace)
+    starts = rounds(trace)
+    following = starts[starts > found.record]
+    return int(following[_ROUNDS_AFTER_EXIT]) if following.size > _ROUNDS_AFTER_EXIT else len(trace)
+
+
+def peak_packets_out(trace: FlowTrace, found: Exit | None) -> float | None:
+    """Largest number of segments outstanding during the start-up; None without records."""
+    return float(trace.packets_out[: startup_end(trace, found)].max()) if len(trace) else None
+
+
+@dataclass(frozen=True)
+class LossEpisode:
+    """The first one of a flow. Counts are packets; ``dropped`` counts the bottleneck's drops, of all flows.
+
+    None where the table it comes from has no readings around it.
+    """
+
+    begin_ns: int
+    end_ns: int
+    retransmitted: int | None
+    dropped: int | None
+
+
+def first_loss_episode(
+    trace: FlowTrace, info: Samples, bottleneck: Samples, drain_ns: int, flows_on_path: int
+) -> LossEpisode | None:
+    """From the first drop that the episode reveals to the ACK of everything sent before it was noticed.
+
+    Begins with the third duplicate ACK (:func:`howdah.measure.rounds.episodes`); the drops it reveals happened up to
+    a round trip and one full buffer (``drain_ns``) earlier. What was dropped while the sender had not yet noticed is
+    repaired in a recovery of its own: one that begins within a round trip of the last one's end belongs to the same
+    episode. Retransmissions come from tcp_info, drops from the bottleneck's queue, each between the readings that
+    enclose the episode. An episode without retransmission (reordering) does not count. None if there is none.
+    """
+    for episode in _merged(trace):
+        begin = int(trace.time_ns[episode.begin])
+        end = int(trace.time_ns[min(episode.end, len(trace) - 1)])
+        again = info.growth("total_retrans_packets", begin - 1, end)
+        if again == 0:
+            continue
+        earliest = begin - trace.flow.rtt_us * 1000 - drain_ns
+        dropped = bottleneck.growth("drops_packets", earliest, end)
+        if again is None and not dropped and flows_on_path == 1:
+            continue
+        return LossEpisode(begin, end, again, dropped)
+    return None
+
+
+def _merged(trace: FlowTrace) -> list[Episode]:
+    """Episodes, those less than a round trip apart taken as one."""
+    found: list[Episode] = []
+    window = trace.window_ns
+    for episode in episodes(trace):
+        if found and found[-1].end < len(trace):
+            last = found[-1]
+            if trace.time_ns[episode.begin] - trace.time_ns[last.end] <= window[last.end]:
+                found[-1] = Episode(last.begin, episode.end)
+                continue
+        found.append(episode)
+    return found
+
+
+def overshoot_packets(peak: float, bdp_bytes: float, buffer_bytes: int, frame_bytes: int) -> float:
+    """Peak of packets_out minus what the path holds, BDP + buffer in frames; negative if it was never filled."""
+    return peak - (bdp_bytes + buffer_bytes) / frame_bytes
+
+
+def peak_cwnd(trace: FlowTrace, found: Exit | None) -> int | None:
+    """Largest congestion window during the start-up."""
+    return int(np.max(trace.cwnd[: startup_end(trace, found)])) if len(trace) else None

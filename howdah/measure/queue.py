@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The largest backlog of the bottleneck, by the queue's own counter and by the round-trip times of the flows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howdah.measure.rounds import raw_rtt, send_time_doubt_ns
+from howdah.measure.sampled import Samples
+from howdah.measure.trace import SECOND_NS, FlowTrace
+
+
+@dataclass(frozen=True)
+class QueuePeak:
+    """Peaks in bytes (None: no data), and by how much the two may differ without contradicting each other."""
+
+    sampled_bytes: int | None
+    by_rtt_bytes: float | None
+    tolerance_bytes: float
+
+    @property
+    def agree(self) -> bool:
+        if self.sampled_bytes is None or self.by_rtt_bytes is None:
+            return True
+        return abs(self.sampled_bytes - self.by_rtt_bytes) <= self.tolerance_bytes
+
+
+def sampled_peak_bytes(bottleneck: Samples) -> int | None:
+    """Largest backlog among the readings of the queue."""
+    return int(bottleneck["backlog_bytes"].max()) if bottleneck.has("backlog_bytes") else None
+
+
+def rtt_peak_bytes(
+    trace: FlowTrace, rate_bits_per_second: int, frame_bytes: int, begin_ns: int, end_ns: int
+) -> float | None:
+    """What a FIFO held when the packet with the longest round trip arrived: (RTT - configured RTT) x rate.
+
+    One frame is taken off, which is the packet itself on the wire. With a queue that is not FIFO, delay variation or a
+    congested reverse path this is no queue length.
+    """
+    rtt, good = raw_rtt(trace)
+    good = good & (trace.time_ns >= begin_ns) & (trace.time_ns <= end_ns)
+    if not good.any():
+        return None
+    waited = float(rtt[good].max()) - trace.flow.rtt_us * 1000
+    return max(waited * rate_bits_per_second / 8 / SECOND_NS - frame_bytes, 0.0)
+
+
+def queue_peak(
+    traces: list[FlowTrace], bottleneck: Samples, rate_bits_per_second: int, frame_bytes: int, fifo: bool
+) -> QueuePeak:
+    """Both peaks over the whole run.
+
+    Between two readings a queue can grow by what arrives beyond the rate: in slow start that is one more rate. Hence
+    the tolerance: rate x (longest gap between readings + doubt about when a byte left), plus two frames.
+    """
+    by_rtt: list[float] = []
+    doubt = 0
+    for trace in traces:
+        if fifo and len(trace):
+            value = rtt_peak_bytes(trace, rate_bits_per_second, frame_bytes, trace.start_ns, trace.stop_ns)
+            by_rtt += [] if value is None else [value]
+            doubt = max(doubt, send_time_doubt_ns(trace))
+    gap = float(np.diff(bottleneck.time_ns).max()) if len(bottleneck) > 1 else 0.0
+    tolerance = (gap + doubt) * rate_bits_per_second / 8 / SECOND_NS + 2 * frame_bytes
+    return QueuePeak(sampled_peak_bytes(bottleneck), max(by_rtt) if by_rtt else None, tolerance)

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of metrics.json, and the comparison of two sources of one measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Value = float | int | str | None
+
+
+@dataclass
+class Sheet:
+    """Collects the rows of one run; ``common`` is what all of them share."""
+
+    common: dict[str, Any]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    cross_checks: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, flow: int | None, metric: str, value: Value, unit: str, why: str | None = None, **extra: Any) -> None:
+        """One measure; ``why`` says why there is no value (required then)."""
+        if value is None and not why:
+            raise ValueError(f"{metric} has neither a value nor a reason")
+        row = {**self.common, **extra, "flow": flow, "metric": metric, "value": value, "unit": unit}
+        if value is None:
+            row["why"] = why
+        self.rows.append(row)
+
+    def cross_check(self, flow: int | None, metric: str, sources: dict[str, Value], agree: bool, message: str) -> None:
+        """Two independent sources of one measure; ``message`` says what a disagreement means."""
+        self.cross_checks.append(
+            {"flow": flow, "metric": metric, "sources": sources, "agree": agree, "message": "" if agree else message}
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {"format": 1, "rows": self.rows, "cross_checks": self.cross_checks}

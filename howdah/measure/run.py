@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tables/ to metrics.json: every measure of one run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from howdah.measure import exit as leaving
+from howdah.measure import outside, overshoot, queue, throughput
+from howdah.measure.capacity import FairCapacity
+from howdah.measure.counters import Counters
+from howdah.measure.exit import Exit
+from howdah.measure.rounds import raw_rtt, rounds
+from howdah.measure.row import Sheet
+from howdah.measure.sampled import Samples, qdisc_samples, tcp_info_samples
+from howdah.measure.trace import SECOND_NS, FlowTrace, flow_trace
+from howdah.plan.plan import Flow, Plan
+from howdah.run.directory import RunDirectory, write_json
+from howdah.tables import store
+
+_NO_ACKS = "no ACK of this flow was traced"
+_FIFO = ("bfifo", "pfifo")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The tables of a run, cut to what the measures need. Also used by the judge."""
+
+    plan: Plan
+    traces: list[FlowTrace]
+    info: dict[int, Samples]
+    info_receiver: dict[int, Samples]
+    bottleneck: Samples
+    counters: Counters
+    flows: pa.Table
+
+    @property
+    def capacity(self) -> FairCapacity:
+        spans = [(trace.start_ns, trace.stop_ns) for trace in self.traces if len(trace)]
+        return FairCapacity(self.plan.path.capacity_goodput_bits_per_second, spans)
+
+    def trace(self, flow: Flow) -> FlowTrace:
+        return next(trace for trace in self.traces if trace.flow.id == flow.id)
+
+
+def load(directory: RunDirectory, plan: Plan) -> Measured:
+    """Read the tables of a run. Raises HowdahError if one is missing or of another version."""
+    probe = store.read(directory, "tcp_probe")
+    info = store.read(directory, "tcp_info")
+    flows = store.read(directory, "flow")
+    records = {row["flow"]: row for row in flows.to_pylist()}
+    calibration = plan.calibration
+    return Measured(
+        plan=plan,
+        traces=[flow_trace(probe, flow, records.get(flow.id, {}), plan.path.mss_bytes) for flow in plan.flows],
+        info={flow.id: tcp_info_samples(info, flow.id, "sender") for flow in plan.flows},
+        info_receiver={flow.id: tcp_info_samples(info, flow.id, "receiver") for flow in plan.flows},
+        bottleneck=qdisc_samples(
+            store.read(directory, "qdisc"),
+            calibration.bottleneck_node,
+            calibration.bottleneck_interface,
+            calibration.bottleneck_handle,
+        ),
+        counters=Counters(store.read(directory, "counter")),
+        flows=flows,
+    )
+
+
+def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
+    """Write metrics.json and return it. Formulas are in the docstrings of this package; docs/measures.md lists them.
+
+    Raises HowdahError if the tables cannot be read.
+    """
+    data = load(directory, plan)
+    sheet = Sheet(
+        {
+            "run": plan.run,
+            "engine": plan.engine,
+            "kernel": _kernel_release(directory) or plan.kernel,
+            "algorithm": plan.algorithm,
+            "receiver": "linux",
+            "repetition": plan.repetition,
+            "axes": plan.axes,
+        }
+    )
+    for trace in data.traces:
+        _flow_rows(sheet, data, trace)
+        outside.compare(sheet, directory, trace.flow, data.info[trace.flow.id], plan.epoch_us * 1000)
+    _run_rows(sheet, data)
+    result = sheet.to_json()
+    write_json(directory.metrics, result)
+    return result
+
+
+def _kernel_release(directory: RunDirectory) -> str | None:
+    try:
+        found = json.loads((directory.raw / "agent.json").read_text(encoding="utf-8")).get("kernel_release")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return str(found) if found else None
+
+
+def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
+    flow = trace.flow
+    plan = data.plan
+    info = data.info[flow.id]
+    name = {"algorithm": flow.algorithm}
+    found = leaving.find_exit(trace)
+    _exit_rows(sheet, data, trace, found)
+    why = None if len(trace) else _NO_ACKS
+    peak = overshoot.peak_packets_out(trace, found)
+    path = plan.path
+    bdp_bytes = path.rate_bits_per_second * flow.rtt_us / 8_000_000
+    above = None if peak is None else overshoot.overshoot_packets(peak, bdp_bytes, path.buffer_bytes, path.frame_bytes)
+    sheet.add(flow.id, "overshoot_packets", above, "packets", why, **name)
+    sheet.add(flow.id, "peak_cwnd_packets", overshoot.peak_cwnd(trace, found), "packets", why, **name)
+    _loss_rows(sheet, data, trace, info)
+    reached = throughput.time_to_share_s(trace, data.capacity)
+    missing = why or "no RTT window reached 90 % of the fair capacity"
+    sheet.add(flow.id, "time_to_90_percent_s", reached, "s", missing, **name)
+    missing = why or "no RTT window reached 10 % of the capacity: all of it was ramp"
+    sheet.add(flow.id, "blackout_s", throughput.blackout_s(trace, data.capacity), "s", missing, **name)
+    begin, end = (edge * 1000 for edge in plan.measure_window_us)
+    begin, end = max(begin, trace.start_ns), min(end, trace.stop_ns)
+    rate = throughput.goodput_bits_per_second(trace, begin, end) if len(trace) else None
+    missing = why or "the flow was not active in the window"
+    sheet.add(flow.id, "goodput_bits_per_second", rate, "bit/s", missing, **name)
+    _rtt_rows(sheet, trace, info)
+    if flow.size_bytes is not None:
+        _completion_row(sheet, data, trace, flow.size_bytes)
+
+
+def _exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, found: Exit | None) -> None:
+    flow = trace.flow
+    name = {"algorithm": flow.algorithm}
+    if found is None:
+        why = "the flow did not leave slow start" if len(trace) else _NO_ACKS
+        limit = leaving.limit_of(data.info[flow.id], trace.start_ns, trace.stop_ns)
+        if limit is not None and len(trace):
+            why += f"; it was held back by the {limit.replace('-', ' ')}"
+        for metric, unit in (
+            ("exit_time_s", "s"),
+            ("exit_cwnd_packets", "packets"),
+            ("exit_cwnd_bdp", "ratio"),
+            ("exit_round", "rounds"),
+            ("exit_cause", ""),
+        ):
+            sheet.add(flow.id, metric, None, unit, why, **name)
+        return
+    plan = data.plan
+    bdp_packets = plan.path.rate_bits_per_second * flow.rtt_us / 8_000_000 / plan.path.frame_bytes
+    detected = leaving.detection(data.counters, flow.sender, found.time_ns, int(trace.time_ns[found.record]))
+    cause = leaving.exit_cause(trace, found, detected, data.counters, data.info[flow.id])
+    sheet.add(flow.id, "exit_time_s", (found.time_ns - trace.start_ns) / SECOND_NS, "s", **name)
+    sheet.add(flow.id, "exit_cwnd_packets", found.cwnd_packets, "packets", **name)
+    sheet.add(flow.id, "exit_cwnd_bdp", found.cwnd_packets / bdp_packets, "ratio", **name)
+    starts = rounds(trace)
+    number = int(np.searchsorted(starts, max(found.record - 1, 0), side="right"))
+    sheet.add(flow.id, "exit_round", number, "rounds", **name)
+    sheet.add(flow.id, "exit_cause", cause, "", **name)
+    if detected.cwnd_packets is not None and cause in (leaving.ACK_TRAIN, leaving.DELAY):
+        # The counter holds the window when the ACK came in, the next record the one after it was processed.
+        before = int(trace.cwnd[max(found.record - 1, 0)])
+        sheet.cross_check(
+            flow.id,
+            "exit_cwnd_packets",
+            {"tcp_probe": found.cwnd_packets, "mib": detected.cwnd_packets},
+            before <= detected.cwnd_packets <= found.cwnd_packets,
+            "the trace and HyStart's counter name different windows: another flow of the host, or a lost record",
+        )
+
+
+def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples) -> None:
+    flow = trace.flow
+    name = {"algorithm": flow.algorithm}
+    path = data.plan.path
+    drain_ns = path.buffer_bytes * 8 * SECOND_NS // path.rate_bits_per_second
+    episode = overshoot.first_loss_episode(trace, info, data.bottleneck, drain_ns, len(data.plan.flows))
+    why = None if len(trace) else _NO_ACKS
+    dropped = 0 if episode is None and len(trace) else (episode.dropped if episode else None)
+    again = 0 if episode is None and len(trace) else (episode.retransmitted if episode else None)
+    sheet.add(flow.id, "dropped_packets", dropped, "packets", why or "the queue was not read", **name)
+    sheet.add(flow.id, "first_loss_retransmitted_packets", again, "packets", why or "tcp_info was not read", **name)
+    by_info = int(info["total_retrans_packets"].max()) if info.has("total_retrans_packets") else None
+    alone = sum(other.sender == flow.sender for other in data.plan.flows) == 1
+    by_mib = data.counters.total(flow.sender, "TcpRetransSegs") if alone else None
+    total = by_mib if by_mib is not None else by_info
+    sheet.add(flow.id, "retransmitted_packets", total, "packets", "neither counters nor tcp_info were read", **name)
+    if by_info is not None and by_mib is not None:
+        # The last reading of tcp_info comes before the socket is closed, so it may miss the newest.
+        sheet.cross_check(
+            flow.id,
+            "retransmitted_packets",
+            {"mib": by_mib, "tcp_info": by_info},
+            by_info <= by_mib,
+            "tcp_info counts more retransmissions than the host",
+        )
+
+
+def _rtt_rows(sheet: Sheet, trace: FlowTrace, info: Samples) -> None:
+    flow = trace.flow
+    name = {"algorithm": flow.algorithm}
+    rtt, good = raw_rtt(trace)
+    why = "no ACK acknowledged new data" if len(trace) else _NO_ACKS
+    least = int(rtt[good].min()) / 1000 if good.any() else None
+    most = int(rtt[good].max()) / 1000 if good.any() else None
+    sheet.add(flow.id, "min_rtt_us", least, "us", why, **name)
+    sheet.add(flow.id, "max_rtt_us", most, "us", why, **name)
+    # tcpi_min_rtt is a windowed minimum (tcp_min_rtt_wlen) in whole microseconds: compare with its least value.
+    kernel = info.least("min_rtt_us")
+    if least is not None and kernel is not None:
+        tolerance = 1000 + 0.001 * flow.rtt_us  # an ambiguous sample comes from time stamps, which count milliseconds
+        sheet.cross_check(
+            flow.id,
+            "min_rtt_us",
+            {"tcp_probe": least, "tcp_info": kernel},
+            abs(kernel - least) <= tolerance,
+            "the RTT from sequence numbers and the kernel's own minimum differ by more than 1 ms and 0.1 %",
+        )
+
+
+def _completion_row(sheet: Sheet, data: Measured, trace: FlowTrace, size_bytes: int) -> None:
+    flow = trace.flow
+    rows: list[dict[str, Any]] = data.flows.to_pylist()
+    record = next((row for row in rows if row["flow"] == flow.id), {})
+    end = record.get("end_ns") if record.get("complete") else None
+    value = None if end is None else (end - trace.start_ns) / SECOND_NS
+    why = f"the flow did not complete its {size_bytes} bytes"
+    sheet.add(flow.id, "completion_time_s", value, "s", why, algorithm=flow.algorithm)
+    traced = throughput.completion_time_s(trace, size_bytes)
+    if value is not None and traced is not None:
+        sheet.cross_check(
+            flow.id,
+            "completion_time_s",
+            {"agent": value, "tcp_probe": traced},
+            abs(value - traced) <= 2 * flow.rtt_us / 1e6,
+            "the agent and the last ACK differ by more than two round trips",
+        )
+
+
+def _run_rows(sheet: Sheet, data: Measured) -> None:
+    plan = data.plan
+    path = plan.path
+    begin, end = (edge * 1000 for edge in plan.measure_window_us)
+    used = throughput.utilisation(data.traces, data.capacity, begin, end)
+    sheet.add(None, "utilisation", used, "ratio", "the window is empty")
+    _utilisation_cross_check(sheet, data, used, begin, end)
+    peak = queue.queue_peak(data.traces, data.bottleneck, path.rate_bits_per_second, path.frame_bytes, _is_fifo(plan))
+    best = peak.sampled_bytes if peak.sampled_bytes is not None else peak.by_rtt_bytes
+    sheet.add(None, "queue_peak_bytes", best, "bytes", "neither the queue nor an RTT was measured")
+    if peak.sampled_bytes is not None and peak.by_rtt_bytes is not None:
+        sheet.cross_check(
+            None,
+            "queue_peak_bytes",
+            {"qdisc": peak.sampled_bytes, "tcp_probe": round(peak.by_rtt_bytes)},
+            peak.agree,
+            f"the queue's counter and the longest RTT differ by more than {peak.tolerance_bytes:.0f} bytes",
+        )
+    drops = data.bottleneck["drops_packets"] if data.bottleneck.has("drops_packets") else None
+    total = int(drops[-1] - drops[0]) if drops is not None else None
+    sheet.add(None, "bottleneck_drops_packets", total, "packets", "the queue was not read")
+    if len(data.traces) > 1:
+        span = throughput.common_span_ns(data.traces)
+        rates = [throughput.goodput_bits_per_second(trace, *span) or 0.0 for trace in data.traces] if span else []
+        jain = throughput.jain_index(rates)
+        sheet.add(None, "jain_index", jain, "ratio", "the flows were never active together, or moved nothing")
+
+
+def _utilisation_cross_check(sheet: Sheet, data: Measured, used: float | None, begin: int, end: int) -> None:
+    """What left the bottleneck's queue in the window, against what was acknowledged of it."""
+    path = data.plan.path
+    sent = data.bottleneck.growth("sent_bytes", begin, end) if data.bottleneck.has("sent_bytes") else None
+    if used is None or sent is None:
+        return
+    wire = sent * 8 * SECOND_NS / (path.rate_bits_per_second * (end - begin))
+    # The queue also carries retransmissions and what is acknowledged after the window: one RTT and one buffer.
+    again = sum(_retransmitted(data.info[flow.id]) for flow in data.plan.flows)
+    late = path.rtt_us / 1e6 + path.buffer_bytes * 8 / path.rate_bits_per_second
+    tolerance = late * SECOND_NS / (end - begin) + again * path.frame_bytes * 8 * SECOND_NS / (
+        path.rate_bits_per_second * (end - begin)
+    )
+    sheet.cross_check(
+        None,
+        "utilisation",
+        {"tcp_probe": used, "qdisc": wire},
+        -0.01 <= wire - used <= tolerance + 0.01,
+        "the queue sent more, or less, than acknowledgements and retransmissions explain",
+    )
+
+
+def _retransmitted(info: Samples) -> int:
+    return int(info["total_retrans_packets"].max()) if info.has("total_retrans_packets") else 0
+
+
+def _is_fifo(plan: Plan) -> bool:
+    """Whether the longest RTT tells the bottleneck's backlog: a FIFO, and nothing else that delays."""
+    if plan.path.delay_variation is not None or plan.path.reverse_rate_bits_per_second is not None:
+        return False
+    kinds = [
+        operation.arguments["kind"]
+        for operation in plan.operations
+        if operation.op == "qdisc"
+        and operation.arguments["node"] == plan.calibration.bottleneck_node
+        and operation.arguments["interface"] == plan.calibration.bottleneck_interface
+        and operation.arguments["handle"] == plan.calibration.bottleneck_handle
+    ]
+    return bool(kinds) and kinds[-1] in _FIFO

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampled tables (tcp_info, qdisc) as arrays of one flow's end or one queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from howdah.measure.trace import Integers
+
+MISSING = -1
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Readings in order of time; a column the kernel does not have is all :data:`MISSING`."""
+
+    time_ns: Integers
+    columns: dict[str, Integers]
+
+    def __len__(self) -> int:
+        return self.time_ns.size
+
+    def __getitem__(self, name: str) -> Integers:
+        return self.columns[name]
+
+    def has(self, name: str) -> bool:
+        return bool(len(self)) and bool((self.columns[name] != MISSING).all())
+
+    def least(self, name: str) -> int | None:
+        """Smallest value read, leaving out readings without one."""
+        values = self.columns[name][self.columns[name] != MISSING]
+        return int(values.min()) if values.size else None
+
+    def growth(self, name: str, after_ns: int, until_ns: int) -> int | None:
+        """Growth of a counter between the readings that enclose the interval; None without two of them."""
+        if not self.has(name):
+            return None
+        begin = max(int(np.searchsorted(self.time_ns, after_ns, side="right")) - 1, 0)
+        end = min(int(np.searchsorted(self.time_ns, until_ns, side="left")), len(self) - 1)
+        return int(self.columns[name][end] - self.columns[name][begin]) if end > begin else None
+
+
+def tcp_info_samples(table: pa.Table, flow: int, end: str) -> Samples:
+    """Readings of one end (``sender`` or ``receiver``) of a flow."""
+    return _samples(table, {"flow": flow, "end": end})
+
+
+def qdisc_samples(table: pa.Table, node: str, interface: str, handle: str) -> Samples:
+    """Readings of one queue."""
+    return _samples(table, {"node": node, "interface": interface, "handle": handle})
+
+
+def _samples(table: pa.Table, where: dict[str, int | str]) -> Samples:
+    for name, value in where.items():
+        column = table[name]
+        column = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+        table = table.filter(pc.equal(column, value))
+    columns: dict[str, Integers] = {}
+    for name in table.schema.names:
+        column = table[name]
+        if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+            columns[name] = column.cast(pa.int64()).fill_null(MISSING).to_numpy().astype(np.int64)
+    return Samples(columns["time_ns"], columns)

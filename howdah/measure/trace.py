@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The per-ACK trace of one flow as arrays, and the bytes it says were acknowledged at any time.
+
+A tcp_probe record is the state *before* its ACK is processed (``trace_tcp_probe`` is the first statement of
+``tcp_rcv_established``). What ACK *i* did is therefore seen in record *i* + 1; nothing says what the last one did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from howdah.plan.plan import Flow
+
+Integers = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class FlowTrace:
+    """Records of one flow in the order of arrival, all arrays of the same length.
+
+    ``snd_nxt`` and ``snd_una`` count bytes from the first data byte; ``ssthresh`` is infinite where the kernel's is;
+    ``start_ns`` is when the flow began to connect, ``connected_ns`` when it could send, ``stop_ns`` when it ended.
+    """
+
+    flow: Flow
+    mss_bytes: int
+    start_ns: int
+    connected_ns: int | None
+    stop_ns: int
+    time_ns: Integers
+    snd_nxt: Integers
+    snd_una: Integers
+    cwnd: Integers
+    ssthresh: Reals
+    srtt_ns: Integers
+
+    def __len__(self) -> int:
+        return self.time_ns.size
+
+    @cached_property
+    def una_after(self) -> Integers:
+        """snd_una once each record's ACK was processed; the last one is known only before."""
+        return np.concatenate([self.snd_una[1:], self.snd_una[-1:]])
+
+    @cached_property
+    def window_ns(self) -> Integers:
+        """One round-trip time at each record: the smoothed one, but never less than the path's own."""
+        return np.maximum(self.srtt_ns, self.flow.rtt_us * 1000)
+
+    @property
+    def packets_out(self) -> Reals:
+        """Segments sent and not cumulatively acknowledged (``tp->packets_out``), when each ACK arrived."""
+        return (self.snd_nxt - self.snd_una) / self.mss_bytes
+
+    def acked_bytes(self, time_ns: Integers | int) -> Integers:
+        """Bytes acknowledged at the sender at the given times (ns from the epoch), same shape."""
+        if not len(self):
+            return np.zeros(np.shape(time_ns), dtype=np.int64)
+        index = np.searchsorted(self.time_ns, time_ns, side="right")
+        return np.where(index > 0, self.una_after[np.maximum(index - 1, 0)], 0)
+
+
+def flow_trace(table: pa.Table, flow: Flow, record: dict[str, int | None], mss_bytes: int) -> FlowTrace:
+    """The records of ``flow`` in the table ``tcp_probe``; ``record`` is the flow's row of the table ``flow``."""
+    mine = table.filter(pc.equal(table["flow"], flow.id))
+    ssthresh = mine["ssthresh_packets"].cast(pa.float64()).fill_null(np.inf)
+    start = record.get("start_ns")
+    end = record.get("end_ns")
+    stop = flow.stop_us * 1000
+    return FlowTrace(
+        flow=flow,
+        mss_bytes=mss_bytes,
+        start_ns=flow.start_us * 1000 if start is None else start,
+        connected_ns=record.get("connected_ns"),
+        stop_ns=stop if end is None else min(stop, end),
+        time_ns=_integers(mine["time_ns"]),
+        snd_nxt=_integers(mine["snd_nxt_bytes"]),
+        snd_una=_integers(mine["snd_una_bytes"]),
+        cwnd=_integers(mine["cwnd_packets"]),
+        ssthresh=ssthresh.to_numpy().astype(np.float64),
+        srtt_ns=_integers(mine["srtt_us"]) * 1000,
+    )
+
+
+def _integers(column: pa.ChunkedArray) -> Integers:
+    return np.asarray(column.to_numpy(), dtype=np.int64)
