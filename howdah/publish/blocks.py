@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TSDB blocks of an experiment, made by ``promtool`` and kept beside its runs so that each run is imported once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from howdah.errors import HowdahError
+from howdah.publish.experiment import Experiment, Run
+from howdah.publish.openmetrics import families, openmetrics
+from howdah.publish.prometheus import Prometheus
+from howdah.run.directory import RunDirectory
+from howdah.tables.schema import TABLES
+
+DIRECTORY = "prometheus"
+_LIMIT_S = 600
+_SOURCES = ("experiment.py", "metric.py", "openmetrics.py", "sample.py", "blocks.py")
+
+
+def _code_digest() -> bytes:
+    here = Path(__file__).parent
+    return hashlib.sha256(b"".join((here / name).read_bytes() for name in _SOURCES)).digest()
+
+
+def blocks_key(run: Run) -> str:
+    """Changes whenever what is published of the run would: with its files, its labels or the code that reads them."""
+    directory: RunDirectory = run.directory
+    digest = hashlib.sha256(_code_digest() + run.experiment.encode())
+    files = [directory.plan, directory.metrics, directory.verdict, directory.provenance]
+    for file in [*files, *(directory.table(name) for name in TABLES)]:
+        if file.exists():
+            status = file.stat()
+            digest.update(f"{file.name}:{status.st_size}:{status.st_mtime_ns};".encode())
+    return digest.hexdigest()[:16]
+
+
+def build_run(run: Run, promtool: Path, target: Path) -> None:
+    """Write the blocks of one run into the new directory ``target``: built aside and renamed, so it is whole or absent.
+
+    Raises HowdahError when promtool refuses the samples or the disk is full.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=target.parent) as name:
+            work = Path(name)
+            text = work / "samples.om"
+            with text.open("w", encoding="utf-8") as file:
+                file.writelines(openmetrics(families([run])))
+            blocks = work / "blocks"
+            blocks.mkdir()
+            command = [str(promtool), "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(blocks)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
+            if done.returncode != 0:
+                raise HowdahError(
+                    f"promtool cannot import the run: {(done.stderr or done.stdout).strip()}",
+                    where=str(run.directory.path),
+                    hint="'howdah report --without-prometheus' draws from the tables instead.",
+                )
+            shutil.rmtree(target, ignore_errors=True)
+            blocks.rename(target)
+    except OSError as error:
+        raise HowdahError(f"blocks cannot be written: {error.strerror}", where=str(target)) from error
+    except subprocess.TimeoutExpired as error:
+        raise HowdahError(f"promtool did not end in {_LIMIT_S} s", where=str(run.directory.path)) from error
+
+
+def build_experiment(experiment: Experiment, prometheus: Prometheus, root: Path | None = None) -> list[Path]:
+    """Block directories of every run of the experiment, building those that are missing or out of date.
+
+    They lie in ``root`` (default: ``prometheus/`` in the experiment), one directory a run, named by run and key.
+    """
+    root = root or experiment.path / DIRECTORY
+    blocks: list[Path] = []
+    for run in experiment.runs:
+        if run.plan is None:
+            continue
+        target = root / f"{run.name}-{blocks_key(run)}"
+        if not target.is_dir():
+            build_run(run, prometheus.promtool, target)
+            for old in root.glob(f"{run.name}-" + "[0-9a-f]" * 16):
+                if old != target:
+                    shutil.rmtree(old, ignore_errors=True)
+        blocks += [entry for entry in sorted(target.iterdir()) if (entry / "meta.json").exists()]
+    return blocks
+
+
+def link_blocks(blocks: list[Path], data: Path) -> None:
+    """Give a server's data directory these blocks, as hard links where the file system can: the originals stay ours."""
+    for block in blocks:
+        target = data / block.name
+        if target.exists():
+            continue
+        work = data / f".{block.name}.tmp-for-creation"
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(block, work, copy_function=_link)
+        work.rename(target)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment as the stages after the verdict read it: every run with what exists of it, and nothing assumed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from howdah.errors import HowdahError
+from howdah.plan.plan import Plan
+from howdah.run.directory import RunDirectory, read_json
+
+# Axes that have a label of their own; the others name the sweep point.
+_OWN_LABEL = {"algorithm", "algorithms", "flows.algorithm", "repetition", "repetitions"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. A run that failed may lack a plan, tables, metrics or a verdict; ``problem`` then says why."""
+
+    directory: RunDirectory
+    experiment: str
+    algorithm: str
+    repetition: int
+    axes: dict[str, Any]
+    status: str
+    plan: Plan | None
+    metrics: list[dict[str, Any]]
+    cross_checks: list[dict[str, Any]]
+    verdict: dict[str, Any] | None
+    provenance: dict[str, Any]
+    problem: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.directory.name
+
+    @property
+    def verdict_name(self) -> str:
+        """The verdict; the status (``failed``) of a run that did not finish; ``unjudged`` without a verdict."""
+        if self.status != "finished":
+            return self.status
+        return str(self.verdict["verdict"]) if self.verdict else "unjudged"
+
+    @property
+    def counts(self) -> bool:
+        """Whether the run's measures may enter a summary."""
+        return self.status == "finished" and self.verdict_name in ("pass", "fail", "unjudged")
+
+    @property
+    def kernel(self) -> str:
+        release = self.provenance.get("kernel", {}).get("release")
+        return str(release or (self.plan.kernel if self.plan else "unknown"))
+
+    @property
+    def point(self) -> str:
+        """The sweep point in one line, without the algorithm: ``path.rate=100000000, receiver=freebsd``."""
+        return ", ".join(f"{key}={value}" for key, value in sorted(self.axes.items()) if key not in _OWN_LABEL)
+
+    @property
+    def started_s(self) -> float:
+        """Host time at which the run started, seconds since 1970; virtual times are published relative to it."""
+        return _seconds(self.provenance.get("started"))
+
+    def table(self, name: str) -> pa.Table | None:
+        """A table, or None when the run has none of that name or no row in it."""
+        file = self.directory.table(name)
+        if not file.exists():
+            return None
+        try:
+            table = pq.read_table(file)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise HowdahError(
+                f"the table cannot be read: {error}",
+                where=str(file),
+                hint="'howdah report --reanalyse' makes the tables again from raw/.",
+            ) from error
+        return table if table.num_rows else None
+
+    def ordered_checks(self) -> list[dict[str, Any]]:
+        """The checks: broken ones first, then those that could not be made, then those that hold."""
+        checks: list[dict[str, Any]] = (self.verdict or {}).get("checks", [])
+        return sorted(checks, key=lambda check: (False, None, True).index(check.get("ok")))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A list of runs with a name. ``pending`` counts cells that have no run directory yet."""
+
+    path: Path
+    name: str
+    description: str
+    profile: dict[str, Any]
+    created: str
+    runs: list[Run]
+    pending: list[str] = field(default_factory=list)
+
+
+def _seconds(text: object) -> float:
+    if isinstance(text, int | float):
+        return float(text)
+    if isinstance(text, str):
+        try:
+            return datetime.fromisoformat(text).timestamp()
+        except ValueError:
+            return 0.0
+    return 0.0
+
+
+def _json(file: Path, default: Any) -> Any:
+    if not file.exists():
+        return default
+    try:
+        return read_json(file)
+    except json.JSONDecodeError as error:
+        raise HowdahError(f"this is not JSON: {error}", where=str(file)) from error
+
+
+def load_run(path: Path, experiment: str, cell: dict[str, Any] | None = None) -> Run:
+    """Read one run directory; ``cell`` is its row in experiment.json, for what a run without a plan cannot say."""
+    directory = RunDirectory(path)
+    cell = cell or {}
+    provenance = _json(directory.provenance, {})
+    measured = _json(directory.metrics, {})
+    status = str(provenance.get("status") or cell.get("status") or "unknown")
+    plan, problem = None, provenance.get("error")
+    if directory.plan.exists():
+        try:
+            plan = Plan.from_json(directory.plan.read_text(encoding="utf-8"))
+        except (ValueError, KeyError, TypeError) as error:
+            status, problem = "failed", f"plan.json cannot be read: {error}"
+    elif not problem:
+        problem = "the run has no plan.json"
+    return Run(
+        directory=directory,
+        experiment=experiment,
+        algorithm=plan.algorithm if plan else str(cell.get("algorithm", "unknown")),
+        repetition=plan.repetition if plan else int(cell.get("repetition", 0)),
+        axes=plan.axes if plan else dict(cell.get("axes", {})),
+        status=status,
+        plan=plan,
+        metrics=list(measured.get("rows", [])),
+        cross_checks=list(measured.get("cross_checks", [])),
+        verdict=_json(directory.verdict, None),
+        provenance=provenance,
+        problem=str(problem) if problem else None,
+    )
+
+
+def load_experiment(path: Path) -> Experiment:
+    """Read an experiment directory, or a single run directory as an experiment of one run.
+
+    Raises HowdahError when the directory is neither.
+    """
+    index_file = path / "experiment.json"
+    if index_file.exists():
+        index = _json(index_file, {})
+        name = str(index.get("name", path.name))
+        runs, pending = [], []
+        for cell in index.get("cells", []):
+            directory = path / str(cell["run"])
+            if directory.is_dir():
+                runs.append(load_run(directory, name, cell))
+            else:
+                pending.append(str(cell["run"]))
+        return Experiment(
+            path=path,
+            name=name,
+            description=str(index.get("description") or ""),
+            profile={"file": "", "sha256": ""} | index.get("profile", {}),
+            created=str(index.get("created", "")),
+            runs=runs,
+            pending=pending,
+        )
+    if (path / "plan.json").exists():
+        name = path.parent.name if (path.parent / "experiment.json").exists() else path.name
+        run = load_run(path, name)
+        return Experiment(
+            path=path,
+            name=name,
+            description="",
+            profile={"file": run.plan.profile if run.plan else "", "sha256": ""},
+            created=str(run.provenance.get("started", "")),
+            runs=[run],
+        )
+    raise HowdahError(
+        "this directory is neither an experiment nor a run: it has no experiment.json and no plan.json",
+        where=str(path),
+        hint="'howdah list runs' shows what is there.",
+    )

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the ``prometheus`` and ``promtool`` programs are, and how to get them without installing a service."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.engine.cache import cache_root
+from howdah.errors import HowdahError
+
+PACKAGE = "prometheus"
+_FETCH_LIMIT_S = 600
+# Without a network it shall say so soon: a report can do without.
+_APT_OPTIONS = ("--quiet", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=15")
+
+
+class PrometheusUnavailableError(HowdahError):
+    """Prometheus is not on this machine, or could not be fetched or started."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """Paths of the two programs of one installation."""
+
+    server: Path
+    promtool: Path
+
+
+def _in(directory: Path) -> Prometheus | None:
+    server, promtool = directory / "prometheus", directory / "promtool"
+    if os.access(server, os.X_OK) and os.access(promtool, os.X_OK):
+        return Prometheus(server, promtool)
+    return None
+
+
+def find() -> Prometheus | None:
+    """The programs from ``$HOWDAH_PROMETHEUS`` (a directory), the cache or PATH, in this order; None when nowhere.
+
+    Raises PrometheusUnavailableError when ``$HOWDAH_PROMETHEUS`` is set but does not hold both programs.
+    """
+    if chosen := os.environ.get("HOWDAH_PROMETHEUS"):
+        found = _in(Path(chosen))
+        if found is None:
+            raise PrometheusUnavailableError(
+                "$HOWDAH_PROMETHEUS does not hold the programs prometheus and promtool",
+                where=chosen,
+                hint="Set it to the directory of both, or unset it to use the cache or PATH.",
+            )
+        return found
+    if found := _in(cache_root() / "prometheus" / "usr" / "bin"):
+        return found
+    server, promtool = shutil.which("prometheus"), shutil.which("promtool")
+    return Prometheus(Path(server), Path(promtool)) if server and promtool else None
+
+
+def fetch() -> Prometheus:
+    """Find the programs, or unpack Debian's ``prometheus`` package into the cache. Needs no root and starts nothing.
+
+    Raises PrometheusUnavailableError with what failed and what to do instead.
+    """
+    if found := find():
+        return found
+    for program in ("apt-get", "dpkg-deb"):
+        if shutil.which(program) is None:
+            raise PrometheusUnavailableError(
+                f"prometheus is not on this machine and cannot be fetched without {program}",
+                hint="Install prometheus and promtool, or set $HOWDAH_PROMETHEUS to their directory.",
+            )
+    target = cache_root() / "prometheus"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with (target.parent / ".lock-prometheus").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # a second command waits and uses what the first one fetched
+            if found := find():
+                return found
+            with tempfile.TemporaryDirectory(prefix=".prometheus-", dir=target.parent) as name:
+                _unpack(Path(name), target)
+    except OSError as error:
+        raise PrometheusUnavailableError(
+            f"prometheus cannot be unpacked: {error.strerror}", where=str(target.parent), hint="Set $HOWDAH_CACHE."
+        ) from error
+    found = _in(target / "usr" / "bin")
+    if found is None:
+        raise PrometheusUnavailableError(f"Debian's package {PACKAGE} holds no usr/bin/prometheus", where=str(target))
+    return found
+
+
+def _unpack(work: Path, target: Path) -> None:
+    """Download, unpack aside, and rename: a directory named ``prometheus`` is whole."""
+    _call(
+        ["apt-get", *_APT_OPTIONS, "download", PACKAGE],
+        work,
+        "Run 'apt-get update' first; the package lists may be old.",
+    )
+    package = next(work.glob("*.deb"), None)
+    if package is None:
+        raise PrometheusUnavailableError(f"apt-get downloaded no package {PACKAGE}")
+    tree = work / "tree"
+    _call(["dpkg-deb", "-x", str(package), str(tree)], work, "The download may be damaged: try again.")
+    shutil.rmtree(target, ignore_errors=True)
+    tree.rename(target)
+
+
+def _call(command: list[str], directory: Path, hint: str) -> None:
+    try:
+        done = subprocess.run(
+            command, cwd=directory, capture_output=True, text=True, check=False, timeout=_FETCH_LIMIT_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PrometheusUnavailableError(f"'{command[0]}' did not end in {_FETCH_LIMIT_S} s", hint=hint) from error
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        reason = said[-1] if said else f"status {done.returncode}"
+        raise PrometheusUnavailableError(f"'{command[0]}' failed to get the package {PACKAGE}: {reason}", hint=hint)

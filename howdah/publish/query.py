@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instant and range queries against a Prometheus server, with the standard library."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from howdah.errors import HowdahError
+from howdah.publish.sample import Float64, Int64
+
+_LIMIT_S = 120
+
+
+@dataclass(frozen=True)
+class Value:
+    """One element of an instant vector."""
+
+    labels: dict[str, str]
+    value: float
+
+
+@dataclass(frozen=True)
+class Range:
+    """One series of a range query: ``time_ms`` since 1970, as asked for."""
+
+    labels: dict[str, str]
+    time_ms: Int64
+    value: Float64
+
+
+class Client:
+    """Speaks the HTTP API at ``url``; proxies are ignored, because the server is on loopback."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def instant(self, query: str, at_ms: int) -> list[Value]:
+        """The vector a query has at one time."""
+        result = self._call("query", {"query": query, "time": _seconds(at_ms)})
+        return [Value(_labels(item), float(item["value"][1])) for item in result]
+
+    def range(self, query: str, start_ms: int, end_ms: int, step_ms: int) -> list[Range]:
+        """Values of a query at ``start``, ``start + step`` … up to ``end``; instants without a value are left out."""
+        arguments = {
+            "query": query,
+            "start": _seconds(start_ms),
+            "end": _seconds(end_ms),
+            "step": _seconds(step_ms),
+        }
+        answers = []
+        for item in self._call("query_range", arguments):
+            times = np.array([pair[0] for pair in item["values"]], dtype=np.float64)
+            values = np.array([float(pair[1]) for pair in item["values"]], dtype=np.float64)
+            answers.append(Range(_labels(item), np.rint(times * 1000).astype(np.int64), values))
+        return answers
+
+    def version(self) -> str:
+        """The server's version."""
+        try:
+            with self._opener.open(f"{self.url}/api/v1/status/buildinfo", timeout=_LIMIT_S) as answer:
+                return str(json.load(answer)["data"]["version"])
+        except (urllib.error.URLError, OSError, json.JSONDecodeError, KeyError) as error:
+            raise HowdahError(f"Prometheus does not answer: {error}", where=self.url) from error
+
+    def _call(self, endpoint: str, arguments: dict[str, str]) -> list[dict[str, Any]]:
+        body = urllib.parse.urlencode(arguments).encode()
+        request = urllib.request.Request(f"{self.url}/api/v1/{endpoint}", data=body)
+        try:
+            with self._opener.open(request, timeout=_LIMIT_S) as answer:
+                found = json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise HowdahError(f"Prometheus refused the query: {_reason(error)}", where=arguments["query"]) from error
+        except (urllib.error.URLError, OSError, json.JSONDecodeError) as error:
+            raise HowdahError(f"Prometheus does not answer: {error}", where=self.url) from error
+        result: list[dict[str, Any]] = found["data"]["result"]
+        return result
+
+
+def _labels(item: dict[str, Any]) -> dict[str, str]:
+    return {key: value for key, value in item["metric"].items() if key != "__name__"}
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds // 1000}.{milliseconds % 1000:03d}"
+
+
+def _reason(error: urllib.error.HTTPError) -> str:
+    try:
+        return str(json.load(error)["error"])
+    except (json.JSONDecodeError, KeyError):
+        return f"HTTP status {error.code}"
+
+
+def matchers(labels: dict[str, str]) -> str:
+    """Labels as the inside of a PromQL selector: ``algorithm="cubic",flow="1"``."""
+    quoted = {
+        key: value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for key, value in labels.items()
+    }
+    return ",".join(f'{key}="{value}"' for key, value in sorted(quoted.items()))

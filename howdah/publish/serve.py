@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah serve``: one Prometheus over all runs, which learns of new ones while it runs."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+from howdah.errors import HowdahError
+from howdah.publish.blocks import build_experiment, link_blocks
+from howdah.publish.experiment import load_experiment
+from howdah.publish.prometheus import Prometheus, fetch
+from howdah.publish.scratch import scratch_directory
+from howdah.publish.server import Server, require_port, running
+
+_LOG = logging.getLogger(__name__)
+_LOOK_AGAIN_S = 30.0
+
+
+def experiments(runs: Path) -> Iterator[Path]:
+    """Directories of the experiments below the runs directory; ``latest`` and unfinished ones are passed over."""
+    for index in sorted(runs.glob("*/experiment.json")):
+        if not index.parent.is_symlink() and not index.parent.name.startswith("."):
+            yield index.parent
+
+
+class Importer:
+    """Brings blocks of new and changed experiments into a server's data directory, each block once."""
+
+    def __init__(self, runs: Path, data: Path, prometheus: Prometheus) -> None:
+        self.runs = runs
+        self.data = data
+        self.prometheus = prometheus
+        self._known: set[str] = set()
+
+    def look(self) -> tuple[int, int]:
+        """Import what is new; returns the numbers of experiments and of runs there are.
+
+        An experiment that cannot be read is reported and passed over: the others are still served.
+        """
+        count, total = 0, 0
+        for path in experiments(self.runs):
+            try:
+                experiment = load_experiment(path)
+                blocks = build_experiment(experiment, self.prometheus)
+            except HowdahError as error:
+                _LOG.warning("not served: %s", error)
+                continue
+            count += 1
+            total += len(experiment.runs)
+            new = [block for block in blocks if block.name not in self._known]
+            link_blocks(new, self.data)
+            self._known.update(block.name for block in new)
+        return count, total
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def serve(runs: Path, port: int, say: Callable[[str], None] = _say) -> None:
+    """Serve until interrupted. Raises HowdahError for nothing to serve, no Prometheus, or a port that is taken."""
+    require_port(port)
+    if not runs.is_dir():
+        raise HowdahError("there is no directory of runs", where=str(runs), hint="Make one with 'howdah run PROFILE'.")
+    prometheus = fetch()
+    with scratch_directory() as data:
+        importer = Importer(runs, data, prometheus)
+        count, total = importer.look()
+        if not total:
+            raise HowdahError("there are no runs to serve", where=str(runs), hint="Make one with 'howdah run PROFILE'.")
+        signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            with running(prometheus, data, port) as server:
+                say(f"Prometheus over {_count(total, 'run')} of {_count(count, 'experiment')}: {server.url}")
+                say("New runs appear within two minutes. Ctrl-C ends it.")
+                _watch(importer, server)
+        except KeyboardInterrupt:
+            say("stopped")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """A polite end from outside is the same as Ctrl-C: the server and its directory go."""
+    raise KeyboardInterrupt
+
+
+def _watch(importer: Importer, server: Server) -> None:
+    """Prometheus itself rereads its directory once a minute; all we do is put blocks there."""
+    due = time.monotonic() + _LOOK_AGAIN_S
+    while True:
+        if not server.alive():
+            raise HowdahError(f"prometheus ended: {server.complaint()}", where=str(server.log))
+        time.sleep(0.5)
+        if time.monotonic() >= due:
+            importer.look()
+            due = time.monotonic() + _LOOK_AGAIN_S

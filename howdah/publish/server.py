@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Prometheus on loopback that ends with the process that started it, however that process ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError
+
+LOOPBACK = "127.0.0.1"
+# Blocks of old runs must survive: the default of 15 days would delete them at the first compaction.
+RETENTION = "20y"
+# Samples are at most 100 ms apart; the default of five minutes would stretch a flow's last value far past its end.
+LOOKBACK = "500ms"
+_READY_LIMIT_S = 60.0
+_STOP_LIMIT_S = 10.0
+
+
+def free_port() -> int:
+    """A port of loopback that is free now."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def require_port(port: int) -> None:
+    """Raise PrometheusUnavailableError when ``port`` cannot be bound."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            raise PrometheusUnavailableError(
+                f"port {port} on {LOOPBACK} cannot be used: {error.strerror}",
+                hint="Another Prometheus may be there; choose another port with --port.",
+            ) from error
+        except OverflowError as error:
+            raise PrometheusUnavailableError(f"there is no port {port}", hint="Ports are 1 to 65535.") from error
+
+
+class Server:
+    """One running server. ``url`` has no trailing slash."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+        self.process = process
+        self.port = port
+        self.log = log
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def wait_ready(self) -> None:
+        """Return when the server answers queries; raise PrometheusUnavailableError when it ends or takes too long."""
+        deadline = time.monotonic() + _READY_LIMIT_S
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        while time.monotonic() < deadline:
+            if not self.alive():
+                raise PrometheusUnavailableError(f"prometheus ended at once: {self.complaint()}", where=str(self.log))
+            try:
+                with opener.open(f"{self.url}/-/ready", timeout=2) as answer:
+                    if answer.status == 200:
+                        return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.03)
+        raise PrometheusUnavailableError(f"prometheus was not ready after {_READY_LIMIT_S:.0f} s", where=str(self.log))
+
+    def complaint(self) -> str:
+        """The last thing the server said."""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines() if self.log.exists() else []
+        errors = [line for line in lines if "level=error" in line]
+        return (errors or lines or ["it said nothing"])[-1]
+
+    def stop(self) -> None:
+        """End the server: politely, then surely."""
+        if not self.alive():
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(_STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def start(prometheus: Prometheus, data: Path, port: int | None = None) -> Server:
+    """Start a server on the blocks in ``data``, which it will write to, and wait until it answers.
+
+    Call it from the main thread and keep that thread: the kernel kills the server when the thread that started it ends.
+    """
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise PrometheusUnavailableError("the program setpriv is missing", hint="It is part of Debian's util-linux.")
+    if port is None:
+        port = free_port()
+    else:
+        require_port(port)
+    configuration = data / "prometheus.yml"
+    configuration.write_text("scrape_configs: []\n", encoding="utf-8")
+    log = data / "prometheus.log"
+    command = [
+        *(setpriv, "--pdeathsig", "KILL", "--", str(prometheus.server)),
+        f"--config.file={configuration}",
+        f"--storage.tsdb.path={data}",
+        f"--storage.tsdb.retention.time={RETENTION}",
+        f"--query.lookback-delta={LOOKBACK}",
+        f"--web.listen-address={LOOPBACK}:{port}",
+    ]
+    environment = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=data, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
+        )
+    server = Server(process, port, log)
+    try:
+        server.wait_ready()
+    except BaseException:
+        server.stop()
+        raise
+    return server
+
+
+@contextmanager
+def running(prometheus: Prometheus, data: Path, port: int | None = None) -> Iterator[Server]:
+    """A server for the length of a ``with`` block."""
+    server = start(prometheus, data, port)
+    try:
+        yield server
+    finally:
+        server.stop()
