@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every ACK around the slow-start exit of a flow, from the tcp_probe table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from howdah.plan.plan import Flow
+from howdah.publish.experiment import Run
+from howdah.publish.sample import Float64, Int64, column
+from howdah.report.downsample import extremes
+
+_OUTSIDE_POINTS = 400
+
+
+@dataclass(frozen=True)
+class Exit:
+    """A flow's exit from slow start. ``time_ns`` counts from the epoch, ``after_start_s`` from the flow's start."""
+
+    time_ns: int
+    after_start_s: float
+    cwnd_packets: float | None
+    cause: str
+
+
+@dataclass(frozen=True)
+class AckWindow:
+    """Records around an exit: ``time_us`` relative to it. Within ``full_us`` every record is there."""
+
+    time_us: Int64
+    cwnd: Float64
+    ssthresh: Float64
+    srtt_ms: Float64
+    full_us: tuple[int, int]
+    records: int
+
+
+def measured(run: Run, flow: int, name: str) -> object:
+    """The value of a measure of one flow, or None."""
+    for row in run.metrics:
+        if row["flow"] == flow and row["metric"] == name:
+            return row["value"]
+    return None
+
+
+def missing_reason(run: Run, flow: int) -> str:
+    """Why a flow has no exit, as metrics.json says it."""
+    for row in run.metrics:
+        if row["flow"] == flow and row["metric"] == "exit_time_s":
+            return str(row.get("why") or "the exit has no time")
+    return "metrics.json has no exit_time_s for this flow"
+
+
+def exit_of(run: Run, flow: Flow) -> Exit | None:
+    """The exit that metrics.json reports; ``exit_time_s`` counts from the flow's start."""
+    after = measured(run, flow.id, "exit_time_s")
+    if not isinstance(after, int | float):
+        return None
+    cwnd = measured(run, flow.id, "exit_cwnd_packets")
+    cause = measured(run, flow.id, "exit_cause")
+    return Exit(
+        time_ns=round(after * 1e9) + flow_start_ns(run, flow),
+        after_start_s=float(after),
+        cwnd_packets=float(cwnd) if isinstance(cwnd, int | float) else None,
+        cause=str(cause or "unknown"),
+    )
+
+
+def flow_start_ns(run: Run, flow: Flow) -> int:
+    """When the flow really started, else when the plan starts it."""
+    table = run.table("flow")
+    if table is not None:
+        for row in table.select(["flow", "start_ns"]).to_pylist():
+            if row["flow"] == flow.id and row["start_ns"] is not None:
+                return int(row["start_ns"])
+    return flow.start_us * 1000
+
+
+def ack_window(table: pa.Table | None, flow: Flow, exit_ns: int, most: int) -> AckWindow | None:
+    """Records within two round trips of the exit: the ``most`` nearest in full, the others thinned."""
+    if table is None:
+        return None
+    reach = 2 * flow.rtt_us * 1000
+    time = table.column("time_ns")
+    near = pc.and_(pc.greater_equal(time, exit_ns - reach), pc.less_equal(time, exit_ns + reach))
+    part = table.filter(pc.and_(pc.equal(table.column("flow"), flow.id), near)).sort_by("time_ns")
+    if part.num_rows == 0:
+        return None
+    at = np.asarray(part.column("time_ns").to_numpy(), dtype=np.int64) - exit_ns
+    cwnd = column(part, "cwnd_packets")
+    middle = int(np.searchsorted(at, 0))
+    first, end = max(0, middle - most // 2), min(len(at), middle + most // 2)
+    before = extremes(cwnd[:first], _OUTSIDE_POINTS)
+    after = extremes(cwnd[end:], _OUTSIDE_POINTS) + end
+    kept = np.concatenate([before, np.arange(first, end), after])
+    return AckWindow(
+        time_us=np.rint(at[kept] / 1000).astype(np.int64),
+        cwnd=cwnd[kept],
+        ssthresh=column(part, "ssthresh_packets")[kept],
+        srtt_ms=column(part, "srtt_us")[kept] / 1e3,
+        full_us=(int(at[first] // 1000), int(at[end - 1] // 1000)),
+        records=part.num_rows,
+    )

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``report.html`` of an experiment, from its directory alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from howdah.errors import HowdahError
+from howdah.publish.blocks import build_experiment, link_blocks
+from howdah.publish.experiment import Experiment, load_experiment
+from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, fetch
+from howdah.publish.query import Client
+from howdah.publish.scratch import scratch_directory
+from howdah.publish.server import running
+from howdah.report.page import render, write
+from howdah.report.source import PrometheusSource, Source, TableSource
+
+OFF = "Prometheus was switched off: curves and summary were computed from the Parquet tables."
+
+
+@contextmanager
+def source_for(experiments: list[Experiment], prometheus: str) -> Iterator[tuple[Source, str]]:
+    """The source of a report, and what its footer says about it.
+
+    ``auto`` asks a Prometheus started for the purpose on blocks of the experiments, fetches the program when it is not
+    there, and falls back on the tables when it cannot be had; ``off`` uses the tables.
+    """
+    if prometheus not in ("auto", "off"):
+        raise ValueError(f"prometheus is 'auto' or 'off', not {prometheus!r}")
+    program: Prometheus | None = None
+    note = OFF
+    if prometheus == "auto":
+        try:
+            program = fetch()
+        except PrometheusUnavailableError as error:
+            note = f"Without Prometheus ({error.what}): curves and summary were computed from the Parquet tables."
+    if program is None:
+        yield TableSource(), note
+        return
+    with scratch_directory() as data:
+        for experiment in experiments:
+            link_blocks(_blocks(experiment, program, data.parent / "blocks"), data)
+        try:
+            with running(program, data) as server:
+                client = Client(server.url)
+                yield PrometheusSource(client, client.version()), "Curves and summary come from PromQL."
+        except PrometheusUnavailableError as error:
+            raise HowdahError(str(error), hint="--without-prometheus draws from the tables instead.") from error
+
+
+def _blocks(experiment: Experiment, program: Prometheus, spare: Path) -> list[Path]:
+    """Blocks kept beside the runs; of a single run, or where nothing may be written, in a directory of the moment."""
+    beside = experiment.path / "prometheus"
+    whole = (experiment.path / "experiment.json").exists()
+    try:
+        if whole:
+            beside.mkdir(exist_ok=True)
+            probe = beside / ".writable"
+            probe.touch()
+            probe.unlink()
+    except OSError:
+        whole = False
+    return build_experiment(experiment, program, beside if whole else spare / experiment.name)
+
+
+def report(experiment_dir: Path, prometheus: str = "auto") -> Path:
+    """Write ``report.html`` into an experiment (or run) directory and return its path.
+
+    Raises HowdahError when the directory holds no experiment or cannot be written.
+    """
+    experiment = load_experiment(experiment_dir)
+    with source_for([experiment], prometheus) as (source, note):
+        page = render(experiment.name, experiment.description, [experiment], source, note)
+    return write(page, experiment_dir / "report.html")

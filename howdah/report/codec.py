@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of numbers as short text that ``reports/js/codec.js`` reads back.
+
+A value is rounded to a multiple of ``scale``; the column holds differences between neighbours, zigzag-coded plus one,
+as variable-length integers of 7 bits a byte, in base64. Zero stands for *no value*. A cwnd trace takes about 1.5
+characters a point.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import TypedDict
+
+import numpy as np
+
+from howdah.publish.sample import Float64, Int64
+
+# Nothing the project measures is as small; it keeps the logarithm below defined.
+_NOTHING = 1e-30
+
+
+class Column(TypedDict):
+    """``data`` in units of ``scale``."""
+
+    scale: float
+    count: int
+    data: str
+
+
+def scale_of(values: Float64, levels: int = 20_000) -> float:
+    """The power of ten (or 2 or 5 times one) that tells apart at least ``levels`` steps of the largest value."""
+    finite = np.abs(values[np.isfinite(values)])
+    largest = float(finite.max()) if len(finite) else 0.0
+    if largest < _NOTHING:
+        return 1.0
+    exponent = math.floor(math.log10(largest / levels))
+    return max((10.0**exponent) * step for step in (1, 2, 5) if 10.0**exponent * step <= largest / levels)
+
+
+def encode(values: Float64, scale: float) -> Column:
+    """Code a column; NaN and infinities become *no value*."""
+    known = np.isfinite(values)
+    levels = np.zeros(len(values), dtype=np.int64)
+    levels[known] = np.rint(values[known] / scale).astype(np.int64)
+    differences = np.zeros(len(values), dtype=np.int64)
+    differences[known] = np.diff(levels[known], prepend=np.int64(0))
+    codes = np.where(known, ((differences << 1) ^ (differences >> 63)) + 1, 0).astype(np.uint64)
+    return {"scale": scale, "count": len(values), "data": base64.b64encode(_varint(codes)).decode("ascii")}
+
+
+def encode_integers(values: Int64) -> Column:
+    """Code integers exactly."""
+    return encode(values.astype(np.float64), 1.0)
+
+
+def _varint(codes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> bytes:
+    """Little-endian groups of 7 bits; the top bit says that another follows."""
+    output = bytearray()
+    for code in codes.tolist():
+        while code > 0x7F:
+            output.append(code & 0x7F | 0x80)
+            code >>= 7
+        output.append(code)
+    return bytes(output)
+
+
+def decode(column: Column) -> Float64:
+    """The inverse of :func:`encode`, for tests and tools; *no value* is NaN."""
+    values = np.full(column["count"], np.nan)
+    level = shift = code = index = 0
+    for byte in base64.b64decode(column["data"]):
+        code |= (byte & 0x7F) << shift
+        shift += 7
+        if byte & 0x80:
+            continue
+        if code:
+            code -= 1
+            level += (code >> 1) ^ -(code & 1)
+            values[index] = level * column["scale"]
+        index += 1
+        code = shift = 0
+    return values

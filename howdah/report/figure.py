@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a report and the data behind them, as the page's scripts read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from howdah.publish.experiment import Experiment, Run
+from howdah.report.ackwindow import ack_window, exit_of, missing_reason
+from howdah.report.codec import Column, encode, encode_integers, scale_of
+from howdah.report.downsample import extremes
+from howdah.report.palette import dashes
+from howdah.report.source import Curve, Curves, Source
+from howdah.report.table import cause_text
+from howdah.report.variant import Variants
+
+# What a page may spend, in coded values (about 1.6 characters each), so that a report stays within 2 to 3 MB.
+_CURVE_VALUES = 900_000
+_ACK_VALUES = 600_000
+_MOST_ACKS = 12_000
+
+FIGURES: list[dict[str, Any]] = [
+    {
+        "id": "cwnd",
+        "title": "Congestion window",
+        "unit": "packets",
+        "series": ["cwnd", "ssthresh"],
+        "axis": "time",
+        "limits": ["bdp_packets", "bdp_and_buffer_packets"],
+        "height": 320,
+        "exits": True,
+        "needs": "tcp_probe or tcp_info records",
+    },
+    {
+        "id": "rtt",
+        "title": "Round-trip time",
+        "unit": "ms",
+        "series": ["rtt"],
+        "axis": "time",
+        "limits": ["rtt_ms", "full_rtt_ms"],
+        "height": 200,
+        "needs": "tcp_probe or tcp_info records",
+    },
+    {
+        "id": "goodput",
+        "title": "Goodput",
+        "unit": "Mbit/s",
+        "series": ["goodput"],
+        "axis": "time",
+        "limits": ["capacity_mbit"],
+        "ceiling": 1.5,
+        "height": 200,
+        "needs": "tcp_probe or tcp_info records",
+    },
+    {
+        "id": "queue",
+        "title": "Bottleneck queue",
+        "unit": "kB",
+        "series": ["queue"],
+        "axis": "time",
+        "limits": ["buffer_kb"],
+        "height": 200,
+        "whole": True,
+        "needs": "qdisc records of the bottleneck",
+    },
+    {
+        "id": "exit-cwnd",
+        "title": "Slow-start exit, every ACK: congestion window",
+        "unit": "packets",
+        "series": ["cwnd", "ssthresh"],
+        "axis": "exit",
+        "limits": ["bdp_packets", "bdp_and_buffer_packets"],
+        "height": 280,
+        "needs": "tcp_probe records around an exit",
+    },
+    {
+        "id": "exit-rtt",
+        "title": "Slow-start exit, every ACK: smoothed round-trip time",
+        "unit": "ms",
+        "series": ["rtt"],
+        "axis": "exit",
+        "limits": ["rtt_ms", "full_rtt_ms"],
+        "height": 200,
+        "needs": "tcp_probe records around an exit",
+    },
+]
+
+_LIMIT_NAMES = {
+    "bdp_packets": "BDP",
+    "bdp_and_buffer_packets": "BDP + buffer",
+    "rtt_ms": "propagation",
+    "full_rtt_ms": "buffer full",
+    "capacity_mbit": "capacity",
+    "buffer_kb": "buffer",
+}
+
+
+def page_data(experiments: list[Experiment], source: Source, variants: Variants) -> dict[str, Any]:
+    """Everything the figures draw: points, variants, runs and their coded columns."""
+    runs = [run for experiment in experiments for run in experiment.runs if run.plan]
+    flows = sum(len(run.plan.flows) for run in runs if run.plan) or 1
+    points = list(dict.fromkeys(run.point for run in runs))
+    curve_points = max(200, _CURVE_VALUES // max(1, 4 * flows + len(runs)))
+    acks = min(_MOST_ACKS, max(300, _ACK_VALUES // (4 * flows)))
+    return {
+        "figures": FIGURES,
+        "limitNames": _LIMIT_NAMES,
+        "dashes": dashes(),
+        "points": [{"label": point, "limits": _limits(next(r for r in runs if r.point == point))} for point in points],
+        "variants": [
+            {"label": each.label, "light": each.colour.light, "dark": each.colour.dark} for each in variants.all
+        ],
+        "runs": [_run(run, source, variants, points, curve_points, acks) for run in runs],
+    }
+
+
+def _limits(run: Run) -> dict[str, float]:
+    """Reference lines of a sweep point. ``full_rtt_ms`` is the propagation delay plus the time to drain the buffer."""
+    assert run.plan is not None
+    path = run.plan.path
+    return {
+        "bdp_packets": path.bdp_packets,
+        "bdp_and_buffer_packets": (path.bdp_bytes + path.buffer_bytes) // max(1, path.frame_bytes),
+        "rtt_ms": path.rtt_us / 1e3,
+        "full_rtt_ms": path.rtt_us / 1e3 + path.buffer_bytes * 8e3 / path.rate_bits_per_second,
+        "capacity_mbit": path.capacity_goodput_bits_per_second / 1e6,
+        "buffer_kb": path.buffer_bytes / 1e3,
+    }
+
+
+def _run(run: Run, source: Source, variants: Variants, points: list[str], most: int, acks: int) -> dict[str, Any]:
+    assert run.plan is not None
+    labels = [variant.key for variant in variants.all]
+    curves = source.curves(run)
+    probe = run.table("tcp_probe")
+    flows = []
+    missing = missing_data(run, curves)
+    for flow in run.plan.flows:
+        found = exit_of(run, flow)
+        entry: dict[str, Any] = {"id": str(flow.id), "name": flow.name, "exit": None}
+        if found is None:
+            missing.setdefault("exit-cwnd", []).append(f"{flow.name}: {missing_reason(run, flow.id)}")
+            missing.setdefault("exit-rtt", []).append(f"{flow.name}: {missing_reason(run, flow.id)}")
+        else:
+            entry["exit"] = {
+                "time": found.time_ns / 1e9,
+                "after": found.after_start_s,
+                "cwnd": found.cwnd_packets,
+                "cause": cause_text(found.cause),
+            }
+            window = ack_window(probe, flow, found.time_ns, acks)
+            if window is not None:
+                entry["acks"] = {
+                    "time": encode_integers(window.time_us),
+                    "cwnd": encode(window.cwnd, 1.0),
+                    "ssthresh": encode(window.ssthresh, 1.0),
+                    "rtt": encode(window.srtt_ms, 0.001),
+                    "full": [edge / 1e6 for edge in window.full_us],
+                    "records": window.records,
+                }
+        flows.append(entry)
+    return {
+        "name": run.name,
+        "variant": labels.index(variants.key(run)),
+        "point": points.index(run.point),
+        "repetition": run.repetition,
+        "verdict": run.verdict_name,
+        "counts": run.counts,
+        "flows": flows,
+        "curves": {
+            name: {flow: _coded(curve, most) for flow, curve in by_flow.items()} for name, by_flow in curves.items()
+        },
+        "missing": missing,
+    }
+
+
+def _coded(curve: Curve, most: int) -> dict[str, Any]:
+    """A curve thinned to ``most`` points. Evenly spaced times are written as first, step, count."""
+    time, value = curve.time_ms, curve.value
+    if len(time) > most:
+        kept = extremes(value, most)
+        time, value = time[kept], value[kept]
+    coded: Column = encode(value, scale_of(value, 4_000))
+    steps = np.unique(np.diff(time))
+    if len(steps) <= 1:
+        return {"even": [int(time[0]), int(steps[0]) if len(steps) else 0, len(time)], "value": coded}
+    return {"time": encode_integers(time), "value": coded}
+
+
+def missing_data(run: Run, curves: Curves) -> dict[str, list[str]]:
+    """What a figure lacks of this run, by figure, in words."""
+    found: dict[str, list[str]] = {}
+    assert run.plan is not None
+    why = run.problem or "the collector was off, or its table is missing or empty"
+    for figure in FIGURES:
+        if figure["axis"] == "exit":
+            if run.table("tcp_probe") is None:
+                found[figure["id"]] = [f"no tcp_probe records: {why}"]
+            continue
+        have = curves.get(figure["series"][0], {})
+        if not have:
+            found[figure["id"]] = [f"no {figure['needs']}: {why}"]
+            continue
+        if not figure.get("whole"):
+            absent = [flow.name for flow in run.plan.flows if str(flow.id) not in have]
+            if absent:
+                found[figure["id"]] = [f"no {figure['needs']} of {', '.join(absent)}"]
+    return found

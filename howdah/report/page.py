@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One self-contained HTML page from experiments: no request leaves it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from howdah import __version__
+from howdah.errors import HowdahError
+from howdah.plan.plan import Plan
+from howdah.publish.experiment import Experiment, Run
+from howdah.report.assets import REPORTS, UPLOT_VERSION, scripts, style
+from howdah.report.drawing import dumbbell
+from howdah.report.exitstrip import exit_rows, exit_strip
+from howdah.report.figure import page_data
+from howdah.report.number import duration
+from howdah.report.origin import origins, value_text
+from howdah.report.pathfacts import first_point, path_facts, path_notes
+from howdah.report.source import Source, Summary
+from howdah.report.table import table
+from howdah.report.variant import Variants
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The exit strip of one sweep point, wide and narrow."""
+
+    point: str
+    wide: Markup
+    narrow: Markup
+
+
+def render(title: str, description: str, experiments: list[Experiment], source: Source, note: str) -> str:
+    """The page as text. ``note`` is said in the footer, e.g. why there was no Prometheus."""
+    runs = [run for experiment in experiments for run in experiment.runs]
+    planned = [run for run in runs if run.plan]
+    variants = Variants(experiments)
+    summaries: list[Summary] = [source.summary(experiment) for experiment in experiments]
+    plan = planned[0].plan if planned else None
+    drawings = [Markup(drawing) for drawing in dumbbell(first_point(planned))] if planned else []
+    data = page_data(experiments, source, variants)
+    environment = Environment(
+        loader=FileSystemLoader(REPORTS / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2").render(
+        title=title,
+        description=description,
+        headline=_headline(runs, variants, plan),
+        verdicts=_verdicts(runs),
+        pending=[name for experiment in experiments for name in experiment.pending],
+        drawings=drawings,
+        facts=path_facts(planned),
+        path_notes=path_notes(planned),
+        strips=_strips(experiments, variants),
+        table=table(experiments, summaries, variants),
+        runs=[(run, variants.key(run)) for run in runs],
+        origins=origins(runs),
+        variants=variants.all,
+        profiles=[(experiment.name, experiment.profile, experiment.created) for experiment in experiments],
+        figures=data["figures"],
+        data=Markup(_script_json(data)),
+        source=source.name,
+        note=note,
+        policy=" ".join(f"'{script.policy}'" for script in scripts()),
+        scripts=[Markup(script.text) for script in scripts()],
+        style=Markup(style()),
+        version=__version__,
+        uplot=UPLOT_VERSION,
+        value_text=value_text,
+    )
+
+
+def write(page: str, target: Path) -> Path:
+    """Write the page so that a reader sees either the old file or the whole new one."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        temporary.write_text(page, encoding="utf-8")
+        temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise HowdahError(f"the report cannot be written: {error.strerror}", where=str(target)) from error
+    return target
+
+
+def _script_json(value: Any) -> str:
+    """JSON that may stand inside a script element: nothing in it can end the element or start a comment."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    for character in ("<", ">", "&", "\u2028", "\u2029"):
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _headline(runs: list[Run], variants: Variants, plan: Plan | None) -> str:
+    if plan is None:
+        return "No run has a plan: there is nothing to draw."
+    repetitions = max(Counter((run.point, variants.key(run)) for run in runs).values())
+    points = len({run.point for run in runs})
+    noun = "algorithms" if all(each.label == each.algorithm for each in variants.all) else "variants"
+    parts = [f"{len(variants.all)} {noun}" if len(variants.all) > 1 else variants.all[0].label]
+    if points > 1:
+        parts.append(f"{points} sweep points")
+    parts.append(f"{repetitions} repetitions each" if repetitions > 1 else "one repetition each")
+    flows = f"{len(plan.flows)} flows" if len(plan.flows) > 1 else "one flow"
+    kernels = sorted({run.kernel for run in runs})
+    return (
+        f"{', '.join(parts)}; {flows} for {duration(plan.duration_us)}; engine {plan.engine}, "
+        f"kernel {', '.join(kernels[:3])}{' …' if len(kernels) > 3 else ''}"
+    )
+
+
+def _verdicts(runs: list[Run]) -> list[tuple[str, int]]:
+    order = {"pass": 0, "fail": 1, "unsupported": 2, "invalid": 3}
+    return sorted(Counter(run.verdict_name for run in runs).items(), key=lambda item: order.get(item[0], 9))
+
+
+def _strips(experiments: list[Experiment], variants: Variants) -> list[Strip]:
+    strips = []
+    runs = [run for experiment in experiments for run in experiment.runs]
+    for point in dict.fromkeys(run.point for run in runs):
+        plan = next((run.plan for run in runs if run.point == point and run.plan), None)
+        rows = exit_rows(experiments, variants, point)
+        if plan and rows:
+            wide, narrow = (Markup(exit_strip(rows, plan, narrow=each)) for each in (False, True))
+            strips.append(Strip(point, wide, narrow))
+    return strips

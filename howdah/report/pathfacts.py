@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The path of an experiment in words and numbers: the values of the profile as the plans resolved them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from howdah.plan.plan import Plan
+from howdah.publish.experiment import Run
+from howdah.report.drawing import path_label, spread
+from howdah.report.number import delay, rate, significant, size
+from howdah.report.origin import Fact, value_text
+
+
+def first_point(runs: list[Run]) -> list[Plan]:
+    """Plans of the runs at the first sweep point: those that differ only in their perturbation."""
+    return [run.plan for run in runs if run.plan and run.point == runs[0].point]
+
+
+def path_notes(runs: list[Run]) -> list[str]:
+    """What to know about the path that the numbers do not say."""
+    notes = []
+    plans = first_point(runs)
+    firsts = {run.point: path_label(run.plan) for run in reversed(runs) if run.plan}
+    if len(set(firsts.values())) > 1:
+        notes.append("The sweep points have different paths; this is the first.")
+    if len({path_label(plan) for plan in plans}) > 1:
+        notes.append("Repetitions perturb the path on purpose, each in its own declared way: ranges are over them.")
+    if plans and plans[0].path.delay_variation:
+        why = plans[0].path.delay_variation.get("asked", {}).get("source")
+        notes += [f"Delay variation: {why}"] if why else []
+    return notes
+
+
+def path_facts(runs: list[Run]) -> list[Fact]:
+    """The path of the first sweep point, with ranges where its runs differ."""
+    plans = first_point(runs)
+    if not plans:
+        return []
+    paths = [plan.path for plan in plans]
+    path = paths[0]
+    shares = [each.buffer_bytes / max(1, each.bdp_bytes) for each in paths]
+    back = spread((each.reverse_delay_us for each in paths), delay)
+    packets = spread((each.bdp_packets for each in paths), significant)
+    facts = [
+        Fact("Bottleneck", rate(path.rate_bits_per_second)),
+        Fact("Round trip", spread((each.rtt_us for each in paths), delay)),
+        Fact("One way", f"{spread((each.forward_delay_us for each in paths), delay)} out, {back} back"),
+        Fact("BDP", f"{spread((each.bdp_bytes for each in paths), size)}, {packets} packets of {path.frame_bytes} B"),
+        Fact("Buffer", f"{spread((p.buffer_bytes for p in paths), size)} ({spread(shares, _bdp)})"),
+        Fact("Capacity", f"{rate(path.capacity_goodput_bits_per_second)} of goodput (MSS {path.mss_bytes} B)"),
+    ]
+    if path.reverse_rate_bits_per_second:
+        facts.append(Fact("Way back", rate(path.reverse_rate_bits_per_second)))
+    if path.sender_interface_bits_per_second:
+        segments = f", gso_max_segs {path.gso_max_segs}" if path.gso_max_segs is not None else ""
+        facts.append(Fact("Senders", f"{rate(path.sender_interface_bits_per_second)}{segments}"))
+    if path.loss_ratio:
+        facts.append(Fact("Random loss", f"{significant(path.loss_ratio * 100)} %"))
+    if path.delay_variation:
+        facts.append(Fact("Delay variation", _variation(path.delay_variation)))
+    initial = sorted({flow.initial_window_packets for flow in plans[0].flows})
+    facts.append(Fact("Initial window", f"{', '.join(map(str, initial))} packets"))
+    return facts
+
+
+def _bdp(share: float) -> str:
+    return f"{significant(share, 3)} BDP"
+
+
+def _variation(variation: dict[str, Any]) -> str:
+    """``exponential; reverse: mean 10.57 ms, at most 60 ms``; anything else as it is."""
+    drawn = variation.get("drawn")
+    if not isinstance(drawn, dict) or not isinstance(variation.get("asked"), dict):
+        return value_text(variation)
+    parts = [str(variation["asked"].get("distribution", "drawn"))]
+    for direction, values in drawn.items():
+        known = [
+            f"{name} {delay(values[key])}"
+            for name, key in (("mean", "mean_us"), ("deviation", "standard_deviation_us"), ("at most", "largest_us"))
+            if isinstance(values.get(key), int | float)
+        ]
+        parts.append(f"{direction}: {', '.join(known)}")
+    return "; ".join(parts)

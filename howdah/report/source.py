@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a report's curves and summaries come from: PromQL against a real server, or the tables without one."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from string import Template
+from typing import Any, Protocol
+
+import numpy as np
+
+from howdah.measure.statistics import Statistic, statistic, student_quantile
+from howdah.publish.experiment import Experiment, Run
+from howdah.publish.metric import INFO, summary_metric
+from howdah.publish.openmetrics import end_ms, run_labels, start_ms
+from howdah.publish.query import Client, matchers
+from howdah.publish.sample import Float64, Int64, Series, flow_step_ms, queue_step_ms, sample_run, step_ms
+from howdah.report.assets import data
+
+_OF_THE_QUEUE = ("queue", "drops")
+
+# series name -> flow ("" for a series of the whole run) -> curve
+Curves = dict[str, dict[str, "Curve"]]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """``time_ms`` from the epoch; ``value`` in the unit of the figure (packets, ms, Mbit/s, kB)."""
+
+    time_ms: Int64
+    value: Float64
+
+
+@dataclass(frozen=True)
+class Group:
+    """What repetitions are taken together over. ``flow`` is "" for a measure of the whole run."""
+
+    experiment: str
+    kernel: str
+    point: str
+    algorithm: str
+    flow: str
+
+
+@dataclass
+class Summary:
+    """Statistics of numeric measures and counts of exit causes, over the runs that count.
+
+    ``absent`` holds, for measures that do not exist in some of those runs, the reasons that metrics.json gives.
+    """
+
+    statistics: dict[tuple[Group, str], Statistic] = field(default_factory=dict)
+    causes: dict[Group, Counter[str]] = field(default_factory=dict)
+    absent: dict[tuple[Group, str], list[str]] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """One way to the curves and the summary of an experiment."""
+
+    @property
+    def name(self) -> str: ...
+
+    def curves(self, run: Run) -> Curves: ...
+
+    def summary(self, experiment: Experiment) -> Summary: ...
+
+
+def window_ms(run: Run) -> int:
+    """Window of the goodput curve: one round-trip time, at least five samples."""
+    assert run.plan is not None
+    step = step_ms(run.plan)
+    return max(5 * step, -(-run.plan.path.rtt_us // (1000 * step)) * step)
+
+
+def measures(experiment: Experiment) -> dict[str, str]:
+    """Numeric measures that the runs have, with their units."""
+    found: dict[str, str] = {}
+    for run in experiment.runs:
+        for row in run.metrics:
+            if isinstance(row["value"], int | float):
+                found[str(row["metric"])] = str(row.get("unit") or "")
+    return found
+
+
+class PrometheusSource:
+    """Queries of ``reports/queries.yaml`` against a server that holds the experiment's blocks."""
+
+    def __init__(self, client: Client, version: str) -> None:
+        self._client = client
+        self._queries = data("queries.yaml")
+        self.name = f"Prometheus {version}"
+
+    def curves(self, run: Run) -> Curves:
+        if run.plan is None:
+            return {}
+        start = start_ms(run)
+        names = {"run": matchers(run_labels(run) | {"point": run.point}), "window": f"{window_ms(run)}ms"}
+        found: Curves = {}
+        for name, query in self._queries["series"].items():
+            step = queue_step_ms(run.plan) if name in _OF_THE_QUEUE else flow_step_ms(run.plan)
+            answers = self._client.range(Template(query).substitute(names), start, end_ms(run), step)
+            for answer in answers:
+                curve = Curve(answer.time_ms - start, answer.value)
+                found.setdefault(name, {})[answer.labels.get("flow", "")] = curve
+        return found
+
+    def summary(self, experiment: Experiment) -> Summary:
+        found = Summary(absent=absent_measures(experiment))
+        runs = [run for run in experiment.runs if run.plan]
+        if not runs:
+            return found
+        last = max(end_ms(run) for run in runs)
+        reach = last - min(end_ms(run) for run in runs) + 60_000
+        names = {"scope": matchers({"experiment": experiment.name}), "range": f"{reach}ms"}
+        for measure, unit in measures(experiment).items():
+            metric, factor = summary_metric(measure, unit)
+            parts: dict[str, dict[Group, float]] = {}
+            for part, query in self._queries["summary"].items():
+                text = self._text(query, names | {"metric": metric.name})
+                parts[part] = {_group(each.labels): each.value for each in self._client.instant(text, last)}
+            for group, count in parts["count"].items():
+                median, mean, deviation = (parts[part][group] / factor for part in ("median", "mean", "deviation"))
+                found.statistics[group, measure] = _statistic(round(count), mean, median, deviation)
+        text = self._text(self._queries["causes"], names | {"metric": INFO[1].name})
+        for each in self._client.instant(text, last):
+            causes = found.causes.setdefault(_group(each.labels), Counter())
+            causes[each.labels["cause"]] += round(each.value)
+        return found
+
+    def _text(self, query: str, names: dict[str, str]) -> str:
+        return Template(query).substitute(valid=Template(self._queries["valid"]).substitute(names))
+
+
+def _statistic(count: int, mean: float, median: float, deviation: float) -> Statistic:
+    """From PromQL's stddev, which divides by n; a deviation that rounding alone explains is none."""
+    if count < 2 or deviation <= 1e-9 * abs(mean):
+        return Statistic(count, mean, median, None)
+    return Statistic(count, mean, median, student_quantile(count - 1) * deviation / math.sqrt(count - 1))
+
+
+def row_group(run: Run, row: dict[str, Any]) -> Group:
+    """The group a row of metrics.json belongs to."""
+    flow = "" if row["flow"] is None else str(row["flow"])
+    return Group(run.experiment, run.kernel, run.point, run.algorithm, flow)
+
+
+def absent_measures(experiment: Experiment) -> dict[tuple[Group, str], list[str]]:
+    """Why measures do not exist, for the runs that count: text, which no time series holds."""
+    found: dict[tuple[Group, str], list[str]] = {}
+    for run in experiment.runs:
+        for row in run.metrics if run.counts else []:
+            if row["value"] is None:
+                found.setdefault((row_group(run, row), str(row["metric"])), []).append(str(row.get("why") or ""))
+    return found
+
+
+def _group(labels: dict[str, str]) -> Group:
+    return Group(*(labels.get(name, "") for name in ("experiment", "kernel", "point", "algorithm", "flow")))
+
+
+class TableSource:
+    """The same from Parquet and metrics.json, where there is no Prometheus."""
+
+    name = "Parquet tables"
+
+    def curves(self, run: Run) -> Curves:
+        found: Curves = {}
+        if run.plan is None:
+            return found
+        window = window_ms(run)
+        for series in sample_run(run):
+            for name, curve in _drawn(series, window):
+                found.setdefault(name, {})[series.label("flow")] = curve
+        return found
+
+    def summary(self, experiment: Experiment) -> Summary:
+        values: dict[tuple[Group, str], list[float]] = {}
+        found = Summary(absent=absent_measures(experiment))
+        for run in experiment.runs:
+            if not run.counts:
+                continue
+            for row in run.metrics:
+                group = row_group(run, row)
+                value = row["value"]
+                if row["metric"] == "exit_cause" and value is not None:
+                    found.causes.setdefault(group, Counter())[str(value)] += 1
+                elif isinstance(value, int | float):
+                    values.setdefault((group, str(row["metric"])), []).append(float(value))
+        found.statistics = {key: statistic(list_) for key, list_ in values.items()}
+        return found
+
+
+def _drawn(series: Series, window: int) -> list[tuple[str, Curve]]:
+    """What the queries of the same name compute, without a server."""
+    time, value = series.time_ms, series.value
+    if series.label("role") == "bottleneck":
+        if series.metric == "howdah_queue_backlog_bytes":
+            return [("queue", Curve(time, value / 1e3))]
+        if series.metric == "howdah_queue_dropped_packets_total":
+            return [("drops", Curve(time, value))]
+    if series.label("role") == "sender":
+        if series.metric == "howdah_flow_cwnd_packets":
+            return [("cwnd", Curve(time, value))]
+        if series.metric == "howdah_flow_ssthresh_packets":
+            return [("ssthresh", Curve(time, value))]
+        if series.metric == "howdah_flow_srtt_seconds":
+            return [("rtt", Curve(time, value * 1e3))]
+        if series.metric == "howdah_flow_acked_bytes_total":
+            earlier = np.interp(time - window, time, value)
+            return [("goodput", Curve(time, (value - earlier) / window * 8 / 1e3))]
+    return []

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The result table: variants and their flows down, measures across, repetitions taken together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from howdah.measure.statistics import Statistic
+from howdah.publish.experiment import Experiment, Run
+from howdah.report.assets import data
+from howdah.report.number import significant
+from howdah.report.source import Group, Summary
+from howdah.report.variant import Variant, Variants
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column. ``factor`` turns the measure into the unit shown."""
+
+    name: str
+    header: str
+    unit: str
+    factor: float
+    meaning: str
+    main: bool = True
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text of one cell, its interval and a note; ``rows`` is how many flow rows it spans."""
+
+    text: str
+    interval: str = ""
+    note: str = ""
+    rows: int = 1
+
+
+@dataclass
+class Row:
+    """One flow of a variant. The first row of a variant carries the variant's cells."""
+
+    flow: str
+    cells: list[Cell | None]
+
+
+@dataclass
+class Block:
+    """One variant at one sweep point. ``excluded`` lists (run, verdict, why) of the runs that enter no figure here."""
+
+    variant: Variant
+    count: int
+    total: int
+    rows: list[Row] = field(default_factory=list)
+    excluded: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+@dataclass
+class Table:
+    """All results. ``points`` holds (sweep point, its blocks); ``repeated`` says whether intervals were possible."""
+
+    measures: list[Measure]
+    points: list[tuple[str, list[Block]]]
+    repeated: bool
+
+    @property
+    def left_out(self) -> list[tuple[str, str, str]]:
+        """Run, verdict and reason of everything that enters no figure of the table."""
+        return [each for _, blocks in self.points for block in blocks for each in block.excluded]
+
+
+def columns(summaries: list[Summary]) -> list[Measure]:
+    """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last."""
+    present = {measure for summary in summaries for _, measure in summary.statistics}
+    if any(summary.causes for summary in summaries):
+        present.add("exit_cause")
+    known = []
+    for entry in data("measures.yaml"):
+        factor = float(entry.get("factor", 1.0))
+        main = bool(entry.get("main", True))
+        known.append(Measure(entry["measure"], entry["header"], entry["unit"], factor, entry["meaning"], main))
+    names = {measure.name for measure in known}
+    others = [Measure(name, name.replace("_", " "), "", 1.0, name, main=False) for name in sorted(present - names)]
+    return [measure for measure in known if measure.name in present] + others
+
+
+def table(experiments: list[Experiment], summaries: list[Summary], variants: Variants) -> Table:
+    """The table over all sweep points of the experiments."""
+    shown = _in_readable_units(columns(summaries), summaries)
+    merged = Summary()
+    for summary in summaries:
+        merged.statistics.update(summary.statistics)
+        merged.causes.update(summary.causes)
+        merged.absent.update(summary.absent)
+    runs = [run for experiment in experiments for run in experiment.runs]
+    points = list(dict.fromkeys(run.point for run in runs))
+    result: list[tuple[str, list[Block]]] = []
+    for point in points:
+        blocks = []
+        for variant in variants.all:
+            mine = [run for run in runs if run.point == point and variants.key(run) == variant.key]
+            if not mine:
+                continue
+            block = Block(variant, sum(run.counts for run in mine), len(mine))
+            block.excluded = [(run.name, run.verdict_name, _why(run)) for run in mine if not run.counts]
+            groups = {
+                group
+                for group in [key[0] for key in merged.statistics] + list(merged.causes)
+                if group.point == point and variants.of(group.algorithm, group.kernel, group.experiment) == variant.key
+            }
+            flows = {str(flow.id): flow.name for run in mine if run.plan for flow in run.plan.flows}
+            block.rows = _rows(shown, merged, groups, flows)
+            blocks.append(block)
+        result.append((point, blocks))
+    return Table(shown, result, any(block.count > 1 for _, blocks in result for block in blocks))
+
+
+def _why(run: Run) -> str:
+    broken = [str(check["name"]) for check in run.ordered_checks() if check["ok"] is False]
+    unknown = [f"{check['name']} (not made)" for check in run.ordered_checks() if check["ok"] is None]
+    return ", ".join(broken or unknown) or run.problem or ""
+
+
+def _in_readable_units(measures: list[Measure], summaries: list[Summary]) -> list[Measure]:
+    """kB become MB where the values are large."""
+    result = []
+    for measure in measures:
+        values = [
+            s.median for summary in summaries for (_, name), s in summary.statistics.items() if name == measure.name
+        ]
+        if measure.unit == "kB" and values and max(values) * measure.factor >= 10_000:
+            measure = replace(measure, unit="MB", factor=measure.factor / 1000)
+        result.append(measure)
+    return result
+
+
+def _rows(measures: list[Measure], summary: Summary, groups: set[Group], flows: dict[str, str]) -> list[Row]:
+    by_flow = {group.flow: group for group in groups}
+    names = sorted(flows, key=int) or [""]
+    whole = {
+        measure.name for measure in measures if "" in by_flow and (by_flow[""], measure.name) in summary.statistics
+    }
+    rows = []
+    for index, flow in enumerate(names):
+        cells: list[Cell | None] = []
+        for measure in measures:
+            if measure.name in whole:
+                group = by_flow[""]
+                cells.append(_cell(measure, summary, group, len(names)) if index == 0 else None)
+            else:
+                found = by_flow.get(flow)
+                cells.append(_cell(measure, summary, found, 1) if found else Cell("—", note="not measured"))
+        rows.append(Row(flows.get(flow, ""), cells))
+    return rows
+
+
+def _cell(measure: Measure, summary: Summary, group: Group, rows: int) -> Cell:
+    if measure.name == "exit_cause":
+        causes = summary.causes.get(group)
+        absent = summary.absent.get((group, measure.name), [])
+        if not causes:
+            return Cell("—", note=_reasons(absent) or "no exit seen")
+        causes = causes + Counter({"none seen": len(absent)})
+        only = len(causes) == 1
+        text = ", ".join(
+            cause_text(cause) if only else f"{cause_text(cause)} ×{count}" for cause, count in causes.most_common()
+        )
+        return Cell(text)
+    statistic = summary.statistics.get((group, measure.name))
+    absent = summary.absent.get((group, measure.name), [])
+    if statistic is None:
+        return Cell("—", note=_reasons(absent) or "not measured", rows=rows)
+    cell = number_cell(measure, statistic, rows)
+    if absent:
+        some = f"in {statistic.count} of {statistic.count + len(absent)} repetitions; otherwise {_reasons(absent)}"
+        cell = replace(cell, note=some, interval=f"{cell.interval} n={statistic.count}".strip())
+    return cell
+
+
+def _reasons(absent: list[str]) -> str:
+    return "; ".join(dict.fromkeys(reason for reason in absent if reason))
+
+
+def number_cell(measure: Measure, statistic: Statistic, rows: int = 1) -> Cell:
+    """A median with the 95 % interval of the mean, or with the reason why there is none."""
+    text = significant(statistic.median * measure.factor)
+    interval = statistic.interval
+    if statistic.count == 1:
+        return Cell(text, note="n = 1", rows=rows)
+    if interval is None:
+        return Cell(text, note=f"the same in all {statistic.count} repetitions", rows=rows)
+    return Cell(
+        text,
+        interval=_between(*(bound * measure.factor for bound in interval)),
+        note=f"n = {statistic.count}",
+        rows=rows,
+    )
+
+
+def _between(low: float, high: float) -> str:
+    """An interval with as many digits as tell its ends apart."""
+    for digits in range(4, 10):
+        texts = significant(low, digits), significant(high, digits)
+        if texts[0] != texts[1]:
+            return f"{texts[0]} … {texts[1]}"
+    return significant(low)
+
+
+def cause_text(cause: str) -> str:
+    """An exit cause as words: ``ack-train`` becomes ``ACK train``."""
+    words = cause.replace("_", " ").replace("-", " ")
+    names = {"ack": "ACK", "rto": "RTO", "search": "SEARCH", "bbr": "BBR", "hystart": "HyStart", "css": "CSS"}
+    return " ".join(names.get(word.lower(), word) for word in words.split())

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// One figure: title, legend, canvas, remarks, keyboard.
+"use strict";
+howdah.Figure = (() => {
+  const { state, lines, marks, legend, format, theme } = howdah;
+
+  function element(name, className, text) {
+    const made = document.createElement(name);
+    if (className) made.className = className;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  const all = [];
+
+  class Figure {
+    constructor(description, parent) {
+      all.push(this);
+      this.description = description;
+      this.plot = null;
+      this.root = element("figure", "plot");
+      this.root.id = `figure-${description.id}`;
+      const bar = element("div", "bar");
+      this.title = element("h3");
+      this.actions = element("div", "actions");
+      bar.append(this.title, this.actions);
+      this.legendBox = element("div", "legend");
+      this.canvas = element("div", "canvas");
+      this.canvas.tabIndex = 0;
+      this.canvas.setAttribute("role", "application");
+      this.canvas.setAttribute("aria-roledescription", "chart");
+      this.notes = element("div");
+      this.root.append(bar, this.legendBox, this.canvas, this.notes);
+      parent.append(this.root);
+      for (const kind of ["PNG", "SVG"]) {
+        const button = element("button", `save-${kind.toLowerCase()}`, kind);
+        button.type = "button";
+        button.setAttribute("aria-label", `Save ${description.title} as ${kind}`);
+        button.addEventListener("click", () => howdah.save[kind.toLowerCase()](this));
+        this.actions.append(button);
+      }
+      this.canvas.addEventListener("keydown", (event) => this.key(event));
+      this.canvas.addEventListener("blur", () => this.plot && this.plot.setCursor({ left: -10, top: -10 }));
+      new ResizeObserver(() => this.resize()).observe(this.canvas);
+    }
+
+    get axis() { return this.description.axis; }
+
+    get height() { return Math.round(this.description.height * (this.canvas.clientWidth < 560 ? 0.85 : 1)); }
+
+    bounds() {
+      const ratio = devicePixelRatio;
+      const box = this.plot.bbox;
+      return {
+        left: box.left / ratio,
+        top: box.top / ratio,
+        right: (box.left + box.width) / ratio,
+        bottom: (box.top + box.height) / ratio,
+      };
+    }
+
+    position(x, y) {
+      const bounds = this.bounds();
+      return { x: bounds.left + this.plot.valToPos(x, "x"), y: bounds.top + this.plot.valToPos(y, "y") };
+    }
+
+    marksNow() {
+      const shown = this.lines.filter((line) => !state.view.hidden.has(line.key));
+      return marks.layout(
+        this.bounds(),
+        (x, y) => this.position(x, y),
+        lines.limits(this.description),
+        lines.exits(this.description, shown),
+        this.axis === "exit" ? [{ value: 0, label: "exit" }] : [],
+      );
+    }
+
+    // Everything again: the selection or the theme changed. Once all figures are drawn, rescale() aligns them.
+    draw() {
+      if (this.plot) this.plot.destroy();
+      this.plot = null;
+      this.canvas.replaceChildren();
+      this.lines = lines.of(this.description);
+      this.unit = lines.unitOf(this.description);
+      const { title } = this.description;
+      this.title.replaceChildren(`${title}, `, element("span", "unit", this.unit.name));
+      this.legend = legend.build(this.legendBox, this.lines, (index, show) => {
+        this.plot.setSeries(index + 1, { show });
+      });
+      this.remark();
+      this.canvas.hidden = this.lines.length === 0;
+      for (const button of this.actions.children) button.disabled = this.lines.length === 0;
+      if (!this.lines.length) return;
+      this.canvas.setAttribute("aria-label", `${title}: ${this.lines.map((line) => line.label).join(", ")}`);
+      const data = uPlot.join(this.lines.map((line) => [line.x, line.y]));
+      this.plot = new uPlot(this.options(), data, this.canvas);
+    }
+
+    remark() {
+      const { lacking, notCounting } = lines.remarks(this.description);
+      this.notes.replaceChildren();
+      if (!this.lines.length) {
+        const texts = lacking.length ? lacking : ["nothing is selected that has data for this figure"];
+        for (const text of texts.slice(0, 6)) this.notes.append(element("p", "missing", `Nothing to draw: ${text}`));
+        if (texts.length > 6) this.notes.append(element("p", "note loud", `and ${texts.length - 6} more`));
+        return;
+      }
+      for (const text of lacking.slice(0, 4)) this.notes.append(element("p", "note loud", `Missing: ${text}`));
+      for (const text of notCounting.slice(0, 4)) this.notes.append(element("p", "note loud", `✕ ${text}`));
+      const peak = this.clipped();
+      if (peak !== null) {
+        const text = `Peaks up to ${format.significant(peak)} ${this.unit.name} leave the scale: a cumulative ACK that fills a hole after losses counts at once what had arrived before.`;
+        this.notes.append(element("p", "note", text));
+      }
+      if (this.axis === "exit") this.notes.append(element("p", "note", this.fullText()));
+    }
+
+    // Where every ACK is drawn and where only extremes are.
+    fullText() {
+      const windows = new Set(this.lines.filter((line) => line.flow.acks).map((line) => line.flow));
+      const first = Math.max(...[...windows].map((flow) => flow.acks.full[0]));
+      const last = Math.min(...[...windows].map((flow) => flow.acks.full[1]));
+      const thinned = [...windows].some((flow) => flow.acks.records > flow.acks.time.count);
+      return `Every ACK from ${format.seconds(first, 1)} to ${format.seconds(last, 1)} of the exit${thinned ? "; extremes beyond" : ""}.`;
+    }
+
+    // The range of values: from zero and with the limits while nothing is zoomed, else what is in view.
+    range(least, most) {
+      if (least === null || least === undefined) return [0, 1];
+      if (state.view.zoom[this.axis]) {
+        const pad = (most - least || Math.abs(most) || 1) * 0.08;
+        return [least >= 0 ? Math.max(0, least - pad) : least - pad, this.ceiling(most + pad)];
+      }
+      const limits = lines.limits(this.description).map((limit) => limit.value);
+      const high = Math.max(this.ceiling(most), ...limits.filter((value) => value <= 1.8 * most || value === limits[0]));
+      const low = this.description.unit === "ms" ? 0.85 * Math.min(least, limits[0]) : 0;
+      return [low, high + (high - low) * 0.07];
+    }
+
+    // Where the scale ends: short peaks far above what the path can carry would flatten everything else.
+    ceiling(most) {
+      const [limit] = lines.limits(this.description);
+      return this.description.ceiling ? Math.min(most, this.description.ceiling * limit.value) : most;
+    }
+
+    // The highest value that the scale leaves out, or null.
+    clipped() {
+      const most = Math.max(...this.lines.map((line) => line.y.reduce((high, each) => Math.max(high, each || 0), 0)));
+      return this.ceiling(most) < most ? most : null;
+    }
+
+    options() {
+      const tokens = { surface: theme.token("surface"), quiet: theme.token("quiet"), faint: theme.token("faint"), rule: theme.token("rule") };
+      const axis = {
+        stroke: tokens.quiet,
+        font: marks.FONT,
+        grid: { stroke: tokens.faint, width: 1 },
+        ticks: { stroke: tokens.rule, width: 1, size: 4 },
+        values: (_, splits) => format.ticks(splits),
+      };
+      const xLabel = this.axis === "exit" ? "seconds from the slow-start exit" : "seconds from the start of the experiment";
+      return {
+        width: this.canvas.clientWidth,
+        height: this.height,
+        legend: { show: false },
+        padding: [8, 14, 0, 0],
+        scales: { x: { time: false }, y: { range: (_, least, most) => this.range(least, most) } },
+        axes: [
+          { ...axis, size: 24, gap: 4, label: xLabel, labelSize: 18, labelGap: 0, labelFont: marks.FONT },
+          { ...axis, size: 58, gap: 4, space: 32 },
+        ],
+        series: [
+          {},
+          ...this.lines.map((line) => ({
+            label: line.label,
+            stroke: line.colour,
+            width: line.width,
+            dash: line.dash,
+            alpha: line.alpha,
+            show: !state.view.hidden.has(line.key),
+            points: { show: false },
+          })),
+        ],
+        cursor: {
+          y: false,
+          drag: { x: true, y: false, setScale: false },
+          hover: { prox: 40 },
+          points: { size: 7 },
+          sync: {
+            key: this.axis,
+            setSeries: false,
+            scales: ["x", null],
+            filters: { pub: (type) => type === "mousemove" || type === "mouseleave" },
+          },
+          bind: { dblclick: () => () => { state.zoom(this.axis, null); return null; } },
+        },
+        hooks: {
+          setSelect: [(plot) => this.selected(plot)],
+          setCursor: [(plot) => { this.spoken = legend.show(this.legend, plot, this.unit.name); }],
+          draw: [(plot) => this.overlay(plot, tokens)],
+        },
+      };
+    }
+
+    overlay(plot, tokens) {
+      if (this.plot !== plot) this.plot = plot;
+      const ratio = devicePixelRatio;
+      plot.ctx.save();
+      plot.ctx.scale(ratio, ratio);
+      marks.draw(plot.ctx, this.marksNow(), this.bounds(), tokens);
+      plot.ctx.restore();
+    }
+
+    selected(plot) {
+      const { left, width } = plot.select;
+      if (width < 4) return;
+      const range = [plot.posToVal(left, "x"), plot.posToVal(left + width, "x")];
+      plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+      state.zoom(this.axis, range);
+    }
+
+    // The whole of what the figures of this axis show together, so that they stay aligned.
+    extent() {
+      const columns = all.filter((each) => each.plot && each.axis === this.axis).map((each) => each.plot.data[0]);
+      const first = Math.min(...columns.map((x) => x[0]));
+      const last = Math.max(...columns.map((x) => x[x.length - 1]));
+      return [this.axis === "time" ? Math.min(0, first) : first, last];
+    }
+
+    rescale() {
+      if (!this.plot) return;
+      const [min, max] = state.view.zoom[this.axis] || this.extent();
+      this.plot.setScale("x", { min, max });
+    }
+
+    resize() {
+      if (this.plot && this.canvas.clientWidth && this.canvas.clientWidth !== this.plot.width) {
+        this.plot.setSize({ width: this.canvas.clientWidth, height: this.height });
+      }
+    }
+
+    // Zoom by a factor around the cursor, or pan by a share of the view; never beyond the data.
+    move(factor, shift) {
+      const { min, max } = this.plot.scales.x;
+      const [first, last] = this.extent();
+      const cursor = this.plot.cursor.left >= 0 ? this.plot.posToVal(this.plot.cursor.left, "x") : (min + max) / 2;
+      const span = Math.min((max - min) * factor, last - first);
+      let start = cursor - (cursor - min) * (span / (max - min)) + shift * span;
+      start = Math.max(first, Math.min(start, last - span));
+      state.zoom(this.axis, span >= (last - first) * 0.999 ? null : [start, start + span]);
+    }
+
+    key(event) {
+      if (!this.plot || event.ctrlKey || event.metaKey || event.altKey) return;
+      const wide = this.plot.over.clientWidth;
+      const at = this.plot.cursor.left >= 0 ? this.plot.cursor.left : wide / 2;
+      const cursor = (left) => {
+        this.plot.setCursor({ left: Math.max(0, Math.min(wide, left)), top: 1 });
+        document.getElementById("spoken").textContent = this.spoken || "";
+      };
+      const actions = {
+        ArrowLeft: () => (event.shiftKey ? this.move(1, -0.2) : cursor(at - Math.max(1, wide / 100))),
+        ArrowRight: () => (event.shiftKey ? this.move(1, 0.2) : cursor(at + Math.max(1, wide / 100))),
+        Home: () => cursor(0),
+        End: () => cursor(wide),
+        "+": () => this.move(0.5, 0),
+        "=": () => this.move(0.5, 0),
+        "-": () => this.move(2, 0),
+        0: () => state.zoom(this.axis, null),
+        Escape: () => state.zoom(this.axis, null),
+      };
+      const action = actions[event.key];
+      if (!action) return;
+      event.preventDefault();
+      action();
+    }
+  }
+
+  return Figure;
+})();

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the page's data and draws it.
+"use strict";
+(() => {
+  const { state, theme, controls } = howdah;
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const plots = document.getElementById("plots");
+  const bar = document.getElementById("controls");
+  theme.bind();
+  state.start(data);
+  if (!data.runs.length) {
+    const empty = document.createElement("p");
+    empty.className = "missing";
+    empty.textContent = "Nothing to draw: no run of this experiment has a plan and tables.";
+    plots.append(empty);
+    return;
+  }
+  const figures = data.figures.map((description) => new howdah.Figure(description, plots));
+  const redraw = () => {
+    for (const figure of figures) figure.draw();
+    for (const figure of figures) figure.rescale();
+  };
+  const drawAll = () => {
+    controls.build(bar, figures);
+    redraw();
+  };
+  state.changed((kind) => {
+    if (kind === "zoom") for (const figure of figures) figure.rescale();
+    else drawAll();
+  });
+  theme.changed(redraw);
+  drawAll();
+  howdah.figures = figures;
+  document.documentElement.dataset.ready = "true";
+})();

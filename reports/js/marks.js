@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reference lines and slow-start exits on a figure: one description, drawn on the canvas here and as SVG by export.js.
+"use strict";
+howdah.marks = (() => {
+  const FONT = "12px system-ui, sans-serif";
+  const ruler = document.createElement("canvas").getContext("2d");
+
+  function widthOf(text) {
+    ruler.font = FONT;
+    return ruler.measureText(text).width;
+  }
+
+  // A free place for a label: beside its point, else a little below or above, past the labels that are already there.
+  function place(boxes, x, y, width, bounds) {
+    let left = x + 9;
+    if (left + width > bounds.right - 2) left = x - 9 - width;
+    left = Math.max(bounds.left + 2, left);
+    const first = Math.max(bounds.top + 2, Math.min(y - 8, bounds.bottom - 17));
+    const free = (top) =>
+      top >= bounds.top && top + 15 <= bounds.bottom &&
+      !boxes.some((b) => left < b.right && left + width > b.left && top < b.bottom && top + 15 > b.top);
+    let top = first;
+    for (let step = 0; step < 40 && !free(top); step++) top = first + (step % 2 ? -1 : 1) * (Math.floor(step / 2) + 1) * 8;
+    if (!free(top)) top = first;
+    boxes.push({ left, right: left + width, top, bottom: top + 15 });
+    return { x: left, y: top + 12 };
+  }
+
+  // Everything to draw over the lines, in CSS pixels relative to the figure. `at` maps (x, y) of the data to pixels.
+  function layout(bounds, at, limits, exits, instants) {
+    const boxes = [];
+    const drawn = { limits: [], exits: [], instants: [] };
+    for (const instant of instants) {
+      const { x } = at(instant.value, 0);
+      if (x >= bounds.left && x <= bounds.right) drawn.instants.push({ x, label: instant.label, at: { x: x + 5, y: bounds.top + 12 } });
+    }
+    for (const limit of limits) {
+      const { y } = at(0, limit.value);
+      if (!(y >= bounds.top - 0.5 && y <= bounds.bottom + 0.5)) continue;
+      const width = widthOf(limit.label);
+      const label = { x: bounds.right - width - 4, y: y - 4 < bounds.top + 12 ? y + 13 : y - 4 };
+      boxes.push({ left: label.x, right: label.x + width, top: label.y - 12, bottom: label.y + 3 });
+      drawn.limits.push({ y, label: limit.label, at: label });
+    }
+    for (const exit of [...exits].sort((a, b) => a.x - b.x)) {
+      const point = at(exit.x, exit.y === null ? 0 : exit.y);
+      if (!(point.x >= bounds.left && point.x <= bounds.right)) continue;
+      const inside = point.y >= bounds.top && point.y <= bounds.bottom;
+      const y = Math.min(bounds.bottom, Math.max(bounds.top, point.y));
+      drawn.exits.push({
+        x: point.x,
+        y,
+        inside,
+        colour: exit.colour,
+        label: exit.label,
+        at: place(boxes, point.x, y, widthOf(exit.label), bounds),
+      });
+    }
+    return drawn;
+  }
+
+  function draw(context, drawn, bounds, tokens) {
+    context.font = FONT;
+    context.textAlign = "left";
+    context.textBaseline = "alphabetic";
+    context.lineJoin = "round";
+    const text = (label, x, y, colour) => {
+      context.globalAlpha = 0.85;
+      context.fillStyle = tokens.surface;
+      context.fillRect(x - 2, y - 11, widthOf(label) + 4, 15);
+      context.globalAlpha = 1;
+      context.fillStyle = colour;
+      context.fillText(label, x, y);
+    };
+    for (const instant of drawn.instants) {
+      context.setLineDash([2, 3]);
+      context.lineWidth = 1;
+      context.strokeStyle = tokens.quiet;
+      context.beginPath();
+      context.moveTo(instant.x, bounds.top);
+      context.lineTo(instant.x, bounds.bottom);
+      context.stroke();
+      text(instant.label, instant.at.x, instant.at.y, tokens.quiet);
+    }
+    for (const limit of drawn.limits) {
+      context.setLineDash([6, 4]);
+      context.lineWidth = 1;
+      context.strokeStyle = tokens.quiet;
+      context.beginPath();
+      context.moveTo(bounds.left, limit.y);
+      context.lineTo(bounds.right, limit.y);
+      context.stroke();
+      text(limit.label, limit.at.x, limit.at.y, tokens.quiet);
+    }
+    for (const exit of drawn.exits) {
+      context.setLineDash([2, 3]);
+      context.lineWidth = 1;
+      context.strokeStyle = exit.colour;
+      context.beginPath();
+      context.moveTo(exit.x, bounds.top);
+      context.lineTo(exit.x, bounds.bottom);
+      context.stroke();
+    }
+    for (const exit of drawn.exits) {
+      if (exit.inside) {
+        context.setLineDash([]);
+        context.lineWidth = 2;
+        context.strokeStyle = tokens.surface;
+        context.fillStyle = exit.colour;
+        context.beginPath();
+        context.arc(exit.x, exit.y, 5, 0, 2 * Math.PI);
+        context.fill();
+        context.stroke();
+      }
+      text(exit.label, exit.at.x, exit.at.y, exit.colour);
+    }
+  }
+
+  return { layout, draw, widthOf, FONT };
+})();
