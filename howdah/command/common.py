@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import howdah
+from howdah.errors import HowdahError
+from howdah.plan.compile import compile_plan
+from howdah.plan.plan import Plan
+from howdah.profile import Profile, load
+
+PROFILES = Path(howdah.__file__).resolve().parents[1] / "profiles"
+
+
+def add_runs_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where experiments lie (default: ./runs)"
+    )
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def add_profile_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("profile", help="a profile file, or the name of one in profiles/")
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="override a field, e.g. --set path.rate=100Mbit/s; a list ([cubic,reno]) is a sweep; may be repeated",
+    )
+    parser.add_argument("--engine", default=None, help="uml (default) or host")
+    parser.add_argument(
+        "--kernel", default=None, metavar="TREE", help="a kernel source tree, or a name such as debian-6.12"
+    )
+
+
+def find_profile(name: str) -> Path:
+    """A path as given, or a shipped profile by its name without ``.yaml``."""
+    given = Path(name)
+    if given.exists() or given.suffix in (".yaml", ".yml") or "/" in name:
+        return given
+    shipped = PROFILES / f"{name}.yaml"
+    if shipped.exists():
+        return shipped
+    names = ", ".join(sorted(file.stem for file in PROFILES.glob("*.yaml")))
+    raise HowdahError(f"there is no profile '{name}'", hint=f"Shipped profiles: {names}. Or give the path of a file.")
+
+
+def load_plans(options: argparse.Namespace) -> tuple[Profile, list[Plan]]:
+    """The profile that ``add_profile_options`` asked for, and the plan of each of its runs."""
+    kernel = options.kernel
+    if kernel is not None and Path(kernel).exists():
+        kernel = str(Path(kernel).resolve())
+    profile = load(find_profile(options.profile), options.overrides)
+    return profile, [compile_plan(cell, engine=options.engine, kernel=kernel) for cell in profile.cells()]

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment: the directory that holds all runs of one profile, and the list that says which run is which cell."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.errors import HowdahError, explain
+from howdah.plan.plan import Plan
+from howdah.run.directory import PARTIAL, RunDirectory, read_json, write_json
+from howdah.run.provenance import first_record, now
+
+EXPERIMENT_FORMAT = 1
+
+
+@dataclass
+class Cell:
+    """One run the profile asks for: its plan, its key and where it will lie."""
+
+    plan: Plan
+    key: str
+
+    @property
+    def directory_name(self) -> str:
+        return f"{self.plan.run}-{self.key[:8]}"
+
+
+class Experiment:
+    """``runs/<name>/``. Finished runs are never touched: a changed plan has another key and so another directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def index(self) -> Path:
+        return self.path / "experiment.json"
+
+    def create(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            probe = self.path / f".writable-{os.getpid()}"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise HowdahError(
+                f"the experiment directory cannot be written: {explain(error)}",
+                where=str(self.path),
+                hint="Choose another place with --runs DIR.",
+            ) from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the experiment for one command; a second one is told who holds it instead of waiting unseen."""
+        lock = self.path / ".lock"
+        with lock.open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().strip() or "unknown"
+                raise HowdahError(
+                    f"another howdah (process {holder}) is working in this experiment",
+                    where=str(self.path),
+                    hint="Wait for it, or give this run a place of its own with --runs DIR.",
+                ) from None
+            file.seek(0)
+            file.truncate()
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def sweep_partial(self) -> list[str]:
+        """Remove what interrupted commands left; only with the lock held, so nobody is writing there."""
+        removed = []
+        for entry in self.path.glob(f"{PARTIAL}*"):
+            shutil.rmtree(entry, ignore_errors=True)
+            removed.append(entry.name)
+        return removed
+
+    def finished(self, cell: Cell) -> RunDirectory | None:
+        """The run of this cell, when a finished one with the same key is there."""
+        directory = RunDirectory(self.path / cell.directory_name)
+        if not directory.provenance.exists():
+            return None
+        record = read_json(directory.provenance)
+        return directory if record["status"] == "finished" and record["key"] == cell.key else None
+
+    def begin(self, cell: Cell) -> RunDirectory:
+        """A partial directory with the plan in it, ready for a worker."""
+        directory = RunDirectory(self.path / f"{PARTIAL}{cell.directory_name}-{os.getpid()}")
+        shutil.rmtree(directory.path, ignore_errors=True)
+        directory.raw.mkdir(parents=True)
+        directory.share.mkdir()
+        plan_json = cell.plan.to_json()
+        directory.plan.write_text(plan_json, encoding="utf-8")
+        write_json(directory.provenance, first_record(plan_json, cell.key))
+        return directory
+
+    def keep(self, cell: Cell, partial: RunDirectory) -> RunDirectory:
+        """Give a whole run its name. A failed run of the same key that was there before gives way."""
+        final = RunDirectory(self.path / cell.directory_name)
+        if final.path.exists():
+            shutil.rmtree(final.path)
+        partial.path.rename(final.path)
+        return final
+
+    def write_index(self, profile_text: str, profile_file: str, description: str, cells: list[Cell]) -> dict[str, Any]:
+        """experiment.json from what lies on disk, so it is true however the last command ended."""
+        rows = []
+        for cell in cells:
+            directory = RunDirectory(self.path / cell.directory_name)
+            status, verdict = "pending", None
+            if directory.provenance.exists():
+                status = read_json(directory.provenance)["status"]
+                verdict = read_json(directory.verdict)["verdict"] if directory.verdict.exists() else None
+            rows.append(
+                {
+                    "run": cell.directory_name,
+                    "axes": cell.plan.axes,
+                    "algorithm": cell.plan.algorithm,
+                    "repetition": cell.plan.repetition,
+                    "status": status,
+                    "verdict": verdict,
+                }
+            )
+        index = {
+            "format": EXPERIMENT_FORMAT,
+            "name": self.path.name,
+            "profile": {"file": profile_file, "sha256": hashlib.sha256(profile_text.encode()).hexdigest()},
+            "description": description,
+            "created": now(),
+            "cells": rows,
+        }
+        write_json(self.index, index)
+        return index
+
+
+def set_latest(runs: Path, experiment: Experiment) -> None:
+    """Point ``runs/latest`` at the experiment, by rename so that it is never missing."""
+    temporary = runs / f".latest-{os.getpid()}"
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(experiment.path.name)
+    temporary.replace(runs / "latest")
+
+
+def find(runs: Path, name: str) -> Path:
+    """The directory a person means: a path, an experiment's name, ``experiment/run``, a run's name, or ``latest``."""
+    for candidate in (Path(name), runs / name):
+        if candidate.is_dir() and ((candidate / "plan.json").exists() or (candidate / "experiment.json").exists()):
+            return candidate.resolve()
+    matches = sorted(runs.glob(f"*/{name}*/plan.json")) if "/" not in name else []
+    matches = [match for match in matches if not match.parent.name.startswith(PARTIAL) and match.parts[-3] != "latest"]
+    if len(matches) == 1:
+        return matches[0].parent.resolve()
+    if matches:
+        names = ", ".join(f"{match.parts[-3]}/{match.parent.name}" for match in matches[:5])
+        raise HowdahError(f"'{name}' means more than one run: {names}", hint="Name one of them.")
+    raise HowdahError(
+        f"there is no run or experiment '{name}'", where=str(runs), hint="'howdah list runs' shows what is there."
+    )
