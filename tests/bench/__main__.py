@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m tests.bench``: prints speed and size figures and keeps them in var/bench/. Asserts nothing."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from howdah.errors import HowdahError
+from howdah.run.directory import write_json
+from howdah.run.provenance import now
+from tests.bench import boot, lab, offline, speed
+from tests.bench.figure import Figure
+from tests.bench.simulation import ROOT
+
+
+def main() -> int:
+    options = _options()
+    console = Console(highlight=False)
+    place = ROOT / "var" / "bench" / f"work-{os.getpid()}"
+    place.mkdir(parents=True)
+    figures: list[Figure] = []
+    load_before = os.getloadavg()[0]
+    start = time.monotonic()
+    try:
+        for figure in _figures(options, place):
+            figures.append(figure)
+            console.print(f"{figure.name}: {figure.value:.3g} {figure.unit}", style="dim")
+    except HowdahError as error:
+        console.print(str(error), style="red", markup=False)
+        return error.exit_code
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    console.print(_table(figures))
+    target = ROOT / "var" / "bench" / f"{now().replace(':', '').replace('+', '-')}.json"
+    host = {"machine": platform.machine(), "system": platform.release(), "processor": _processor()}
+    load = {"load_before": load_before, "wall_s": round(time.monotonic() - start, 1)}
+    rows = [dataclasses.asdict(figure) for figure in figures]
+    write_json(target, {"format": 1, "time": now(), "host": host, **load, "figures": rows})
+    console.print(f"kept in {target.relative_to(ROOT)}; load average before: {load_before:.2f}", markup=False)
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench")
+    parser.add_argument("--seconds", type=int, default=60, help="simulated seconds of the long run (default: 60)")
+    parser.add_argument("--lab", action="store_true", help="also time 'make lab' with an empty cache: minutes")
+    return parser.parse_args()
+
+
+def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
+    run, figures = speed.kernel_traffic(place / "kernel", options.seconds)
+    yield from figures
+    yield from offline.ingest_rate(run)
+    yield from speed.iperf3(place / "iperf3", max(options.seconds // 6, 5))
+    yield from boot.boot_to_first_packet(place / "boot")
+    yield from offline.report_time(place / "runs")
+    if options.lab:
+        yield from lab.lab(place)
+
+
+def _table(figures: list[Figure]) -> Table:
+    table = Table("figure", "value", "target", "what was run")
+    for figure in figures:
+        table.add_row(figure.name, f"{figure.value:.3g} {figure.unit}".strip(), figure.target, figure.note)
+    return table
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens after the guest: parsing its trace, measuring, reporting."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from howdah.ingest import ingest
+from howdah.measure import measure
+from howdah.report import report
+from tests.bench.figure import Figure
+from tests.bench.simulation import ROOT, Simulation
+
+REPEATS = 3
+
+
+def ingest_rate(run: Simulation) -> list[Figure]:
+    """All tables of the run; the rate counts per-ACK rows alone, which are nearly everything. Best of three."""
+    best = min(_timed_ingest(run) for _ in range(REPEATS))
+    rows = pq.read_metadata(run.directory.table("tcp_probe")).num_rows
+    start = time.monotonic()
+    measure(run.directory, run.plan)
+    measured = time.monotonic() - start
+    return [
+        Figure("ACK rows ingested", rows / best / 1e6, "M/s", ">= 0.5", f"{rows} rows in {best:.2f} s"),
+        Figure("measures of one run", measured, "s"),
+    ]
+
+
+def _timed_ingest(run: Simulation) -> float:
+    start = time.monotonic()
+    ingest(run.directory)
+    return time.monotonic() - start
+
+
+def report_time(place: Path) -> list[Figure]:
+    """The report of the quick profile's two runs."""
+    command = [sys.executable, "-m", "howdah.command.main", "run", "quick", "--runs", str(place), "--no-report"]
+    start = time.monotonic()
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    whole = time.monotonic() - start
+    start = time.monotonic()
+    report(place / "quick")
+    return [
+        Figure("quick profile, all stages but the report", whole, "s", "", "two runs; builds nothing when warm"),
+        Figure("report", time.monotonic() - start, "s", "", "of the two runs of the quick profile"),
+    ]

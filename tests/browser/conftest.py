@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A headless Chromium that may not speak to anyone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, Route, sync_playwright
+
+from howdah.report import report
+from tests.experiment_factory import Scenario, make_experiment
+
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@dataclass
+class Visit:
+    """A page that was opened, with everything it should not have done."""
+
+    page: Page
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+
+Open = Callable[..., Visit]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("chromium is not on this machine; apt-get install chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS, headless=True)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def report_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report with three algorithms, two flows, two repetitions and one invalid run."""
+    scenario = Scenario(
+        name="browser-test",
+        algorithms=("cubic-no-hystart", "cubic", "reno"),
+        invalid=(("reno", 1),),
+        second_flow_s=2.0,
+        duration_s=6.0,
+    )
+    return report(make_experiment(tmp_path_factory.mktemp("runs"), scenario), prometheus="off")
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Open]:
+    """Opens a file, blocks every request but the file itself, and fails the test when the page tried or complained."""
+    contexts: list[BrowserContext] = []
+    visits: list[Visit] = []
+
+    def open_file(path: Path, width: int = 1440, height: int = 900, theme: str = "light") -> Visit:
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if theme == "dark" else "light",
+            accept_downloads=True,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        found = Visit(page)
+        visits.append(found)
+
+        def only_the_file(route: Route, request: Request) -> None:
+            if request.url == path.as_uri():
+                route.continue_()
+            else:
+                found.requests.append(request.url)
+                route.abort()
+
+        def told(message: ConsoleMessage) -> None:
+            if message.type in ("error", "warning"):
+                found.complaints.append(message.text)
+
+        def thrown(error: Error) -> None:
+            found.complaints.append(str(error))
+
+        page.route("http://**", only_the_file)
+        page.route("https://**", only_the_file)
+        page.route("file://**", only_the_file)
+        page.on("console", told)
+        page.on("pageerror", thrown)
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-ready=true]")
+        return found
+
+    yield open_file
+    for context in contexts:
+        context.close()
+    for each in visits:
+        assert each.requests == []
+        assert each.complaints == []

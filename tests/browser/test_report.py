@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reader's way through a report, in a real browser without network."""
+
+from __future__ import annotations
+
+import re
+import struct
+import xml.etree.ElementTree as ElementTree
+import zlib
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from howdah.report import report
+from howdah.report.codec import encode, encode_integers
+from tests.browser.conftest import Open
+from tests.experiment_factory import Scenario, make_experiment, rewrite_plan
+
+pytestmark = pytest.mark.browser
+SVG = "{http://www.w3.org/2000/svg}"
+FIGURES = ["cwnd", "rtt", "goodput", "queue", "exit-cwnd", "exit-rtt"]
+
+
+def figure(name: str) -> str:
+    """A figure's object in the page, as a JavaScript expression."""
+    return f"howdah.figures.find((f) => f.description.id === '{name}')"
+
+
+def labels(page: Page, name: str) -> list[str]:
+    found: list[str] = page.evaluate(f"{figure(name)}.lines.map((line) => line.label)")
+    return found
+
+
+def scale(page: Page, name: str) -> tuple[float, float]:
+    """The range of times in view, once what was asked of the figure is done."""
+    found = page.evaluate(
+        f"new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => {{"
+        f"const x = {figure(name)}.plot.scales.x; done([x.min, x.max]); }})))"
+    )
+    return float(found[0]), float(found[1])
+
+
+def inked(page: Page, name: str) -> int:
+    """Pixels of a figure's canvas that have the colour of its first line."""
+    count: int = page.evaluate(
+        """(name) => {
+        const figure = howdah.figures.find((f) => f.description.id === name);
+        const colour = figure.lines[0].colour;
+        const wanted = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+        const { width, height } = figure.plot.ctx.canvas;
+        const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+        copy.drawImage(figure.plot.ctx.canvas, 0, 0);
+        const data = copy.getImageData(0, 0, width, height).data;
+        let count = 0;
+        for (let at = 0; at < data.length; at += 4)
+          if (wanted.every((value, i) => Math.abs(data[at + i] - value) < 24) && data[at + 3] > 200) count++;
+        return count;
+        }""",
+        name,
+    )
+    return count
+
+
+def saved(page: Page, name: str, kind: str) -> bytes:
+    with page.expect_download() as download:
+        page.click(f"#figure-{name} .save-{kind}")
+    assert download.value.suggested_filename == f"browser-test-{name}.{kind}"
+    return Path(download.value.path()).read_bytes()
+
+
+def decoded_png(data: bytes) -> tuple[int, int, set[tuple[int, int, int]]]:
+    """Width, height and the colours of an 8-bit RGB or RGBA image, undoing the row filters of the PNG specification."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, packed, width, height, channels = 8, b"", 0, 0, 4
+    while at < len(data):
+        (length,) = struct.unpack(">I", data[at : at + 4])
+        kind, body = data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
+        if kind == b"IHDR":
+            width, height, depth, colour = struct.unpack(">IIBB", body[:10])
+            assert (depth, colour) in ((8, 2), (8, 6))
+            channels = 3 if colour == 2 else 4
+        elif kind == b"IDAT":
+            packed += body
+        at += 12 + length
+    raw = zlib.decompress(packed)
+    stride = width * channels
+    above = bytes(stride)
+    colours: set[tuple[int, int, int]] = set()
+    for row in range(height):
+        start = row * (stride + 1)
+        line = _unfiltered(raw[start], raw[start + 1 : start + 1 + stride], above, channels)
+        colours.update((line[x], line[x + 1], line[x + 2]) for x in range(0, stride, channels))
+        above = line
+    return width, height, colours
+
+
+def _unfiltered(kind: int, line: bytes, above: bytes, channels: int) -> bytes:
+    out = bytearray(line)
+    for at, value in enumerate(line):
+        left = out[at - channels] if at >= channels else 0
+        up = above[at]
+        corner = above[at - channels] if at >= channels else 0
+        if kind == 1:
+            guess = left
+        elif kind == 2:
+            guess = up
+        elif kind == 3:
+            guess = (left + up) // 2
+        elif kind == 4:
+            guess = min((left, up, corner), key=lambda each: abs(left + up - corner - each))
+        else:
+            guess = 0
+        out[at] = (value + guess) & 0xFF
+    return bytes(out)
+
+
+def test_every_figure_is_drawn(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    assert page.evaluate("howdah.figures.map((f) => f.description.id)") == FIGURES
+    for name in FIGURES:
+        assert inked(page, name) > 100, name
+    assert labels(page, "goodput") == ["cubic-no-hystart", "cubic", "reno"]
+    assert len(labels(page, "cwnd")) == 6
+
+
+def test_a_reader_clicks_through_algorithms_flows_and_repetitions(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    page.click("[data-variant=cubic]")
+    assert labels(page, "goodput") == ["cubic-no-hystart", "reno"]
+    page.click("button:has-text('one at a time')")
+    assert labels(page, "goodput") == ["flow1", "flow2"]
+    for name in ("cubic", "reno", "cubic-no-hystart"):
+        page.click(f"[data-variant={name}]")
+        assert page.get_attribute(f"[data-variant={name}]", "aria-pressed") == "true"
+        assert page.evaluate("howdah.state.runs().map((run) => howdah.state.data.variants[run.variant].label)") == [
+            name
+        ]
+        assert labels(page, "cwnd") == ["flow1 cwnd", "flow1 ssthresh", "flow2 cwnd", "flow2 ssthresh"]
+        assert inked(page, "cwnd") > 100
+    page.click("[data-flow='1']")
+    assert labels(page, "rtt") == ["flow2"]
+    page.click("[data-flow='2']")
+    assert labels(page, "rtt") == ["flow2"], "the last flow cannot be taken away"
+    page.select_option("#repetition", "all")
+    assert labels(page, "rtt") == ["flow2 r0", "flow2 r1"]
+    page.click("[data-variant=reno]")
+    assert "is invalid: it enters no summary" in page.inner_text("#figure-cwnd")
+
+
+def test_focus_stays_where_the_reader_was(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    page.focus("[data-variant=reno]")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.dataset.variant") == "reno"
+
+
+def test_the_exit_is_marked_with_its_cause(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    page.click("[aria-label='zoom to the start-up of the first flow shown']")
+    scale(page, "cwnd")
+    marks = page.evaluate(f"{figure('cwnd')}.marksNow().exits.map((each) => each.label)")
+    assert sorted(re.sub(r"[\d\u2009]+$", "N", mark) for mark in marks) == [
+        "cubic-no-hystart: exit: loss, N",
+        "cubic: exit: ACK train, N",
+        "reno: exit: loss, N",
+    ]
+    limits = page.evaluate(f"{figure('cwnd')}.marksNow().limits.map((each) => each.label)")
+    assert limits == ["BDP", "BDP + buffer"]
+
+
+def test_dragging_zooms_all_figures_of_time_and_double_click_resets(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    whole = scale(page, "cwnd")
+    for name in ("rtt", "goodput", "queue"):
+        assert scale(page, name) == whole, "figures of one axis are aligned before any zoom"
+    before = scale(page, "exit-cwnd")
+    over = page.locator("#figure-cwnd .u-over")
+    over.scroll_into_view_if_needed()
+    box = over.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.25 * box["width"], box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 60, steps=5)
+    page.mouse.up()
+    zoomed = scale(page, "cwnd")
+    span = whole[1] - whole[0]
+    assert zoomed[0] == pytest.approx(whole[0] + 0.25 * span, abs=0.02 * span)
+    assert zoomed[1] == pytest.approx(whole[0] + 0.5 * span, abs=0.02 * span)
+    for name in ("rtt", "goodput", "queue"):
+        assert scale(page, name) == pytest.approx(zoomed)
+    assert scale(page, "exit-cwnd") == before
+    page.mouse.dblclick(box["x"] + 0.3 * box["width"], box["y"] + 50)
+    assert scale(page, "cwnd") == pytest.approx(whole)
+    page.click("[aria-label='zoom in']")
+    assert scale(page, "queue")[1] - scale(page, "queue")[0] == pytest.approx(span / 2, rel=0.01)
+    page.click("#reset")
+    assert scale(page, "queue") == pytest.approx(whole)
+
+
+def test_a_figure_is_used_from_the_keyboard(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    whole = scale(page, "rtt")
+    page.focus("#figure-rtt .canvas")
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    spoken = page.inner_text("#spoken")
+    assert re.fullmatch(r"\d+\.\d+ s: cubic-no-hystart [\d.]+ ms, cubic [\d.]+ ms, reno [\d.]+ ms", spoken), spoken
+    page.keyboard.press("+")
+    zoomed = scale(page, "rtt")
+    assert zoomed[1] - zoomed[0] == pytest.approx((whole[1] - whole[0]) / 2, rel=0.01)
+    page.keyboard.press("Shift+ArrowLeft")
+    assert scale(page, "rtt")[0] < zoomed[0]
+    page.keyboard.press("0")
+    assert scale(page, "rtt") == pytest.approx(whole)
+
+
+def test_the_cursor_shows_values_and_the_legend_hides_lines(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    over = page.locator("#figure-goodput .u-over")
+    over.scroll_into_view_if_needed()
+    box = over.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 20)
+    values = page.locator("#figure-goodput .legend output").all_inner_texts()
+    assert len(values) == 3
+    assert all(re.fullmatch(r"[\d.]+", value) for value in values)
+    assert page.inner_text("#figure-goodput .legend .at").startswith("at ")
+    assert page.inner_text("#figure-queue .legend .at").startswith("at "), "the figures share the cursor"
+    shown = inked(page, "goodput")
+    first = page.locator("#figure-goodput .legend button").first
+    first.click()
+    assert first.get_attribute("aria-pressed") == "false"
+    scale(page, "goodput")
+    assert inked(page, "goodput") < shown / 4
+
+
+def test_svg_is_written_from_the_view(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    page.click("[data-variant=cubic]")
+    page.click("[aria-label='zoom to the start-up of the first flow shown']")
+    scale(page, "cwnd")
+    document = ElementTree.fromstring(saved(page, "cwnd", "svg"))
+    texts = ["".join(each.itertext()) for each in document.iter(f"{SVG}text")]
+    assert "browser-test – Congestion window, packets" in texts
+    assert {"BDP", "BDP + buffer", "seconds from the start of the experiment"} <= set(texts)
+    assert any(re.match(r"reno: exit: loss, \d+", text) for text in texts)
+    assert not any("cubic:" in text for text in texts)
+    lines = [path for path in document.iter(f"{SVG}path") if path.find(f"{SVG}title") is not None]
+    titles = [path.findtext(f"{SVG}title") for path in lines]
+    assert titles == ["cubic-no-hystart cwnd", "cubic-no-hystart ssthresh", "reno cwnd", "reno ssthresh"]
+    width = float(document.attrib["width"])
+    zoomed_points = [float(x) for x in re.findall(r"[ML]([\d.-]+) ", lines[0].attrib["d"])]
+    assert len(zoomed_points) > 20
+    assert max(zoomed_points) > 0.8 * width
+    page.click("#reset")
+    scale(page, "cwnd")
+    again = ElementTree.fromstring(saved(page, "cwnd", "svg"))
+    whole = next(p for p in again.iter(f"{SVG}path") if p.findtext(f"{SVG}title") == "cubic-no-hystart cwnd")
+    assert whole.attrib["d"] != lines[0].attrib["d"]
+
+
+@pytest.mark.parametrize(("theme", "surface"), [("light", (255, 255, 255)), ("dark", (0x15, 0x18, 0x1C))])
+def test_png_shows_the_lines_on_the_surface_of_the_theme(
+    visit: Open, report_page: Path, theme: str, surface: tuple[int, int, int]
+) -> None:
+    page = visit(report_page, theme=theme).page
+    width, height, colours = decoded_png(saved(page, "queue", "png"))
+    assert width == 2 * page.evaluate(f"{figure('queue')}.plot.width")
+    assert height > 400
+    assert surface in colours
+    for line in page.evaluate(f"{figure('queue')}.lines.map((line) => line.colour)"):
+        assert (int(line[1:3], 16), int(line[3:5], 16), int(line[5:7], 16)) in colours
+
+
+def test_the_theme_follows_the_system_and_the_button(visit: Open, report_page: Path) -> None:
+    page = visit(report_page, theme="dark").page
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert inked(page, "cwnd") > 100
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_nothing_sticks_out_at_the_side(visit: Open, report_page: Path, width: int) -> None:
+    page = visit(report_page, width=width).page
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    wider = page.evaluate(
+        """[...document.querySelectorAll('main *, header *, footer *')]
+        .filter((e) => !e.closest('.scroll') && e.getBoundingClientRect().right > innerWidth + 1
+                       && getComputedStyle(e).clipPath === 'none')
+        .map((e) => e.tagName + '.' + (e.className.baseVal ?? e.className))"""
+    )
+    assert wider == []
+
+
+def test_a_phone_has_the_upright_drawing_and_buttons_a_thumb_hits(visit: Open, report_page: Path) -> None:
+    page = visit(report_page, width=390, height=844).page
+    assert page.locator(".dumbbell .narrow").is_visible()
+    assert not page.locator(".dumbbell .wide").is_visible()
+    heights = page.evaluate("[...document.querySelectorAll('.controls button')].map((e) => e.offsetHeight)")
+    assert min(heights) >= 34
+
+
+def test_everything_that_acts_has_a_name(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    nameless = page.evaluate(
+        """[...document.querySelectorAll('button, select, a, [role=img], [role=application], [tabindex]')]
+        .filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim())).map((e) => e.outerHTML.slice(0, 80))"""
+    )
+    assert nameless == []
+    assert page.evaluate("document.querySelectorAll('h1').length") == 1
+
+
+def test_missing_data_is_said_where_the_figure_would_be(visit: Open, tmp_path: Path) -> None:
+    scenario = Scenario(
+        algorithms=("reno",), repetitions=1, duration_s=2.0, flows=1, without_tables=("tcp_probe", "qdisc")
+    )
+    page = visit(report(make_experiment(tmp_path, scenario), prometheus="off")).page
+    assert "Nothing to draw: reno-r0-00000000: no qdisc records of the bottleneck" in page.inner_text("#figure-queue")
+    assert "no tcp_probe records" in page.inner_text("#figure-exit-cwnd")
+    assert not page.locator("#figure-queue .canvas").is_visible()
+    assert page.is_disabled("#figure-queue .save-png")
+    assert inked(page, "cwnd") > 50, "tcp_info still gives windows"
+
+
+def test_names_that_are_markup_are_shown_as_text(visit: Open, tmp_path: Path) -> None:
+    nasty = "<img src=x onerror=alert(1)>\"'</script>"
+    directory = make_experiment(tmp_path, Scenario(algorithms=("reno",), repetitions=1, duration_s=2.0, flows=1))
+    rewrite_plan(next(directory.glob("reno-*")), algorithm=nasty, axes={nasty: nasty})
+    page = visit(report(directory, prometheus="off")).page
+    assert nasty in page.inner_text("#controls")
+    assert page.locator("img").count() == 0
+    document = page.evaluate(f"howdah.save.document({figure('cwnd')})")
+    assert ElementTree.fromstring(document).tag == f"{SVG}svg"
+
+
+def test_columns_are_read_as_they_were_written(visit: Open, report_page: Path) -> None:
+    import numpy as np
+
+    page = visit(report_page).page
+    integers = np.array([0, 1, -1, 2**31, -(2**40), 2**50, 7], dtype=np.int64)
+    assert page.evaluate("(c) => howdah.codec.column(c)", encode_integers(integers)) == integers.tolist()
+    values = np.array([np.nan, 1.5, -2.25, np.nan, 0.0])
+    assert page.evaluate("(c) => howdah.codec.column(c)", encode(values, 0.25)) == [None, 1.5, -2.25, None, 0.0]
+
+
+def test_numbers_are_written_as_in_the_tables(visit: Open, report_page: Path) -> None:
+    from howdah.report.number import significant
+
+    page = visit(report_page).page
+    for value in (0, 9430, 15893, 3.21456, 0.00012345, -2.5, 1234567.8, 0.99996):
+        assert page.evaluate("(v) => howdah.format.significant(v)", value) == significant(value)

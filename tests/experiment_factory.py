@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a synthetic experiment directory through the contract, for tests of the stages that only read one.
+
+The traces come from the fluid model beside it, so that curves look and add up like real ones. Nothing here pretends to
+be a measurement: the runs say ``engine: synthetic``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from howdah.plan.plan import Calibration, Collect, Flow, Host, Path, Plan
+from howdah.run.directory import RunDirectory, write_json
+from howdah.tables.schema import SCHEMA_VERSION, TABLES
+from tests.fluid_model import STEP_S, Trace, simulate
+
+FRAME_BYTES = 1514
+MSS_BYTES = 1448
+
+
+@dataclass
+class Scenario:
+    """What to make. ``rate_bits_per_second`` is small by default so that unit tests stay quick."""
+
+    name: str = "synthetic"
+    description: str = "A synthetic experiment"
+    algorithms: tuple[str, ...] = ("cubic", "reno")
+    repetitions: int = 2
+    flows: int = 2
+    rate_bits_per_second: int = 20_000_000
+    rtt_us: int = 100_000
+    duration_s: float = 8.0
+    second_flow_s: float = 3.0
+    invalid: tuple[tuple[str, int], ...] = ()
+    axes: tuple[dict[str, Any], ...] = ({},)
+    without_tables: tuple[str, ...] = ()
+    failed: tuple[tuple[str, int], ...] = ()
+    kernel: str = "6.12.0-synthetic"
+    started: str = "2025-06-01T12:00:{second:02d}+00:00"
+
+
+def make_plan(scenario: Scenario, algorithm: str, repetition: int, axes: dict[str, Any]) -> Plan:
+    rate = int(axes.get("path.rate", scenario.rate_bits_per_second))
+    bdp = rate * scenario.rtt_us // 8_000_000
+    path = Path(
+        rate_bits_per_second=rate,
+        reverse_rate_bits_per_second=None,
+        forward_delay_us=scenario.rtt_us // 2,
+        reverse_delay_us=scenario.rtt_us // 2,
+        rtt_us=scenario.rtt_us,
+        buffer_bytes=bdp,
+        bdp_bytes=bdp,
+        bdp_packets=bdp // FRAME_BYTES,
+        mtu_bytes=1500,
+        mss_bytes=MSS_BYTES,
+        frame_bytes=FRAME_BYTES,
+        capacity_goodput_bits_per_second=rate * MSS_BYTES / FRAME_BYTES,
+        sender_interface_bits_per_second=1_000_000_000,
+        gso_max_segs=None,
+        loss_ratio=0.0,
+        delay_variation=None,
+    )
+    duration_us = int(scenario.duration_s * 1e6)
+    flows = [
+        Flow(
+            id=index + 1,
+            name=f"flow{index + 1}",
+            sender=f"s{index + 1}",
+            receiver=f"r{index + 1}",
+            source_address=f"10.1.{index}.1",
+            source_port=5001 + index,
+            destination_address=f"10.2.{index}.1",
+            destination_port=5201,
+            algorithm=algorithm,
+            kernel_algorithm=algorithm.split("-")[0],
+            traffic="kernel",
+            start_us=int(index * scenario.second_flow_s * 1e6),
+            stop_us=duration_us,
+            size_bytes=None,
+            forward_delay_us=scenario.rtt_us // 2,
+            reverse_delay_us=scenario.rtt_us // 2,
+            rtt_us=scenario.rtt_us,
+            initial_window_packets=10,
+        )
+        for index in range(scenario.flows)
+    ]
+    hosts = [Host(flow.sender, "sender", flow.source_address) for flow in flows]
+    hosts += [Host("left", "router"), Host("right", "router")]
+    hosts += [Host(flow.receiver, "receiver", flow.destination_address) for flow in flows]
+    point = "".join(f"-{value}" for value in axes.values())
+    return Plan(
+        profile=scenario.name,
+        run=f"{algorithm}{point}-r{repetition}",
+        engine="synthetic",
+        kernel=scenario.kernel,
+        axes={"algorithm": algorithm, **axes},
+        algorithm=algorithm,
+        repetition=repetition,
+        seed=repetition + 1,
+        perturbation={"rtt_ratio": 1 + 0.001 * repetition},
+        topology="dumbbell",
+        hosts=hosts,
+        path=path,
+        flows=flows,
+        operations=[],
+        timeline=[],
+        calibration=Calibration(
+            enabled=False,
+            before_us=-5_000_000,
+            after_us=duration_us + 2_000_000,
+            phase_us=1_000_000,
+            settle_us=1_000_000,
+            rate_bits_per_second=rate,
+            buffer_bytes=bdp,
+            frame_bytes=FRAME_BYTES,
+            bottleneck_node="left",
+            bottleneck_interface="left-eth0",
+            bottleneck_handle="10:",
+            targets=[],
+        ),
+        collect=Collect(
+            tcp_probe=True,
+            tcp_info_us=100_000,
+            qdisc_us=20_000,
+            interface_us=100_000,
+            counters_us=1_000_000,
+            ss=True,
+            pcap=[],
+            trace_buffer_bytes=1 << 20,
+        ),
+        modules=[],
+        module_parameters={},
+        kernel_parameters={},
+        epoch_us=30_000_000,
+        duration_us=duration_us,
+        guest_memory_bytes=1 << 30,
+        wall_clock_limit_s=60.0,
+        measure_window_us=(0, duration_us),
+    )
+
+
+def write_tables(run: RunDirectory, plan: Plan, without: tuple[str, ...]) -> list[Trace]:
+    traces, queues, drops = simulate(plan)
+    steps = len(queues)
+    time_ns = np.arange(steps, dtype=np.int64) * round(STEP_S * 1e9)
+    columns: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
+    for flow, trace in zip(plan.flows, traces, strict=True):
+        first = int(np.ceil((flow.start_us + flow.rtt_us) / 1e6 / STEP_S))
+        if first >= steps:
+            raise ValueError(f"{flow.name} starts after the end of the experiment")
+        acked = np.asarray(trace.acked) * MSS_BYTES
+        acked -= acked[first]
+        cwnd = np.asarray(trace.cwnd)
+        for step in range(first, steps):
+            threshold = trace.ssthresh[step]
+            columns["tcp_probe"].append(
+                {
+                    "flow": flow.id,
+                    "time_ns": int(time_ns[step]),
+                    "data_len_bytes": 0,
+                    "snd_una_bytes": int(acked[step]),
+                    "snd_nxt_bytes": int(acked[step] + cwnd[step] * MSS_BYTES),
+                    "cwnd_packets": int(cwnd[step]),
+                    "ssthresh_packets": None if np.isinf(threshold) else int(threshold),
+                    "snd_wnd_bytes": 1 << 26,
+                    "srtt_us": int(trace.rtt[step] * 1e6),
+                    "rcv_wnd_bytes": 65536,
+                }
+            )
+        for step in range(first, steps, int(0.1 / STEP_S)):
+            for end in ("sender", "receiver"):
+                columns["tcp_info"].append(
+                    {
+                        "flow": flow.id,
+                        "end": end,
+                        "time_ns": int(time_ns[step]),
+                        "cwnd_packets": int(cwnd[step]),
+                        "rtt_us": int(trace.rtt[step] * 1e6),
+                        "min_rtt_us": plan.path.rtt_us,
+                        "bytes_acked_bytes": int(acked[step]),
+                        "bytes_received_bytes": int(acked[step]),
+                        "total_retrans_packets": int(trace.lost[step]),
+                    }
+                )
+        columns["flow"].append(
+            {
+                "flow": flow.id,
+                "name": flow.name,
+                "sender": flow.sender,
+                "receiver": flow.receiver,
+                "algorithm": flow.algorithm,
+                "kernel_algorithm": flow.kernel_algorithm,
+                "start_ns": flow.start_us * 1000,
+                "connected_ns": (flow.start_us + flow.rtt_us) * 1000,
+                "end_ns": flow.stop_us * 1000,
+                "bytes_sent_bytes": int(acked[-1]),
+                "bytes_received_bytes": int(acked[-1]),
+                "complete": True,
+            }
+        )
+    rate = plan.path.rate_bits_per_second / 8
+    for step in range(0, steps, int(0.02 / STEP_S)):
+        columns["qdisc"].append(
+            {
+                "node": "left",
+                "interface": "left-eth0",
+                "handle": "10:",
+                "parent": "1:1",
+                "kind": "bfifo",
+                "time_ns": int(time_ns[step]),
+                "backlog_bytes": int(queues[step] * FRAME_BYTES),
+                "backlog_packets": int(queues[step]),
+                "sent_bytes": int(rate * step * STEP_S),
+                "sent_packets": int(rate * step * STEP_S / FRAME_BYTES),
+                "drops_packets": int(drops[step]),
+                "overlimits": 0,
+            }
+        )
+    for step in range(0, steps, int(0.1 / STEP_S)):
+        columns["interface"].append(
+            {
+                "node": "left",
+                "interface": "left-eth0",
+                "time_ns": int(time_ns[step]),
+                "rx_bytes": int(rate * step * STEP_S * 0.02),
+                "rx_packets": step,
+                "rx_dropped_packets": 0,
+                "tx_bytes": int(rate * step * STEP_S),
+                "tx_packets": step,
+                "tx_dropped_packets": 0,
+            }
+        )
+    columns["counter"].append({"node": "left", "source": "softnet", "name": "dropped", "time_ns": 0, "value": 0})
+    run.tables.mkdir()
+    for name, schema in TABLES.items():
+        if name in without:
+            continue
+        metadata = {"howdah.schema": str(SCHEMA_VERSION), "howdah.run": run.name, "howdah.units": "{}"}
+        pq.write_table(
+            pa.Table.from_pylist(columns[name], schema=schema.with_metadata(metadata)),
+            run.table(name),
+            compression="zstd",
+        )
+    return traces
+
+
+def metric_rows(run: str, plan: Plan, traces: list[Trace]) -> list[dict[str, Any]]:
+    common = {
+        "run": run,
+        "engine": plan.engine,
+        "kernel": plan.kernel,
+        "algorithm": plan.algorithm,
+        "receiver": "linux",
+        "repetition": plan.repetition,
+        "axes": plan.axes,
+    }
+    rows: list[dict[str, Any]] = []
+
+    def add(flow: int | None, metric: str, value: Any, unit: str, why: str | None = None) -> None:
+        rows.append(
+            {**common, "flow": flow, "metric": metric, "value": value, "unit": unit} | ({"why": why} if why else {})
+        )
+
+    for flow, trace in zip(plan.flows, traces, strict=True):
+        if trace.exit is None:
+            for metric, unit in (("exit_time_s", "s"), ("exit_cwnd_packets", "packets"), ("exit_cause", "")):
+                add(flow.id, metric, None, unit, "no exit seen")
+        else:
+            step, cwnd, cause = trace.exit
+            add(flow.id, "exit_time_s", step * STEP_S - flow.start_us / 1e6, "s")
+            add(flow.id, "exit_cwnd_packets", int(cwnd), "packets")
+            add(flow.id, "exit_cwnd_bdp", cwnd / plan.path.bdp_packets, "ratio")
+            add(flow.id, "exit_cause", cause, "")
+        add(flow.id, "retransmitted_packets", int(trace.lost[-1]), "packets")
+        add(flow.id, "overshoot_packets", max(0, int(max(trace.cwnd) - 2 * plan.path.bdp_packets)), "packets")
+        add(flow.id, "time_to_90_percent_s", 1.2 + 0.05 * plan.repetition, "s")
+        add(flow.id, "blackout_s", 0.0, "s")
+    add(None, "utilisation", 0.93 - 0.01 * plan.repetition, "ratio")
+    add(None, "queue_peak_bytes", plan.path.buffer_bytes - 1000 * plan.repetition, "bytes")
+    add(None, "jain_index", 0.97, "ratio")
+    return rows
+
+
+def verdict_of(invalid: bool) -> dict[str, Any]:
+    checks = [
+        {
+            "name": "bottleneck rate",
+            "stage": "during",
+            "ok": not invalid,
+            "expected": 1.0,
+            "measured": 0.9931 if invalid else 1.0002,
+            "tolerance": 0.001,
+            "unit": "ratio",
+            "message": "dequeue rate while backlogged",
+        },
+        {
+            "name": "trace records lost",
+            "stage": "collection",
+            "ok": True,
+            "expected": 0,
+            "measured": 0,
+            "tolerance": 0,
+            "unit": "records",
+            "message": "",
+        },
+    ]
+    if invalid:
+        unknown = {"name": "peak backlog", "ok": None, "message": "the queue was not read", "measured": None}
+        checks.insert(0, {**checks[1], **unknown})
+    return {"format": 1, "verdict": "invalid" if invalid else "pass", "checks": checks, "claims": []}
+
+
+def make_experiment(parent: FilePath, scenario: Scenario | None = None) -> FilePath:
+    """Write one experiment below ``parent`` and return its directory."""
+    scenario = scenario or Scenario()
+    root = parent / scenario.name
+    root.mkdir(parents=True)
+    cells: list[dict[str, Any]] = []
+    for axes in scenario.axes:
+        for algorithm in scenario.algorithms:
+            for repetition in range(scenario.repetitions):
+                plan = make_plan(scenario, algorithm, repetition, axes)
+                run = RunDirectory(root / f"{plan.run}-{len(cells):08x}")
+                run.path.mkdir()
+                run.plan.write_text(plan.to_json(), encoding="utf-8")
+                failed = (algorithm, repetition) in scenario.failed
+                invalid = (algorithm, repetition) in scenario.invalid
+                status = "failed" if failed else "finished"
+                if not failed:
+                    traces = write_tables(run, plan, scenario.without_tables)
+                    write_json(run.metrics, {"format": 1, "rows": metric_rows(run.name, plan, traces)})
+                    write_json(run.verdict, verdict_of(invalid))
+                write_json(
+                    run.provenance, provenance(plan, status, scenario.started.format(second=7 * len(cells) % 60))
+                )
+                cells.append(
+                    {
+                        "run": run.name,
+                        "axes": plan.axes,
+                        "algorithm": algorithm,
+                        "repetition": repetition,
+                        "status": status,
+                        "verdict": None if failed else ("invalid" if invalid else "pass"),
+                    }
+                )
+    index = {
+        "format": 1,
+        "name": scenario.name,
+        "profile": {"file": f"profiles/{scenario.name}.yaml", "sha256": "0" * 64},
+        "description": scenario.description,
+        "created": "2025-06-01T12:00:00+00:00",
+        "cells": cells,
+    }
+    write_json(root / "experiment.json", index)
+    return root
+
+
+def provenance(plan: Plan, status: str, started: str) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "status": status,
+        "key": "ab" * 32,
+        "plan_sha256": "cd" * 32,
+        "howdah": {"version": "0.1.0", "revision": "0123456789abcdef", "modified": False},
+        "engine": {"name": "synthetic"},
+        "kernel": {
+            "release": plan.kernel,
+            "image_sha256": "ef" * 32,
+            "config_sha256": "01" * 32,
+            "source": "synthetic",
+        },
+        "guest_tree": {"sha256": "23" * 32, "packages": {"iperf3": "3.18"}},
+        "modules": {},
+        "host": {"machine": "x86_64", "system": "Linux", "cpu": "synthetic", "python": "3.11"},
+        "started": started,
+        "ended": started,
+        "wall_s": 3.5,
+        "virtual_s": plan.duration_us / 1e6,
+        "stages": [{"stage": "run", "wall_s": 3.0}],
+        "error": "the guest died" if status == "failed" else None,
+    }
+
+
+def rewrite_plan(run: FilePath, **changes: Any) -> None:
+    """Replace fields of a run's plan, for hostile input."""
+    directory = RunDirectory(run)
+    plan = Plan.from_json(directory.plan.read_text(encoding="utf-8"))
+    directory.plan.write_text(json.dumps(dataclasses.asdict(dataclasses.replace(plan, **changes))), encoding="utf-8")

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests of the agent share: plans of the quick profile, and guests that run them or a script of the tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from howdah.engine.share import copy_agent
+from howdah.engine.uml.build import Built
+from howdah.engine.uml.guest import Ending, boot
+from howdah.plan.compile import compile_plan
+from howdah.plan.plan import Plan
+from howdah.profile import load
+from tests.guest.guest_kit import make_guest
+
+ROOT = Path(__file__).parents[2]
+# What `--wiring mininet` needs beside the agent: the topology, and the code that turns operations into command lines.
+_PLANNING = ("howdah/quantity.py", "howdah/plan/__init__.py", "howdah/plan/plan.py", "howdah/plan/command.py")
+
+
+def quick_plan(algorithm: str = "cubic", overrides: list[str] | None = None) -> Plan:
+    """The quick profile's plan for one algorithm."""
+    settings = [f"algorithm={algorithm}", *(overrides or [])]
+    (cell,) = load(ROOT / "profiles" / "quick.yaml", settings).cells()
+    return compile_plan(cell)
+
+
+def stage(built: Built, share: Path, plan: dict[str, Any]) -> None:
+    """share/ as an engine stages it, and with it the planning code and the topologies."""
+    copy_agent(share)
+    for name in _PLANNING:
+        (share / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, share / name)
+    shutil.copytree(ROOT / "topologies", share / "topologies")
+    shutil.copyfile(Path(__file__).with_name("network_dump.py"), share / "network_dump.py")
+    (share / "modules").mkdir()
+    for module in built.modules:
+        shutil.copyfile(module.file, share / "modules" / f"{module.name}.ko")
+    (share / "plan.json").write_text(json.dumps(plan))
+
+
+def run_agent(built: Built, directory: Path, plan: Plan | dict[str, Any], *command: str) -> Ending:
+    """Boot a guest that runs the agent (or ``command``) on the plan; results are in ``directory``/raw."""
+    value = dataclasses.asdict(plan) if isinstance(plan, Plan) else plan
+    share = directory / "share"
+    share.mkdir(parents=True)
+    stage(built, share, value)
+    guest = make_guest(
+        built,
+        directory,
+        "",
+        command=command or ("/usr/bin/python3", "-S", "-m", "howdah.agent"),
+        memory_bytes=max(value["guest_memory_bytes"], 512 << 20),
+        wall_clock_limit_s=300.0,
+        seed=1,
+    )
+    return boot(guest, lambda _phase, _done, _of: None)
+
+
+def report(directory: Path) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((directory / "raw" / "agent.json").read_text())
+    return value

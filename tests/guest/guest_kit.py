@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests of the guest share: everything built, and a guest that runs a shell script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from howdah.engine.uml.build import Built, build
+from howdah.engine.uml.guest import Ending, Guest, boot
+from howdah.engine.uml.needs import lacks
+from howdah.engine.uml.source import DEFAULT_KERNEL
+
+
+def build_or_skip() -> Built:
+    """The default kernel and all else, from the cache if it is there; skips where this machine cannot run a guest."""
+    missing = lacks()
+    if missing:
+        pytest.skip(f"the uml engine cannot run here: {missing[0]}")
+    return build(DEFAULT_KERNEL, (), lambda _what, _done, _total: None)
+
+
+def make_guest(built: Built, directory: Path, script: str, **changes: object) -> Guest:
+    """A guest in ``directory`` (made) that runs a shell script; /howdah/in is its share/, /howdah/out its raw/."""
+    share, raw = directory / "share", directory / "raw"
+    share.mkdir(parents=True, exist_ok=True)
+    raw.mkdir(exist_ok=True)
+    (share / "script.sh").write_text(script)
+    values: dict[str, object] = {
+        "kernel": built.kernel.image,
+        "tree": built.tree.root,
+        "tools": built.tools,
+        "share": share,
+        "raw": raw,
+        "console": raw / "console.log",
+        "command": ("/bin/sh", "/howdah/in/script.sh"),
+        "memory_bytes": 256 * 2**20,
+        "wall_clock_limit_s": 120.0,
+        "clock_limit_s": 1000,
+        **changes,
+    }
+    return Guest(**values)  # type: ignore[arg-type]
+
+
+def run_script(built: Built, directory: Path, script: str, **changes: object) -> tuple[Ending, str]:
+    """Boot it; how it ended, and what it said on its console."""
+    guest = make_guest(built, directory, script, **changes)
+    ending = boot(guest, lambda _phase, _done, _total: None)
+    return ending, guest.console.read_text()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The example in the documentation, run as written."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.guest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "bring-your-own.md"
+
+
+def _commands() -> list[list[str]]:
+    lines = re.findall(r"^\$ (howdah .*)$", PAGE.read_text(), re.MULTILINE)
+    return [shlex.split(line)[1:] for line in lines if "--kernel" not in line]
+
+
+def test_the_page_shows_the_shipped_profile() -> None:
+    shown = re.search(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert shown is not None
+    assert (ROOT / "docs/examples/mine.yaml").read_text().endswith(shown.group(1))
+
+
+def test_a_module_of_ones_own_against_cubic(tmp_path: Path) -> None:
+    commands = _commands()
+    assert [command[0] for command in commands] == ["plan", "run", "compare"]
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    outputs = []
+    for command in commands:
+        answer = subprocess.run(
+            [sys.executable, "-m", "howdah.command.main", *command],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert answer.returncode == 0, answer.stderr
+        outputs.append(answer.stdout)
+    assert "mine" in outputs[2]
+    assert "cubic" in outputs[2]
+
+
+def test_a_module_that_does_not_compile_is_named_with_its_line(tmp_path: Path) -> None:
+    source = (ROOT / "docs/examples/tcp_mine.c").read_text().replace("credit / 2", "kredit / 2")
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "kredit" in text)
+    (tmp_path / "tcp_mine.c").write_text(source)
+    (tmp_path / "mine.yaml").write_text((ROOT / "docs/examples/mine.yaml").read_text())
+    answer = subprocess.run(
+        [sys.executable, "-m", "howdah.command.main", "run", "mine.yaml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 1
+    assert f"tcp_mine.c:{line}" in answer.stderr
+    assert "kredit" in answer.stderr
+    assert not list(tmp_path.glob("runs/*/*/plan.json"))

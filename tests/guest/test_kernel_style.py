@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel modules in the kernel's own style, by the kernel's own checker."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from howdah.engine.uml.kernel import build_kernel
+from tests.guest.guest_run import ignore, require_engine
+
+pytestmark = pytest.mark.guest
+
+ROOT = Path(__file__).parents[2]
+# A module for many kernels asks for their version; the socket's operations are copied to be changed.
+NOT_FOR_US = "LINUX_VERSION_CODE,CONSTANT_COMPARISON,CONST_STRUCT,FILE_PATH_CHANGES"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [*sorted((ROOT / "modules").glob("*.[ch]")), ROOT / "docs/examples/tcp_mine.c"],
+    ids=lambda path: path.name,
+)
+def test_checkpatch_has_nothing_to_say(source: Path) -> None:
+    perl = shutil.which("perl")
+    if perl is None:
+        pytest.skip("checkpatch.pl needs perl")
+    require_engine()
+    script = build_kernel("debian-6.12", ignore).source_dir / "scripts" / "checkpatch.pl"
+    options = ["--no-tree", "--strict", "--terse", "--max-line-length=120", f"--ignore={NOT_FOR_US}", "--file"]
+    answer = subprocess.run(
+        [perl, str(script), *options, str(source)], capture_output=True, text=True, check=False, cwd=script.parents[1]
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert answer.stdout == ""

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same plan and seed twice gives equal tables, every row and column; another seed or path does not."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from howdah.engine.uml.engine import UmlEngine
+from howdah.run.directory import RunDirectory
+from howdah.tables import store
+from howdah.tables.schema import TABLES
+from tests.guest import guest_run
+
+pytestmark = pytest.mark.guest
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[UmlEngine]:
+    yield guest_run.require_engine()
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("algorithm=cubic",),
+        ("algorithm=bbr",),
+        ("algorithm=cubic", "path.loss=0.1 %", "perturbation.jitter=1 ms", "repetitions=2"),
+        ("algorithm=reno", "traffic.source=python", "traffic.sink=python", "duration=1 s"),
+    ],
+)
+def test_the_same_plan_twice_gives_equal_tables(engine: UmlEngine, overrides: tuple[str, ...], tmp_path: Path) -> None:
+    plan = guest_run.plan_of(*overrides)
+    first, _verdict = guest_run.run(engine, plan, tmp_path / "first")
+    second, _verdict = guest_run.run(engine, plan, tmp_path / "second")
+    for name in TABLES:
+        assert store.read(first, name).num_rows > 0
+    assert store.equal(first, second) is None
+
+
+def test_another_path_gives_other_tables(engine: UmlEngine, tmp_path: Path) -> None:
+    plan = guest_run.plan_of("algorithm=cubic", "duration=1 s")
+    first, _verdict = guest_run.run(engine, plan, tmp_path / "first")
+    flow = dataclasses.replace(plan.flows[0], source_port=plan.flows[0].source_port + 1)
+    other: RunDirectory = guest_run.run(engine, dataclasses.replace(plan, flows=[flow]), tmp_path / "same")[0]
+    # Ports and initial sequence numbers are not in the tables.
+    assert store.read(first, "tcp_probe").equals(store.read(other, "tcp_probe"))
+    faster = guest_run.plan_of("algorithm=cubic", "duration=1 s", "path.rate=21 Mbit/s")
+    changed, _verdict = guest_run.run(engine, faster, tmp_path / "faster")
+    difference = store.equal(first, changed)
+    assert difference is not None
+    assert difference.table == "tcp_probe"

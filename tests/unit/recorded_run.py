@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run directory around the recording tests/golden/raw/plain: one CUBIC flow over 10 Mbit/s and 40 ms, no agent."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from howdah.plan.plan import Host, Plan
+from howdah.run.directory import RunDirectory
+from tests.unit.plan_factory import make_plan
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "raw" / "plain"
+EPOCH_NS = 50_000_000
+
+
+def recorded_plan() -> Plan:
+    base = make_plan()
+    flow = dataclasses.replace(
+        base.flows[0],
+        sender="s",
+        receiver="d",
+        source_address="10.0.1.1",
+        source_port=40000,
+        destination_address="10.0.2.1",
+        destination_port=5201,
+    )
+    return dataclasses.replace(
+        base,
+        hosts=[Host("s", "sender", "10.0.1.1"), Host("r", "router"), Host("d", "receiver", "10.0.2.1")],
+        flows=[flow],
+    )
+
+
+def make_recorded_run(parent: Path, plan: Plan | None = None) -> RunDirectory:
+    """Write the recording as raw/ of a run in ``parent``."""
+    directory = RunDirectory(parent / "recorded")
+    directory.raw.mkdir(parents=True)
+    directory.plan.write_text((plan or recorded_plan()).to_json())
+    for name in ("header_page", "header_event", "tcp_probe.format"):
+        (directory.raw / name).write_text((GOLDEN / name).read_text())
+    for name in ("tcp_probe", "tcp_info", "qdisc", "interface"):
+        (directory.raw / f"{name}.bin").write_bytes(gzip.decompress((GOLDEN / f"{name}.bin.gz").read_bytes()))
+    trace = {
+        "subbuffer_bytes": 4096,
+        "clock": "mono",
+        "entries": 918,
+        "overrun": 0,
+        "dropped_events": 0,
+        "commit_overrun": 0,
+        "bytes_lost": 0,
+        "cpus": [{"cpu": 0, "file": "tcp_probe.bin", "bytes": (directory.raw / "tcp_probe.bin").stat().st_size}],
+    }
+    (directory.raw / "trace.json").write_text(json.dumps(trace))
+    # What nstat printed after the recording; before it, all were zero.
+    after = {
+        "TcpRetransSegs": 23,
+        "TcpExtTCPTimeouts": 0,
+        "TcpExtTCPHystartTrainDetect": 1,
+        "TcpExtTCPHystartTrainCwnd": 67,
+        "TcpExtTCPHystartDelayDetect": 0,
+        "TcpExtTCPHystartDelayCwnd": 0,
+    }
+    readings: list[dict[str, Any]] = [
+        {"time_ns": EPOCH_NS, "node": "s", "source": "netstat", "values": dict.fromkeys(after, 0)},
+        {"time_ns": EPOCH_NS, "node": None, "source": "softnet", "values": {"dropped": 0}},
+        {"time_ns": 10**9, "node": "s", "source": "netstat", "values": after},
+    ]
+    (directory.raw / "counters.jsonl").write_text("".join(json.dumps(reading) + "\n" for reading in readings))
+    record: dict[str, Any] = {
+        "id": 0,
+        "source_port": 40000,
+        "start_ns": 0,
+        "connected_ns": 60_868_000,
+        "end_ns": 600_000_000,
+    }
+    record |= {"bytes_sent": 600_000, "bytes_received": 600_000, "complete": True, "error": None}
+    agent = {"format": 1, "status": "ok", "epoch_monotonic_ns": EPOCH_NS, "flows": [record]}
+    (directory.raw / "agent.json").write_text(json.dumps(agent))
+    return directory

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arithmetic of calibration, on arrivals with known answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from howdah.agent.calibration.buffer import divide_load
+from howdah.agent.calibration.train import dispersion, train_packets
+from howdah.agent.calibration.udp import Arrival
+
+FRAME = 1514
+
+
+def arrivals(numbers: list[int], gap_ns: int, early: int = 0) -> list[Arrival]:
+    """Packets ``gap_ns`` apart, of which the first ``early`` came together, through a token bucket's burst."""
+    return [Arrival(number, max(number - early, 0) * gap_ns) for number in numbers]
+
+
+def test_the_rate_is_frames_over_time() -> None:
+    # 1514 bytes every 30 280 ns are 400 Mbit/s.
+    assert dispersion(arrivals(list(range(100)), 30_280), 100, FRAME) == pytest.approx(400e6)
+
+
+def test_a_burst_at_the_start_does_not_count() -> None:
+    assert dispersion(arrivals(list(range(100)), 30_280, early=10), 100, FRAME) == pytest.approx(400e6)
+
+
+def test_packets_lost_behind_the_bottleneck_do_not_change_the_rate() -> None:
+    numbers = [number for number in range(100) if number % 7]
+    assert dispersion(arrivals(numbers, 30_280), 100, FRAME) == pytest.approx(400e6)
+
+
+@pytest.mark.parametrize(
+    "found", [[], [Arrival(50, 5)], [Arrival(50, 5), Arrival(51, 5)], [Arrival(1, 0), Arrival(2, 9)]]
+)
+def test_too_few_arrivals_give_no_rate(found: list[Arrival]) -> None:
+    assert dispersion(found, 100, FRAME) is None
+
+
+def test_a_train_fits_into_the_buffer() -> None:
+    assert train_packets(100_000, FRAME) * FRAME < 100_000
+    assert train_packets(36_000_000, FRAME) == 500
+    assert train_packets(1, FRAME) == 2
+
+
+def test_the_load_overfills_the_buffer_by_what_the_bottleneck_leaves() -> None:
+    load = divide_load(12_000_000, FRAME, 400_000_000, 1_000_000_000, 1)
+    assert load is not None
+    offered = (load.bulk_frames + load.single_frames) * FRAME
+    left_behind = offered * (1 - 400 / 1000)
+    assert 1.14 * 12_000_000 < left_behind < 1.16 * 12_000_000
+    # Large sends alone leave room, so that the buffer is filled up frame by frame.
+    assert load.bulk_frames * FRAME * 0.6 < 12_000_000
+
+
+def test_an_infinitely_fast_sender_sends_only_what_fits_and_a_little_more() -> None:
+    load = divide_load(1_000_000, FRAME, 400_000_000, None, 1)
+    assert load is not None
+    assert 1.1 * 1_000_000 < (load.bulk_frames + load.single_frames) * FRAME < 1.25 * 1_000_000
+
+
+def test_senders_as_slow_as_the_bottleneck_fill_it_together_or_not_at_all() -> None:
+    assert divide_load(1_000_000, FRAME, 100_000_000, 100_000_000, 1) is None
+    both = divide_load(1_000_000, FRAME, 100_000_000, 100_000_000, 2)
+    assert both is not None
+    assert 2 * (both.bulk_frames + both.single_frames) * FRAME * 0.5 == pytest.approx(1_150_000, rel=0.01)

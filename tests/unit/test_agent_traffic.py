@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traffic drivers: what the module reports, what processes do with a real connection, how iperf3 is called."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from howdah.agent.error import AgentError
+from howdah.agent.loop import Loop
+from howdah.agent.output import Output
+from howdah.agent.traffic.connection import make_endpoint
+from howdah.agent.traffic.endpoint import Transferred
+from howdah.agent.traffic.iperf3 import Iperf3Flow, client_command, server_command
+from howdah.agent.traffic.kernel import parse_status
+from howdah.agent.traffic.python import PythonEndpoint, read_all, write_all
+
+FLOW = {
+    "id": 0,
+    "name": "bulk",
+    "sender": "s1",
+    "receiver": "r1",
+    "source_address": "10.1.1.1",
+    "source_port": 40001,
+    "destination_address": "10.2.1.1",
+    "destination_port": 5001,
+    "kernel_algorithm": "cubic",
+    "start_us": 500_000,
+    "stop_us": 10_500_000,
+    "size_bytes": None,
+}
+
+
+@pytest.fixture
+def connection() -> Iterator[tuple[socket.socket, socket.socket]]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    sender = socket.create_connection(listener.getsockname())
+    receiver, _peer = listener.accept()
+    yield sender, receiver
+    for opened in (listener, sender, receiver):
+        opened.close()
+
+
+def acknowledged_bytes(sender: socket.socket) -> int:
+    """tcpi_bytes_acked of struct tcp_info."""
+    (count,) = struct.unpack_from("=Q", sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232), 120)
+    return int(count)
+
+
+def test_the_modules_status_is_read() -> None:
+    found = parse_status("7 source 1000 10 20 done\n7 sink 900 12 22 open\n8 sink 0 0 0 closed\n")
+    assert found[7, "source"] == Transferred(1000, 10, 20, done=True)
+    assert found[7, "sink"] == Transferred(900, 12, 22, done=False)
+    assert found[8, "sink"] == Transferred(0, None, None, done=False, error="the connection was reset")
+
+
+def test_a_fixed_size_arrives_whole(connection: tuple[socket.socket, socket.socket]) -> None:
+    sender, receiver = connection
+    results: list[Transferred] = []
+    reader = threading.Thread(target=lambda: results.append(read_all(receiver)))
+    reader.start()
+    sent = write_all(sender, 300_001)
+    reader.join()
+    assert (sent.bytes, sent.done, sent.error) == (300_001, True, None)
+    assert (results[0].bytes, results[0].done) == (300_001, True)
+
+
+def test_shutting_down_ends_a_bulk_writer_and_loses_nothing(connection: tuple[socket.socket, socket.socket]) -> None:
+    sender, receiver = connection
+    results: list[Transferred] = []
+    reader = threading.Thread(target=lambda: results.append(read_all(receiver)))
+    writer = threading.Thread(target=lambda: results.append(write_all(sender, 0)))
+    reader.start()
+    writer.start()
+    while acknowledged_bytes(sender) < 1_000_000:
+        pass
+    sender.shutdown(socket.SHUT_WR)
+    writer.join()
+    reader.join()
+    assert results[0].bytes == results[1].bytes
+    assert results[0].bytes >= 1_000_000
+    assert all(result.done and result.error is None for result in results)
+
+
+def test_a_reset_is_an_error_of_the_reader(connection: tuple[socket.socket, socket.socket]) -> None:
+    sender, receiver = connection
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    sender.close()
+    state = read_all(receiver)
+    assert not state.done
+    assert state.error == "Connection reset by peer"
+
+
+def test_an_end_in_a_process_of_its_own_reports_when_it_is_done(
+    connection: tuple[socket.socket, socket.socket],
+) -> None:
+    sender, receiver = connection
+    sink, source = PythonEndpoint("sink"), PythonEndpoint("source", 100_000)
+    sink.attach(receiver)
+    assert not sink.state().done
+    source.attach(sender)
+    while not (sink.state().done and source.state().done):
+        pass
+    assert sink.state().bytes == source.state().bytes == 100_000
+    sink.close()
+    source.close()
+
+
+def test_a_driver_that_does_not_exist_is_named() -> None:
+    with pytest.raises(AgentError, match="source netperf: not one of kernel, python"):
+        make_endpoint("netperf", "source")
+
+
+def test_iperf3_is_bound_to_the_flows_addresses_and_ports() -> None:
+    client, server = client_command(FLOW), server_command(FLOW)
+    assert client[client.index("--cport") + 1] == "40001"
+    assert client[client.index("--bind") + 1] == "10.1.1.1"
+    assert client[client.index("--time") + 1] == "10"
+    assert server[server.index("--bind") + 1] == "10.2.1.1"
+    assert "--one-off" in server
+    assert client_command({**FLOW, "size_bytes": 5000})[-2:] == ["--bytes", "5000"]
+
+
+def test_what_iperf3_says_becomes_the_flows_record(tmp_path: Path) -> None:
+    flow = Iperf3Flow(FLOW, {}, Loop(virtual_time=False), Output(tmp_path))
+    (tmp_path / "iperf3" / "0-client.json").write_text(
+        json.dumps({"end": {"sum_sent": {"bytes": 70}, "sum_received": {"bytes": 60}}})
+    )
+    record = flow.record(0)
+    assert (record["bytes_sent"], record["bytes_received"], record["error"]) == (70, 60, None)
+
+
+def test_text_instead_of_json_is_the_flows_error(tmp_path: Path) -> None:
+    flow = Iperf3Flow(FLOW, {}, Loop(virtual_time=False), Output(tmp_path))
+    (tmp_path / "iperf3" / "0-client.json").write_text("iperf3: error - unable to connect\n")
+    assert "unable to connect" in flow.record(0)["error"]
+    assert not flow.record(0)["complete"]

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers: outcomes, errors, interruption, resumption. A stand-in worker takes the place of the real one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from howdah.run.batch import Outcome, Work, run_cells
+from howdah.run.directory import PARTIAL
+from howdah.run.experiment import Cell, Experiment
+from tests.unit.plan_factory import make_plan
+
+WHOLE = """
+    import json, sys, pathlib
+    directory = pathlib.Path(sys.argv[1])
+    record = json.loads((directory / "run.json").read_text())
+    print(json.dumps({"phase": "flows", "done_us": 1, "of_us": 2}), flush=True)
+    (directory / "verdict.json").write_text(json.dumps({"verdict": "pass"}))
+    (directory / "run.json").write_text(json.dumps({**record, "status": "finished"}))
+    print(json.dumps({"verdict": "pass"}))
+"""
+
+
+def _worker(folder: Path, body: str) -> tuple[str, str]:
+    script = folder / "worker.py"
+    script.write_text(textwrap.dedent(body))
+    return sys.executable, str(script)
+
+
+def _cells(count: int) -> list[Cell]:
+    return [Cell(make_plan(run=f"cubic-r{number}", repetition=number), f"{number:064x}") for number in range(count)]
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Experiment:
+    experiment = Experiment(tmp_path / "runs with a space" / "exp")
+    experiment.create()
+    return experiment
+
+
+def _ignore(_active: list[Work], _outcomes: list[Outcome], _total: int) -> None:
+    return None
+
+
+def test_every_cell_gets_a_whole_directory(experiment: Experiment, tmp_path: Path) -> None:
+    cells = _cells(3)
+    cells = [Cell(cell.plan, f"{number}" * 64) for number, cell in enumerate(cells)]
+    outcomes = run_cells(experiment, cells, 2, False, _ignore, _worker(tmp_path, WHOLE))
+    assert [outcome.verdict for outcome in outcomes] == ["pass"] * 3
+    assert sorted(entry.name for entry in experiment.path.iterdir()) == [cell.directory_name for cell in cells]
+
+
+def test_a_finished_run_is_not_made_again(experiment: Experiment, tmp_path: Path) -> None:
+    cells = [Cell(make_plan(), "a" * 64)]
+    run_cells(experiment, cells, 1, False, _ignore, _worker(tmp_path, WHOLE))
+    failing = _worker(tmp_path, "import sys; sys.exit(3)")
+    outcomes = run_cells(experiment, cells, 1, False, _ignore, failing)
+    assert outcomes[0].reused
+    assert outcomes[0].verdict == "pass"
+    assert run_cells(experiment, cells, 1, True, _ignore, failing)[0].error is not None
+
+
+def test_a_changed_plan_leaves_the_old_run_alone(experiment: Experiment, tmp_path: Path) -> None:
+    worker = _worker(tmp_path, WHOLE)
+    for key in ("a" * 64, "b" * 64):
+        run_cells(experiment, [Cell(make_plan(), key)], 1, False, _ignore, worker)
+    assert sorted(entry.name for entry in experiment.path.iterdir()) == ["cubic-r0-aaaaaaaa", "cubic-r0-bbbbbbbb"]
+
+
+def test_an_error_stops_the_rest_and_keeps_what_finished(experiment: Experiment, tmp_path: Path) -> None:
+    body = WHOLE + "\n    if False: pass\n"
+    body = textwrap.dedent(body).replace(
+        "import json, sys, pathlib",
+        "import json, sys, pathlib\nif 'r1' in sys.argv[1]:\n"
+        "    print(json.dumps({'error': 'no space left', 'where': '/full', 'hint': None})); sys.exit(1)",
+        1,
+    )
+    cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
+    outcomes = run_cells(experiment, cells, 1, False, _ignore, _worker(tmp_path, body))
+    assert [outcome.verdict for outcome in outcomes] == ["pass", None]
+    assert str(outcomes[1].error) == "/full: no space left"
+    assert [entry.name for entry in experiment.path.iterdir()] == ["cubic-r0-00000000"]
+
+
+def test_a_worker_that_dies_without_a_word_is_an_error_with_its_last_lines(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    worker = _worker(tmp_path, "raise SystemError('out of luck')")
+    outcome = run_cells(experiment, [Cell(make_plan(), "a" * 64)], 1, False, _ignore, worker)[0]
+    assert outcome.error is not None
+    assert "out of luck" in str(outcome.error)
+    assert list(experiment.path.iterdir()) == []
+
+
+def test_interruption_ends_workers_and_removes_their_directories(experiment: Experiment, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    worker = _worker(tmp_path, f"import os, time\nopen({str(pids)!r}, 'a').write(f'{{os.getpid()}} ')\ntime.sleep(60)")
+
+    def interrupt(active: list[Work], _outcomes: list[Outcome], _total: int) -> None:
+        if len(active) == 2 and pids.exists() and len(pids.read_text().split()) == 2:
+            raise KeyboardInterrupt
+
+    cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(3)]
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(experiment, cells, 2, False, interrupt, worker)
+    assert list(experiment.path.iterdir()) == []
+    for pid in pids.read_text().split():
+        assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
+    """The worker asks to die with its parent; the next command removes the partial directory."""
+    runs = tmp_path / "runs"
+    pidfile = tmp_path / "pid"
+    worker = textwrap.dedent(
+        f"""
+        import os, sys, time
+        from howdah.run.parent import die_with_parent
+        die_with_parent(int(sys.argv[2]))
+        open({str(pidfile)!r} + ".new", "w").write(str(os.getpid()))
+        os.rename({str(pidfile)!r} + ".new", {str(pidfile)!r})
+        time.sleep(60)
+        """
+    )
+    (tmp_path / "worker.py").write_text(worker)
+    parent = textwrap.dedent(
+        f"""
+        import sys
+        from pathlib import Path
+        from howdah.run.batch import run_cells
+        from howdah.run.experiment import Cell, Experiment
+        from tests.unit.plan_factory import make_plan
+        experiment = Experiment(Path({str(runs)!r}))
+        experiment.create()
+        with experiment.locked():
+            run_cells(experiment, [Cell(make_plan(), "a" * 64)], 1, False, lambda *_: None,
+                      (sys.executable, {str(tmp_path / "worker.py")!r}))
+        """
+    )
+    process = subprocess.Popen([sys.executable, "-c", parent], cwd=Path(__file__).parents[2])
+    deadline = time.monotonic() + 30
+    while not pidfile.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    worker_pid = int(pidfile.read_text())
+    while Path(f"/proc/{worker_pid}").exists():
+        assert time.monotonic() < deadline, "the worker outlived its parent"
+        time.sleep(0.02)
+    experiment = Experiment(runs)
+    with experiment.locked():
+        assert [name[: len(PARTIAL)] for name in experiment.sweep_partial()] == [PARTIAL]
+    assert [entry.name for entry in runs.iterdir()] == [".lock"]
+
+
+def test_index_tells_what_is_there(experiment: Experiment, tmp_path: Path) -> None:
+    cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(2)]
+    run_cells(experiment, cells[:1], 1, False, _ignore, _worker(tmp_path, WHOLE))
+    experiment.write_index("text", "a.yaml", "words", cells)
+    index = json.loads(experiment.index.read_text())
+    assert [(cell["status"], cell["verdict"]) for cell in index["cells"]] == [("finished", "pass"), ("pending", None)]
+
+
+def test_two_commands_in_one_experiment(experiment: Experiment) -> None:
+    other = (
+        "import sys; from pathlib import Path; from howdah.run.experiment import Experiment; "
+        "experiment = Experiment(Path(sys.argv[1]))\n"
+        "with experiment.locked(): pass"
+    )
+    with experiment.locked():
+        answer = subprocess.run(
+            [sys.executable, "-c", other, str(experiment.path)], capture_output=True, text=True, check=False
+        )
+    assert answer.returncode != 0
+    assert f"process {os.getpid()}" in answer.stderr

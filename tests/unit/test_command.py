@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: exit codes and messages for what goes wrong before anything runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from howdah.command.main import main
+
+QUICK = str(Path(__file__).parents[2] / "profiles" / "quick.yaml")
+
+
+def test_plan_prints_every_operation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "quick"]) == 0
+    text = capsys.readouterr().out
+    assert "qdisc" in text
+    assert "netem" in text
+
+
+def test_plan_as_json_is_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", QUICK, "--json", "--all"]) == 0
+    plans = json.loads(capsys.readouterr().out)
+    assert {plan["profile"] for plan in plans} == {"quick"}
+    assert len({plan["run"] for plan in plans}) == len(plans)
+
+
+def test_dry_run_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "quick", "--dry-run", "--runs", str(tmp_path / "runs")]) == 0
+    assert not (tmp_path / "runs").exists()
+    assert "netem" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["plan", "no-such-profile"], "quick"),
+        (["plan", "quick", "--set", "path.rte=10Mbit/s"], "did you mean rate"),
+        (["plan", "quick", "--set", "path.rate=ten"], "--set path.rate"),
+        (["plan", "/dev/null"], "/dev/null"),
+    ],
+)
+def test_wrong_input_is_named(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) in (1, 2)
+    message = capsys.readouterr().err
+    assert said in message
+    assert "Traceback" not in message
+
+
+def test_a_wrong_profile_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = tmp_path / "wrong.yaml"
+    profile.write_text(Path(QUICK).read_text().replace("rate:", "rat:", 1))
+    assert main(["run", str(profile), "--runs", str(tmp_path / "runs")]) == 2
+    assert "wrong.yaml:" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_unwritable_runs_directory(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "quick", "--runs", "/proc/howdah"]) == 1
+    assert "--runs" in capsys.readouterr().err
+
+
+def test_an_unknown_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rerun", "nothing", "--runs", str(tmp_path)]) == 1
+    assert "howdah list runs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", ["profiles", "algorithms", "kernels", "runs"])
+def test_lists_for_machines(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", what, "--json", "--runs", str(tmp_path)]) == 0
+    assert isinstance(json.loads(capsys.readouterr().out), list)
+
+
+def test_errors_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "no-such-profile", "--json"]) == 1
+    assert "no-such-profile" in json.loads(capsys.readouterr().out)["error"]["what"]
+
+
+def test_zero_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "quick", "--jobs", "0"]) == 1
+    assert "--jobs" in capsys.readouterr().err

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an engine lacks is found, named with its remedy, and keeps the engine from starting."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.engine import check, doctor, host
+from howdah.engine.check import MISSING, OK, Check, lacks_of, prerequisites
+from howdah.engine.engine import Lack, engine, require
+from howdah.engine.uml import memory, needs
+from howdah.errors import EngineUnavailableError
+
+
+def test_engines_by_name() -> None:
+    assert engine("uml").parallel
+    assert not engine("host").parallel
+    with pytest.raises(EngineUnavailableError, match="'qemu'"):
+        engine("qemu")
+
+
+def test_only_what_is_missing_keeps_an_engine_from_running() -> None:
+    checks = [
+        Check("uml", "a", OK, "there"),
+        Check("uml", "b", "note", "slow"),
+        Check("uml", "c", MISSING, "no", "buy"),
+    ]
+    assert lacks_of(checks) == [Lack("c", "no", "buy")]
+
+
+def test_the_refusal_names_lack_remedy_and_alternative() -> None:
+    with pytest.raises(EngineUnavailableError) as caught:
+        require([Lack("sch_netem", "tried: unknown", "modprobe sch_netem")], "host", "Use uml.")
+    message = str(caught.value)
+    assert all(part in message for part in ("host", "sch_netem", "tried: unknown", "modprobe sch_netem", "Use uml."))
+    assert caught.value.exit_code == 3
+    require([], "host", "")
+
+
+def test_prerequisites_name_package_evidence_and_purpose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = {item.package for item in prerequisites()}
+    assert {"gcc", "make", "flex", "bison", "bc", "mmdebstrap", "linux-source-6.12"} <= shipped
+    listing = tmp_path / "prerequisites.txt"
+    listing.write_text(f"# comment\nhere  {tmp_path}  testing\ngone  {tmp_path}/gone  testing more\n")
+    monkeypatch.setattr(check, "PREREQUISITES", listing)
+    here, gone = prerequisites()
+    assert here.there
+    assert not gone.there
+    assert gone.purpose == "testing more"
+
+
+def test_a_missing_compiler_is_a_lack_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name, *rest: None if name == "gcc" else real(name, *rest))
+    lacks = {lack.what: lack for lack in needs.lacks()}
+    assert "gcc" in lacks["package gcc"].remedy
+    assert lacks["package gcc"].remedy.startswith("apt install")
+
+
+@pytest.mark.parametrize(
+    ("trial", "what", "status"),
+    [
+        (
+            {"ptrace": "PTRACE_TRACEME: Operation not permitted", "xstate_bytes": None, "namespaces": None},
+            "ptrace",
+            MISSING,
+        ),
+        ({"ptrace": None, "xstate_bytes": 2696, "namespaces": "Operation not permitted"}, "PID namespaces", "note"),
+        ({"ptrace": None, "xstate_bytes": 11008, "namespaces": None}, "processor state", OK),
+    ],
+)
+def test_what_was_tried_decides(monkeypatch: pytest.MonkeyPatch, trial: dict[str, Any], what: str, status: str) -> None:
+    monkeypatch.setattr(needs, "_try", lambda: trial)
+    found = {item.what: item for item in needs.checks()}
+    assert found[what].status == status
+    if status == MISSING:
+        assert found[what].remedy
+
+
+def test_memory_directories_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert memory.examine(tmp_path, 4096).problem is None
+    assert "needed" in str(memory.examine(tmp_path, 1 << 60).problem)
+    assert memory.examine(tmp_path / "gone", 4096).problem == os.strerror(errno.ENOENT)
+    monkeypatch.setenv("HOWDAH_MEMORY_DIR", str(tmp_path / "gone"))
+    with pytest.raises(EngineUnavailableError, match="gone: No such file") as caught:
+        memory.choose(1 << 20)
+    assert "HOWDAH_MEMORY_DIR" in str(caught.value)
+    monkeypatch.setenv("HOWDAH_MEMORY_DIR", str(tmp_path))
+    assert memory.choose(1 << 20) == tmp_path
+
+
+def test_the_host_engine_says_what_the_kernel_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_TRIALS", {"sch_netem": ["false"]})
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    found = {item.what: item for item in host.checks()}
+    assert found["sch_netem"].status == MISSING
+    assert "modprobe sch_netem" in str(found["sch_netem"].remedy)
+    with pytest.raises(EngineUnavailableError, match="sch_netem") as caught:
+        host.HostEngine().prepare([], lambda _what, _done, _total: None)
+    assert "uml engine" in str(caught.value)
+
+
+def test_the_host_engine_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert next(item for item in host.checks() if item.what == "root").status == MISSING
+
+
+def test_doctor_covers_every_engine() -> None:
+    checks = doctor.examine()
+    assert {"uml", "host", "vm", "all"} <= {item.engine for item in checks}
+    assert all(item.found and item.status in (OK, MISSING, "note") for item in checks)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watching a guest from outside, with ordinary processes in its place."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from howdah.engine.uml.life import Life, descendants
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+def _until_trouble(life: Life, limit_s: float) -> str | None:
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        trouble = life.trouble()
+        if trouble:
+            return trouble
+        time.sleep(0.05)
+    return None
+
+
+def test_position_is_what_was_last_written(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    progress = tmp_path / "progress.json"
+    life = Life(sleeper.pid, progress, 60, 60)
+    assert life.position() == ("boot", 0, 0)
+    progress.write_text(json.dumps({"phase": "flows", "time_us": 5, "of_us": 9}))
+    assert life.position() == ("flows", 5, 9)
+    progress.write_text('{"phase": "fl')
+    assert life.position() == ("flows", 5, 9), "a half-written file changes nothing"
+
+
+def test_the_wall_clock_limit_names_where_the_guest_was(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    progress = tmp_path / "progress.json"
+    progress.write_text(json.dumps({"phase": "flows", "time_us": 1_500_000, "of_us": 60_000_000}))
+    life = Life(sleeper.pid, progress, 0.2, 60)
+    life.position()
+    trouble = _until_trouble(life, 20)
+    assert trouble is not None
+    assert "wall-clock limit of 0.2 s" in trouble
+    assert "phase flows, 1.5 of 60.0 simulated seconds" in trouble
+
+
+def test_a_guest_that_uses_no_processor_time_stands_still(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+    trouble = _until_trouble(Life(sleeper.pid, tmp_path / "progress.json", 60, 1.2), 30)
+    assert trouble is not None
+    assert "stood still" in trouble
+
+
+def test_a_busy_child_is_a_sign_of_life(tmp_path: Path) -> None:
+    busy = [sys.executable, "-c", "while True: pass"]
+    outer = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    with subprocess.Popen([sys.executable, "-c", outer, *busy]) as process:
+        try:
+            life = Life(process.pid, tmp_path / "progress.json", 60, 1.5)
+            assert _until_trouble(life, 4) is None
+            children = descendants(process.pid)
+            assert len(children) == 2
+        finally:
+            for pid in reversed(descendants(process.pid)):
+                subprocess.run(["kill", "-9", str(pid)], check=False)

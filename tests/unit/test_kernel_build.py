@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel build says when the tree lacks something or does not compile; no compiler is run here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from howdah.engine.cache import Cache
+from howdah.engine.supervise import CommandFailedError
+from howdah.engine.uml import kernel as kernel_module
+from howdah.engine.uml.kconfig import read_wanted
+from howdah.engine.uml.kernel import _Build, _failure, built_kernels
+from howdah.engine.uml.source import KernelSource
+from howdah.engine.uml.tools import Tools
+from howdah.errors import HowdahError
+
+
+def _make(directory: Path, options: list[str]) -> _Build:
+    """A build that has got as far as a .config with these options."""
+    source = KernelSource("/home/me/linux", "/home/me/linux 5.4", "key", tree=directory / "tree")
+    tools = Tools(directory, directory / "launch", directory / "shim.so", "key")
+    build = _Build(source, tools, directory, directory / "log", lambda _what, _done, _total: None)
+    build.build_dir.mkdir()
+    (build.build_dir / ".config").write_text("".join(f"CONFIG_{option}=y\n" for option in options))
+    return build
+
+
+def test_required_options_a_tree_did_not_take_are_all_named(tmp_path: Path) -> None:
+    wanted = read_wanted()
+    absent = {"UML_TIME_TRAVEL_SUPPORT", "NET_SCH_NETEM"}
+    build = _make(tmp_path, [option for option in wanted.required + wanted.optional if option not in absent])
+    with pytest.raises(HowdahError, match="CONFIG_UML_TIME_TRAVEL_SUPPORT, CONFIG_NET_SCH_NETEM") as caught:
+        build._check_options()
+    assert str(caught.value).startswith("/home/me/linux")
+
+
+def test_optional_options_a_tree_did_not_take_are_recorded(tmp_path: Path) -> None:
+    wanted = read_wanted()
+    build = _make(tmp_path, [*wanted.required, *wanted.optional[2:]])
+    assert build._check_options() == list(wanted.optional[:2])
+
+
+def test_the_first_error_of_the_compiler_is_told_with_its_line(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text(
+        "  CC      net/ipv4/tcp.o\n../net/ipv4/tcp.c:10:5: error: expected ';'\n../net/a.c:1: error: second\n"
+    )
+    error = _failure(
+        CommandFailedError(["make"], 2, ["make: *** Error 2"]), "the kernel does not compile", log, "linux"
+    )
+    assert error.where == "../net/ipv4/tcp.c:10"
+    assert error.what == "the kernel does not compile: expected ';'"
+    assert str(log) in str(error.hint)
+
+
+def test_an_error_that_is_not_the_compilers_quotes_the_last_lines(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("")
+    tail = ["/bin/sh: bc: not found", "make[2]: *** [timeconst.h] Error 127", "make: *** Error 2"]
+    error = _failure(CommandFailedError(["make"], 2, tail), "the kernel does not compile", log, "linux")
+    assert error.where == "linux"
+    assert error.what.endswith("/bin/sh: bc: not found")
+
+
+def test_the_key_follows_source_options_and_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    source = KernelSource("a", "", "one")
+    monkeypatch.setattr(kernel_module, "compiler_version", lambda: "gcc 12")
+    first = kernel_module.kernel_key(source)
+    assert kernel_module.kernel_key(KernelSource("a", "", "two")) != first
+    monkeypatch.setattr(kernel_module, "compiler_version", lambda: "gcc 14")
+    assert kernel_module.kernel_key(source) != first
+    monkeypatch.setattr(kernel_module, "compiler_version", lambda: "gcc 12")
+    fragment = tmp_path / "kernel.config"
+    fragment.write_text("CONFIG_A=y\n")
+    monkeypatch.setattr(kernel_module, "FRAGMENT", fragment)
+    assert kernel_module.kernel_key(source) != first
+
+
+def test_no_kernels_are_listed_where_none_is_built(tmp_path: Path) -> None:
+    assert list(built_kernels(Cache(tmp_path))) == []

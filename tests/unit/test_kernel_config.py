@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel's wanted options, and what a tree is told when it does not take them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from howdah.engine.uml.kconfig import read_wanted, taken
+
+
+def test_the_shipped_list_is_readable_and_each_option_stands_once() -> None:
+    wanted = read_wanted()
+    everything = wanted.required + wanted.optional
+    assert len(everything) == len(set(everything))
+    assert {"UML_TIME_TRAVEL_SUPPORT", "HOSTFS", "NET_SCH_NETEM", "MODULES"} <= set(wanted.required)
+    assert "IPV6" not in everything
+
+
+def test_sections_decide_what_is_required(tmp_path: Path) -> None:
+    fragment = tmp_path / "kernel.config"
+    fragment.write_text("CONFIG_A=y\n# [optional]\n# why\nCONFIG_B=y\n\n# [required]\nCONFIG_C=y\n")
+    wanted = read_wanted(fragment)
+    assert wanted.required == ("A", "C")
+    assert wanted.optional == ("B",)
+
+
+@pytest.mark.parametrize(("line", "expected"), [("CONFIG_A=n", "neither"), ("# [wished]", "no section")])
+def test_a_wrong_line_is_named_with_its_number(tmp_path: Path, line: str, expected: str) -> None:
+    fragment = tmp_path / "kernel.config"
+    fragment.write_text(f"CONFIG_B=y\n{line}\n")
+    with pytest.raises(ValueError, match=rf":2: {expected}"):
+        read_wanted(fragment)
+
+
+def test_taken_counts_built_in_and_modules_only(tmp_path: Path) -> None:
+    configuration = tmp_path / ".config"
+    configuration.write_text('CONFIG_A=y\nCONFIG_B=m\n# CONFIG_C is not set\nCONFIG_D="y"\nCONFIG_HZ=100\n')
+    assert taken(configuration) == {"A", "B"}

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launcher: nothing of what it started survives, whoever dies first. Ordinary programs stand for the guest."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from howdah.engine.cache import Cache
+from howdah.engine.supervise import CommandFailedError, run_logged
+from howdah.engine.uml.life import descendants
+from howdah.engine.uml.tools import Tools, build_tools
+from howdah.errors import HowdahError
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+
+_MODES = ("isolate", "watch")
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
+    return build_tools(Cache(tmp_path_factory.mktemp("cache")))
+
+
+def _until(condition: Callable[[], bool], limit_s: float = 20) -> bool:
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _start(tools: Tools, mode: str, private: Path, *program: str) -> subprocess.Popen[bytes]:
+    command = [str(tools.launch), mode, str(os.getpid()), str(private), f"there={private.parent}", "--", *program]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_status_directory_and_links(tools: Tools, tmp_path: Path, mode: str) -> None:
+    private, seen = tmp_path / "private", tmp_path / "seen"
+    text = f"pwd >'{seen}'; test -L there && exit 7"
+    assert _start(tools, mode, private, "/bin/sh", "-c", text).wait(20) == 7
+    assert seen.read_text().strip() == str(private), "the program runs in the directory"
+    assert not private.exists()
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_a_signal_is_told(tools: Tools, tmp_path: Path, mode: str) -> None:
+    assert _start(tools, mode, tmp_path / "private", "/bin/sh", "-c", "kill -SEGV $$").wait(20) == 128 + signal.SIGSEGV
+
+
+def test_a_program_that_does_not_exist(tools: Tools, tmp_path: Path) -> None:
+    assert _start(tools, "isolate", tmp_path / "private", "/no/such/program").wait(20) == 126
+    assert not (tmp_path / "private").exists()
+
+
+def test_a_directory_that_exists_is_not_touched(tools: Tools, tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "file").write_text("mine")
+    assert _start(tools, "isolate", tmp_path / "private", "/bin/true").wait(20) == 126
+    assert (tmp_path / "private" / "file").read_text() == "mine"
+
+
+_FAMILY = "sleep 1000 & setsid sleep 1001 & sh -c 'sleep 1002 & sleep 1003' & echo up >there/up; wait"
+
+
+@pytest.mark.parametrize("mode", _MODES)
+@pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGINT])
+def test_an_order_to_end_ends_the_whole_family(tools: Tools, tmp_path: Path, mode: str, order: signal.Signals) -> None:
+    private = tmp_path / "private"
+    launcher = _start(tools, mode, private, "/bin/sh", "-c", _FAMILY)
+    assert _until(lambda: (tmp_path / "up").exists() and len(descendants(launcher.pid)) >= 6)
+    family = descendants(launcher.pid)
+    launcher.send_signal(order)
+    assert launcher.wait(20) == 125
+    assert _until(lambda: not any(_alive(pid) for pid in family))
+    assert not private.exists()
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_the_family_dies_with_a_killed_parent(tools: Tools, tmp_path: Path, mode: str) -> None:
+    private = tmp_path / "private"
+    parent_code = (
+        "import os, subprocess, sys\n"
+        "command = [sys.argv[1], sys.argv[2], str(os.getpid()), *sys.argv[3:]]\n"
+        "subprocess.run(command, start_new_session=True)\n"
+    )
+    arguments = [str(tools.launch), mode, str(private), f"there={tmp_path}", "--", "/bin/sh", "-c", _FAMILY]
+    parent = subprocess.Popen([sys.executable, "-c", parent_code, *arguments])
+    assert _until(lambda: (tmp_path / "up").exists() and len(descendants(parent.pid)) >= 7)
+    family = descendants(parent.pid)
+    parent.kill()
+    parent.wait()
+    assert _until(lambda: not any(_alive(pid) for pid in family))
+    assert _until(lambda: not private.exists())
+
+
+def test_a_killed_launcher_takes_an_isolated_family_along(tools: Tools, tmp_path: Path) -> None:
+    launcher = _start(tools, "isolate", tmp_path / "private", "/bin/sh", "-c", _FAMILY)
+    assert _until(lambda: (tmp_path / "up").exists() and len(descendants(launcher.pid)) >= 6)
+    family = descendants(launcher.pid)
+    launcher.kill()
+    launcher.wait()
+    assert _until(lambda: not any(_alive(pid) for pid in family))
+
+
+def test_run_logged_keeps_the_output_and_names_the_failure(tools: Tools, tmp_path: Path) -> None:
+    lines: list[str] = []
+    log = tmp_path / "log"
+    run_logged(["sh", "-c", "echo one; echo two >&2"], log, launcher=tools.launch, on_line=lines.append)
+    assert lines == ["one", "two"]
+    with pytest.raises(CommandFailedError) as caught:
+        run_logged(["sh", "-c", "echo three; exit 4"], log, launcher=tools.launch)
+    assert caught.value.status == 4
+    assert caught.value.tail == ["three"]
+    assert [line for line in log.read_text().splitlines() if not line.startswith("$")] == ["one", "two", "three"]
+
+
+def test_a_program_that_is_not_installed(tmp_path: Path) -> None:
+    with pytest.raises(HowdahError, match="howdah-no-such-program is not installed"):
+        run_logged(["howdah-no-such-program"], tmp_path / "log")
+
+
+def test_an_error_in_the_listener_ends_the_command(tools: Tools, tmp_path: Path) -> None:
+    mark = tmp_path / "still"
+
+    def stop(_line: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_logged(
+            ["sh", "-c", f"echo go; sleep 1004; touch '{mark}'"], tmp_path / "log", launcher=tools.launch, on_line=stop
+        )
+    assert not mark.exists()

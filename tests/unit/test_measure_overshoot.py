@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Overshoot, first loss episode and queue peak, on hand-made traces."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from howdah.measure import overshoot, queue
+from howdah.measure.exit import find_exit
+from howdah.measure.trace import FlowTrace
+from tests.unit.trace_factory import MS, make_info, make_queue, make_trace
+
+FRAME = 1514
+RATE = 20_000_000
+
+
+def test_overshoot_is_the_peak_beyond_bdp_and_buffer_in_frames() -> None:
+    assert overshoot.overshoot_packets(200, 100_000, 100_000, 1000) == 0
+    assert overshoot.overshoot_packets(250, 100_000, 100_000, 1000) == 50
+    assert overshoot.overshoot_packets(100, 100_000, 100_000, 1000) == -100
+
+
+def test_the_peak_is_taken_until_two_rounds_after_the_exit() -> None:
+    """One ACK a round: exit at record 2, peak of 60 in the round after it, 90 much later."""
+    out = [10, 20, 40, 60, 50, 40, 40, 90]
+    una, nxt = [], []
+    sent = 0
+    for packets in out:
+        una.append(sent)
+        sent += packets
+        nxt.append(sent)
+    trace = make_trace(
+        [40.0 * (index + 1) for index in range(len(out))],
+        una,
+        nxt,
+        cwnd=out,
+        ssthresh=[math.inf, math.inf, 28, 28, 28, 28, 28, 28],
+    )
+    found = find_exit(trace)
+    assert overshoot.peak_packets_out(trace, found) == 60
+    assert overshoot.peak_cwnd(trace, found) == 60
+    # Without an exit the whole flow is start-up.
+    assert overshoot.peak_packets_out(trace, None) == 90
+    assert overshoot.peak_packets_out(make_trace([], [], []), None) is None
+
+
+def lossy() -> FlowTrace:
+    """The third duplicate comes at 143 ms; everything sent by then is acknowledged at 200 ms."""
+    return make_trace(
+        [100, 140, 141, 142, 143, 144, 180, 200],
+        una=[0, 20, 20, 20, 20, 20, 30, 60],
+        nxt=[40, 60, 60, 60, 60, 60, 62, 64],
+    )
+
+
+def test_the_first_episode_counts_its_own_drops_and_retransmissions() -> None:
+    info = make_info([0, 100, 200, 300, 400], total_retrans_packets=[0, 0, 7, 7, 90])
+    bottleneck = make_queue([0, 50, 100, 200, 400], [0] * 5, drops=[0, 0, 5, 8, 99])
+    episode = overshoot.first_loss_episode(lossy(), info, bottleneck, 40 * MS, 1)
+    assert episode is not None
+    assert (episode.begin_ns, episode.end_ns) == (142 * MS, 200 * MS)
+    assert (episode.retransmitted, episode.dropped) == (7, 8)
+
+
+def test_reordering_is_no_loss() -> None:
+    info = make_info([0, 100, 200, 300], total_retrans_packets=[0, 0, 0, 0])
+    assert overshoot.first_loss_episode(lossy(), info, make_queue([0, 300], [0, 0]), 0, 1) is None
+
+
+def test_without_tcp_info_the_queue_decides_for_a_single_flow() -> None:
+    nothing = make_queue([0, 300], [0, 0], drops=[0, 0])
+    some = make_queue([0, 300], [0, 0], drops=[0, 4])
+    assert overshoot.first_loss_episode(lossy(), make_info([]), nothing, 0, 1) is None
+    found = overshoot.first_loss_episode(lossy(), make_info([]), some, 0, 1)
+    assert found is not None
+    assert (found.retransmitted, found.dropped) == (None, 4)
+
+
+def test_the_longest_rtt_tells_what_a_fifo_held() -> None:
+    trace = make_trace(
+        [40, 41, 42, 90, 91, 92],
+        una=[0, 2, 4, 6, 8, 10],
+        nxt=[6, 8, 10, 12, 14, 16],
+        connected_ms=0,
+    )
+    # Segments 7 and 8 left at 40 ms and were acknowledged at 90 ms: 10 ms of queue at 20 Mbit/s, less the frame itself.
+    found = queue.rtt_peak_bytes(trace, RATE, FRAME, 0, 10**9)
+    assert found == pytest.approx(25_000 - FRAME)
+    assert queue.rtt_peak_bytes(make_trace([], [], []), RATE, FRAME, 0, 10**9) is None
+
+
+def test_two_sources_of_the_queue_peak_are_compared() -> None:
+    trace = make_trace([40, 41, 42, 90, 91, 92], una=[0, 2, 4, 6, 8, 10], nxt=[6, 8, 10, 12, 14, 16])
+    near = queue.queue_peak([trace], make_queue([0, 10, 20], [0, 24_000, 0]), RATE, FRAME, fifo=True)
+    far = queue.queue_peak([trace], make_queue([0, 10, 20], [0, 90_000, 0]), RATE, FRAME, fifo=True)
+    assert near.sampled_bytes == 24_000
+    assert near.agree
+    assert far.sampled_bytes == 90_000
+    assert not far.agree
+    # A queue that is no FIFO, or was not read, has one source only, and nothing to disagree with.
+    assert queue.queue_peak([trace], make_queue([0, 10], [0, 90_000]), RATE, FRAME, fifo=False).by_rtt_bytes is None
+    alone = queue.queue_peak([trace], make_queue([], []), RATE, FRAME, fifo=True)
+    assert alone.sampled_bytes is None
+    assert alone.agree

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounds, recovery episodes and raw RTTs, on hand-made traces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from howdah.measure.rounds import Episode, episodes, raw_rtt, rounds
+from howdah.measure.trace import FlowTrace
+from tests.unit.trace_factory import MS, make_flow, make_trace
+
+
+def slow_start() -> FlowTrace:
+    """Initial window of 4, one ACK for two segments, RTT 40 ms: rounds begin with the ACKs at 40, 80 and 120 ms."""
+    return make_trace(
+        [40, 41, 80, 81, 82, 83, 120],
+        una=[0, 2, 4, 6, 8, 10, 12],
+        nxt=[4, 8, 12, 16, 20, 24, 28],
+        cwnd=[4, 6, 8, 10, 12, 14, 16],
+    )
+
+
+def test_a_round_ends_when_all_that_was_out_at_its_start_is_acknowledged() -> None:
+    assert rounds(slow_start()).tolist() == [0, 2, 6]
+
+
+def test_no_records_have_no_rounds_and_one_record_has_one() -> None:
+    assert rounds(make_trace([], [], [])).tolist() == []
+    assert rounds(make_trace([40], [0], [10])).tolist() == [0]
+
+
+def test_a_silent_connection_does_not_hang_the_detector() -> None:
+    idle = make_trace([1, 2, 3], una=[5, 5, 5], nxt=[5, 5, 5])
+    assert rounds(idle).tolist() == [0]
+
+
+def test_raw_rtt_is_the_time_since_the_ack_that_let_the_byte_go() -> None:
+    rtt, good = raw_rtt(slow_start())
+    # The first window left when the connection could send, at 0; the ACK at 40 ms sent segments 5 to 8.
+    assert (rtt[good] / MS).tolist() == [40, 41, 40, 41]
+    # Segments 9 to 12 left at 41 ms or during the silence until 80 ms; nobody knows what the last ACK acknowledged.
+    assert good.tolist() == [True] * 4 + [False] * 3
+
+
+def test_a_user_space_senders_first_flight_has_no_known_time() -> None:
+    trace = slow_start()
+    user = make_trace(
+        [40, 41, 80, 81, 82, 83, 120],
+        una=[0, 2, 4, 6, 8, 10, 12],
+        nxt=[4, 8, 12, 16, 20, 24, 28],
+        flow=make_flow(traffic="python"),
+    )
+    assert raw_rtt(trace)[1].tolist() == [True] * 4 + [False] * 3
+    assert raw_rtt(user)[1].tolist() == [False] * 2 + [True] * 2 + [False] * 3
+
+
+def test_a_connection_opened_before_its_flow_starts_counts_from_the_start() -> None:
+    early = make_trace([140, 141], una=[0, 2], nxt=[4, 8], start_ms=100, connected_ms=-500)
+    rtt, good = raw_rtt(early)
+    assert (rtt[good] / MS).tolist() == [40]
+
+
+def test_the_last_segment_of_a_flight_has_an_uncertain_time() -> None:
+    """After the ACK at 41 ms nothing comes for 39 ms: what left in that time may have left at any moment of it."""
+    trace = make_trace(
+        [40, 40.1, 40.2, 40.3, 41, 80, 80.1, 80.2, 81, 82],
+        una=[0, 2, 4, 6, 8, 10, 12, 14, 16, 18],
+        nxt=[10, 12, 14, 16, 18, 20, 22, 24, 26, 28],
+        connected_ms=None,
+    )
+    _rtt, good = raw_rtt(trace)
+    # Record 8 acknowledges segments 17 and 18, which left between 40.3 and 41 ms; record 9 is the last.
+    assert good.tolist() == [False] * 5 + [True, True, True, False, False]
+
+
+def test_a_delayed_ack_of_one_segment_is_no_round_trip() -> None:
+    trace = make_trace(
+        [40, 41, 42, 43, 83, 84],
+        una=[0, 2, 4, 6, 8, 9],
+        nxt=[10, 11, 12, 13, 14, 15],
+        connected_ms=0,
+    )
+    _rtt, good = raw_rtt(trace)
+    assert good.tolist() == [True, True, True, True, False, False]
+
+
+def loss() -> FlowTrace:
+    """Segment 21 is lost: five duplicates, then the ACK at 85 ms of all 40 segments sent before the third."""
+    return make_trace(
+        [40, 41, 42, 43, 44, 45, 85, 86, 87],
+        una=[0, 20, 20, 20, 20, 20, 20, 40, 42],
+        nxt=[40, 40, 40, 40, 40, 42, 42, 44, 46],
+    )
+
+
+def test_an_episode_lasts_from_the_third_duplicate_to_the_recovery_point() -> None:
+    assert episodes(loss()) == [Episode(3, 7)]
+
+
+def test_no_rtt_is_taken_inside_a_recovery() -> None:
+    _rtt, good = raw_rtt(loss())
+    # Record 6 acknowledges the lost segment, which was sent twice; what record 7 acknowledges left after the loss.
+    assert good.tolist() == [True, False, False, False, False, False, False, True, False]
+
+
+def test_two_duplicates_are_no_episode() -> None:
+    trace = make_trace([40, 41, 42, 43, 44], una=[0, 20, 20, 20, 22], nxt=[40, 42, 43, 44, 46])
+    assert episodes(trace) == []
+
+
+def test_an_idle_receiver_sending_window_updates_is_no_episode() -> None:
+    trace = make_trace([40, 41, 42, 43, 44, 45], una=[0, 20, 20, 20, 20, 20], nxt=[20, 20, 20, 20, 20, 20])
+    assert episodes(trace) == []
+
+
+def test_an_episode_that_never_ends_lasts_to_the_last_record() -> None:
+    trace = make_trace([40, 41, 42, 43, 44], una=[0, 20, 20, 20, 20], nxt=[40, 40, 40, 40, 40])
+    assert episodes(trace) == [Episode(3, 5)]
+
+
+def test_acknowledged_bytes_step_up_when_the_ack_arrives() -> None:
+    trace = slow_start()
+    times = np.array([39, 40, 80, 81, 500], dtype=np.int64) * MS
+    assert (trace.acked_bytes(times) / 1448).tolist() == [0, 2, 6, 8, 12]
+    assert trace.packets_out.tolist() == [4, 6, 8, 10, 12, 14, 16]

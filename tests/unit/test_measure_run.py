@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""metrics.json of the recorded run, and of runs in which something is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.ingest import ingest
+from howdah.measure import measure
+from howdah.measure.row import Sheet
+from howdah.plan.plan import Plan
+from howdah.run.directory import RunDirectory, read_json
+from tests.unit.recorded_run import make_recorded_run, recorded_plan
+
+RATE = 10_000_000  # what the recording's bottleneck was
+BUFFER = 20_000
+
+
+def plan_of_recording(**changes: Any) -> Plan:
+    plan = recorded_plan()
+    bdp = RATE * 40_000 // 8_000_000
+    path = dataclasses.replace(
+        plan.path,
+        rate_bits_per_second=RATE,
+        buffer_bytes=BUFFER,
+        bdp_bytes=bdp,
+        bdp_packets=bdp // 1514,
+        capacity_goodput_bits_per_second=RATE * 1448 / 1514,
+    )
+    calibration = dataclasses.replace(
+        plan.calibration, rate_bits_per_second=RATE, buffer_bytes=BUFFER, bottleneck_node="r", bottleneck_interface="r1"
+    )
+    flow = dataclasses.replace(plan.flows[0], start_us=60_000, stop_us=550_000, traffic="python")
+    plan = dataclasses.replace(plan, path=path, calibration=calibration, flows=[flow], measure_window_us=(0, 550_000))
+    return dataclasses.replace(plan, **changes)
+
+
+def measured(run: RunDirectory, plan: Plan) -> dict[str, dict[str, Any]]:
+    ingest(run)
+    result = measure(run, plan)
+    assert read_json(run.metrics) == result
+    return {row["metric"]: row for row in result["rows"]}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    directory = make_recorded_run(tmp_path, plan_of_recording())
+    agent = json.loads((directory.raw / "agent.json").read_text())
+    # The connection was made at 60.868 ms after the epoch of the recording.
+    agent["flows"][0] |= {"start_ns": 60_000_000, "connected_ns": 100_868_000, "end_ns": 700_000_000}
+    (directory.raw / "agent.json").write_text(json.dumps(agent))
+    return directory
+
+
+def test_the_recorded_flow_leaves_slow_start_where_the_kernels_text_says(run: RunDirectory) -> None:
+    rows = measured(run, plan_of_recording())
+    # The sender's first finite ssthresh in trace.txt is 67, at 0.273502 s; the record before is at 0.272291 s.
+    assert rows["exit_cwnd_packets"]["value"] == 67
+    assert rows["exit_cause"]["value"] == "ack-train"
+    assert rows["exit_time_s"]["value"] == pytest.approx(0.272291 - 0.05 - 0.06, abs=1e-6)
+    assert rows["min_rtt_us"]["value"] == pytest.approx(40_000, abs=2)
+    assert 40_000 < rows["max_rtt_us"]["value"] < 40_000 + BUFFER * 8e6 / RATE + 3000
+    assert 0.5 < rows["goodput_bits_per_second"]["value"] / RATE < 1
+    assert rows["retransmitted_packets"]["value"] == 23
+    assert rows["queue_peak_bytes"]["value"] <= BUFFER
+
+
+def test_every_row_has_the_columns_of_the_format(run: RunDirectory) -> None:
+    names = {
+        "run",
+        "engine",
+        "kernel",
+        "algorithm",
+        "receiver",
+        "flow",
+        "repetition",
+        "axes",
+        "metric",
+        "value",
+        "unit",
+    }
+    for row in measured(run, plan_of_recording()).values():
+        assert set(row) - {"why"} == names
+        assert (row["value"] is None) == ("why" in row)
+
+
+def test_a_flow_that_never_started_has_reasons_instead_of_values(tmp_path: Path) -> None:
+    plan = plan_of_recording()
+    ghost = dataclasses.replace(plan.flows[0], id=1, source_port=9, name="ghost", size_bytes=1000)
+    plan = dataclasses.replace(plan, flows=[plan.flows[0], ghost])
+    rows = [row for row in _rows(make_recorded_run(tmp_path, plan), plan) if row["flow"] == 1]
+    values = {row["metric"]: row["value"] for row in rows}
+    assert values.pop("retransmitted_packets") is None
+    assert set(values.values()) == {None}
+    assert {"exit_time_s", "exit_cause", "overshoot_packets", "completion_time_s", "blackout_s"} <= set(values)
+    assert any("no ACK" in row["why"] for row in rows)
+
+
+def _rows(run: RunDirectory, plan: Plan) -> list[dict[str, Any]]:
+    ingest(run)
+    rows: list[dict[str, Any]] = measure(run, plan)["rows"]
+    return rows
+
+
+def test_without_any_raw_data_there_are_still_rows(tmp_path: Path) -> None:
+    run = make_recorded_run(tmp_path, plan_of_recording())
+    for path in run.raw.iterdir():
+        path.unlink()
+    rows = _rows(run, plan_of_recording())
+    assert {row["metric"] for row in rows} >= {"exit_time_s", "utilisation", "queue_peak_bytes"}
+    assert all(row["value"] is not None or row["why"] for row in rows)
+
+
+def test_jain_appears_with_two_flows_only(tmp_path: Path, run: RunDirectory) -> None:
+    assert "jain_index" not in measured(run, plan_of_recording())
+    plan = plan_of_recording()
+    second = dataclasses.replace(plan.flows[0], id=1, source_port=9)
+    both = dataclasses.replace(plan, flows=[plan.flows[0], second])
+    assert "jain_index" in {row["metric"] for row in _rows(make_recorded_run(tmp_path / "two", both), both)}
+
+
+def test_independent_sources_are_compared(run: RunDirectory) -> None:
+    ingest(run)
+    checks = {item["metric"]: item for item in measure(run, plan_of_recording())["cross_checks"]}
+    assert checks["min_rtt_us"]["agree"]
+    assert checks["min_rtt_us"]["sources"]["tcp_info"] == 40_000
+    assert checks["exit_cwnd_packets"]["sources"] == {"tcp_probe": 67, "mib": 67}
+    assert checks["retransmitted_packets"]["agree"]
+
+
+def test_sources_that_disagree_are_reported(run: RunDirectory) -> None:
+    path = run.raw / "counters.jsonl"
+    path.write_text(path.read_text().replace('"TcpRetransSegs": 23', '"TcpRetransSegs": 3'))
+    ingest(run)
+    checks = {item["metric"]: item for item in measure(run, plan_of_recording())["cross_checks"]}
+    assert not checks["retransmitted_packets"]["agree"]
+    assert "more retransmissions than the host" in checks["retransmitted_packets"]["message"]
+
+
+def test_a_row_without_value_needs_a_reason() -> None:
+    with pytest.raises(ValueError, match="neither a value nor a reason"):
+        Sheet({}).add(None, "utilisation", None, "ratio")

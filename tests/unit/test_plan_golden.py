@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans as text, compared with recorded ones.
+
+After a wanted change run HOWDAH_RECORD=1 pytest tests/unit/test_plan_golden.py, and read the difference.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from howdah.plan.compile import compile_plan, compile_profile
+from howdah.plan.plan import Plan
+from howdah.plan.text import render
+from howdah.profile import load
+
+ROOT = Path(__file__).resolve().parents[2]
+PROFILES = sorted((ROOT / "profiles").rglob("*.yaml"))
+GOLDEN = ROOT / "tests" / "golden" / "plans"
+RECORDED = [
+    ("quick", "cubic-r0"),
+    ("quick", "reno-r0"),
+    ("long-fat-400mbit-240ms", "cubic-no-hystart-r1"),
+    ("long-fat-400mbit-240ms", "bbr-r0"),
+]
+
+
+@pytest.mark.parametrize(("name", "run"), RECORDED)
+def test_plans_are_as_recorded(name: str, run: str) -> None:
+    profile = load(ROOT / "profiles" / f"{name}.yaml")
+    (cell,) = [cell for cell in profile.cells() if cell.run == run]
+    text = render(compile_plan(cell))
+    file = GOLDEN / f"{name}.{run}.txt"
+    if os.environ.get("HOWDAH_RECORD"):
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.stem)
+def test_every_shipped_profile_can_be_planned(file: Path) -> None:
+    profile = load(file)
+    assert profile.name == file.stem, "a profile is found by its name"
+    assert profile.description
+    plans = compile_profile(profile)
+    runs = [plan.run for plan in plans]
+    assert len(set(runs)) == len(runs)
+    for plan in plans:
+        assert Plan.from_json(plan.to_json()) == plan
+        assert render(plan)
+        assert plan.duration_us <= 120_000_000
+
+
+def test_the_default_experiment_is_what_it_says() -> None:
+    plans = compile_profile(load(ROOT / "profiles" / "long-fat-400mbit-240ms.yaml"))
+    algorithms = ["cubic-no-hystart", "cubic", "reno", "bbr"]
+    runs = [f"{name}-r{number}" for name in algorithms for number in range(3)]
+    assert [plan.run for plan in plans] == [*runs, "cubic-iperf3-r0"]
+    for plan in plans:
+        assert plan.path.rate_bits_per_second == 400_000_000
+        assert plan.path.buffer_bytes == 12_000_000
+        assert plan.path.rtt_us == pytest.approx(240_000, rel=0.005)
+        first, second = plan.flows
+        assert second.start_us - first.start_us > 25_000_000
+        assert plan.duration_us == 60_000_000
+
+
+def test_the_satellite_states_its_source() -> None:
+    plans = compile_profile(load(ROOT / "profiles" / "geo-144mbit-600ms.yaml"))
+    for plan in plans:
+        assert plan.path.buffer_bytes == 36_000_000
+        assert plan.path.delay_variation is not None
+        assert "Modelling choice" in plan.path.delay_variation["asked"]["source"]
+        drawn = plan.path.delay_variation["drawn"]["reverse"]
+        assert drawn["standard_deviation_us"] == pytest.approx(10_000, rel=0.3)
+
+
+def test_long_runs_of_changes_are_shortened_but_counted() -> None:
+    cell = load(ROOT / "profiles" / "geo-144mbit-600ms.yaml").cells()[0]
+    plan = compile_plan(cell)
+    changes = sum(item.op == "qdisc" for item in plan.timeline)
+    short, whole = render(plan), render(plan, every_change=True)
+    assert whole.count("qdisc change") == changes
+    shown = short.count("qdisc change")
+    hidden = sum(int(line.split()[1]) for line in short.splitlines() if "more changes of delay" in line)
+    assert shown + hidden == changes
+    assert shown < 20

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Algorithm names: the table, a profile's own, and those its modules bring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from howdah.errors import ProfileError
+from howdah.profile import load
+from howdah.profile.algorithm import ALGORITHMS, LONGEST_KERNEL_NAME, PROFILE_NAME, from_modules
+from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
+
+
+def test_names_fit_profiles_and_the_kernel() -> None:
+    for name, algorithm in ALGORITHMS.items():
+        assert name == algorithm.name
+        assert PROFILE_NAME.fullmatch(name)
+        assert len(algorithm.kernel) <= LONGEST_KERNEL_NAME
+        assert not algorithm.parameters or algorithm.module
+
+
+def test_no_hystart_is_cubic_with_a_parameter(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, "algorithm: cubic-no-hystart\n")
+    assert plan.flows[0].kernel_algorithm == "cubic"
+    assert plan.flows[0].algorithm == "cubic-no-hystart"
+    assert plan.kernel_parameters["tcp_cubic.hystart"] == "0"
+    assert len(operations(plan, "module_parameter", module="tcp_cubic", name="hystart", value="0")) == 1
+    assert not operations(make_one(tmp_path, "algorithm: cubic\n"), "module_parameter")
+
+
+def test_two_settings_of_one_module_cannot_share_a_run(tmp_path: Path) -> None:
+    flows = "flows:\n  - {algorithm: cubic}\n  - {algorithm: reno}\n  - {algorithm: cubic-no-hystart}\n"
+    with pytest.raises(ProfileError, match="cubic and cubic-no-hystart cannot share a run") as caught:
+        load(write_profile(tmp_path, flows))
+    assert caught.value.where == f"{tmp_path / 'small.yaml'}:10"
+
+
+def test_different_modules_can_share_a_run(tmp_path: Path) -> None:
+    plan = make_one(
+        tmp_path, "flows:\n  - {algorithm: cubic-no-hystart}\n  - {algorithm: bbr}\n  - {}\nalgorithm: reno\n"
+    )
+    assert [flow.kernel_algorithm for flow in plan.flows] == ["cubic", "bbr", "reno"]
+
+
+def test_a_module_brings_its_name(tmp_path: Path) -> None:
+    (tmp_path / "tcp_my_start.c").write_text("/* C */\n")
+    plans = make_plans(tmp_path, "modules: [./tcp_my_start.c]\nalgorithm: [cubic, my-start, my_start]\n")
+    assert [plan.flows[0].kernel_algorithm for plan in plans] == ["cubic", "my_start", "my_start"]
+    assert plans[1].modules == [str(tmp_path / "tcp_my_start.c")]
+
+
+def test_modules_whose_names_cannot_be_algorithms_bring_none() -> None:
+    paths = [Path("sink.ko"), Path("tcp_a_name_that_is_long.c"), Path("tcp_.c"), Path("tcp_ok.ko")]
+    assert list(from_modules(paths)) == ["ok"]
+
+
+def test_a_profiles_own_algorithm_has_parameters_of_its_module(tmp_path: Path) -> None:
+    (tmp_path / "tcp_mine.c").write_text("/* C */\n")
+    plan = make_one(
+        tmp_path,
+        "modules: [tcp_mine.c]\nalgorithm: mine-slow\n"
+        "algorithms: {mine-slow: {kernel: mine, parameters: {gain: 150}}}\n",
+    )
+    assert plan.module_parameters == {"tcp_mine": {"gain": "150"}}
+    assert not operations(plan, "module_parameter"), "given when the module is loaded"
+    assert "tcp_mine.gain" not in plan.kernel_parameters
+
+
+def test_any_name_of_the_kernel_can_be_declared(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, "algorithms:\n  scalable: {kernel: scalable}\nalgorithm: scalable\n")
+    assert plan.flows[0].kernel_algorithm == "scalable"
+
+
+def test_an_unknown_name_says_where_names_are_listed(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError) as caught:
+        load(write_profile(tmp_path, "algorithm: zzz\n"))
+    assert caught.value.hint is not None
+    assert "howdah list algorithms" in caught.value.hint

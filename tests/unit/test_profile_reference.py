@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generated reference: current in docs/, complete, and the schema's patterns agree with the parser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.profile.field import QUANTITIES
+from howdah.profile.model import Scenario
+from howdah.profile.reference import check, json_schema, main, page, write
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def test_the_files_in_docs_are_current() -> None:
+    assert check(DOCS) == [], "run python -m howdah.profile.reference"
+
+
+def test_check_finds_missing_and_changed_files(tmp_path: Path) -> None:
+    assert len(check(tmp_path)) == 2
+    assert main(["--check", str(tmp_path)]) == 1
+    written = write(tmp_path)
+    assert check(tmp_path) == []
+    assert main(["--check", str(tmp_path)]) == 0
+    written[1].write_text(written[1].read_text() + "an edit by hand\n")
+    assert check(tmp_path) == [written[1]]
+
+
+def test_the_page_names_every_field_and_quantity() -> None:
+    text = page()
+    for name, definition in [("Scenario", json_schema()), *json_schema()["$defs"].items()]:
+        for key, schema in definition["properties"].items():
+            assert f"| `{key}` |" in text
+            assert schema.get("description"), f"{name}.{key} has no description"
+    for kind in QUANTITIES:
+        assert f"| {kind} |" in text
+
+
+def test_the_schema_is_plain_json_schema() -> None:
+    def walk(schema: Any) -> None:
+        if isinstance(schema, dict):
+            assert not [key for key in schema if key.startswith("x-")]
+            for reference in (schema["$ref"],) if isinstance(schema.get("$ref"), str) else ():
+                assert reference.rpartition("/")[2] in json_schema()["$defs"]
+            for item in schema.values():
+                walk(item)
+        elif isinstance(schema, list):
+            for item in schema:
+                walk(item)
+
+    walk(json_schema())
+    assert set(json_schema()["required"]) == {"howdah", "name", "path", "duration"}
+
+
+def test_fields_that_can_be_swept_take_lists_and_fixed_ones_do_not() -> None:
+    properties = json_schema()["properties"]
+    assert properties["algorithm"]["anyOf"][1]["type"] == "array"
+    assert properties["repetitions"]["type"] == "integer"
+    assert "anyOf" not in properties["name"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"), [("400 Mbit/s", True), ("1.5Gbit/s", True), ("400", False), ("fast", False), ("-1 Mbit/s", False)]
+)
+def test_the_pattern_of_rates_agrees_with_the_parser(text: str, fits: bool) -> None:
+    pattern = json_schema()["$defs"]["PathSection"]["properties"]["rate"]["anyOf"][0]["pattern"]
+    assert bool(re.search(pattern, text)) == fits
+    data = {"howdah": 1, "name": "x", "path": {"rate": text, "rtt": "1 ms"}, "duration": "1 s"}
+    if fits:
+        Scenario.model_validate(data)
+    else:
+        with pytest.raises(ValueError, match=r"path\.rate"):
+            Scenario.model_validate(data)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sweeps: lists in fields of one value, all combinations, names fit for directories."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from howdah.errors import ProfileError
+from howdah.profile import load
+from howdah.profile.source import Document, parse_yaml
+from howdah.profile.sweep import count_cells, find_axes, points
+
+BASE = """\
+howdah: 1
+name: swept
+path: {rate: 10 Mbit/s, rtt: 20 ms}
+duration: 2 s
+"""
+
+
+def _write(tmp_path: Path, extra: str = "") -> Path:
+    file = tmp_path / "swept.yaml"
+    file.write_text(BASE + extra)
+    return file
+
+
+def test_two_lists_make_all_combinations_in_document_order(tmp_path: Path) -> None:
+    file = _write(tmp_path, "algorithm: [cubic, reno]\nrepetitions: 2\n")
+    cells = load(file, ["path.rate=[10 Mbit/s, 0.5 Gbit/s]"]).cells()
+    assert [cell.run for cell in cells] == [
+        "10mbit-cubic-r0",
+        "10mbit-cubic-r1",
+        "10mbit-reno-r0",
+        "10mbit-reno-r1",
+        "0.5gbit-cubic-r0",
+        "0.5gbit-cubic-r1",
+        "0.5gbit-reno-r0",
+        "0.5gbit-reno-r1",
+    ]
+    assert cells[-1].axes == {"path.rate": "0.5 Gbit/s", "algorithm": "reno"}
+    assert cells[-1].scenario.path.rate == 500_000_000
+    assert [cell.repetition for cell in cells] == [0, 1] * 4
+
+
+def test_without_a_sweep_the_algorithm_names_the_run(tmp_path: Path) -> None:
+    (cell,) = load(_write(tmp_path)).cells()
+    assert (cell.run, cell.axes) == ("cubic-r0", {})
+
+
+def test_fields_inside_lists_can_be_swept(tmp_path: Path) -> None:
+    file = _write(tmp_path, "flows:\n  - start: 0 s\n  - start: [500 ms, 1 s]\n")
+    cells = load(file).cells()
+    assert [cell.scenario.flows[1].start for cell in cells] == [500_000, 1_000_000]
+    assert cells[0].axes == {"flows.1.start": "500 ms"}
+
+
+def test_list_fields_are_not_sweeps(tmp_path: Path) -> None:
+    file = _write(tmp_path, "sources: [a, b]\ncollect: {pcap: [s1:s1-eth0, r1:r1-eth0]}\n")
+    (cell,) = load(file).cells()
+    assert cell.scenario.sources == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "what"),
+    [
+        ("repetitions: [1, 2]\n", "repetitions cannot be swept"),
+        ("algorithm: []\n", "algorithm is an empty list"),
+        ("algorithm: [cubic, [reno]]\n", "algorithm sweeps over single values; this is a list"),
+        ("algorithm: [cubic, {a: b}]\n", "algorithm sweeps over single values; this is a mapping"),
+        ("algorithm: [cubic, reno, cubic]\n", "algorithm lists cubic twice"),
+    ],
+)
+def test_lists_that_are_no_sweep(tmp_path: Path, extra: str, what: str) -> None:
+    with pytest.raises(ProfileError, match=re.escape(what)) as caught:
+        load(_write(tmp_path, extra))
+    assert caught.value.where == f"{tmp_path / 'swept.yaml'}:5"
+
+
+def test_an_error_in_one_value_of_a_sweep_points_at_it(tmp_path: Path) -> None:
+    file = _write(tmp_path, "algorithm:\n  - cubic\n  - renoo\n")
+    with pytest.raises(ProfileError, match="no algorithm 'renoo'") as caught:
+        load(file)
+    assert caught.value.where == f"{file}:7"
+    file = _write(tmp_path, "seed:\n  - 1\n  - -1\n")
+    with pytest.raises(ProfileError) as caught:
+        load(file)
+    assert caught.value.where == f"{file}:7"
+
+
+def test_a_large_sweep_is_refused_with_its_size_unless_confirmed(tmp_path: Path) -> None:
+    file = _write(tmp_path, f"seed: [{', '.join(map(str, range(251)))}]\nalgorithm: [cubic, reno]\nrepetitions: 2\n")
+    with pytest.raises(ProfileError, match=r"1004 runs \(251 of seed x 2 of algorithm x 2 repetitions\)"):
+        load(file)
+    assert len(load(file, large_sweep_confirmed=True).cells()) == 1004
+
+
+_WORD = st.text(alphabet="abcXYZ019 ./%-_µ", min_size=1, max_size=12).filter(lambda text: text.strip() == text)
+_VALUES = st.lists(st.one_of(_WORD, st.integers(0, 99)), min_size=1, max_size=4, unique_by=str)
+
+
+@settings(deadline=None)
+@given(algorithms=_VALUES, kernels=_VALUES, seeds=st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True))
+def test_points_are_the_cartesian_product_with_unique_names(
+    algorithms: list[object], kernels: list[object], seeds: list[int]
+) -> None:
+    data = {"algorithm": algorithms, "path": {"rate": kernels}, "seed": seeds}
+    document = Document(data, {(): "x:1"})
+    axes = find_axes(document)
+    assert [axis.name for axis in axes] == ["algorithm", "path.rate", "seed"]
+    made = list(points(document, axes))
+    assert len(made) == count_cells(axes, 1) == len(algorithms) * len(kernels) * len(seeds)
+    expected = [(a, k, s) for a, k, s in itertools.product(algorithms, kernels, seeds)]
+    assert [(p.data["algorithm"], p.data["path"]["rate"], p.data["seed"]) for p in made] == expected
+    slugs = [point.slug for point in made]
+    assert len(set(slugs)) == len(slugs)
+    for slug in slugs:
+        assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*", slug)
+        assert len(slug) <= 110
+    assert document.data["algorithm"] == algorithms, "the document itself is unchanged"
+
+
+def test_a_value_written_with_a_point_keeps_its_digits() -> None:
+    data, places = parse_yaml("kernel: [6.1, 6.10]\n", "x")
+    axes = find_axes(Document(data, places))
+    assert [str(value) for value in axes[0].values] == ["6.1", "6.10"]

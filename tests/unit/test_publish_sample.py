@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples of tables: which instant sees which record."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from howdah.publish.experiment import Run, load_experiment
+from howdah.publish.sample import Series, sample_run, step_ms
+from howdah.tables.schema import TABLES
+from tests.experiment_factory import Scenario, make_experiment
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    scenario = Scenario(algorithms=("reno",), repetitions=1, flows=1, duration_s=1.0)
+    return load_experiment(make_experiment(tmp_path, scenario)).runs[0]
+
+
+def replace_table(run: Run, name: str, rows: list[dict[str, object]]) -> None:
+    pq.write_table(pa.Table.from_pylist(rows, schema=TABLES[name]), run.directory.table(name))
+
+
+def series(run: Run, metric: str) -> list[Series]:
+    return [each for each in sample_run(run) if each.metric == metric]
+
+
+def probe(time_ms: float, cwnd: int, ssthresh: int | None, una: int) -> dict[str, object]:
+    return {
+        "flow": 1,
+        "time_ns": int(time_ms * 1e6),
+        "snd_nxt_bytes": una + 1448 * cwnd,
+        "snd_una_bytes": una,
+        "cwnd_packets": cwnd,
+        "ssthresh_packets": ssthresh,
+        "srtt_us": 100_000,
+    }
+
+
+def test_an_instant_sees_the_state_after_the_last_ack_which_is_in_the_next_record(run: Run) -> None:
+    replace_table(run, "tcp_probe", [probe(95, 10, None, 0), probe(105, 11, None, 1448), probe(125, 12, 12, 2896)])
+    (cwnd,) = series(run, "howdah_flow_cwnd_packets")
+    assert cwnd.time_ms.tolist() == [100, 110, 120]
+    assert cwnd.value.tolist() == [11, 12, 12]
+    (ssthresh,) = series(run, "howdah_flow_ssthresh_packets")
+    assert (ssthresh.time_ms.tolist(), ssthresh.value.tolist()) == ([110, 120], [12, 12])
+    (acked,) = series(run, "howdah_flow_acked_bytes_total")
+    assert acked.value.tolist() == [1448, 2896, 2896]
+
+
+def test_records_of_the_calibration_before_time_zero_are_not_published(run: Run) -> None:
+    replace_table(run, "tcp_probe", [probe(-50, 10, None, 0), probe(5, 11, None, 0), probe(25, 12, None, 0)])
+    (cwnd,) = series(run, "howdah_flow_cwnd_packets")
+    assert cwnd.time_ms.tolist() == [0, 10, 20]
+
+
+def test_a_queue_keeps_its_last_reading_but_not_for_ever(run: Run) -> None:
+    rows = [
+        {
+            "node": "left",
+            "interface": "left-eth0",
+            "handle": "10:",
+            "kind": "bfifo",
+            "time_ns": int(time * 1e6),
+            "backlog_bytes": backlog,
+        }
+        for time, backlog in ((0, 1), (10, 2), (20, 3), (200, 4))
+    ]
+    replace_table(run, "qdisc", rows)
+    (backlog,) = series(run, "howdah_queue_backlog_bytes")
+    assert backlog.label("role") == "bottleneck"
+    assert backlog.time_ms.tolist() == [0, 10, 20, 30, 40, 200]
+    assert backlog.value.tolist() == [1, 2, 3, 3, 3, 4]
+
+
+def test_without_tcp_probe_the_windows_come_from_tcp_info(run: Run) -> None:
+    run.directory.table("tcp_probe").unlink()
+    (cwnd,) = series(run, "howdah_flow_cwnd_packets")
+    assert np.unique(np.diff(cwnd.time_ms)).tolist() == [100]
+
+
+def test_a_run_without_tables_has_no_series(run: Run) -> None:
+    for name in TABLES:
+        run.directory.table(name).unlink()
+    assert list(sample_run(run)) == []
+
+
+@pytest.mark.parametrize(("seconds", "step"), [(5, 10), (62, 20), (300, 100), (3600, 2000)])
+def test_the_interval_grows_with_the_run(run: Run, seconds: int, step: int) -> None:
+    assert run.plan is not None
+    assert step_ms(dataclasses.replace(run.plan, duration_us=seconds * 1_000_000)) == step
+
+
+def test_an_unlimited_pacing_rate_is_no_value(run: Run) -> None:
+    rows = [
+        {"flow": 1, "end": "sender", "time_ns": at * 100_000_000, "pacing_rate_bytes_per_second": rate}
+        for at, rate in enumerate((2**63 - 1, 1_000_000, 2**63 - 1))
+    ]
+    replace_table(run, "tcp_info", rows)
+    (pacing,) = series(run, "howdah_flow_pacing_rate_bytes_per_second")
+    assert (pacing.time_ms.tolist(), pacing.value.tolist()) == ([100], [1_000_000])

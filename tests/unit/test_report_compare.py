@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiments side by side."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from howdah.errors import HowdahError
+from howdah.report.compare import compare
+from tests.experiment_factory import Scenario, make_experiment
+
+
+def scenario(name: str, kernel: str = "6.12.0") -> Scenario:
+    return Scenario(name=name, kernel=kernel, duration_s=3.0, second_flow_s=1.0, repetitions=1)
+
+
+def test_kernels_become_variants_and_the_algorithms_keep_theirs(tmp_path: Path) -> None:
+    paths = [make_experiment(tmp_path, scenario(f"on-{kernel}", kernel)) for kernel in ("6.12.0", "7.0.0")]
+    found = compare(paths, tmp_path / "compare.html", prometheus="off")
+    for name in ("cubic · 6.12.0", "cubic · 7.0.0", "reno · 6.12.0", "reno · 7.0.0"):
+        assert name in found.text
+        assert name in found.page.read_text(encoding="utf-8")
+    assert "on-6.12.0" not in found.text
+
+
+def test_experiments_are_named_where_nothing_else_tells_them_apart(tmp_path: Path) -> None:
+    paths = [make_experiment(tmp_path, scenario(name)) for name in ("before", "after")]
+    found = compare(paths, tmp_path / "compare.html", prometheus="off")
+    assert "cubic · before" in found.text
+    assert "cubic · after" in found.text
+
+
+def test_two_runs_of_one_experiment(tmp_path: Path) -> None:
+    directory = make_experiment(tmp_path, scenario("one"))
+    runs = sorted(directory.glob("*-r0-*"))
+    found = compare(runs, tmp_path / "compare.html", prometheus="off")
+    lines = found.text.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["cubic", "reno"]
+
+
+def test_only_some_algorithms(tmp_path: Path) -> None:
+    directory = make_experiment(tmp_path, scenario("one"))
+    found = compare([directory], tmp_path / "compare.html", "off", algorithms=["reno"])
+    assert "reno" in found.text
+    assert "cubic" not in found.text
+    with pytest.raises(HowdahError, match=r"'bbr'[\s\S]*cubic, reno"):
+        compare([directory], tmp_path / "compare.html", "off", algorithms=["bbr"])
+
+
+def test_two_experiments_of_one_name_are_refused(tmp_path: Path) -> None:
+    first = make_experiment(tmp_path, scenario("one"))
+    shutil.copytree(first, tmp_path / "copy" / "one")
+    with pytest.raises(HowdahError, match="two experiments are called 'one'"):
+        compare([first, tmp_path / "copy" / "one"], tmp_path / "compare.html", "off")
+
+
+def test_nothing_to_compare(tmp_path: Path) -> None:
+    with pytest.raises(HowdahError, match="nothing to compare"):
+        compare([], tmp_path / "compare.html")
