@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
+.DELETE_ON_ERROR:
+.PHONY: help setup setup-test lab test check unit guest browser bench docs clean
+
+PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= $(shell nproc)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what a run needs: apt packages and a Python environment in .venv
+	@sh setup/packages.sh howdah/engine/prerequisites.txt
+	@sh setup/environment.sh $(VENV) .
+
+setup-test: setup ## the same, and what the tests need besides
+	@sh setup/packages.sh setup/packages-test.txt
+	@sh setup/environment.sh $(VENV) '.[dev]'
+
+lab: setup ## build the kernel and the guest tree once, run PROFILE, report it
+	@$(BIN)/howdah run '$(PROFILE)'
+
+test: setup-test check ## every test, on a real kernel
+	@$(BIN)/howdah build
+	$(BIN)/pytest -n $(JOBS) --dist loadfile
+
+check: ## linters and type checker, and generated files against their source
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: ## tests that need no kernel and no browser
+	$(BIN)/pytest -n $(JOBS) tests/unit tests/golden
+
+guest: ## tests that boot a virtual-time kernel
+	$(BIN)/pytest -n $(JOBS) --dist loadfile tests/guest
+
+browser: ## tests that click through a report
+	$(BIN)/pytest tests/browser
+
+bench: setup-test ## measure speed and memory; figures go to docs/performance.md by hand
+	@$(BIN)/python -m tests.bench
+
+docs: ## write the generated references again
+	$(BIN)/python -m howdah.profile.reference
+
+clean: ## remove leftovers of interrupted runs
+	@$(BIN)/howdah clean
