@@ -8,32 +8,17 @@ is compared is how a flow starts, not which file the code is in.
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
+
+from howdah.profile.algorithm_entry import Algorithm
+from howdah.profile.plug_in import PLUG_INS
 
 LONGEST_KERNEL_NAME = 15  # TCP_CA_NAME_MAX - 1, include/net/tcp.h
 PROFILE_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*", re.ASCII)
 KERNEL_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_KERNEL_NAME}}}", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Algorithm:
-    """One algorithm of the table.
-
-    ``kernel`` is the name given to TCP_CONGESTION; ``module`` the kernel module that provides it (``tcp_cubic``), None
-    if it is part of TCP itself; ``parameters`` are set under /sys/module/<module>/parameters before any flow starts,
-    and hold for the whole kernel; ``base`` names the congestion avoidance that follows slow start.
-    """
-
-    name: str
-    kernel: str
-    module: str | None
-    base: str
-    summary: str
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    builtin: bool = True  # compiled into the project's kernels; false: a module the profile brings
 
 
 _KNOWN = [
@@ -54,7 +39,9 @@ _KNOWN = [
     ),
 ]
 
-ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in _KNOWN}
+ALGORITHMS: dict[str, Algorithm] = {
+    algorithm.name: algorithm for algorithm in itertools.chain(_KNOWN, *(plug_in.algorithms() for plug_in in PLUG_INS))
+}
 
 
 def module_name(source: Path) -> str:

@@ -106,6 +106,8 @@ def _build(
             run_logged(command, log, launcher=tools.launch)
         except CommandFailedError as error:
             raise _failure(error, kernel, source, directory, log) from error
+        for path in sorted(directory.glob("*/**/*.ko")):
+            path.rename(directory / path.name)
         for path in sorted(directory.rglob("*"), reverse=True):
             if path.is_dir():
                 shutil.rmtree(path)
