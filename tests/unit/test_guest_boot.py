@@ -163,14 +163,14 @@ def test_an_agent_that_did_not_end_well(tmp_path: Path, record: str | None, exit
     if record is not None:
         (directory.raw / "agent.json").write_text(record)
     with pytest.raises(RunFailedError, match=expected):
-        check_agent(directory, Ending(exit_status, None, 1.0, None))
+        check_agent(directory, Ending(exit_status, None, 1.0, 4096))
 
 
 def test_an_agent_that_ended_well(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path)
     directory.raw.mkdir()
     (directory.raw / "agent.json").write_text('{"status": "ok", "error": null}')
-    check_agent(directory, Ending(0, None, 1.0, None))
+    check_agent(directory, Ending(0, None, 1.0, 4096))
 
 
 def test_start_is_the_same_instant_for_every_guest() -> None:
