@@ -29,32 +29,6 @@ def test_the_key_follows_the_packages_and_not_the_comments(monkeypatch: pytest.M
     assert tree_key() != first
 
 
-def test_both_formats_of_apt_sources(tmp_path: Path) -> None:
-    (tmp_path / "sources.list").write_text(
-        "# deb http://no.example/debian trixie main\n"
-        "deb [signed-by=/k.gpg] http://old.example/debian bookworm main contrib\n"
-        "deb http://security.example/debian-security bookworm-security main\n"
-        "deb-src http://src.example/debian bookworm main\n"
-    )
-    parts = tmp_path / "sources.list.d"
-    parts.mkdir()
-    (parts / "debian.sources").write_text(
-        "Types: deb\nURIs: http://new.example/debian\nSuites: bookworm bookworm-updates\nComponents: main\n\n"
-        "Types: deb\nURIs: http://third.example/x\nSuites: stable\nComponents: extra\n"
-    )
-    found = list(guest_tree._apt_sources(tmp_path))
-    assert found == [
-        ("http://old.example/debian", ["bookworm"]),
-        ("http://security.example/debian-security", ["bookworm-security"]),
-        ("http://new.example/debian", ["bookworm", "bookworm-updates"]),
-    ]
-
-
-def test_a_named_mirror_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOWDAH_DEBIAN_MIRROR", "http://mirror.example/debian")
-    assert guest_tree.configured_mirror() == "http://mirror.example/debian"
-
-
 def test_versions_come_from_the_downloaded_files(tmp_path: Path) -> None:
     archives = tmp_path / "var/cache/apt/archives"
     archives.mkdir(parents=True)

@@ -9,6 +9,7 @@ import pytest
 
 from howdah.engine.cache import Cache
 from howdah.engine.supervise import CommandFailedError
+from howdah.engine.uml import kconfig
 from howdah.engine.uml import kernel as kernel_module
 from howdah.engine.uml.kconfig import read_wanted
 from howdah.engine.uml.kernel import _Build, _failure, built_kernels
@@ -73,9 +74,13 @@ def test_the_key_follows_source_options_and_compiler(monkeypatch: pytest.MonkeyP
     assert kernel_module.kernel_key(source) != first
     monkeypatch.setattr(kernel_module, "compiler_version", lambda: "gcc 12")
     fragment = tmp_path / "kernel.config"
-    fragment.write_text("CONFIG_A=y\n")
-    monkeypatch.setattr(kernel_module, "FRAGMENT", fragment)
-    assert kernel_module.kernel_key(source) != first
+    fragment.write_text(kconfig.FRAGMENT.read_text() + "# [required before 6.3]\nCONFIG_A=y\n")
+    monkeypatch.setattr(kconfig, "FRAGMENT", fragment)
+    assert kernel_module.kernel_key(source) == first, "an option of other releases changes nothing"
+    old = KernelSource("a", "", "one", release=(5, 10))
+    old_key = kernel_module.kernel_key(old)
+    fragment.write_text(fragment.read_text() + "CONFIG_C=y\n")
+    assert kernel_module.kernel_key(old) != old_key
 
 
 def test_no_kernels_are_listed_where_none_is_built(tmp_path: Path) -> None:

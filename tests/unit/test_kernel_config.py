@@ -21,17 +21,35 @@ def test_the_shipped_list_is_readable_and_each_option_stands_once() -> None:
 def test_sections_decide_what_is_required(tmp_path: Path) -> None:
     fragment = tmp_path / "kernel.config"
     fragment.write_text("CONFIG_A=y\n# [optional]\n# why\nCONFIG_B=y\n\n# [required]\nCONFIG_C=y\n")
-    wanted = read_wanted(fragment)
+    wanted = read_wanted(fragment=fragment)
     assert wanted.required == ("A", "C")
     assert wanted.optional == ("B",)
 
 
-@pytest.mark.parametrize(("line", "expected"), [("CONFIG_A=n", "neither"), ("# [wished]", "no section")])
+@pytest.mark.parametrize(
+    ("release", "required"),
+    [((5, 10), ("A", "OLD", "OLDER")), ((5, 15), ("A", "OLD")), ((6, 3), ("A",)), ((6, 12), ("A",)), ((), ("A",))],
+)
+def test_sections_for_older_releases(tmp_path: Path, release: tuple[int, ...], required: tuple[str, ...]) -> None:
+    fragment = tmp_path / "kernel.config"
+    fragment.write_text(
+        "CONFIG_A=y\n# [required before 6.3]\nCONFIG_OLD=y\n# [required before 5.15]\nCONFIG_OLDER=y\n"
+        "# [optional]\nCONFIG_B=y\n"
+    )
+    wanted = read_wanted(release, fragment)
+    assert (wanted.required, wanted.optional) == (required, ("B",))
+    assert wanted.fragment().splitlines() == [f"CONFIG_{name}=y" for name in (*required, "B")]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("CONFIG_A=n", "neither"), ("# [wished]", "no section"), ("# [required after 6.1]", "no section")],
+)
 def test_a_wrong_line_is_named_with_its_number(tmp_path: Path, line: str, expected: str) -> None:
     fragment = tmp_path / "kernel.config"
     fragment.write_text(f"CONFIG_B=y\n{line}\n")
     with pytest.raises(ValueError, match=rf":2: {expected}"):
-        read_wanted(fragment)
+        read_wanted(fragment=fragment)
 
 
 def test_taken_counts_built_in_and_modules_only(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.engine.cache import Cache, Progress, content_key
 from howdah.engine.supervise import CommandFailedError, run_logged
+from howdah.engine.uml.mirror import configured_mirror
 from howdah.engine.uml.tools import Tools, build_tools
 from howdah.errors import HowdahError
 
@@ -85,42 +85,6 @@ def load_tree(directory: Path) -> GuestTree:
         raise HowdahError(
             "this guest tree is damaged", where=str(directory), hint=f"Remove it ('rm -r {directory}')."
         ) from None
-
-
-def configured_mirror() -> str | None:
-    """The mirror this machine's apt takes Debian from: the guest's packages come from the same place.
-
-    None where that cannot be told: mmdebstrap then uses Debian's own.
-    """
-    named = os.environ.get("HOWDAH_DEBIAN_MIRROR")
-    if named:
-        return named
-    try:
-        release = Path("/etc/os-release").read_text()
-    except OSError:
-        return None
-    codename = re.search(r"^VERSION_CODENAME=(\w+)$", release, re.MULTILINE)
-    if not codename or not re.search(r"^ID=debian$", release, re.MULTILINE):
-        return None
-    return next((uri for uri, suites in _apt_sources() if codename[1] in suites), None)
-
-
-def _apt_sources(directory: Path = Path("/etc/apt")) -> Iterator[tuple[str, list[str]]]:
-    """URI and suites of each binary source (sources.list(5), both formats)."""
-    for file in [directory / "sources.list", *sorted((directory / "sources.list.d").glob("*"))]:
-        try:
-            text = file.read_text(errors="replace")
-        except OSError:
-            continue
-        if file.suffix == ".list":
-            for match in re.finditer(r"^deb\s+(?:\[[^]]*\]\s+)?(https?://\S+)\s+(\S+)\s+main\b", text, re.MULTILINE):
-                yield match[1], [match[2]]
-        elif file.suffix == ".sources":
-            for paragraph in re.split(r"\n\s*\n", text):
-                fields = dict(re.findall(r"^([\w-]+):\s*(.*)$", paragraph, re.MULTILINE))
-                uris = [uri for uri in fields.get("URIs", "").split() if uri.startswith("http")]
-                if uris and "main" in fields.get("Components", "").split():
-                    yield uris[0], fields.get("Suites", "").split()
 
 
 def _build(directory: Path, log: Path, tools: Tools, progress: Progress) -> None:

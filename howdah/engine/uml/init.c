@@ -7,15 +7,17 @@
  *   tree      the guest tree, the lower layer of the root file system, read-only
  *   in, out   what the guest may read and write, /howdah/in and /howdah/out
  *
- * It mounts an overlay of the tree and a tmpfs, moves there, runs the program,
- * writes /howdah/out/guest-exit.json and switches the machine off. Whatever goes
- * wrong here is written to the console and ends the guest by a kernel panic.
+ * It mounts an overlay of the tree and a tmpfs, or the tree alone, moves there,
+ * runs the program, writes /howdah/out/guest-exit.json and switches the machine
+ * off. Whatever goes wrong here is written to the console and ends the guest by a
+ * kernel panic.
  *
  * HOWDAH_CLOCK_LIMIT_S (from the kernel's command line) is how many seconds of
  * virtual time the program may take. An idle guest's clock races: one that waits
  * for what never happens is at its limit after a moment.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -59,6 +61,29 @@ static void directory(const char *where)
 		fail("mkdir", where);
 }
 
+/*
+ * In old kernels (5.10), hostfs opens a file of an overlay by a wrong name
+ * (fs/hostfs, hostfs_open). There the root is the tree itself, read-only.
+ */
+static void attach_tree(void)
+{
+	int file;
+
+	attach("overlay", ROOT, 0,
+	       "lowerdir=/mount/lower,upperdir=/mount/upper,workdir=/mount/work");
+	file = open(ROOT "/etc/passwd", O_RDONLY | O_CLOEXEC);
+	if (file >= 0) {
+		close(file);
+		return;
+	}
+	printf("howdah-init: no overlay over hostfs here (%s): / is read-only\n",
+	       strerror(errno));
+	fflush(stdout);
+	if (umount(ROOT) < 0)
+		fail("unmount", ROOT);
+	attach("hostfs", ROOT, MS_RDONLY, "/tree");
+}
+
 static void build_root(void)
 {
 	attach("tmpfs", "/mount", 0, "mode=755");
@@ -67,8 +92,7 @@ static void build_root(void)
 	directory("/mount/work");
 	directory(ROOT);
 	attach("hostfs", "/mount/lower", MS_RDONLY, "/tree");
-	attach("overlay", ROOT, 0,
-	       "lowerdir=/mount/lower,upperdir=/mount/upper,workdir=/mount/work");
+	attach_tree();
 	directory(ROOT "/howdah");
 	directory(ROOT "/howdah/in");
 	directory(ROOT "/howdah/out");

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 FRAGMENT = Path(__file__).with_name("kernel.config")
+_SECTION = re.compile(r"# \[(?P<name>required|optional)(?: before (?P<release>\d+\.\d+))?\]")
 
 
 @dataclass(frozen=True)
@@ -16,21 +18,32 @@ class Wanted:
     required: tuple[str, ...]
     optional: tuple[str, ...]
 
+    def fragment(self) -> str:
+        """Lines for KCONFIG_ALLCONFIG."""
+        return "".join(f"CONFIG_{option}=y\n" for option in self.required + self.optional)
 
-def read_wanted(fragment: Path = FRAGMENT) -> Wanted:
-    """Read kernel.config; its text says what the sections mean."""
+
+def read_wanted(release: tuple[int, ...] = (), fragment: Path | None = None) -> Wanted:
+    """What a kernel of this release is asked for: (6, 12); empty counts as newer than all.
+
+    kernel.config says what its sections mean. Raises ValueError naming a line it cannot read.
+    """
+    file = fragment or FRAGMENT
     sections: dict[str, list[str]] = {"required": [], "optional": []}
-    section = "required"
-    for number, line in enumerate(fragment.read_text(encoding="utf-8").splitlines(), 1):
+    section, applies = "required", True
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         line = line.strip()
-        if line.startswith("# [") and line.endswith("]"):
-            section = line[3:-1]
-            if section not in sections:
-                raise ValueError(f"{fragment}:{number}: no section {section!r}")
+        if line.startswith("# ["):
+            match = _SECTION.fullmatch(line)
+            if not match:
+                raise ValueError(f"{file}:{number}: no section {line[2:]!r}")
+            section = match["name"]
+            applies = match["release"] is None or () < release < tuple(map(int, match["release"].split(".")))
         elif line.startswith("CONFIG_") and line.endswith("=y"):
-            sections[section].append(line.removeprefix("CONFIG_").removesuffix("=y"))
+            if applies:
+                sections[section].append(line.removeprefix("CONFIG_").removesuffix("=y"))
         elif line and not line.startswith("#"):
-            raise ValueError(f"{fragment}:{number}: neither a comment nor CONFIG_…=y")
+            raise ValueError(f"{file}:{number}: neither a comment nor CONFIG_…=y")
     return Wanted(tuple(sections["required"]), tuple(sections["optional"]))
 
 

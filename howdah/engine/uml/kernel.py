@@ -15,7 +15,7 @@ from typing import Any
 from howdah.engine.cache import Cache, Progress, content_key, file_sha256
 from howdah.engine.supervise import CommandFailedError, run_logged
 from howdah.engine.uml.kconfig import FRAGMENT, read_wanted, taken
-from howdah.engine.uml.source import KernelSource, find_source, unpack_command
+from howdah.engine.uml.source import KernelSource, provide_source, unpack_command
 from howdah.engine.uml.tools import Tools, build_tools, compiler_version
 from howdah.errors import HowdahError
 
@@ -70,17 +70,19 @@ def make_command(source_dir: Path, build_dir: Path, *arguments: str) -> list[str
 
 
 def kernel_key(source: KernelSource) -> str:
-    return content_key(_LAYOUT, _IMAGE_FLAGS, source.key, FRAGMENT.read_bytes(), compiler_version())
+    wanted = read_wanted(source.release)
+    options = ["required", *wanted.required, "optional", *wanted.optional]
+    return content_key(_LAYOUT, _IMAGE_FLAGS, source.key, *options, compiler_version())
 
 
 def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) -> Kernel:
-    """Build ``debian-VERSION`` or the tree at a path, unless the cache has it.
+    """Build ``debian-VERSION``, ``debian-newest`` or the tree at a path, unless the cache has it.
 
-    Raises HowdahError naming the missing package, the wrong tree, the options the tree lacks, or the file and line
-    that does not compile.
+    Raises HowdahError naming a package that cannot be had, the wrong tree, the options the tree lacks, or the file and
+    line that does not compile.
     """
     cache = cache or Cache()
-    source = find_source(kernel)
+    source = provide_source(kernel, progress, cache)
     key = kernel_key(source)
     if cache.find("kernel", key) is None:
         tools = build_tools(cache)
@@ -149,7 +151,9 @@ class _Build:
             self.source_dir.mkdir()
             self._command(unpack_command(self.source.archive, self.source_dir), "the source does not unpack")
         self.progress("kernel: configure", 0, 0)
-        self._make("the kernel cannot be configured", f"KCONFIG_ALLCONFIG={FRAGMENT}", "allnoconfig")
+        fragment = self.build_dir / "wanted.config"
+        fragment.write_text(read_wanted(self.source.release).fragment())
+        self._make("the kernel cannot be configured", f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig")
         missing = self._check_options()
         self._compile()
         release = (self.build_dir / "include/config/kernel.release").read_text().strip()
@@ -172,7 +176,7 @@ class _Build:
 
     def _check_options(self) -> list[str]:
         """Optional options that were not taken; a missing required one is an error."""
-        wanted = read_wanted()
+        wanted = read_wanted(self.source.release)
         have = taken(self.build_dir / ".config")
         missing = [option for option in wanted.required if option not in have]
         if missing:

@@ -72,7 +72,9 @@ def _is_needed(item: Prerequisite, kernel_built: bool, tree_built: bool, kernel:
     if item.purpose == "guest tree":
         return not tree_built
     if item.purpose == "kernel source":
-        return not kernel_built and kernel == DEFAULT_KERNEL
+        # The source package itself is fetched where it is not installed (howdah/engine/uml/package.py).
+        unpacks = item.package == "xz-utils" and "/" not in kernel
+        return not kernel_built and (unpacks or (kernel == DEFAULT_KERNEL and shutil.which("apt-get") is None))
     return not (item.purpose == "kernel build" and kernel_built and item.evidence not in ("make", "ld"))
 
 

@@ -10,12 +10,20 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.engine.cache import content_key, file_sha256
+from howdah.engine.cache import Cache, Progress, content_key, file_sha256
+from howdah.engine.uml.archive import release_order
+from howdah.engine.uml.package import (
+    SourcePackage,
+    find_package,
+    newest_release,
+    provide_newest,
+    provide_package,
+)
 from howdah.errors import HowdahError
 
 DEFAULT_KERNEL = "debian-6.12"
-_DEBIAN = re.compile(r"(?:debian-|linux-source-)?(\d+\.\d+)")
-PACKAGE_DIRECTORY = Path("/usr/src")
+_DEBIAN = re.compile(r"(?:debian-|linux-source-)?(\d+\.\d+|newest)")
+_NEWEST = "newest"
 _TREE_FILES = ("Makefile", "Kconfig", "arch/um/Makefile", "net/ipv4/tcp.c")
 
 # tar patterns, one a line. A user-mode kernel has no hardware: of most drivers and of other machines' code only the
@@ -27,7 +35,8 @@ LEFT_PACKED = Path(__file__).with_name("left-packed.txt")
 class KernelSource:
     """A source that exists. ``key`` changes when its content does; ``description`` goes into run.json.
 
-    Exactly one of ``archive`` (a .tar.xz of a package) and ``tree`` is set.
+    Exactly one of ``archive`` (a .tar.xz of a package) and ``tree`` is set. ``release`` is the kernel's version as
+    numbers, (6, 12); empty where the tree does not tell, which counts as newer than all.
     """
 
     name: str
@@ -35,35 +44,46 @@ class KernelSource:
     key: str
     archive: Path | None = None
     tree: Path | None = None
+    release: tuple[int, ...] = ()
 
 
-def find_source(kernel: str) -> KernelSource:
-    """Resolve ``debian-6.12`` (also ``6.12``, ``linux-source-6.12``) or the path of a kernel tree.
+def find_source(kernel: str, cache: Cache | None = None) -> KernelSource:
+    """Resolve ``debian-6.12`` (also ``6.12``, ``linux-source-6.12``), ``debian-newest`` or the path of a kernel tree.
 
-    Raises HowdahError naming what is wrong with it.
+    Only what is on this machine is found. Raises HowdahError naming what is wrong with it.
     """
     match = _DEBIAN.fullmatch(kernel)
-    if match:
-        return _package(match[1])
-    return _tree(Path(kernel).expanduser())
-
-
-def _package(version: str) -> KernelSource:
-    package = f"linux-source-{version}"
-    archive = PACKAGE_DIRECTORY / f"{package}.tar.xz"
-    if not archive.is_file():
+    if not match:
+        return _tree(Path(kernel).expanduser())
+    cache = cache or Cache()
+    release = newest_release(cache) if match[1] == _NEWEST else match[1]
+    package = find_package(release, cache) if release else None
+    if package is None:
         raise HowdahError(
-            f"the package {package} is not installed",
-            where=str(archive),
-            hint=f"apt install {package}   (or name a kernel source tree with --kernel PATH)",
+            f"the source of {kernel} is not here",
+            hint=f"'howdah build --kernel {kernel}' fetches it; so does apt install linux-source-{release or 'X'}.",
         )
-    answer = subprocess.run(
-        ["dpkg-query", "-W", "-f", "${Version}", package], capture_output=True, text=True, check=False
-    )
-    release = answer.stdout.strip() if answer.returncode == 0 else f"archive {file_sha256(archive)[:12]}"
-    status = archive.stat()
-    identity = content_key(package, release, str(status.st_size))
-    return KernelSource(f"debian-{version}", f"{package} {release}", identity, archive=archive)
+    return _of_package(package)
+
+
+def provide_source(kernel: str, progress: Progress, cache: Cache) -> KernelSource:
+    """The same, with a Debian package fetched when it is not here.
+
+    Raises UnsupportedKernelError when no suite offers it, HowdahError when it cannot be fetched.
+    """
+    match = _DEBIAN.fullmatch(kernel)
+    if not match:
+        return _tree(Path(kernel).expanduser())
+    release = provide_newest(cache, progress) if match[1] == _NEWEST else match[1]
+    return _of_package(provide_package(release, cache, progress))
+
+
+def _of_package(package: SourcePackage) -> KernelSource:
+    # Not where it lies or whence it came: the same package, installed or fetched, is the same kernel.
+    key = content_key(package.name, package.version, str(package.archive.stat().st_size))
+    description = f"{package.name} {package.version}"
+    release = release_order(package.release)
+    return KernelSource(f"debian-{package.release}", description, key, archive=package.archive, release=release)
 
 
 def _tree(tree: Path) -> KernelSource:
@@ -72,7 +92,7 @@ def _tree(tree: Path) -> KernelSource:
         raise HowdahError(
             f"the kernel is neither debian-VERSION nor a source tree: {known}",
             where=str(tree),
-            hint=f"Name a kernel source tree, or {DEFAULT_KERNEL}.",
+            hint=f"Name a kernel source tree, {DEFAULT_KERNEL} or debian-newest.",
         )
     tree = tree.resolve()
     missing = [name for name in _TREE_FILES if not (tree / name).exists()]
@@ -91,7 +111,10 @@ def _tree(tree: Path) -> KernelSource:
             "the kernel's own build cannot work in a directory with spaces or colons in its name", where=str(tree)
         )
     revision, key = _revision(tree)
-    return KernelSource(str(tree), f"{tree} {_version(tree)} {revision}".strip(), key, tree=tree)
+    version = _version(tree)
+    numbers = re.match(r"\d+\.\d+", version)
+    release = release_order(numbers[0]) if numbers else ()
+    return KernelSource(str(tree), f"{tree} {version} {revision}".strip(), key, tree=tree, release=release)
 
 
 def _version(tree: Path) -> str:

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Debian's archive, read by apt with a state of its own: no root, and nothing of this machine's apt is changed.
+
+The index and what is fetched lie in the cache. apt checks the archive's signature on the index and the index's hash of
+each package; the keys are Debian's own. This machine's apt.conf (a proxy, for example) is read as always.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.engine.cache import Cache, file_sha256
+from howdah.engine.supervise import CommandFailedError, run_logged
+from howdah.engine.uml.mirror import debian_mirror, security_mirror
+from howdah.errors import HowdahError
+
+SUITES = Path(__file__).with_name("kernel-suites.txt")
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_PACKAGE = re.compile(r"linux-source-(?P<release>\d+\.\d+)")
+_MADISON = re.compile(r"^\s*(?P<package>\S+) \|\s*(?P<version>\S+) \|\s*\S+ (?P<suite>[^/\s]+)/\S* ", re.MULTILINE)
+_PROBLEM = re.compile(r"^(?:Err:\d+|[EW]:) ?(?P<text>.*)$")
+_KINDS = {"debian": debian_mirror, "debian-security": security_mirror}
+
+# The index of packages alone; never something whose signature could not be checked, whatever apt.conf allows.
+_SETTINGS = {
+    "Acquire::AllowInsecureRepositories": "false",
+    "Acquire::AllowWeakRepositories": "false",
+    "Acquire::AllowDowngradeToInsecureRepositories": "false",
+    "APT::Get::AllowUnauthenticated": "false",
+    "Acquire::Languages": "none",
+    "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
+    "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled": "false",
+    "Acquire::Retries": "2",
+    "APT::Sandbox::User": "",  # as root, apt's own user could not write into the cache
+    "APT::Update::Pre-Invoke::": "",
+    "Dir::Etc::SourceParts": "/dev/null",
+    "Dir::Etc::Preferences": "/dev/null",
+    "Dir::Etc::PreferencesParts": "/dev/null",
+}
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A package a suite carries. ``release`` is the kernel's (``6.1``), ``version`` the package's (``6.1.192-2``)."""
+
+    package: str
+    release: str
+    version: str
+    suite: str
+
+
+def read_suites(file: Path = SUITES) -> list[tuple[str, str]]:
+    """Archive and suite of every line of kernel-suites.txt. Raises ValueError naming a wrong line."""
+    found = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        fields = line.partition("#")[0].split()
+        if not fields:
+            continue
+        if len(fields) != 2 or fields[0] not in _KINDS:
+            raise ValueError(f"{file}:{number}: expected one of {', '.join(_KINDS)} and a suite")
+        found.append((fields[0], fields[1]))
+    return found
+
+
+def best_offers(madison: str) -> dict[str, Offer]:
+    """From ``apt-cache madison``: of each kernel release the highest package version, which apt lists first."""
+    found: dict[str, Offer] = {}
+    for match in _MADISON.finditer(madison):
+        package = _PACKAGE.fullmatch(match["package"])
+        if package:
+            offer = Offer(match["package"], package["release"], match["version"], match["suite"])
+            found.setdefault(offer.release, offer)
+    return found
+
+
+def release_order(release: str) -> tuple[int, ...]:
+    """Sort key: 6.12 is newer than 6.1 and 6.2."""
+    return tuple(int(part) for part in release.split("."))
+
+
+class Archive:
+    """The index in ``<cache>/apt``. Methods raise HowdahError naming what apt said."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.root = cache.root / "apt"
+        self._stamp = self.root / "updated"
+
+    def age_s(self) -> float | None:
+        """Seconds since the index was brought up to date; None if it never was."""
+        try:
+            return max(0.0, time.time() - self._stamp.stat().st_mtime)
+        except OSError:
+            return None
+
+    def update(self, log: Path, launcher: Path | None = None) -> list[str]:
+        """Bring the index up to date; returns what apt complained of. What could not be had stays as it was."""
+        if not KEYRING.is_file():
+            raise HowdahError(
+                "the keys of Debian's archive are not here, so nothing from it can be trusted",
+                where=str(KEYRING),
+                hint="apt install debian-archive-keyring",
+            )
+        problems: list[str] = []
+
+        def listen(line: str) -> None:
+            match = _PROBLEM.match(line)
+            if match:
+                problems.append(match["text"])
+
+        with self._locked():
+            self._write_sources()
+            try:
+                run_logged(["apt-get", *self._options(), "update"], log, launcher=launcher, on_line=listen)
+            except CommandFailedError as error:
+                return problems or error.tail[-3:]
+            if not problems:
+                self._stamp.touch()
+        return problems
+
+    def offers(self) -> dict[str, Offer]:
+        """The best offer for each kernel release in the index as it is; empty where there is none. No network."""
+        if not (self.root / "sources.list").is_file():
+            return {}
+        names = [name for name in self._ask("pkgnames", "linux-source-").split() if _PACKAGE.fullmatch(name)]
+        return best_offers(self._ask("madison", *sorted(names))) if names else {}
+
+    def fetch(self, offer: Offer, into: Path, log: Path, launcher: Path | None = None) -> tuple[Path, str]:
+        """Download a package; returns the file and its SHA-256, compared with the signed index once more."""
+        wanted = re.search(r"^SHA256: (\w{64})$", self._ask("show", f"{offer.package}={offer.version}"), re.MULTILINE)
+        try:
+            run_logged(
+                ["apt-get", *self._options(), "download", f"{offer.package}={offer.version}"],
+                log,
+                launcher=launcher,
+                cwd=into,
+            )
+        except CommandFailedError as error:
+            said = [line for line in error.tail if line.startswith(("E:", "W:", "Err:"))] or error.tail
+            raise HowdahError(
+                f"{offer.package} {offer.version} cannot be fetched: " + " / ".join(said[-3:]),
+                where=offer.suite,
+                hint=f"The whole output is in {log}",
+            ) from error
+        (file,) = into.glob("*.deb")
+        found = file_sha256(file)
+        if wanted is None or found != wanted[1]:
+            file.unlink()
+            raise HowdahError(
+                f"what was fetched is not {offer.package} {offer.version}: its SHA-256 is {found}, "
+                f"the index says {wanted[1] if wanted else 'nothing'}",
+                where=offer.suite,
+            )
+        return file, found
+
+    def _ask(self, *arguments: str) -> str:
+        command = ["apt-cache", *self._options(), *arguments]
+        try:
+            answer = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)
+        except FileNotFoundError as error:
+            raise _no_apt() from error
+        except subprocess.CalledProcessError as error:
+            raise HowdahError(f"apt cannot read its index: {error.stderr.strip()}", where=str(self.root)) from error
+        return answer.stdout
+
+    def _options(self) -> list[str]:
+        places = {
+            "Dir::Etc::SourceList": self.root / "sources.list",
+            "Dir::State": self.root / "state",
+            "Dir::State::Lists": self.root / "lists",
+            "Dir::State::status": self.root / "status",
+            "Dir::Cache": self.root / "cache",
+        }
+        options = [*_SETTINGS.items(), *((name, str(place)) for name, place in places.items())]
+        return [word for name, value in options for word in ("-o", f"{name}={value}")]
+
+    def _write_sources(self) -> None:
+        for name in ("state", "lists/partial", "cache/archives/partial"):
+            (self.root / name).mkdir(parents=True, exist_ok=True)
+        (self.root / "status").touch()
+        (self.root / "sources.list").write_text("".join(f"{line}\n" for line in source_lines(read_suites())))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def source_lines(suites: Iterable[tuple[str, str]]) -> list[str]:
+    """Lines of a sources.list(5)."""
+    return [f"deb [signed-by={KEYRING}] {_KINDS[archive]()} {suite} main" for archive, suite in suites]
+
+
+def _no_apt() -> HowdahError:
+    return HowdahError(
+        "kernel sources are fetched with apt, and apt-cache is not installed",
+        hint="Name a kernel source tree with --kernel PATH.",
+    )
