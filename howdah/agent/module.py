@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +17,39 @@ _SYS_MODULE = Path("/sys/module")
 
 
 def load_modules(directory: Path, parameters: dict[str, dict[str, str]]) -> list[str]:
-    """Load every ``*.ko`` of the directory, those that need another one's symbols after it; returns their names.
+    """Load every ``*.ko`` of the directory, each behind those of them it depends on; returns their names in order.
 
     Raises AgentError with the kernel's errno; the reason is then in the console.
     """
-    waiting = sorted(directory.glob("*.ko")) if directory.is_dir() else []
+    files = {path.stem.replace("-", "_"): path for path in sorted(directory.glob("*.ko"))}
     loaded: list[str] = []
-    while waiting:
-        remaining = []
-        for path in waiting:
-            name = path.stem.replace("-", "_")
-            try:
-                _load(path, parameters.get(name, {}))
-                loaded.append(name)
-            except OSError as error:
-                if error.errno != errno.ENOENT:  # ENOENT: unknown symbol, perhaps of a module that comes later
-                    raise AgentError(f"load module {path.name}", f"{error}; the console names the reason") from error
-                remaining.append(path)
-        if len(remaining) == len(waiting):
-            names = ", ".join(path.name for path in remaining)
-            raise AgentError(f"load module {names}", "unknown symbols; the console names them")
-        waiting = remaining
+    for name in _in_order(files):
+        try:
+            _load(files[name], parameters.get(name, {}))
+        except OSError as error:
+            raise AgentError(f"load module {files[name].name}", f"{error}; the console names the reason") from error
+        loaded.append(name)
     return loaded
+
+
+def _in_order(files: dict[str, Path]) -> Iterator[str]:
+    """Names of modules, each behind what it depends on; what is not among them is part of the kernel."""
+    waiting = {name: [one for one in _depends(path) if one in files] for name, path in files.items()}
+    done: set[str] = set()
+    while waiting:
+        ready = [name for name, needed in waiting.items() if done.issuperset(needed)]
+        if not ready:
+            raise AgentError(f"load modules {', '.join(waiting)}", "they depend on each other in a circle")
+        for name in ready:
+            yield name
+            del waiting[name]
+        done.update(ready)
+
+
+def _depends(path: Path) -> list[str]:
+    """What the ``depends=`` of a module's .modinfo section says: names of modules."""
+    match = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
+    return match[1].decode().split(",") if match and match[1] else []
 
 
 def _load(path: Path, parameters: dict[str, str]) -> None:

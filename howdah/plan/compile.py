@@ -20,11 +20,13 @@ from howdah.plan.shaping import Shaping, shape
 from howdah.plan.topology import load_topo, lower
 from howdah.plan.wiring import wire
 from howdah.profile import Cell, Profile
+from howdah.profile.algorithm import from_modules, module_name
 from howdah.profile.model import Scenario
 
 ETHERNET_HEADER_BYTES = 14
 IP_AND_TCP_HEADER_BYTES = 52  # IPv4, TCP with timestamps
 
+TRAFFIC_MODULE = "howdah_traffic"
 VIRTUAL_SETUP_US = 3_000_000  # boot and building the network, in virtual time
 REAL_SETUP_US = 30_000_000
 
@@ -89,6 +91,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
             if entry.module and entry.parameters and not entry.builtin
         },
         kernel_parameters=kernel_parameters,
+        required_modules=_required_modules(cell, flows),
         epoch_us=setup_us - measured.before_us,
         duration_us=scenario.duration,
         guest_memory_bytes=size.guest_memory_bytes,
@@ -100,6 +103,21 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
 def compile_profile(profile: Profile, engine: str | None = None, kernel: str | None = None) -> list[Plan]:
     """The plans of every cell of a profile, in order."""
     return [compile_plan(cell, engine, kernel) for cell in profile.cells()]
+
+
+def _required_modules(cell: Cell, flows: list[Flow]) -> list[str]:
+    """Modules of the algorithms and of the traffic, and those of the profile that no algorithm is known to come from.
+
+    A module of an algorithm that this run does not use is left out: were it broken, this run would not be.
+    """
+    scenario = cell.scenario
+    needed = {entry.module for entry in cell.algorithms.values() if entry.module and not entry.builtin}
+    if any("kernel" in (flow.traffic, flow.sink) for flow in flows):
+        needed.add(TRAFFIC_MODULE)
+    sources = [FilePath(module) for module in scenario.modules]
+    elsewhere = {entry.module for entry in from_modules(sources).values()}
+    elsewhere |= {section.module or f"tcp_{section.kernel}" for section in scenario.algorithms.values()}
+    return sorted(needed | ({module_name(source) for source in sources} - elsewhere))
 
 
 def _network(cell: Cell) -> Network:

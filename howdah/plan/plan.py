@@ -171,6 +171,7 @@ class Plan:
     wall_clock_limit_s: float
     measure_window_us: tuple[int, int] = (0, 0)
     capabilities: list[str] = field(default_factory=list)
+    required_modules: list[str] | None = None  # kernel modules the run needs by name; None: all that are there
     format: int = PLAN_FORMAT
 
     def to_json(self) -> str:

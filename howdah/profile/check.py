@@ -51,7 +51,7 @@ def _table(scenario: Scenario, document: Document, directory: Path) -> dict[str,
             raise ProfileError(f"algorithms.{name} has parameters but no module to set them on", where=place)
         base = section.base or (known.base if known else section.kernel)
         summary = f"{section.kernel}, declared by the profile"
-        builtin = known is not None and module not in built
+        builtin = known is not None and known.builtin and module not in built
         table[name] = Algorithm(name, section.kernel, module, base, summary, dict(section.parameters), builtin)
     return table
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that cannot be used are refused with their place and the reason; no compiler is run here."""
+"""Modules: which are chosen, and what is said of those that cannot be used; no compiler is run here."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from howdah.engine.cache import Cache
-from howdah.engine.supervise import CommandFailedError
 from howdah.engine.uml import modules
 from howdah.engine.uml.kernel import Kernel, load_kernel, module_information
-from howdah.engine.uml.modules import build_modules
+from howdah.engine.uml.module_build import ModuleFailure, blame
+from howdah.engine.uml.modules import ModuleSet, build_modules
 from howdah.errors import HowdahError
 
 _MAGIC = b"\0vermagic=6.12.1 mod_unload \0name=tcp_mine\0srcversion=ABC\0"
@@ -82,30 +82,104 @@ def test_a_missing_file_and_a_directory_without_kbuild(kernel: Kernel, tmp_path:
         _build(kernel, tmp_path / "sources")
 
 
-def test_the_compilers_first_error_is_told_with_the_users_own_file(kernel: Kernel, tmp_path: Path) -> None:
-    build, log = tmp_path / "build", tmp_path / "log"
-    source = tmp_path / "tcp_mine.c"
-    source.write_text("")
-    log.write_text(
-        f"  CC [M]  {build}/tcp_mine.o\n"
-        f"{build}/tcp_mine.c:7:1: warning: unused\n"
-        f"{build}/tcp_mine.c:12:5: error: 'struct tcp_sock' has no member named 'cwnd'\n"
-        "   12 |     tp->cwnd = 1;\n"
-        "make[1]: *** [tcp_mine.o] Error 1\n"
+_LISTED = [
+    "howdah-module ss_a.o =",
+    "howdah-module core.o = core/one.o core/two.o",
+    "howdah-module plug/ss_b.o =",
+]
+
+
+def _blame(lines: list[str], directory: Path, earlier: dict[str, ModuleFailure] | None = None) -> list[ModuleFailure]:
+    return [failure for _, failure in blame([*_LISTED, *lines], "6.12.1", directory, earlier or {})]
+
+
+def test_the_compilers_first_error_is_told_with_the_users_own_file(tmp_path: Path) -> None:
+    (tmp_path / "ss_a.c").write_text("")
+    (failure,) = _blame(
+        [
+            "  CC [M]  ss_a.o",
+            "ss_a.c:7:1: warning: unused",
+            "ss_a.c:12:5: error: 'struct tcp_sock' has no member named 'cwnd'",
+            "   12 |     tp->cwnd = 1;",
+            "make[3]: *** [/k/scripts/Makefile.build:291: ss_a.o] Error 1",
+            "make[2]: *** [/k/Makefile:1877: .] Error 2",
+        ],
+        tmp_path,
     )
-    error = modules._failure(CommandFailedError(["make"], 2, []), kernel, source, build, log)
-    assert error.where == f"{source}:12"
+    error = failure.error(tmp_path / "ss_a.c")
+    assert error.where == f"{tmp_path / 'ss_a.c'}:12"
     assert "kernel 6.12.1" in error.what
     assert "no member named 'cwnd'" in error.what
     assert "tp->cwnd = 1;" in str(error.hint)
-    assert str(log) in str(error.hint)
 
 
-def test_symbols_the_kernel_does_not_export_are_named(kernel: Kernel, tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text('ERROR: modpost: "tcp_secret" [/x/tcp_mine.ko] undefined!\n')
-    error = modules._failure(CommandFailedError(["make"], 2, []), kernel, tmp_path / "m.c", tmp_path / "b", log)
-    assert "does not export: tcp_secret" in error.what
+def test_each_failed_module_is_told_by_its_own_error(tmp_path: Path) -> None:
+    found = _blame(
+        [
+            "core/two.c:3:1: error: first",
+            "make[3]: *** [/k/scripts/Makefile.build:291: core/two.o] Error 1",
+            "core/one.c:9:1: error: second of the same module",
+            "make[3]: *** [/k/scripts/Makefile.build:291: core/one.o] Error 1",
+            "include/shared.h:4:2: error: in a header",
+            "make[3]: *** [plug/ss_b.o] Error 1",
+        ],
+        tmp_path,
+    )
+    told = [(one.module, one.file, one.line) for one in found]
+    assert told == [("core", "core/two.c", 3), ("ss_b", "include/shared.h", 4)]
+
+
+def test_symbols_the_kernel_does_not_export_are_named(tmp_path: Path) -> None:
+    lines = [
+        'ERROR: modpost: "tcp_secret" [ss_a.ko] undefined!',
+        'ERROR: modpost: "tcp_hidden" [ss_a.ko] undefined!',
+        "ERROR: modpost: missing MODULE_LICENSE() in plug/ss_b.o",
+        "make[2]: *** [/k/scripts/Makefile.modpost:145: Module.symvers] Error 1",
+    ]
+    first, second = sorted(_blame(lines, tmp_path), key=lambda failure: failure.module)
+    assert (first.module, second.module) == ("ss_a", "ss_b")
+    assert "kernel 6.12.1 does not export: tcp_secret, tcp_hidden" in first.what
+    assert "missing MODULE_LICENSE()" in second.what
+    assert first.error(tmp_path / "m.c").where == str(tmp_path / "m.c")
+
+
+def test_what_needs_a_module_that_failed_is_told_why_that_one_did(tmp_path: Path) -> None:
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core/two.c").write_text("void core_call(void) {}\nEXPORT_SYMBOL_GPL(core_call);\n")
+    core = ModuleFailure("core", "the module core does not compile: ';' expected", "core/one.c", 9, "said")
+    (failure,) = _blame(['ERROR: modpost: "core_call" [plug/ss_b.ko] undefined!'], tmp_path, {"core.o": core})
+    assert (
+        failure.what
+        == "the module ss_b needs core, which does not build: the module core does not compile: ';' expected"
+    )
+    assert (failure.file, failure.line) == ("core/one.c", 9)
+
+
+def test_an_output_that_blames_no_module_blames_none(tmp_path: Path) -> None:
+    assert _blame(["make: *** No rule to make target 'modules'.  Stop."], tmp_path) == []
+
+
+def _set(*names: str, failed: dict[str, HowdahError] | None = None, **depends: tuple[str, ...]) -> ModuleSet:
+    built = {name: modules.Module(name, Path(f"{name}.ko"), None, "", depends.get(name, ())) for name in names}
+    return ModuleSet(built, failed or {})
+
+
+def test_only_what_is_needed_is_chosen_each_behind_its_dependencies() -> None:
+    found = _set("a", "b", "core", "traffic", a=("core",), b=("core", "x_tables"), core=("base",))
+    assert [module.name for module in found.choose(["b", "traffic"])] == ["core", "b", "traffic"]
+    assert [module.name for module in found.choose(None)] == ["core", "a", "b", "traffic"]
+    assert found.choose([]) == []
+
+
+def test_choosing_what_failed_or_is_not_there_says_why() -> None:
+    found = _set("a", "b", failed={"core": HowdahError("core does not compile", where="core.c:3")}, a=("core",))
+    assert [module.name for module in found.choose(["b"])] == ["b"]
+    with pytest.raises(HowdahError, match="core does not compile") as caught:
+        found.choose(["a"])
+    assert caught.value.where == "core.c:3"
+    with pytest.raises(HowdahError, match="there is no module tcp_gone") as caught:
+        found.choose(["tcp-gone"])
+    assert "a, b" in str(caught.value)
 
 
 def test_module_information_takes_the_first_of_each_name(tmp_path: Path) -> None:

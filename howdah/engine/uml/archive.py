@@ -8,6 +8,7 @@ each package; the keys are Debian's own. This machine's apt.conf (a proxy, for e
 from __future__ import annotations
 
 import fcntl
+import os
 import re
 import subprocess
 import time
@@ -99,6 +100,12 @@ class Archive:
         except OSError:
             return None
 
+    def set_age(self, age_s: float) -> None:
+        """Have the index count as brought up to date that long ago."""
+        self._stamp.touch()
+        then = time.time() - age_s
+        os.utime(self._stamp, (then, then))
+
     def update(self, log: Path, launcher: Path | None = None) -> list[str]:
         """Bring the index up to date; returns what apt complained of. What could not be had stays as it was."""
         if not KEYRING.is_file():
@@ -121,7 +128,7 @@ class Archive:
             except CommandFailedError as error:
                 return problems or error.tail[-3:]
             if not problems:
-                self._stamp.touch()
+                self.set_age(0)
         return problems
 
     def offers(self) -> dict[str, Offer]:

@@ -12,20 +12,27 @@ from howdah.engine.cache import Cache, Progress, content_key
 from howdah.engine.supervise import run_logged
 from howdah.engine.uml.guest_tree import GuestTree, build_tree, compile_command
 from howdah.engine.uml.kernel import Kernel, build_kernel
-from howdah.engine.uml.modules import Module, build_modules
+from howdah.engine.uml.modules import Module, ModuleSet, provide_modules
 from howdah.engine.uml.source import DEFAULT_KERNEL
 from howdah.engine.uml.tools import Tools, build_tools
 
 
 @dataclass(frozen=True)
 class Built:
-    """What a guest is made of. ``agent`` is a directory with the agent's sources and its byte code."""
+    """What a guest is made of. ``agent`` is a directory with the agent's sources and its byte code.
+
+    ``modules`` are those that built, ``module_set`` also says why others did not.
+    """
 
     tools: Tools
     kernel: Kernel
     tree: GuestTree
-    modules: list[Module]
+    module_set: ModuleSet
     agent: Path
+
+    @property
+    def modules(self) -> list[Module]:
+        return list(self.module_set.built.values())
 
 
 def build(
@@ -35,12 +42,12 @@ def build(
     cache: Cache | None = None,
     wiring: str = "netlink",
 ) -> Built:
-    """Build what is not in the cache. Raises HowdahError saying what does not build and why."""
+    """Build what is not in the cache. Raises HowdahError saying what does not build and why; a module fails alone."""
     cache = cache or Cache()
     tools = build_tools(cache)
     tree = build_tree(progress, cache)
     built = build_kernel(kernel, progress, cache)
-    ready = build_modules(built, modules, progress, cache)
+    ready = provide_modules(built, modules, progress, cache)
     return Built(tools, built, tree, ready, _agent(wiring, tree, tools, cache))
 
 
@@ -59,5 +66,6 @@ def build_all(kernel: str = DEFAULT_KERNEL, progress: Progress = lambda _what, _
         f"kernel {built.kernel.release}": str(built.kernel.image),
         "guest tree": str(built.tree.root),
         "modules": " ".join(module.name for module in built.modules) or "none",
+        **{f"module {name} does not build": str(error) for name, error in built.module_set.failed.items()},
         "tools": str(built.tools.directory),
     }

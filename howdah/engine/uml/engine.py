@@ -13,8 +13,9 @@ from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress,
 from howdah.engine.share import stage
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.guest import Ending, Guest, boot, console_tail
+from howdah.engine.uml.modules import Module
 from howdah.engine.uml.needs import lacks
-from howdah.errors import RunFailedError
+from howdah.errors import HowdahError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.run.directory import RunDirectory
 
@@ -45,12 +46,23 @@ class UmlEngine:
         for kernel in dict.fromkeys(plan.kernel for plan in plans):
             require(lacks(kernel), self.name, "'howdah doctor' shows every check.")
         identity: dict[str, Any] = {"engine": self.name}
-        for kernel, modules in dict.fromkeys((plan.kernel, tuple(plan.modules)) for plan in plans):
-            built = build(kernel, modules, progress, self.cache, self.wiring)
+        failures: list[HowdahError] = []
+        made: dict[tuple[str, ...], Built] = {}
+        for plan in plans:
+            parts = (plan.kernel, *plan.modules)
+            if parts not in made:
+                made[parts] = build(plan.kernel, plan.modules, progress, self.cache, self.wiring)
+            built = made[parts]
             identity["tree"], identity["tools"] = built.tree.sha256, built.tools.key
-            identity[f"kernel {kernel}"] = built.kernel.image_sha256
-            for module in built.modules:
-                identity[f"module {module.name} {kernel}"] = module.srcversion
+            identity[f"kernel {plan.kernel}"] = built.kernel.image_sha256
+            try:
+                for module in built.module_set.choose(plan.required_modules):
+                    identity[f"module {module.name} {plan.kernel}"] = module.srcversion
+            except HowdahError as error:
+                failures.append(error)
+        # A module that does not build fails the runs that need it, one by one; without any other run, all at once.
+        if failures and len(failures) == len(plans):
+            raise failures[0]
         return identity
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
@@ -58,7 +70,11 @@ class UmlEngine:
         built = build(
             plan.kernel, plan.modules, lambda what, _done, _total: progress(what, 0, 0), self.cache, self.wiring
         )
-        stage(directory, built.agent, [(module.name, module.file) for module in built.modules])
+        try:
+            modules = built.module_set.choose(plan.required_modules)
+        except HowdahError as error:
+            raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
+        stage(directory, built.agent, [(module.name, module.file) for module in modules])
         guest = Guest(
             kernel=built.kernel.image,
             tree=built.tree.root,
@@ -81,7 +97,7 @@ class UmlEngine:
             finally:
                 log.write(f"guest ended after {time.monotonic() - started:.3f} s\n")
         check_agent(directory, ending)
-        return report(built, ending)
+        return report(built, modules, ending)
 
 
 def check_agent(directory: RunDirectory, ending: Ending) -> None:
@@ -111,7 +127,7 @@ def check_agent(directory: RunDirectory, ending: Ending) -> None:
         raise RunFailedError(f"the agent ended with {how} after its run", where=str(directory.console), hint=hint)
 
 
-def report(built: Built, ending: Ending) -> EngineReport:
+def report(built: Built, modules: list[Module], ending: Ending) -> EngineReport:
     """What run.json keeps about the engine."""
     kernel = built.kernel
     return {
@@ -130,7 +146,5 @@ def report(built: Built, ending: Ending) -> EngineReport:
             "options_not_taken": list(kernel.options_not_taken),
         },
         "guest_tree": {"sha256": built.tree.sha256, "packages": built.tree.packages},
-        "modules": {
-            module.name: {"srcversion": module.srcversion, "source": module.source} for module in built.modules
-        },
+        "modules": {module.name: {"srcversion": module.srcversion, "source": module.source} for module in modules},
     }

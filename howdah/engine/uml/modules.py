@@ -3,77 +3,150 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from howdah.engine.cache import Cache, Progress, content_key
-from howdah.engine.supervise import CommandFailedError, run_logged
-from howdah.engine.uml.kernel import Kernel, make_command, module_information
+from howdah.engine.uml.kernel import Kernel, module_information
+from howdah.engine.uml.module_build import SYMBOLS, ModuleFailure, build_directory
 from howdah.engine.uml.tools import build_tools
 from howdah.errors import HowdahError
 
 PROJECT_MODULES = Path(__file__).resolve().parents[3] / "modules"
 _SOURCES = (".c", ".h", ".S")
 _MAKEFILES = ("Kbuild", "Makefile")
-_ERROR = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+)(?::\d+)?: (?:fatal )?error: (?P<text>.*)")
-_UNDEFINED = re.compile(r'^ERROR: modpost: "(?P<symbol>[^"]+)" \[(?P<module>[^]]+)\] undefined')
+_FAILURES = "failures.json"
+_PROJECT_KBUILD = "howdah.kbuild"
+_LAYOUT = "2"  # part of every key: raise it when the files of an entry change
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
 class Module:
-    """A built module. ``srcversion`` is the kernel's hash of its sources (null when the kernel made none)."""
+    """A built module. ``srcversion`` is the kernel's hash of its sources (null when the kernel made none).
+
+    ``depends`` names the modules whose symbols it uses; ``source`` is the .c file or the directory it was made of.
+    """
 
     name: str
     file: Path
     srcversion: str | None
     source: str
+    depends: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModuleSet:
+    """Modules that built, and why others did not, by name."""
+
+    built: dict[str, Module]
+    failed: dict[str, HowdahError]
+
+    def choose(self, names: Iterable[str] | None) -> list[Module]:
+        """The named modules (None: all that built) and those they need, each behind what it depends on.
+
+        Raises HowdahError saying why one of them did not build, or that there is no such module.
+        """
+        chosen: dict[str, Module] = {}
+        for name in self.built if names is None else names:
+            self._add(name.replace("-", "_"), chosen)
+        return list(chosen.values())
+
+    def _add(self, name: str, chosen: dict[str, Module]) -> None:
+        if name in chosen:
+            return
+        if name in self.failed:
+            raise self.failed[name]
+        # A .ko may be called otherwise than the module in it.
+        module = self.built.get(name) or next((one for one in self.built.values() if one.file.stem == name), None)
+        if module is None:
+            raise HowdahError(
+                f"there is no module {name}", hint=f"There are: {', '.join(sorted(self.built)) or 'none'}."
+            )
+        for needed in module.depends:
+            if needed in self.built or needed in self.failed:  # else it is part of the kernel
+                self._add(needed, chosen)
+        chosen[module.name] = module
+
+
+def provide_modules(kernel: Kernel, wanted: Iterable[str], progress: Progress, cache: Cache | None = None) -> ModuleSet:
+    """The project's modules and the ``wanted`` ones: C files, directories with a Kbuild, or .ko files.
+
+    What does not compile or link fails alone. Raises HowdahError for what cannot be a module at all.
+    """
+    cache = cache or Cache()
+    found = ModuleSet({}, {})
+    symbols: Path | None = None
+    if _has_makefile(PROJECT_MODULES):
+        entry = _provide(kernel, PROJECT_MODULES, progress, cache, None, found)
+        symbols = entry / SYMBOLS if entry and (entry / SYMBOLS).is_file() else None
+    for item in wanted:
+        _provide(kernel, Path(item), progress, cache, symbols, found)
+    return found
 
 
 def build_modules(
-    kernel: Kernel, wanted: Iterable[str], progress: Progress, cache: Cache | None = None
+    kernel: Kernel, wanted: Sequence[str], progress: Progress, cache: Cache | None = None
 ) -> list[Module]:
-    """The project's modules and the ``wanted`` ones: C files, directories with a Kbuild, or .ko files.
-
-    Raises HowdahError naming file and line of what does not compile, or why a .ko does not fit the kernel.
-    """
-    cache = cache or Cache()
-    built: dict[str, Module] = {}
-    for source in ([PROJECT_MODULES] if _has_makefile(PROJECT_MODULES) else []) + [Path(item) for item in wanted]:
-        for module in _provide(kernel, source, progress, cache):
-            if module.name in built and built[module.name].file != module.file:
-                raise HowdahError(
-                    f"two modules are called {module.name}: this one and {built[module.name].source}", where=str(source)
-                )
-            built[module.name] = module
-    return list(built.values())
+    """The same for a caller that needs every one of them: raises the HowdahError of the first that does not build."""
+    found = provide_modules(kernel, wanted, progress, cache)
+    for error in found.failed.values():
+        raise error
+    return list(found.built.values())
 
 
-def _provide(kernel: Kernel, source: Path, progress: Progress, cache: Cache) -> list[Module]:
+def _provide(
+    kernel: Kernel, source: Path, progress: Progress, cache: Cache, symbols: Path | None, found: ModuleSet
+) -> Path | None:
+    """Add the modules of a source to ``found``; returns the entry of the cache they lie in, if it is one."""
     if not source.exists():
         raise HowdahError("there is no such module", where=str(source))
     if source.suffix == ".ko":
-        return [_ready(kernel, source)]
+        _add(found, _ready(kernel, source))
+        return None
+    kbuild = None
     if source.is_dir():
         if not _has_makefile(source):
             raise HowdahError("a directory of module sources needs a Kbuild file", where=str(source))
         files = {path.relative_to(source): path for path in sorted(source.rglob("*")) if _belongs(path)}
-        kbuild = None
     elif source.suffix == ".c":
         if not _NAME.fullmatch(source.stem):
             raise HowdahError("a module's name has letters, digits and underscores only", where=str(source))
-        headers = sorted(source.parent.glob("*.h"))
-        files = {Path(path.name): path for path in [source, *headers]}
-        # Copied beside the source: a compiler flag cannot name a checkout with a space in its path.
-        shared = sorted((PROJECT_MODULES / "include").rglob("*.h"))
-        files |= {path.relative_to(PROJECT_MODULES): path for path in shared}
-        kbuild = f"obj-m := {source.stem}.o\nccflags-y := -I$(src) -I$(src)/include\n"
+        files, kbuild = _one_file(source)
     else:
         raise HowdahError("a module is a .c file, a directory with a Kbuild, or a .ko file", where=str(source))
-    return _build(kernel, source, files, kbuild, progress, cache)
+    entry = _build(kernel, source, files, kbuild, progress, cache, symbols)
+    for path in sorted(entry.glob("*.ko")):
+        _add(found, _ready(kernel, path, str(source)))
+    for record in json.loads((entry / _FAILURES).read_text()):
+        failure = ModuleFailure(**record)
+        found.failed[failure.module] = failure.error(source)
+    return entry
+
+
+def _add(found: ModuleSet, module: Module) -> None:
+    other = found.built.get(module.name)
+    if other and other.file != module.file:
+        raise HowdahError(f"two modules are called {module.name}: this one and {other.source}", where=module.source)
+    found.built[module.name] = module
+
+
+def _one_file(source: Path) -> tuple[dict[Path, Path], str]:
+    """A .c file with the headers beside it; it may use the project's own headers, flags and core."""
+    files = {Path(path.name): path for path in [source, *sorted(source.parent.glob("*.h"))]}
+    # Copied beside the source: a compiler flag cannot name a checkout with a space in its path.
+    shared = sorted((PROJECT_MODULES / "include").rglob("*.h"))
+    files |= {path.relative_to(PROJECT_MODULES): path for path in shared}
+    project = PROJECT_MODULES / "Kbuild"
+    include = ""
+    if project.is_file():
+        files[Path(_PROJECT_KBUILD)] = project
+        include = f"include $(src)/{_PROJECT_KBUILD}\n"
+    return files, f"{include}obj-m := {source.stem}.o\nccflags-y += -I$(src) -I$(src)/include\n"
 
 
 def _has_makefile(directory: Path) -> bool:
@@ -85,12 +158,19 @@ def _belongs(path: Path) -> bool:
 
 
 def _build(
-    kernel: Kernel, source: Path, files: dict[Path, Path], kbuild: str | None, progress: Progress, cache: Cache
-) -> list[Module]:
-    parts: list[str | bytes] = [kernel.key, kernel.image_sha256, kbuild or ""]
+    kernel: Kernel,
+    source: Path,
+    files: dict[Path, Path],
+    kbuild: str | None,
+    progress: Progress,
+    cache: Cache,
+    symbols: Path | None,
+) -> Path:
+    parts: list[str | bytes] = [_LAYOUT, kernel.key, kernel.image_sha256, kbuild or ""]
+    if symbols:
+        parts.append(symbols.parent.name)
     for name, path in files.items():
         parts += [str(name), path.read_bytes()]
-    key = content_key(*parts)
     tools = build_tools(cache)
     label = "modules of howdah" if source == PROJECT_MODULES else f"module {source.name}"
 
@@ -101,24 +181,24 @@ def _build(
             shutil.copyfile(path, directory / name)
         if kbuild:
             (directory / "Kbuild").write_text(kbuild)
-        command = make_command(kernel.source_dir, kernel.build_dir, f"M={directory}", "modules")
-        try:
-            run_logged(command, log, launcher=tools.launch)
-        except CommandFailedError as error:
-            raise _failure(error, kernel, source, directory, log) from error
-        for path in sorted(directory.glob("*/**/*.ko")):
-            path.rename(directory / path.name)
-        for path in sorted(directory.rglob("*"), reverse=True):
-            if path.is_dir():
-                shutil.rmtree(path)
-            elif path.suffix != ".ko":
-                path.unlink()
-        if not list(directory.glob("*.ko")):
+        failures = build_directory(kernel, directory, log, tools.launch, symbols)
+        _keep_results(directory)
+        if not failures and not list(directory.glob("*.ko")):
             raise HowdahError("its Kbuild names no module (obj-m)", where=str(source))
+        (directory / _FAILURES).write_text(json.dumps([asdict(failure) for failure in failures], indent=1) + "\n")
         progress(label, 1, 1)
 
-    entry = cache.build("module", key, compile_all)
-    return [_ready(kernel, path, str(source)) for path in sorted(entry.glob("*.ko"))]
+    return cache.build("module", content_key(*parts), compile_all)
+
+
+def _keep_results(directory: Path) -> None:
+    for path in sorted(directory.glob("*/**/*.ko")):
+        path.rename(directory / path.name)
+    for path in sorted(directory.rglob("*"), reverse=True):
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.suffix != ".ko" and path.name != SYMBOLS:
+            path.unlink()
 
 
 def _ready(kernel: Kernel, file: Path, source: str | None = None) -> Module:
@@ -137,33 +217,5 @@ def _ready(kernel: Kernel, file: Path, source: str | None = None) -> Module:
             f"'make -C {kernel.source_dir} O={kernel.build_dir} ARCH=um M=… modules'.",
         )
     name = information.get("name", file.stem)
-    return Module(name, file, information.get("srcversion"), source or str(file))
-
-
-def _failure(error: CommandFailedError, kernel: Kernel, source: Path, directory: Path, log: Path) -> HowdahError:
-    """The first error of the compiler (with its file as the user knows it), and the lines around it."""
-    original = source if source.is_dir() else source.parent
-    lines = [line.replace(f"{directory}/", "") for line in log.read_text(errors="replace").splitlines()]
-    for number, line in enumerate(lines):
-        match = _ERROR.match(line)
-        if match:
-            file = original / match["file"]
-            where = f"{file if file.exists() else match['file']}:{match['line']}"
-            said = "\n    ".join(lines[number : number + 6])
-            return HowdahError(
-                f"the module does not compile against kernel {kernel.release}: {match['text']}",
-                where=where,
-                hint=f"The compiler said:\n    {said}\n  The whole output is in {log}",
-            )
-    undefined = [match["symbol"] for line in lines if (match := _UNDEFINED.match(line))]
-    if undefined:
-        return HowdahError(
-            f"the module uses what kernel {kernel.release} does not export: {', '.join(undefined)}",
-            where=str(source),
-            hint=f"The whole output is in {log}",
-        )
-    return HowdahError(
-        f"the module does not build against kernel {kernel.release}: " + " / ".join(error.tail[-4:]),
-        where=str(source),
-        hint=f"The whole output is in {log}",
-    )
+    depends = tuple(one for one in information.get("depends", "").split(",") if one)
+    return Module(name, file, information.get("srcversion"), source or str(file), depends)

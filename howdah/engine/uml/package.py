@@ -21,6 +21,7 @@ _RECORD = "source.json"
 _KIND = "source"
 _SPACE_BYTES = 500 * 2**20  # the package and what is unpacked of it
 _STALE_S = 24 * 3600  # after that, "newest" is asked of the archive again
+_RETRY_S = 3600  # after it could not be asked
 
 
 class UnsupportedKernelError(HowdahError):
@@ -87,7 +88,10 @@ def provide_newest(cache: Cache, progress: Progress) -> str:
         progress("kernel: ask for the newest", 0, 0)
         problems = archive.update(_index_log(cache), build_tools(cache).launch)
     # Without the archive "the newest" would quietly mean "the newest one here".
-    if not archive.offers():
+    if archive.offers():
+        if problems:
+            archive.set_age(_STALE_S - _RETRY_S)  # or every run of an offline batch would ask again
+    else:
         raise UnsupportedKernelError(
             "which kernel is the newest cannot be told: " + _told(problems),
             hint=f"Name one, as debian-6.12. apt's output is in {_index_log(cache)}",
