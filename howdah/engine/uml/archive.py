@@ -8,13 +8,14 @@ each package; the keys are Debian's own. This machine's apt.conf (a proxy, for e
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from howdah.engine.cache import Cache, file_sha256
@@ -41,6 +42,8 @@ _SETTINGS = {
     "Acquire::Retries": "2",
     "APT::Sandbox::User": "",  # as root, apt's own user could not write into the cache
     "APT::Update::Pre-Invoke::": "",
+    "Dir::Cache::pkgcache": "pkgcache.bin",  # containers often switch it off; without it every question takes a second
+    "Dir::Cache::srcpkgcache": "srcpkgcache.bin",
     "Dir::Etc::SourceParts": "/dev/null",
     "Dir::Etc::Preferences": "/dev/null",
     "Dir::Etc::PreferencesParts": "/dev/null",
@@ -92,6 +95,7 @@ class Archive:
     def __init__(self, cache: Cache) -> None:
         self.root = cache.root / "apt"
         self._stamp = self.root / "updated"
+        self._offers = self.root / "offers.json"
 
     def age_s(self) -> float | None:
         """Seconds since the index was brought up to date; None if it never was."""
@@ -126,17 +130,23 @@ class Archive:
             try:
                 run_logged(["apt-get", *self._options(), "update"], log, launcher=launcher, on_line=listen)
             except CommandFailedError as error:
-                return problems or error.tail[-3:]
+                problems = problems or error.tail[-3:]
+            names = [name for name in self._ask("pkgnames", "linux-source-").split() if _PACKAGE.fullmatch(name)]
+            offers = best_offers(self._ask("madison", *sorted(names))) if names else {}
+            written = self._offers.with_suffix(".new")
+            written.write_text(json.dumps([asdict(offer) for offer in offers.values()], indent=1) + "\n")
+            written.rename(self._offers)
             if not problems:
                 self.set_age(0)
         return problems
 
     def offers(self) -> dict[str, Offer]:
-        """The best offer for each kernel release in the index as it is; empty where there is none. No network."""
-        if not (self.root / "sources.list").is_file():
+        """The best offer for each kernel release when the index was last asked for; empty if never. No network."""
+        try:
+            found = [Offer(**record) for record in json.loads(self._offers.read_text())]
+        except FileNotFoundError:
             return {}
-        names = [name for name in self._ask("pkgnames", "linux-source-").split() if _PACKAGE.fullmatch(name)]
-        return best_offers(self._ask("madison", *sorted(names))) if names else {}
+        return {offer.release: offer for offer in found}
 
     def fetch(self, offer: Offer, into: Path, log: Path, launcher: Path | None = None) -> tuple[Path, str]:
         """Download a package; returns the file and its SHA-256, compared with the signed index once more."""

@@ -84,7 +84,7 @@ def provide_newest(cache: Cache, progress: Progress) -> str:
     archive = Archive(cache)
     age_s = archive.age_s()
     problems: list[str] = []
-    if age_s is None or age_s > _STALE_S:
+    if age_s is None or age_s > _STALE_S or not archive.offers():
         progress("kernel: ask for the newest", 0, 0)
         problems = archive.update(_index_log(cache), build_tools(cache).launch)
     # Without the archive "the newest" would quietly mean "the newest one here".
