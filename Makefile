@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test lab test check unit guest browser bench docs clean
+.PHONY: help setup setup-test lab test check unit guest browser kernels bench docs clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 VENV := .venv
@@ -39,6 +39,9 @@ guest: ## tests that boot a virtual-time kernel
 
 browser: ## tests that click through a report
 	$(BIN)/pytest tests/browser
+
+kernels: setup-test ## build modules/ for every kernel of modules/kernels.txt, load them into each, print a table
+	@$(BIN)/python -m tests.guest.kernel_matrix
 
 bench: setup-test ## measure speed and memory; figures go to docs/performance.md by hand
 	@$(BIN)/python -m tests.bench

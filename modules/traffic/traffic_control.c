@@ -43,6 +43,13 @@
 #define DEFAULT_WRITE_BYTES (128 * 1024)
 #define LONGEST_COMMAND 128
 
+/* Newer kernels want it said that work stays on its CPU. */
+#ifdef HAVE_WQ_PERCPU
+#define TRAFFIC_QUEUE	(WQ_HIGHPRI | WQ_PERCPU)
+#else
+#define TRAFFIC_QUEUE	WQ_HIGHPRI
+#endif
+
 static const char * const role_names[] = { "source", "sink" };
 static const char * const state_names[] = { "open", "done", "closed" };
 
@@ -321,7 +328,7 @@ static int __init traffic_init(void)
 
 	if (error)
 		return error;
-	traffic_queue = alloc_workqueue("howdah_traffic", WQ_HIGHPRI, 0);
+	traffic_queue = alloc_workqueue("howdah_traffic", TRAFFIC_QUEUE, 0);
 	if (!traffic_queue) {
 		error = -ENOMEM;
 		goto no_queue;

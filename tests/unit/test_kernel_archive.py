@@ -166,7 +166,7 @@ def test_what_does_not_match_the_signed_index_is_thrown_away(tmp_path: Path, mon
         (cwd / "linux-source-6.1_1_all.deb").write_bytes(b"something else")
 
     monkeypatch.setattr(archive, "run_logged", download)
-    monkeypatch.setattr(Archive, "_ask", lambda *_arguments: f"Package: x\nSHA256: {'0' * 64}\n")
+    monkeypatch.setattr(Archive, "ask", lambda *_arguments: f"Package: x\nSHA256: {'0' * 64}\n")
     offer = Offer("linux-source-6.1", "6.1", "6.1.192-2", "bookworm-security")
     with pytest.raises(HowdahError, match=r"what was fetched is not linux-source-6\.1 6\.1\.192-2"):
         Archive(Cache(tmp_path / "cache")).fetch(offer, tmp_path, tmp_path / "log")

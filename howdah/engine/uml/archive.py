@@ -73,14 +73,24 @@ def read_suites(file: Path = SUITES) -> list[tuple[str, str]]:
     return found
 
 
+def all_offers(madison: str, package: re.Pattern[str]) -> list[Offer]:
+    """From ``apt-cache madison``: packages of that name, whose group ``release`` is the kernel's.
+
+    Of one package apt lists the highest version first.
+    """
+    found = []
+    for line in _MADISON.finditer(madison):
+        match = package.fullmatch(line["package"])
+        if match:
+            found.append(Offer(line["package"], match["release"], line["version"], line["suite"]))
+    return found
+
+
 def best_offers(madison: str) -> dict[str, Offer]:
-    """From ``apt-cache madison``: of each kernel release the highest package version, which apt lists first."""
+    """Of each kernel release the highest version of its source package."""
     found: dict[str, Offer] = {}
-    for match in _MADISON.finditer(madison):
-        package = _PACKAGE.fullmatch(match["package"])
-        if package:
-            offer = Offer(match["package"], package["release"], match["version"], match["suite"])
-            found.setdefault(offer.release, offer)
+    for offer in all_offers(madison, _PACKAGE):
+        found.setdefault(offer.release, offer)
     return found
 
 
@@ -131,8 +141,8 @@ class Archive:
                 run_logged(["apt-get", *self._options(), "update"], log, launcher=launcher, on_line=listen)
             except CommandFailedError as error:
                 problems = problems or error.tail[-3:]
-            names = [name for name in self._ask("pkgnames", "linux-source-").split() if _PACKAGE.fullmatch(name)]
-            offers = best_offers(self._ask("madison", *sorted(names))) if names else {}
+            names = [name for name in self.ask("pkgnames", "linux-source-").split() if _PACKAGE.fullmatch(name)]
+            offers = best_offers(self.ask("madison", *sorted(names))) if names else {}
             written = self._offers.with_suffix(".new")
             written.write_text(json.dumps([asdict(offer) for offer in offers.values()], indent=1) + "\n")
             written.rename(self._offers)
@@ -150,7 +160,7 @@ class Archive:
 
     def fetch(self, offer: Offer, into: Path, log: Path, launcher: Path | None = None) -> tuple[Path, str]:
         """Download a package; returns the file and its SHA-256, compared with the signed index once more."""
-        wanted = re.search(r"^SHA256: (\w{64})$", self._ask("show", f"{offer.package}={offer.version}"), re.MULTILINE)
+        wanted = re.search(r"^SHA256: (\w{64})$", self.ask("show", f"{offer.package}={offer.version}"), re.MULTILINE)
         try:
             run_logged(
                 ["apt-get", *self._options(), "download", f"{offer.package}={offer.version}"],
@@ -176,7 +186,8 @@ class Archive:
             )
         return file, found
 
-    def _ask(self, *arguments: str) -> str:
+    def ask(self, *arguments: str) -> str:
+        """What apt-cache(8) says of the index as it is."""
         command = ["apt-cache", *self._options(), *arguments]
         try:
             answer = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The project's modules on every kernel of modules/kernels.txt: ``python -m tests.guest.kernel_matrix [KERNEL…]``.
+
+For a user-mode kernel: build it, build the modules, load each, use every congestion control, unload, read the kernel's
+log. For a distribution's headers: build. Prints a table; the exit status is 1 when anything failed or nothing could be
+tried. A kernel that cannot be had is unsupported, and named.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from howdah.command.progress import Display
+from howdah.engine.cache import Cache
+from howdah.engine.cache import Progress as BuildProgress
+from howdah.engine.uml.build import Built, build
+from howdah.engine.uml.guest import boot
+from howdah.engine.uml.package import UnsupportedKernelError
+from howdah.errors import HowdahError
+from tests.guest.distribution_headers import provide_headers
+from tests.guest.guest_kit import make_guest
+
+MODULES = Path(__file__).parents[2] / "modules"
+KERNELS = MODULES / "kernels.txt"
+_HERE = Path(__file__).parent
+_SCRIPTS = ("load_modules.sh", "use_algorithms.py")
+_HEADERS = "headers-"
+_WARNING = 4  # KERN_WARNING; lower levels are worse
+_LOGGED = re.compile(r"^<(?P<priority>\d+)>(?:\[[^]]*\] )?(?P<text>.*)$")
+# Said of every module from outside the kernel's tree.
+_EXPECTED = re.compile(r"loading out-of-tree module taints kernel|module verification failed")
+
+
+@dataclass
+class Row:
+    """What happened on one kernel. Names of modules, except ``used``: names of congestion controls."""
+
+    kernel: str
+    release: str = ""
+    source: str = ""
+    unsupported: str | None = None
+    built: list[str] = field(default_factory=list)
+    loaded: list[str] = field(default_factory=list)
+    used: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    wall_s: float = 0.0
+
+
+def listed_kernels(only_ci: bool = False, file: Path = KERNELS) -> list[str]:
+    """Names in kernels.txt. Raises ValueError naming a wrong line."""
+    found = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        fields = line.partition("#")[0].split()
+        if not fields:
+            continue
+        if fields[1:] not in ([], ["ci"]):
+            raise ValueError(f"{file}:{number}: expected a kernel and perhaps 'ci'")
+        if fields[1:] or not only_ci:
+            found.append(fields[0])
+    return found
+
+
+def examine(kernel: str, directory: Path, progress: BuildProgress, cache: Cache | None = None) -> Row:
+    """Try one kernel of the list, with what is written in between in ``directory``."""
+    row = Row(kernel)
+    started = time.monotonic()
+    try:
+        if kernel.startswith(_HEADERS):
+            _examine_headers(row, directory, cache or Cache())
+        else:
+            _examine_guest(row, build(kernel, (), progress, cache), directory)
+    except UnsupportedKernelError as error:
+        row.unsupported = str(error)
+    except HowdahError as error:
+        row.problems.append(str(error))
+    row.wall_s = time.monotonic() - started
+    return row
+
+
+def _examine_guest(row: Row, built: Built, directory: Path) -> None:
+    row.release, row.source = built.kernel.release, built.kernel.source
+    row.built = sorted(built.module_set.built)
+    row.problems += [str(error) for error in built.module_set.failed.values()]
+    guest = make_guest(built, directory, "", command=("/bin/sh", "/howdah/in/load_modules.sh"), clock_limit_s=100_000)
+    for script in _SCRIPTS:
+        shutil.copy(_HERE / script, guest.share)
+    (guest.share / "modules").mkdir()
+    modules = built.module_set.choose(None)
+    for module in modules:
+        shutil.copy(module.file, guest.share / "modules" / f"{module.name}.ko")
+    (guest.share / "order").write_text("".join(f"{module.name}\n" for module in modules))
+    boot(guest, lambda _phase, _done, _total: None)
+    row.loaded, row.used = _lines(guest.raw / "loaded"), _lines(guest.raw / "used")
+    row.problems += _lines(guest.raw / "errors")
+    stayed = set(row.loaded) - {*_lines(guest.raw / "unloaded")}
+    row.problems += [f"{name} could not be unloaded" for name in sorted(stayed)]
+    row.problems += complaints((guest.raw / "log").read_text(errors="replace"))
+
+
+def complaints(log: str) -> list[str]:
+    """Messages of a kernel's log at the level of a warning or worse, but for those that all modules cause."""
+    found = []
+    for line in log.splitlines():
+        match = _LOGGED.match(line)
+        if match and int(match["priority"]) % 8 <= _WARNING and not _EXPECTED.search(match["text"]):
+            found.append(f"kernel log: {match['text']}")
+    return found
+
+
+def _examine_headers(row: Row, directory: Path, cache: Cache) -> None:
+    try:
+        tree, offer = provide_headers(row.kernel.removeprefix(_HEADERS), cache)
+    except HowdahError as error:
+        raise UnsupportedKernelError(error.what, where=error.where, hint=error.hint) from error
+    row.release = tree.name.removeprefix("linux-headers-")
+    row.source = f"{offer.package} {offer.version}"
+    # CC: the headers ask for their own distribution's compiler, which need not be here.
+    command = ["make", "-k", "-C", str(MODULES), f"KDIR={tree}", f"OUT={directory / 'out'}", "CC=gcc"]
+    answer = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    row.built = sorted(file.stem for file in (directory / "out").rglob("*.ko"))
+    if answer.returncode:
+        output = answer.stdout + answer.stderr
+        said = re.findall(r"^.*(?:\berror:|ERROR:|not found).*$", output, re.MULTILINE)
+        row.problems += said[:10] or output.splitlines()[-3:]
+    elif not row.built:
+        row.problems.append("nothing was built")
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(errors="replace").split("\n")[:-1] if file.is_file() else []
+
+
+def _table(rows: list[Row]) -> Table:
+    table = Table(box=None, header_style="bold")
+    for column in ("kernel", "release", "source", "modules built", "loaded", "algorithms used", "problems", "s"):
+        table.add_column(column)
+    for row in rows:
+        counts = [str(len(row.built)), str(len(row.loaded)), str(len(row.used)), str(len(row.problems))]
+        if row.kernel.startswith(_HEADERS):
+            counts[1] = counts[2] = "-"
+        shown = ["unsupported", "", "", ""] if row.unsupported else counts
+        table.add_row(row.kernel, row.release, row.source, *shown, f"{row.wall_s:.0f}")
+    return table
+
+
+def main(kernels: list[str]) -> int:
+    rows = []
+    with Display(quiet=False) as display, tempfile.TemporaryDirectory(prefix="howdah-kernels-") as place:
+        for kernel in kernels or listed_kernels():
+            display.say(kernel)
+            rows.append(examine(kernel, Path(place) / kernel.replace("/", "_"), display.build))
+    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
+    console.print(_table(rows))
+    for row in rows:
+        for text in [row.unsupported] if row.unsupported else row.problems:
+            console.print(f"! {row.kernel}: {text}", markup=False)
+    tried = [row for row in rows if row.unsupported is None]
+    return 0 if tried and not any(row.problems for row in tried) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

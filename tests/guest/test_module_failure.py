@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A module that does not build costs the runs that need it, with its file and line, and no other run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from howdah.engine.cache import Cache
+from howdah.engine.uml import modules
+from howdah.engine.uml.build import Built
+from howdah.engine.uml.modules import provide_modules
+from tests.guest.guest_kit import build_or_skip
+from tests.guest.guest_run import QUICK, ROOT, ignore
+
+pytestmark = pytest.mark.guest
+
+_PLUG_IN = """\
+#include "slow_start.h"
+static u32 grow(struct sock *sk, u32 acked) { return 0; }
+static const struct slow_start_ops my_ops = { .name = "%(name)s", .owner = THIS_MODULE, .grow = grow };
+module_slow_start(my_ops);
+MODULE_LICENSE("GPL");
+"""
+
+
+@pytest.fixture(scope="module")
+def built() -> Built:
+    return build_or_skip()
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project's core and traffic with two plug-ins, ss_one and ss_two, to be broken."""
+    copy = tmp_path / "modules"
+    shutil.copytree(ROOT / "modules", copy, ignore=shutil.ignore_patterns("algorithms", "*.ko", "*.o", ".*"))
+    (copy / "algorithms").mkdir()
+    for name in ("one", "two"):
+        (copy / f"algorithms/ss_{name}.c").write_text(_PLUG_IN % {"name": name})
+    monkeypatch.setattr(modules, "PROJECT_MODULES", copy)
+    return copy
+
+
+def test_each_module_fails_alone(built: Built, project: Path, tmp_path: Path) -> None:
+    wrong = project / "algorithms/ss_one.c"
+    wrong.write_text(wrong.read_text().replace("return 0", "return nothing"))
+    found = provide_modules(built.kernel, [], ignore, Cache(tmp_path / "cache"))
+    assert set(found.built) == {"howdah_slow_start", "howdah_traffic", "ss_two"}
+    assert found.failed["ss_one"].where == f"{wrong}:2"
+    assert built.kernel.release in found.failed["ss_one"].what
+    assert "nothing" in found.failed["ss_one"].what
+    assert [module.name for module in found.choose(["ss_two"])] == ["howdah_slow_start", "ss_two"]
+
+
+def test_a_symbol_the_kernel_lacks_fails_its_module_alone(built: Built, project: Path, tmp_path: Path) -> None:
+    wrong = project / "algorithms/ss_two.c"
+    wrong.write_text(
+        "extern u32 no_such_symbol(void);\n" + wrong.read_text().replace("return 0", "return no_such_symbol()")
+    )
+    wrong.write_text("#include <linux/types.h>\n" + wrong.read_text())
+    found = provide_modules(built.kernel, [], ignore, Cache(tmp_path / "cache"))
+    assert set(found.built) == {"howdah_slow_start", "howdah_traffic", "ss_one"}
+    assert f"kernel {built.kernel.release} does not export: no_such_symbol" in found.failed["ss_two"].what
+
+
+def test_what_needs_a_broken_module_is_told_whose_fault_it_is(built: Built, project: Path, tmp_path: Path) -> None:
+    core = project / "slow_start/flow.c"
+    core.write_text(core.read_text() + "int mistake(void) { return missing; }\n")
+    found = provide_modules(built.kernel, [], ignore, Cache(tmp_path / "cache"))
+    assert set(found.built) == {"howdah_traffic"}
+    assert set(found.failed) == {"howdah_slow_start", "ss_one", "ss_two"}
+    line = len(core.read_text().splitlines())
+    for error in found.failed.values():
+        assert error.where == f"{core}:{line}"
+        assert "missing" in error.what
+    assert "ss_one needs howdah_slow_start" in found.failed["ss_one"].what
+
+
+def test_a_plug_in_of_the_users_own_uses_the_core(built: Built, tmp_path: Path) -> None:
+    source = tmp_path / "my plug-ins/ss_mine.c"
+    source.parent.mkdir()
+    source.write_text(_PLUG_IN % {"name": "mine"})
+    found = provide_modules(built.kernel, [str(source)], ignore)
+    assert [module.name for module in found.choose(["ss_mine"])] == ["howdah_slow_start", "ss_mine"]
+
+
+def test_the_other_runs_of_a_profile_go_on(built: Built, tmp_path: Path) -> None:
+    assert built.kernel.image.is_file()
+    wrong = tmp_path / "tcp_wrong.c"
+    wrong.write_text("#include <linux/module.h>\nint wrong(void) { return mistaken; }\n")
+    profile = tmp_path / "mixed.yaml"
+    text = QUICK.read_text().replace("algorithm: [cubic, reno]", "algorithm: [wrong, cubic]\nmodules: [./tcp_wrong.c]")
+    profile.write_text(text.replace("name: quick", "name: mixed"))
+    command = [sys.executable, "-m", "howdah.command.main", "run", str(profile), "--no-report", "--runs"]
+    answer = subprocess.run([*command, str(tmp_path / "runs")], capture_output=True, text=True, check=False)
+    assert answer.returncode == 4, answer.stdout + answer.stderr
+    runs = {path.name.split("-")[0]: path for path in (tmp_path / "runs/mixed").glob("*-r0-*")}
+    assert json.loads((runs["cubic"] / "verdict.json").read_text())["verdict"] == "pass"
+    failed = json.loads((runs["wrong"] / "run.json").read_text())
+    assert failed["status"] == "failed"
+    for said in (failed["error"], answer.stdout):
+        assert f"{wrong}:2" in said
+        assert built.kernel.release in said
+
+    alone = subprocess.run(
+        [*command, str(tmp_path / "alone"), "--set", "algorithm=wrong"], capture_output=True, text=True, check=False
+    )
+    assert alone.returncode == 1, "without any other run, it is an error before anything is run"
+    assert f"{wrong}:2" in alone.stderr
+    assert not list((tmp_path / "alone").glob("mixed/*-r0-*"))
