@@ -14,7 +14,9 @@ from howdah.engine.uml.build import build_all
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("build", help="build the kernel, the guest tree and the modules, once")
-    parser.add_argument("--kernel", default="debian-6.12", metavar="TREE", help="a kernel source tree, or debian-6.12")
+    parser.add_argument(
+        "--kernel", default="debian-6.12", metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
+    )
     add_json_option(parser)
     parser.set_defaults(execute=execute)
 

@@ -37,7 +37,7 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--engine", default=None, help="uml (default) or host")
     parser.add_argument(
-        "--kernel", default=None, metavar="TREE", help="a kernel source tree, or a name such as debian-6.12"
+        "--kernel", default=None, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
     )
 
 

@@ -388,7 +388,8 @@ class Scenario(Section):
         default_factory=dict, description="names for algorithms of your own"
     )
     kernel: Text = Field(
-        default="debian-6.12", description="kernel to run: a Debian release, or the path of a source tree"
+        default="debian-6.12",
+        description="kernel to run: `debian-VERSION`, `debian-newest`, or the path of a source tree",
     )
     engine: Literal["uml", "host"] = Field(default="uml", description="what runs the plan")
     measure: MeasureSection = Field(default_factory=MeasureSection, description="how results are measured")

@@ -59,6 +59,8 @@ class UmlEngine:
                 for module in built.module_set.choose(plan.required_modules):
                     identity[f"module {module.name} {plan.kernel}"] = module.srcversion
             except HowdahError as error:
+                if str(error) not in map(str, failures):
+                    progress(f"not built: {error.where}: {error.what}", 0, 0)
                 failures.append(error)
         # A module that does not build fails the runs that need it, one by one; without any other run, all at once.
         if failures and len(failures) == len(plans):

@@ -52,20 +52,21 @@ def provide_package(release: str, cache: Cache, progress: Progress) -> SourcePac
     found = find_package(release, cache)
     if found:
         return found
-    progress(f"kernel: look for linux-source-{release}", 0, 0)
     archive = Archive(cache)
     tools = build_tools(cache)
-    problems = archive.update(_index_log(cache), tools.launch)
+    problems = _update(archive, cache, f"kernel: look for linux-source-{release}", progress)
     offer = archive.offers().get(release)
     if offer is None:
         raise _unsupported(release, archive, cache, problems)
 
     def fetch(directory: Path, log: Path) -> None:
-        progress(f"kernel: fetch {offer.package} {offer.version}", 0, 0)
+        step = f"kernel: fetch {offer.package} {offer.version}"
+        progress(step, 0, 1)
         package, sha256 = archive.fetch(offer, directory, log, tools.launch)
         _unpack(package, offer, directory, log)
         record = {"package": offer.package, "version": offer.version, "suite": offer.suite, "sha256": sha256}
         (directory / _RECORD).write_text(json.dumps(record, indent=1) + "\n")
+        progress(step, 1, 1)
 
     cache.build(_KIND, f"{offer.package}_{offer.version}", fetch, needs_bytes=_SPACE_BYTES)
     found = _fetched(release, cache)
@@ -85,8 +86,7 @@ def provide_newest(cache: Cache, progress: Progress) -> str:
     age_s = archive.age_s()
     problems: list[str] = []
     if age_s is None or age_s > _STALE_S or not archive.offers():
-        progress("kernel: ask for the newest", 0, 0)
-        problems = archive.update(_index_log(cache), build_tools(cache).launch)
+        problems = _update(archive, cache, "kernel: ask for the newest", progress)
     # Without the archive "the newest" would quietly mean "the newest one here".
     if archive.offers():
         if problems:
@@ -146,6 +146,13 @@ def _unpack(package: Path, offer: Offer, directory: Path, log: Path) -> None:
     archive.rename(directory / archive.name)
     shutil.rmtree(whole)
     package.unlink()
+
+
+def _update(archive: Archive, cache: Cache, step: str, progress: Progress) -> list[str]:
+    progress(step, 0, 1)
+    problems = archive.update(_index_log(cache), build_tools(cache).launch)
+    progress(step, 1, 1)
+    return problems
 
 
 def _index_log(cache: Cache) -> Path:
