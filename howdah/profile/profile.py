@@ -11,7 +11,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from howdah.profile.algorithm import Algorithm
+from howdah.profile.algorithm_entry import Algorithm
 from howdah.profile.model import Scenario
 from howdah.profile.source import Document, WrittenFloat
 
