@@ -30,24 +30,33 @@ _MADISON = re.compile(r"^\s*(?P<package>\S+) \|\s*(?P<version>\S+) \|\s*\S+ (?P<
 _PROBLEM = re.compile(r"^(?:Err:\d+|[EW]:) ?(?P<text>.*)$")
 _KINDS = {"debian": debian_mirror, "debian-security": security_mirror}
 
-# The index of packages alone; never something whose signature could not be checked, whatever apt.conf allows.
-_SETTINGS = {
-    "Acquire::AllowInsecureRepositories": "false",
-    "Acquire::AllowWeakRepositories": "false",
-    "Acquire::AllowDowngradeToInsecureRepositories": "false",
-    "APT::Get::AllowUnauthenticated": "false",
-    "Acquire::Languages": "none",
-    "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
-    "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled": "false",
-    "Acquire::Retries": "2",
-    "APT::Sandbox::User": "",  # as root, apt's own user could not write into the cache
-    "APT::Update::Pre-Invoke::": "",
-    "Dir::Cache::pkgcache": "pkgcache.bin",  # containers often switch it off; without it every question takes a second
-    "Dir::Cache::srcpkgcache": "srcpkgcache.bin",
-    "Dir::Etc::SourceParts": "/dev/null",
-    "Dir::Etc::Preferences": "/dev/null",
-    "Dir::Etc::PreferencesParts": "/dev/null",
-}
+# Read behind this machine's own apt.conf (a proxy stays), in apt.conf(5)'s syntax. The index of packages alone; never
+# something whose signature could not be checked, whatever apt.conf allows; and none of its hooks: they are about the
+# machine's own packages.
+_CONFIGURATION = """\
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+Acquire::AllowInsecureRepositories "false";
+Acquire::AllowWeakRepositories "false";
+Acquire::AllowDowngradeToInsecureRepositories "false";
+APT::Get::AllowUnauthenticated "false";
+APT::Sandbox::User "";
+Acquire::Languages "none";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
+Acquire::Retries "2";
+Dir::Etc::SourceParts "/dev/null";
+Dir::Etc::Preferences "/dev/null";
+Dir::Etc::PreferencesParts "/dev/null";
+Dir::Etc::SourceList "{root}/sources.list";
+Dir::State "{root}/state";
+Dir::State::Lists "{root}/lists";
+Dir::State::status "{root}/status";
+Dir::Cache "{root}/cache";
+Dir::Cache::pkgcache "pkgcache.bin";
+Dir::Cache::srcpkgcache "srcpkgcache.bin";
+"""
 
 
 @dataclass(frozen=True)
@@ -136,9 +145,9 @@ class Archive:
                 problems.append(match["text"])
 
         with self._locked():
-            self._write_sources()
+            self._prepare()
             try:
-                run_logged(["apt-get", *self._options(), "update"], log, launcher=launcher, on_line=listen)
+                run_logged(["apt-get", *self._settings, "update"], log, launcher=launcher, on_line=listen)
             except CommandFailedError as error:
                 problems = problems or error.tail[-3:]
             names = [name for name in self.ask("pkgnames", "linux-source-").split() if _PACKAGE.fullmatch(name)]
@@ -163,7 +172,7 @@ class Archive:
         wanted = re.search(r"^SHA256: (\w{64})$", self.ask("show", f"{offer.package}={offer.version}"), re.MULTILINE)
         try:
             run_logged(
-                ["apt-get", *self._options(), "download", f"{offer.package}={offer.version}"],
+                ["apt-get", *self._settings, "download", f"{offer.package}={offer.version}"],
                 log,
                 launcher=launcher,
                 cwd=into,
@@ -188,7 +197,7 @@ class Archive:
 
     def ask(self, *arguments: str) -> str:
         """What apt-cache(8) says of the index as it is."""
-        command = ["apt-cache", *self._options(), *arguments]
+        command = ["apt-cache", *self._settings, *arguments]
         try:
             answer = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)
         except FileNotFoundError as error:
@@ -197,21 +206,15 @@ class Archive:
             raise HowdahError(f"apt cannot read its index: {error.stderr.strip()}", where=str(self.root)) from error
         return answer.stdout
 
-    def _options(self) -> list[str]:
-        places = {
-            "Dir::Etc::SourceList": self.root / "sources.list",
-            "Dir::State": self.root / "state",
-            "Dir::State::Lists": self.root / "lists",
-            "Dir::State::status": self.root / "status",
-            "Dir::Cache": self.root / "cache",
-        }
-        options = [*_SETTINGS.items(), *((name, str(place)) for name, place in places.items())]
-        return [word for name, value in options for word in ("-o", f"{name}={value}")]
+    @property
+    def _settings(self) -> tuple[str, str]:
+        return "--config-file", str(self.root / "apt.conf")
 
-    def _write_sources(self) -> None:
+    def _prepare(self) -> None:
         for name in ("state", "lists/partial", "cache/archives/partial"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
         (self.root / "status").touch()
+        (self.root / "apt.conf").write_text(_CONFIGURATION.format(root=self.root))
         (self.root / "sources.list").write_text("".join(f"{line}\n" for line in source_lines(read_suites())))
 
     @contextmanager
