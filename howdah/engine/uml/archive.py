@@ -54,8 +54,9 @@ Dir::State "{root}/state";
 Dir::State::Lists "{root}/lists";
 Dir::State::status "{root}/status";
 Dir::Cache "{root}/cache";
-Dir::Cache::pkgcache "pkgcache.bin";
-Dir::Cache::srcpkgcache "srcpkgcache.bin";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
+Acquire::GzipIndexes "true";
 """
 
 
