@@ -14,6 +14,7 @@ from collectors.counters import CountersCollector
 from collectors.interface import InterfaceCollector
 from collectors.pcap import PcapCollector
 from collectors.qdisc import QdiscCollector
+from collectors.slow_start import SlowStartCollector
 from collectors.ss import SsCollector
 from collectors.tcp_info import TcpInfoCollector
 from collectors.tcp_probe import TcpProbeCollector
@@ -33,6 +34,8 @@ class Collecting:
         self._collectors: list[Collector] = [self.counters]
         if collect["tcp_probe"] and surroundings.connections:
             self._collectors.append(TcpProbeCollector(surroundings))
+        if collect["slow_start"] and surroundings.connections and SlowStartCollector.exists():
+            self._collectors.append(SlowStartCollector(surroundings))
         if collect["tcp_info_us"] and surroundings.connections:
             self._collectors.append(TcpInfoCollector(surroundings, collect["tcp_info_us"]))
         if collect["qdisc_us"]:

@@ -11,6 +11,7 @@ from howdah.ingest.counters import ingest_counters
 from howdah.ingest.flow import ingest_flow
 from howdah.ingest.interface import ingest_interface, interface_names, read_interfaces
 from howdah.ingest.qdisc import ingest_qdisc
+from howdah.ingest.slow_start import ingest_slow_start
 from howdah.ingest.source import Context, IngestReport
 from howdah.ingest.tcp_info import ingest_tcp_info
 from howdah.ingest.tcp_probe import ingest_tcp_probe
@@ -38,6 +39,7 @@ def ingest(directory: RunDirectory) -> IngestReport:
     frames, links = read_interfaces(context)
     made = {
         "tcp_probe": ingest_tcp_probe(context),
+        "slow_start": ingest_slow_start(context),
         "tcp_info": ingest_tcp_info(context),
         "qdisc": ingest_qdisc(context, interface_names(context, links)),
         "interface": ingest_interface(context, frames, links),

@@ -17,7 +17,7 @@ import pyarrow as pa
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
-from howdah.ingest.tcp_probe import INFINITE_SSTHRESH
+from howdah.ingest.tracepoint import INFINITE_SSTHRESH
 from howdah.tables import store
 
 _SOCK_DIAG_BY_FAMILY = 20

@@ -3,25 +3,30 @@
 
 from __future__ import annotations
 
-import ipaddress
-import json
-from collections import Counter
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
-from howdah.errors import HowdahError
-from howdah.ingest.ring_buffer import Integers, Layout, Trace, read_trace
+from howdah.ingest.ring_buffer import Integers, Trace
 from howdah.ingest.source import Context, SourceReport, nullable
-from howdah.ingest.trace_format import parse_event_format, parse_event_header, parse_page_header
-from howdah.plan.plan import Flow
+from howdah.ingest.tracepoint import (
+    INFINITE_SSTHRESH,
+    Tracepoint,
+    merge,
+    of_receiver,
+    of_sender,
+    read_tracepoint,
+    report_unknown,
+)
 from howdah.tables import store
 from howdah.tables.schema import TCP_PROBE
 
-INFINITE_SSTHRESH = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
-_NAMES = ("sport", "dport", "data_len", "snd_nxt", "snd_una", "snd_cwnd", "ssthresh", "snd_wnd", "srtt", "rcv_wnd")
-_UNKNOWN_SHOWN = 20
+_TRACEPOINT = Tracepoint(
+    name="tcp_probe",
+    account="trace.json",
+    fields=("sport", "dport", "data_len", "snd_nxt", "snd_una", "snd_cwnd", "ssthresh", "snd_wnd", "srtt", "rcv_wnd"),
+    address="saddr",
+    address_offset=4,
+)
 
 
 def ingest_tcp_probe(context: Context) -> tuple[pa.Table, SourceReport]:
@@ -32,18 +37,16 @@ def ingest_tcp_probe(context: Context) -> tuple[pa.Table, SourceReport]:
     used.
     """
     report = SourceReport()
-    raw = context.directory.raw
     if not context.plan.collect.tcp_probe:
         return TCP_PROBE.empty_table(), report
-    trace = _read(context, report)
+    trace = read_tracepoint(context, _TRACEPOINT, report)
     counts = report.counts
-    addresses = trace.columns.pop("address")
     taken = np.zeros(trace.time_ns.size, dtype=bool)
     senders = []
     for flow in context.plan.flows:
-        ours = _of_sender(trace, addresses, flow, context.source_port(flow))
+        ours = of_sender(trace, flow, context.source_port(flow))
         senders.append((flow, np.flatnonzero(ours)))
-        theirs = _of_receiver(trace, flow, context.source_port(flow))
+        theirs = of_receiver(trace, flow, context.source_port(flow))
         counts["receiver_rows"] = counts.get("receiver_rows", 0) + int((theirs & ~taken).sum())
         taken |= ours | theirs
         if flow.traffic == "iperf3":
@@ -53,116 +56,11 @@ def ingest_tcp_probe(context: Context) -> tuple[pa.Table, SourceReport]:
             )
             counts["control_rows"] = counts.get("control_rows", 0) + int(control.sum())
             taken |= control
-    _report_unknown(trace, ~taken, report)
-    rows, flows = _merge(senders)
+    report_unknown(trace, ~taken, report)
+    rows, flows = merge(senders)
     table = _table(trace, rows, flows, context.epoch_ns)
     report.rows = table.num_rows
-    counts["lost_events"] = trace.lost_events
-    counts["gaps_of_unknown_size"] = trace.lost_uncounted
-    counts["damaged"] = trace.damaged
-    counts["damaged_bytes"] = trace.damaged_bytes
-    report.problems.extend(str(item) for item in trace.damage)
-    if trace.damaged > len(trace.damage):
-        report.problems.append(f"{trace.damaged - len(trace.damage)} more damaged places in {raw.name}/tcp_probe.bin")
     return table, report
-
-
-def _read(context: Context, report: SourceReport) -> Trace:
-    """All processors' records, merged by time."""
-    raw = context.directory.raw
-    try:
-        described = json.loads((raw / "trace.json").read_text(encoding="utf-8"))
-        texts = {
-            name: (raw / name).read_text(encoding="ascii")
-            for name in ("header_page", "header_event", "tcp_probe.format")
-        }
-        subbuffer_bytes = int(described["subbuffer_bytes"])
-        files = [item["file"] for item in described["cpus"]]
-        expected = {item["file"]: int(item["bytes"]) for item in described["cpus"]}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        report.problems.append(f"the trace cannot be read: {error}")
-        return _nothing()
-    layout = Layout(
-        parse_page_header(texts["header_page"], str(raw / "header_page")),
-        parse_event_header(texts["header_event"], str(raw / "header_event")),
-        parse_event_format(texts["tcp_probe.format"], str(raw / "tcp_probe.format")),
-        subbuffer_bytes,
-    )
-    if described.get("clock") != "mono":
-        report.problems.append(f"the trace clock is {described.get('clock')!r}, not mono: its times mean nothing here")
-    # sockaddr_in holds the address in its second word; the rest of saddr is of no use.
-    saddr = layout.format.field("saddr")
-    layout.format.fields["address"] = type(saddr)("address", saddr.offset + 4, 4, False)
-    total = _nothing()
-    for name in files:
-        try:
-            part = read_trace(raw / name, layout, (*_NAMES, "address"))
-        except HowdahError as error:
-            report.problems.append(str(error))
-            continue
-        size = (raw / name).stat().st_size
-        if size != expected[name]:
-            report.problems.append(f"{name} has {size} bytes, the collector wrote {expected[name]}")
-        total = _join(total, part)
-    if len(files) > 1:
-        order = np.argsort(total.time_ns, kind="stable")
-        total.time_ns = total.time_ns[order]
-        total.columns = {name: column[order] for name, column in total.columns.items()}
-    backwards = int((np.diff(total.time_ns) < 0).sum())
-    if backwards:
-        report.problems.append(f"time runs backwards at {backwards} places of the trace: sub-buffers are out of order")
-    return total
-
-
-def _nothing() -> Trace:
-    none = np.zeros(0, dtype=np.int64)
-    return Trace(none, dict.fromkeys((*_NAMES, "address"), none))
-
-
-def _join(a: Trace, b: Trace) -> Trace:
-    if not a.time_ns.size and not a.damaged:
-        return b
-    return Trace(
-        np.concatenate([a.time_ns, b.time_ns]),
-        {name: np.concatenate([a.columns[name], b.columns[name]]) for name in a.columns},
-        a.lost_events + b.lost_events,
-        a.lost_uncounted + b.lost_uncounted,
-        a.foreign_events + b.foreign_events,
-        a.damaged + b.damaged,
-        a.damaged_bytes + b.damaged_bytes,
-        a.damage + b.damage,
-    )
-
-
-def _of_sender(trace: Trace, addresses: Integers, flow: Flow, port: int) -> Any:
-    number = int.from_bytes(ipaddress.IPv4Address(flow.source_address).packed, "little")
-    columns = trace.columns
-    return (columns["sport"] == port) & (columns["dport"] == flow.destination_port) & (addresses == number)
-
-
-def _of_receiver(trace: Trace, flow: Flow, port: int) -> Any:
-    return (trace.columns["dport"] == port) & (trace.columns["sport"] == flow.destination_port)
-
-
-def _report_unknown(trace: Trace, unknown: Any, report: SourceReport) -> None:
-    """Count records of sockets that belong to no flow, and name the sockets."""
-    report.counts["unknown_rows"] = int(unknown.sum())
-    pairs = Counter(
-        zip(trace.columns["sport"][unknown].tolist(), trace.columns["dport"][unknown].tolist(), strict=True)
-    )
-    report.counts["unknown_sockets"] = [
-        {"source_port": source, "destination_port": destination, "records": count}
-        for (source, destination), count in pairs.most_common(_UNKNOWN_SHOWN)
-    ]
-
-
-def _merge(senders: list[tuple[Flow, Integers]]) -> tuple[Integers, Integers]:
-    """Positions of all flows' records in the order of the trace, and the flow each belongs to."""
-    none = np.zeros(0, dtype=np.int64)
-    rows = np.concatenate([none, *(rows for _flow, rows in senders)])
-    flows = np.concatenate([none, *(np.full(rows.size, flow.id) for flow, rows in senders)])
-    order = np.argsort(rows, kind="stable")
-    return rows[order], flows[order]
 
 
 def unwrap(sequence: Integers) -> Integers:

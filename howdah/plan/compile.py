@@ -242,6 +242,7 @@ def _collect(cell: Cell, network: Network, size: Sizes) -> Collect:
         ss=asked.ss,
         pcap=list(asked.pcap),
         trace_buffer_bytes=size.trace_buffer_bytes,
+        slow_start=asked.slow_start,
     )
 
 

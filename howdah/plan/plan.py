@@ -122,6 +122,7 @@ class Collect:
     ss: bool
     pcap: list[str]  # "node:interface"
     trace_buffer_bytes: int
+    slow_start: bool = True  # where the slow-start modules are loaded
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from howdah.errors import ProfileError
-from howdah.profile.algorithm import ALGORITHMS, KERNEL_NAME, Algorithm, from_modules, module_name, nearest
+from howdah.profile.algorithm import ALGORITHMS, KERNEL_NAME, from_modules, module_name, nearest
+from howdah.profile.algorithm_entry import Algorithm
 from howdah.profile.model import Scenario
 from howdah.profile.source import Document, Path_
 

@@ -295,6 +295,9 @@ class CollectSection(Section):
     """What is recorded. Intervals may be ``off``."""
 
     tcp_probe: bool = Field(default=True, description="every ACK at the senders, by the tcp:tcp_probe tracepoint")
+    slow_start: bool = Field(
+        default=True, description="exits and other events that slow-start modules tell of, where they are loaded"
+    )
     tcp_info: IntervalOrOff = Field(
         default=100_000, description="struct tcp_info of both ends", json_schema_extra={"x-default": "100 ms"}
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: the table slow_start
 
 _TEXT = pa.dictionary(pa.int16(), pa.string())
 
@@ -21,6 +21,21 @@ TCP_PROBE = pa.schema(
         ("snd_wnd_bytes", pa.int64()),
         ("srtt_us", pa.int32()),
         ("rcv_wnd_bytes", pa.int64()),
+    ]
+)
+
+SLOW_START = pa.schema(
+    [
+        ("flow", pa.int16()),
+        ("time_ns", pa.int64()),
+        ("event", _TEXT),  # of modules/include/slow_start_event.h: "exit", "phase" …
+        ("reason", _TEXT),  # "ack-train", "delay" …; the units of quantity and threshold follow from it
+        ("cwnd_packets", pa.int64()),  # of an exit by loss or timeout: before it was cut
+        ("ssthresh_packets", pa.int64()),  # null while infinite (0x7fffffff)
+        ("quantity", pa.int64()),
+        ("threshold", pa.int64()),
+        ("round", pa.int64()),  # rounds completed since the start
+        ("min_rtt_us", pa.int64()),  # null before the first sample
     ]
 )
 
@@ -125,6 +140,7 @@ FLOW = pa.schema(
 
 TABLES: dict[str, pa.Schema] = {
     "tcp_probe": TCP_PROBE,
+    "slow_start": SLOW_START,
     "tcp_info": TCP_INFO,
     "qdisc": QDISC,
     "interface": INTERFACE,

@@ -14,7 +14,7 @@ from collectors.collector import CollectorError, Surroundings, Watched
 from collectors.pcap import PcapCollector
 from collectors.qdisc import watched_qdiscs
 from collectors.ss import SsCollector
-from collectors.tcp_probe import drain_interval_ns, event_filter, parse_statistics
+from collectors.tracepoint import drain_interval_ns, event_filter, parse_statistics
 from howdah.agent.netlink.diag import Endpoint
 from howdah.agent.output import Output
 from tests.unit.plan_factory import make_plan
@@ -61,11 +61,12 @@ def test_lost_records_are_told_apart() -> None:
 
 
 def test_the_trace_is_drained_before_half_of_it_is_full(plan: dict[str, Any]) -> None:
-    interval_s = drain_interval_ns(plan) / 1e9
+    buffer_bytes = 1 << 20
+    interval_s = drain_interval_ns(plan, buffer_bytes, 192) / 1e9
     records = plan["path"]["rate_bits_per_second"] / 8 / plan["path"]["frame_bytes"] * interval_s
-    assert records * 148 < plan["collect"]["trace_buffer_bytes"] / 2
+    assert records * 148 < buffer_bytes / 2
     plan["path"]["rate_bits_per_second"] *= 1000
-    assert drain_interval_ns(plan) < interval_s * 1e9
+    assert drain_interval_ns(plan, buffer_bytes, 192) < interval_s * 1e9
 
 
 def test_the_bottleneck_and_every_netem_are_watched_once(plan: dict[str, Any]) -> None:

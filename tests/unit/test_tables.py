@@ -13,7 +13,7 @@ import pytest
 from howdah.errors import HowdahError
 from howdah.run.directory import RunDirectory
 from howdah.tables import store
-from howdah.tables.schema import TABLES
+from howdah.tables.schema import SCHEMA_VERSION, TABLES
 
 
 def counters(values: list[int], nodes: list[str | None] | None = None) -> pa.Table:
@@ -39,7 +39,7 @@ def test_what_is_written_is_read_with_version_and_units(tmp_path: Path) -> None:
     directory = run_with(tmp_path / "run", counters([5, -7]))
     assert store.read(directory, "counter")["value"].to_pylist() == [5, -7]
     metadata = pq.read_schema(directory.table("counter")).metadata
-    assert metadata[b"howdah.schema"] == b"1"
+    assert metadata[b"howdah.schema"] == str(SCHEMA_VERSION).encode()
     assert metadata[b"howdah.run"] == b"run"
     assert metadata[b"howdah.units"] == b'{"time_ns": "ns"}'
 

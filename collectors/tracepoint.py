@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tracepoint of the kernel, recorded in a tracefs instance of its own and kept as raw sub-buffers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from collectors.collector import Collector, CollectorError, Surroundings, Watched
+
+TRACEFS = Path("/sys/kernel/tracing")
+
+_SUBBUFFER_KIBIBYTES = 64
+_PAGE_BYTES = 4096
+_READ_BYTES = 1 << 20
+_SHORTEST_INTERVAL_NS = 20_000_000
+_LONGEST_INTERVAL_NS = 10_000_000_000
+
+# Lines of per_cpu/cpuN/stats and what the account calls them.
+_STATISTICS = {
+    "entries": "entries",
+    "read events": "read",
+    "overrun": "overrun",
+    "commit overrun": "commit_overrun",
+    "dropped events": "dropped_events",
+}
+
+
+def event_filter(connections: list[Watched]) -> str:
+    """Keeps the records of the senders' sockets; every receiver would otherwise add one record a data segment."""
+    parts = [f"(sport=={item.endpoint.local_port}&&dport=={item.endpoint.remote_port})" for item in connections]
+    return "||".join(parts)
+
+
+def parse_statistics(text: str) -> dict[str, int]:
+    """per_cpu/cpuN/stats of tracefs, with the names of the account."""
+    found = dict.fromkeys(_STATISTICS.values(), 0)
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in _STATISTICS:
+            found[_STATISTICS[name.strip()]] = int(value)
+    return found
+
+
+def drain_interval_ns(plan: dict[str, Any], buffer_bytes: int, record_bytes: int) -> int:
+    """How often to empty the buffer so that it is at most 40 % full: one record a frame, at the bottleneck's rate."""
+    path = plan["path"]
+    records_per_second = path["rate_bits_per_second"] / 8 / path["frame_bytes"]
+    seconds = 0.4 * buffer_bytes / (records_per_second * record_bytes)
+    return min(max(int(seconds * 1e9), _SHORTEST_INTERVAL_NS), _LONGEST_INTERVAL_NS)
+
+
+class TracepointCollector(Collector):
+    """A tracefs instance, clock ``mono``, emptied before it is half full.
+
+    Writes ``NAME.bin`` (``NAME.bin.N`` for further processors): sub-buffers of ``per_cpu/cpuN/trace_pipe_raw`` in
+    order, each ``subbuffer_bytes`` long. The fields of a record are described by the kernel's own ``NAME.format``,
+    copied next to it, the layout of a sub-buffer by ``header_page`` and ``header_event``. The account counts records
+    kept and lost.
+
+    ``name`` is that of the file and of the instance, ``event`` the tracepoint below ``events/``, ``account`` a file's
+    name, ``record_bytes`` an upper bound of a record with its header.
+    """
+
+    name: str
+    event: str
+    account: str
+    record_bytes: int
+
+    def __init__(self, surroundings: Surroundings, buffer_bytes: int) -> None:
+        super().__init__(surroundings)
+        self.interval_ns = drain_interval_ns(surroundings.plan, buffer_bytes, self.record_bytes)
+        self._buffer_bytes = buffer_bytes
+        self._instance = TRACEFS / "instances" / f"howdah-{self.name}"
+        self._enable = f"events/{self.event}/enable"
+        self._buffer = memoryview(bytearray(_READ_BYTES))
+        self._subbuffer_bytes = _PAGE_BYTES
+        self._pipes: list[tuple[int, BinaryIO]] = []
+        self._bytes: list[int] = []
+
+    @classmethod
+    def exists(cls) -> bool:
+        """Whether the running kernel has the tracepoint; a module's comes and goes with it."""
+        return (TRACEFS / "events" / cls.event).is_dir()
+
+    def check(self) -> None:
+        if not self.exists():
+            raise CollectorError(f"{TRACEFS / 'events' / self.event} is missing: the kernel has no such tracepoint")
+
+    def start(self, _now_ns: int) -> None:
+        if self._instance.is_dir():
+            self._instance.rmdir()
+        self._instance.mkdir()
+        processors = sorted((self._instance / "per_cpu").iterdir(), key=lambda path: int(path.name[3:]))
+        self._write("trace_clock", "mono")
+        self._write("options/overwrite", "0")
+        for option in ("record-cmd", "record-tgid"):
+            if (self._instance / "options" / option).exists():
+                self._write(f"options/{option}", "0")
+        if (self._instance / "buffer_subbuf_size_kb").exists():
+            self._write("buffer_subbuf_size_kb", str(_SUBBUFFER_KIBIBYTES))
+            self._subbuffer_bytes = _SUBBUFFER_KIBIBYTES * 1024
+        self._write("buffer_size_kb", str(max(self._buffer_bytes // 1024 // len(processors), 256)))
+        self._write(f"events/{self.event}/filter", event_filter(self.surroundings.connections))
+        output = self.surroundings.output
+        for name, source in (
+            (f"{self.name}.format", self._instance / "events" / self.event / "format"),
+            ("header_page", self._instance / "events/header_page"),
+            ("header_event", self._instance / "events/header_event"),
+        ):
+            (output.path / name).write_text(source.read_text())
+        for number, processor in enumerate(processors):
+            pipe = os.open(processor / "trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._pipes.append((pipe, output.binary(self._file(number))))
+            self._bytes.append(0)
+        self._write(self._enable, "1")
+
+    def _file(self, processor: int) -> str:
+        return f"{self.name}.bin.{processor}" if processor else f"{self.name}.bin"
+
+    def _write(self, name: str, value: str) -> None:
+        try:
+            (self._instance / name).write_text(value)
+        except OSError as error:
+            raise CollectorError(f"tracefs {name}: cannot write {value!r}: {error.strerror}") from error
+
+    def sample(self, _now_ns: int) -> None:
+        for number, (pipe, file) in enumerate(self._pipes):
+            while count := self._fill(pipe):
+                file.write(self._buffer[:count])
+                self._bytes[number] += count
+
+    def _fill(self, pipe: int) -> int:
+        """Read whole sub-buffers into the copy buffer until it is full or there is no record left."""
+        filled = 0
+        while filled + self._subbuffer_bytes <= _READ_BYTES:
+            try:
+                count = os.readv(pipe, [self._buffer[filled : filled + self._subbuffer_bytes]])
+            except BlockingIOError:
+                break
+            if not count:
+                break
+            filled += count
+        return filled
+
+    def stop(self, now_ns: int) -> None:
+        self._write(self._enable, "0")
+        self._write("tracing_on", "0")
+        self.sample(now_ns)
+        totals = dict.fromkeys(_STATISTICS.values(), 0)
+        processors = []
+        for number, (pipe, file) in enumerate(self._pipes):
+            statistics = parse_statistics((self._instance / "per_cpu" / f"cpu{number}" / "stats").read_text())
+            for name, value in statistics.items():
+                totals[name] += value
+            os.close(pipe)
+            file.close()
+            processors.append({"cpu": number, "file": self._file(number), "bytes": self._bytes[number]})
+        self.surroundings.output.json(
+            self.account,
+            {
+                "subbuffer_bytes": self._subbuffer_bytes,
+                "clock": "mono",
+                "entries": totals["read"],
+                "unread": totals["entries"],
+                "overrun": totals["overrun"],
+                "dropped_events": totals["dropped_events"],
+                "commit_overrun": totals["commit_overrun"],
+                "bytes_lost": 0,
+                "cpus": processors,
+            },
+        )
+        self._instance.rmdir()
