@@ -26,7 +26,7 @@
 /* Why slow_start_ops.restart is called. */
 enum slow_start_restart {
 	SLOW_START_TX_START,	/* about to send with nothing in flight */
-	SLOW_START_IDLE,	/* idle for longer than the RTO, cwnd was cut */
+	SLOW_START_IDLE,	/* idle for longer than the RTO, cwnd is about to be cut */
 	SLOW_START_AFTER_RTO,	/* a retransmission timer fired */
 };
 
@@ -53,7 +53,7 @@ enum slow_start_restart {
  *	Without it: standard slow start, tcp_slow_start().
  * @limit: cwnd may have grown, in slow start or after it; may lower it
  * @ssthresh: the slow-start threshold after congestion, in packets; called once for
- *	each episode before cwnd is cut. Without it: the base's.
+ *	each episode before cwnd is cut. Without it, or where it returns 0: the base's.
  * @congestion: an episode has begun, @why is SLOW_START_LOSS, _RTO or
  *	_CONGESTION_SIGNAL;
  *	@in_slow_start tells whether it ended a slow start

@@ -68,6 +68,21 @@ static void release(struct sock *sk)
 	ss->plain = 1;
 }
 
+/* Reaching a threshold that was there before is an exit nobody else reports. */
+static void report_threshold(struct sock *sk)
+{
+	struct slow_start *ss = slow_start(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (tcp_in_slow_start(tp)) {
+		ss->left = 0;
+	} else if (!ss->left) {
+		ss->left = 1;
+		slow_start_note(sk, SLOW_START_EXIT, SLOW_START_INITIAL_SSTHRESH,
+				tcp_snd_cwnd(tp), tp->snd_ssthresh);
+	}
+}
+
 static void start(struct sock *sk)
 {
 	struct slow_start *ss = slow_start(sk);
@@ -86,6 +101,8 @@ static void start(struct sock *sk)
 	allocate_state(sk);
 	if (plug_in(sk)->start)
 		plug_in(sk)->start(sk);
+	/* A plug-in may have set a threshold that the first window reaches. */
+	report_threshold(sk);
 }
 
 static void ack_event(struct sock *sk, u32 flags)
@@ -122,21 +139,6 @@ static void acked(struct sock *sk, const struct ack_sample *sample)
 	}
 	if (ops->sample)
 		ops->sample(sk, sample);
-}
-
-/* Reaching a threshold that was there before is an exit nobody else reports. */
-static void report_threshold(struct sock *sk)
-{
-	struct slow_start *ss = slow_start(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	if (tcp_in_slow_start(tp)) {
-		ss->left = 0;
-	} else if (!ss->left) {
-		ss->left = 1;
-		slow_start_note(sk, SLOW_START_EXIT, SLOW_START_INITIAL_SSTHRESH,
-				tcp_snd_cwnd(tp), tp->snd_ssthresh);
-	}
 }
 
 static void grow(struct sock *sk, u32 acked_packets)
@@ -196,7 +198,7 @@ static u32 threshold(struct sock *sk)
 {
 	const struct slow_start_ops *ops = plug_in(sk);
 	struct slow_start *ss = slow_start(sk);
-	u32 base;
+	u32 base, own;
 
 	/* The reason is known when the state changes, right after this. */
 	ss->leaving = 1;
@@ -204,7 +206,8 @@ static u32 threshold(struct sock *sk)
 	ss->leaving_cwnd = tcp_snd_cwnd(tcp_sk(sk));
 	/* The base keeps its own account of the episode in any case. */
 	base = slow_start_algorithm(sk)->base->ssthresh(sk);
-	return ops->ssthresh ? max(ops->ssthresh(sk), 2U) : base;
+	own = ops->ssthresh ? ops->ssthresh(sk) : 0;
+	return own ? max(own, 2U) : base;
 }
 
 static u32 undo(struct sock *sk)
