@@ -10,10 +10,13 @@
 
 static const struct slow_start_ops plain;
 
-/* The plug-in, or one that does nothing where its state could not be allocated. */
+/*
+ * The plug-in, or one that does nothing where its state could not be allocated, and
+ * before the start: on the passive side the ACK of the handshake comes first.
+ */
 static const struct slow_start_ops *plug_in(const struct sock *sk)
 {
-	if (unlikely(slow_start(sk)->plain))
+	if (unlikely(!slow_start(sk)->state))
 		return &plain;
 	return slow_start_algorithm(sk)->ops;
 }
