@@ -8,7 +8,8 @@ from typing import Any
 
 from howdah.plan.perturbation import Perturbation, derived_seed
 from howdah.plan.variation import Series, draw_series
-from howdah.profile.model import DelayVariation, Scenario
+from howdah.profile.model import Scenario
+from howdah.profile.path import DelayVariation
 from howdah.quantity import format_duration
 
 JITTER_INTERVAL_US = 20_000

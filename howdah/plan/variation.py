@@ -17,7 +17,7 @@ import math
 import random
 from dataclasses import dataclass
 
-from howdah.profile.model import DelayVariation
+from howdah.profile.path import DelayVariation
 
 
 @dataclass(frozen=True)

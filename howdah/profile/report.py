@@ -10,7 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from howdah.errors import ProfileError
 from howdah.profile.algorithm import nearest
-from howdah.profile.model import FieldError, Scenario
+from howdah.profile.model import Scenario
+from howdah.profile.section import FieldError
 from howdah.profile.source import Document, Path_
 from howdah.profile.sweep import shape_of
 

@@ -11,7 +11,7 @@ import pytest
 
 from howdah.plan.qdisc import ORDER_RATE_BITS_PER_SECOND
 from howdah.plan.variation import draw_series
-from howdah.profile.model import DelayVariation
+from howdah.profile.path import DelayVariation
 from tests.unit.profile_factory import make_one, make_plans, operations
 
 HOUR_US = 3_600_000_000

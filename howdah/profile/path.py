@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``path`` section of a profile: rates, delays, buffers, queues, and how they change with time."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from howdah.profile.field import (
+    Buffer,
+    Duration,
+    GsoSegments,
+    PositiveDuration,
+    Rate,
+    RateOrUnlimited,
+    Ratio,
+    Text,
+)
+from howdah.profile.section import FieldError, Section, fixed
+from howdah.quantity import BufferSize
+
+
+class OneWayDelay(Section):
+    """Propagation delay of each direction: from senders to receivers, and back."""
+
+    forward: Duration = Field(description="from sender to receiver")
+    reverse: Duration = Field(description="from receiver to sender")
+
+
+class DelayVariation(Section):
+    """Delay added to the propagation delay, changing with time and never reordering packets.
+
+    Every ``interval`` the added delay takes a new value d(t), 0 <= d(t) <= limit; values are correlated in time (a
+    first-order autoregressive process with ``correlation_time``, mapped to the distribution). The configured delay
+    thus stays the smallest one. The series is drawn once from the seed and written into the plan.
+    """
+
+    distribution: Literal["normal", "exponential", "uniform"] = Field(
+        description="normal: mean 3 standard deviations; exponential: mean = standard deviation; uniform: 0 … amplitude"
+    )
+    standard_deviation: PositiveDuration | None = Field(
+        default=None, description="of the added delay (normal, exponential)"
+    )
+    amplitude: PositiveDuration | None = Field(default=None, description="largest added delay (uniform)")
+    correlation_time: Duration = Field(
+        description="time in which the autocorrelation falls to 1/e; 0: independent values"
+    )
+    interval: PositiveDuration = Field(
+        default=20_000, description="time between changes", json_schema_extra={"x-default": "20 ms"}
+    )
+    limit: PositiveDuration | None = Field(
+        default=None, description="largest added delay; default 6 standard deviations, or the amplitude"
+    )
+    direction: Literal["forward", "reverse", "both"] = Field(
+        default="both", description="both: two independent series, each with the whole variation"
+    )
+    source: Text = fixed(
+        description="where distribution and amplitude come from: a publication, a measurement, a choice"
+    )
+
+    @model_validator(mode="after")
+    def _scale(self) -> DelayVariation:
+        given, other = ("amplitude", "standard_deviation")
+        if self.distribution != "uniform":
+            given, other = other, given
+        if getattr(self, given) is None:
+            raise FieldError(f"distribution {self.distribution} needs {given}", "distribution")
+        if getattr(self, other) is not None:
+            raise FieldError(f"distribution {self.distribution} takes {given}, not {other}", other)
+        if self.interval < 1000:
+            raise FieldError("expected an interval of at least 1 ms", "interval")
+        return self
+
+    @property
+    def limit_us(self) -> int:
+        scale = self.amplitude if self.distribution == "uniform" else 6 * (self.standard_deviation or 0)
+        return self.limit if self.limit is not None else int(scale or 0)
+
+
+class PathSection(Section):
+    """The path: one bottleneck hop (rate and buffer) and, apart from it, propagation delay towards every host."""
+
+    rate: Rate = Field(description="rate of the bottleneck, link-layer frames counted")
+    reverse_rate: Rate | None = Field(default=None, description="rate of the way back; not limited by default")
+    rtt: PositiveDuration | None = Field(default=None, description="round-trip propagation delay, half of it each way")
+    one_way_delay: OneWayDelay | None = Field(default=None, description="instead of rtt: each direction's delay")
+    buffer: Buffer = Field(
+        default=BufferSize(Fraction(1), "bdp"),
+        description="buffer of the bottleneck; 1 bdp = rate x rtt (unperturbed); exact in bytes",
+        json_schema_extra={"x-default": "1 bdp"},
+    )
+    reverse_buffer: Buffer = Field(
+        default=BufferSize(Fraction(1), "bdp"),
+        description="buffer of the way back, where reverse_rate is set; 1 bdp = reverse_rate x rtt",
+        json_schema_extra={"x-default": "1 bdp"},
+    )
+    queue: Literal["fifo"] = Field(
+        default="fifo", description="queue discipline of the bottleneck: fifo drops at the tail"
+    )
+    mtu: int = Field(default=1500, ge=576, le=9000, description="bytes of an IP packet on every link")
+    sender_interface: RateOrUnlimited = Field(
+        default=1_000_000_000,
+        description="rate of each sender's interface; unlimited: a bare veth, which is infinitely fast",
+        json_schema_extra={"x-default": "1 Gbit/s"},
+    )
+    gso_max_segs: GsoSegments = Field(
+        default=1,
+        description="most segments TCP puts into one packet (1: packet-exact); kernel: leave the kernel's default",
+    )
+    loss: Ratio = Field(
+        default=Fraction(0),
+        description="random loss after the bottleneck, forward",
+        json_schema_extra={"x-default": "0 %"},
+    )
+    delay_variation: DelayVariation | None = Field(default=None, description="delay that varies during the run")
+
+    @model_validator(mode="after")
+    def _one_delay(self) -> PathSection:
+        if self.rtt is not None and self.one_way_delay is not None:
+            raise FieldError("rtt and one_way_delay are both given; give one", "one_way_delay")
+        if self.rtt is None and self.one_way_delay is None:
+            raise FieldError("the delay is missing: give rtt, or one_way_delay with forward and reverse")
+        if self.forward_delay_us + self.reverse_delay_us == 0:
+            raise FieldError("forward and reverse delay are both 0; a path has a round-trip time", "one_way_delay")
+        if self.loss > Fraction(1, 2):
+            raise FieldError("expected a loss of at most 50 %", "loss")
+        return self
+
+    @property
+    def forward_delay_us(self) -> int:
+        return self.one_way_delay.forward if self.one_way_delay else (self.rtt or 0) // 2
+
+    @property
+    def reverse_delay_us(self) -> int:
+        return self.one_way_delay.reverse if self.one_way_delay else (self.rtt or 0) - (self.rtt or 0) // 2
