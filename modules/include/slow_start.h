@@ -57,10 +57,14 @@ enum slow_start_restart {
  * @congestion: an episode has begun, @why is SLOW_START_LOSS, _RTO or
  *	_CONGESTION_SIGNAL;
  *	@in_slow_start tells whether it ended a slow start
- * @recover: with SLOW_START_OWN_RECOVERY: an ACK during recovery; sets cwnd
- * @recovered: recovery ended and cwnd is ssthresh; not after an RTO
+ * @recover: with SLOW_START_OWN_RECOVERY: an ACK during recovery; sets cwnd, or calls
+ *	slow_start_reduce()
+ * @recovered: recovery ended, neither by an RTO nor by an undo; cwnd is ssthresh, or
+ *	with SLOW_START_OWN_RECOVERY what @recover left
  * @undo: the episode was spurious; cwnd and ssthresh are being restored
  * @restart: see enum slow_start_restart
+ * @transmit: data or retransmissions are about to be sent, or held back by pacing or a
+ *	window; write_seq tells what is queued. Often: it must cost little.
  *
  * All are called with the socket locked, in softirq or process context.
  */
@@ -84,6 +88,7 @@ struct slow_start_ops {
 	void (*recovered)(struct sock *sk);
 	void (*undo)(struct sock *sk);
 	void (*restart)(struct sock *sk, enum slow_start_restart why);
+	void (*transmit)(struct sock *sk);
 };
 
 /**
@@ -105,6 +110,7 @@ struct slow_start_ops {
  * @pacing_ours: pacing was off before slow_start_pace()
  * @leaving: ssthresh was computed, and the reason is about to be known
  * @leaving_slow_start: cwnd was below ssthresh then
+ * @advanced: the ACK being processed acknowledges data cumulatively
  * @leaving_cwnd: cwnd before it was cut
  * @max_pacing_rate: sk_max_pacing_rate before slow_start_pace()
  */
@@ -125,7 +131,8 @@ struct slow_start {
 	   paced : 1,
 	   pacing_ours : 1,
 	   leaving : 1,
-	   leaving_slow_start : 1;
+	   leaving_slow_start : 1,
+	   advanced : 1;
 	u32 leaving_cwnd;
 	unsigned long max_pacing_rate;
 };
@@ -188,6 +195,25 @@ void slow_start_note(struct sock *sk, enum slow_start_event event,
  */
 void slow_start_pace(struct sock *sk, u64 bytes_per_second);
 void slow_start_unpace(struct sock *sk);
+
+/**
+ * slow_start_reduce() - Proportional Rate Reduction towards ssthresh (RFC 9937)
+ * @sk: the connection
+ * @rate: as given to slow_start_ops.recover
+ *
+ * What TCP does by itself without SLOW_START_OWN_RECOVERY.
+ */
+void slow_start_reduce(struct sock *sk, const struct rate_sample *rate);
+
+/**
+ * slow_start_hold() - a window during recovery that is smaller than the flight
+ * @sk: the connection
+ * @packets: the window
+ *
+ * Nothing is sent before the flight has shrunk to it, except for the first
+ * retransmission (RFC 6675, section 5).
+ */
+void slow_start_hold(struct sock *sk, u32 packets);
 
 /* A window of @packets spread over @rtt_us, in bytes a second. */
 static inline u64 slow_start_rate(const struct sock *sk, u32 packets, u32 rtt_us)

@@ -59,6 +59,7 @@ void slow_start_trace(struct sock *sk, enum slow_start_event event,
 		      enum slow_start_reason reason, u32 cwnd, u32 quantity,
 		      u32 threshold);
 void slow_start_update_pacing(struct sock *sk);
+u32 slow_start_transmit(struct sock *sk);
 void slow_start_control(struct sock *sk, u32 acked,
 			const struct rate_sample *rate);
 

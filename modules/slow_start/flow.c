@@ -123,6 +123,7 @@ static void acked(struct sock *sk, const struct ack_sample *sample)
 	struct slow_start *ss = slow_start(sk);
 	u32 rtt_us;
 
+	ss->advanced = sample->pkts_acked > 0;
 	if (after(tcp_sk(sk)->snd_una, ss->round_end)) {
 		ss->round++;
 		begin_round(sk);
@@ -172,16 +173,41 @@ static void avoid(struct sock *sk, u32 ack, u32 acked_packets)
 		ops->limit(sk);
 }
 
-/* Without a plug-in's state nobody cuts cwnd: at once, to the threshold. */
+/* TCP leaves the episode to us, whether or not there is a plug-in's state. */
 static void recover(struct sock *sk, const struct rate_sample *rate)
+{
+	const struct slow_start_ops *ops = plug_in(sk);
+
+	if (ops->recover)
+		ops->recover(sk, rate);
+	else
+		slow_start_reduce(sk, rate);
+}
+
+/*
+ * With cong_control, TCP does not tell of the end of a recovery. One that was undone
+ * has got its window back.
+ */
+static void recovered(struct sock *sk, u8 before)
 {
 	const struct slow_start_ops *ops = plug_in(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (ops->recover)
-		ops->recover(sk, rate);
-	else if (tcp_snd_cwnd(tp) > tp->snd_ssthresh)
+	if (before == TCP_CA_Recovery && !tp->undo_marker)
+		return;
+	if (ops->recovered)
+		ops->recovered(sk);
+	else if (tp->snd_ssthresh < TCP_INFINITE_SSTHRESH)
 		slow_start_set_cwnd(sk, tp->snd_ssthresh);
+}
+
+/* As tcp_may_raise_cwnd(): SACKs alone do not, unless packets are being reordered. */
+static bool may_grow(const struct sock *sk, u32 acked_packets)
+{
+	u32 usual = READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering);
+
+	return acked_packets &&
+	       (slow_start(sk)->advanced || tcp_sk(sk)->reordering > usual);
 }
 
 /* The kernel's own order of things (tcp_cong_control()), without PRR. */
@@ -192,7 +218,7 @@ void slow_start_control(struct sock *sk, u32 acked_packets,
 
 	if (state == TCP_CA_CWR || state == TCP_CA_Recovery)
 		recover(sk, rate);
-	else if (acked_packets)
+	else if (may_grow(sk, acked_packets))
 		avoid(sk, tcp_sk(sk)->snd_una, acked_packets);
 	slow_start_update_pacing(sk);
 }
@@ -260,11 +286,9 @@ static void state_changes(struct sock *sk, u8 state)
 		if (ops->congestion)
 			ops->congestion(sk, reason, ss->leaving_slow_start);
 	}
-	/* With cong_control, TCP does not tell of the end of a recovery. */
-	if (ops->recovered && ops->flags & SLOW_START_OWN_RECOVERY &&
-	    state < TCP_CA_CWR &&
+	if (inet_csk(sk)->icsk_ca_ops->cong_control && state < TCP_CA_CWR &&
 	    (before == TCP_CA_CWR || before == TCP_CA_Recovery))
-		ops->recovered(sk);
+		recovered(sk, before);
 	if (state == TCP_CA_Loss) {
 		if (slow_start_algorithm(sk)->base->lost)
 			slow_start_algorithm(sk)->base->lost(sk);
@@ -305,6 +329,19 @@ static void window_event(struct sock *sk, enum tcp_ca_event event)
 	default:
 		break;
 	}
+}
+
+/*
+ * TCP asks for the least segments of a packet whenever it is about to send: the only
+ * place where a congestion control can see what is queued.
+ */
+u32 slow_start_transmit(struct sock *sk)
+{
+	const struct slow_start_ops *ops = plug_in(sk);
+
+	if (ops->transmit)
+		ops->transmit(sk);
+	return READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_min_tso_segs);
 }
 
 const struct tcp_congestion_ops slow_start_hooks = {

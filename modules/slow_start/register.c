@@ -38,6 +38,8 @@ static int add(struct slow_start_algorithm *algorithm,
 		tcp->in_ack_event = NULL;
 	if (ops->flags & SLOW_START_OWN_RECOVERY)
 		tcp->cong_control = control;
+	if (ops->transmit)
+		tcp->min_tso_segs = slow_start_transmit;
 	tcp->owner = ops->owner;
 	snprintf(tcp->name, sizeof(tcp->name), "%s_%s", ops->name, base->name);
 	return tcp_register_congestion_control(tcp);
