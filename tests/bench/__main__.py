@@ -20,6 +20,7 @@ from howdah.errors import HowdahError
 from howdah.run.directory import write_json
 from howdah.run.provenance import now
 from tests.bench import boot, lab, offline, speed
+from tests.bench.ack_cost import ack_costs
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT
 
@@ -63,6 +64,7 @@ def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
     yield from figures
     yield from offline.ingest_rate(run)
     yield from speed.iperf3(place / "iperf3", max(options.seconds // 6, 5))
+    yield from ack_costs(place / "ack-cost", run)
     yield from boot.boot_to_first_packet(place / "boot")
     yield from offline.report_time(place / "runs")
     if options.lab:

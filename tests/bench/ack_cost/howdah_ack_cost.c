@@ -7,7 +7,8 @@
  * called in the kernel's order for one ACK a packet over rounds that double: ACKs
  * 12 us apart, RTT 100 ms, no queue, from 10 to 2048 packets, so that nobody leaves
  * slow start. Repetitions of all algorithms are interleaved; the least is kept,
- * because whatever disturbs adds.
+ * because whatever disturbs adds. "none" calls no hook and doubles cwnd itself: what
+ * the loop costs.
  */
 #include <linux/module.h>
 #include <linux/net.h>
@@ -40,6 +41,15 @@ struct cost {
 };
 
 static struct cost costs[NAMES_MAX];
+
+static void only_grow(struct sock *sk, u32 ack, u32 acked)
+{
+	tcp_sk(sk)->snd_cwnd += acked;
+}
+
+static const struct tcp_congestion_ops none = {
+	.cong_avoid = only_grow,
+};
 
 /* The kernel's order of calls for one ACK that acknowledges one packet. */
 static void one_ack(struct sock *sk, const struct tcp_congestion_ops *ca)
@@ -113,9 +123,9 @@ static u32 one_round(struct sock *sk, const struct tcp_congestion_ops *ca)
 	return acks;
 }
 
-static void measure(struct sock *sk, struct cost *cost)
+static void measure(struct sock *sk, const struct tcp_congestion_ops *ca,
+		    struct cost *cost)
 {
-	const struct tcp_congestion_ops *ca = inet_csk(sk)->icsk_ca_ops;
 	u32 acks = 0, rounds = 0;
 	u64 begun, cycles;
 	u8 *state;
@@ -146,11 +156,14 @@ static int measure_all(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
 	unsigned int i, repetition;
+	bool is_none;
 	int error;
 
 	for (repetition = 0; repetition < repetitions; repetition++) {
 		for (i = 0; i < names_count; i++) {
-			error = sock->ops->setsockopt(sock, SOL_TCP, TCP_CONGESTION,
+			is_none = !strcmp(names[i], "none");
+			error = is_none ? 0 :
+				sock->ops->setsockopt(sock, SOL_TCP, TCP_CONGESTION,
 						      KERNEL_SOCKPTR(names[i]),
 						      strlen(names[i]));
 			if (error) {
@@ -159,7 +172,7 @@ static int measure_all(struct socket *sock)
 			}
 			lock_sock(sk);
 			local_bh_disable();
-			measure(sk, &costs[i]);
+			measure(sk, is_none ? &none : inet_csk(sk)->icsk_ca_ops, &costs[i]);
 			local_bh_enable();
 			release_sock(sk);
 		}
