@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import Any
 
 from howdah.ingest import IngestReport
@@ -13,13 +14,42 @@ from howdah.plan.plan import Plan
 _GAP = 2.5  # intervals between two readings of a collector at which one is missing
 
 
-def collection_checks(plan: Plan, report: IngestReport, trace: dict[str, Any] | None) -> list[Check]:
-    """``trace`` is trace.json, None if missing."""
+def collection_checks(
+    plan: Plan, report: IngestReport, trace: dict[str, Any] | None, events: dict[str, Any] | None = None
+) -> list[Check]:
+    """``trace`` is trace.json and ``events`` slow_start.json, None if missing.
+
+    Events are told where a slow-start module was loaded; without one there is no account of them and no check.
+    """
     checks = [_raw_files(report)]
     if plan.collect.tcp_probe:
-        checks += [_lost_records(report, trace), _whole_trace(report, trace), _unknown_sockets(report)]
+        checks += _trace_checks(_TCP_PROBE, report, trace)
+    if plan.collect.slow_start and (events is not None or report.sources["slow_start"].problems):
+        checks += [*_trace_checks(_SLOW_START, report, events), _event_names(report)]
     checks += [_rows(plan, report)]
     return checks
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A tracepoint's table and account, and what its records and checks are called."""
+
+    table: str
+    account: str
+    check: str
+    record: str
+
+
+_TCP_PROBE = _Source("tcp_probe", "trace.json", "trace", "per-ACK record")
+_SLOW_START = _Source("slow_start", "slow_start.json", "event", "slow-start event")
+
+
+def _trace_checks(source: _Source, report: IngestReport, account: dict[str, Any] | None) -> list[Check]:
+    return [
+        _lost_records(source, report, account),
+        _whole_trace(source, report, account),
+        _unknown_sockets(source, report),
+    ]
 
 
 def _raw_files(report: IngestReport) -> Check:
@@ -31,48 +61,61 @@ def _raw_files(report: IngestReport) -> Check:
     return Check("raw files", COLLECTION, not problems, bad if problems else good, 0, len(problems), 0, "problems")
 
 
-def _lost_records(report: IngestReport, trace: dict[str, Any] | None) -> Check:
-    if trace is None:
-        return Check("lost trace records", COLLECTION, False, "trace.json is missing: nobody counted lost records")
-    counts = report.sources["tcp_probe"].counts
-    by_kernel = sum(int(trace.get(name) or 0) for name in ("overrun", "dropped_events", "commit_overrun"))
+def _lost_records(source: _Source, report: IngestReport, account: dict[str, Any] | None) -> Check:
+    name = f"lost {source.check} records"
+    if account is None:
+        return Check(name, COLLECTION, False, f"{source.account} is missing: nobody counted lost records")
+    counts = report.sources[source.table].counts
+    by_kernel = sum(int(account.get(key) or 0) for key in ("overrun", "dropped_events", "commit_overrun"))
     lost = max(by_kernel, int(counts.get("lost_events", 0))) + int(counts.get("gaps_of_unknown_size", 0))
-    lost += int(bool(trace.get("bytes_lost"))) + int(trace.get("unread") or 0)
+    lost += int(bool(account.get("bytes_lost"))) + int(account.get("unread") or 0)
     return none_of(
-        "lost trace records",
+        name,
         COLLECTION,
         lost,
         "records",
-        "no per-ACK record was lost",
-        "{count} per-ACK records were lost: the trace buffer was too small or was read too late",
+        f"no {source.record} was lost",
+        f"{{count}} {source.record}s were lost: the trace buffer was too small or was read too late",
     )
 
 
-def _whole_trace(report: IngestReport, trace: dict[str, Any] | None) -> Check:
+def _whole_trace(source: _Source, report: IngestReport, account: dict[str, Any] | None) -> Check:
     """As many records were decoded as the kernel handed over."""
-    if trace is None or trace.get("entries") is None:
-        return Check("trace records", COLLECTION, None, "the kernel's count of records is not known")
-    source = report.sources["tcp_probe"]
-    others = ("receiver_rows", "control_rows", "unknown_rows", "foreign_events")
-    decoded = source.rows + sum(int(source.counts.get(name, 0)) for name in others)
-    expected = int(trace["entries"])
+    name = f"{source.check} records"
+    if account is None or account.get("entries") is None:
+        return Check(name, COLLECTION, None, "the kernel's count of records is not known")
+    found = report.sources[source.table]
+    others = ("receiver_rows", "control_rows", "other_rows", "unknown_rows", "foreign_events")
+    decoded = found.rows + sum(int(found.counts.get(key, 0)) for key in others)
+    expected = int(account["entries"])
     ok = decoded == expected
     message = f"{decoded} records were decoded, the kernel handed over {expected}"
-    return Check("trace records", COLLECTION, ok, message, expected, decoded, 0, "records")
+    return Check(name, COLLECTION, ok, message, expected, decoded, 0, "records")
 
 
-def _unknown_sockets(report: IngestReport) -> Check:
-    counts = report.sources["tcp_probe"].counts
+def _unknown_sockets(source: _Source, report: IngestReport) -> Check:
+    counts = report.sources[source.table].counts
     sockets = counts.get("unknown_sockets", [])
     named = ", ".join(f"{item['source_port']} to {item['destination_port']}" for item in sockets[:3])
     return none_of(
-        "unknown sockets",
+        "unknown sockets" if source is _TCP_PROBE else f"unknown sockets of {source.check}s",
         COLLECTION,
         int(counts.get("unknown_rows", 0)),
         "records",
         "every record belongs to a flow of the plan",
         "{count} records belong to sockets of no flow (ports " + named + "): there is traffic nobody planned",
     )
+
+
+def _event_names(report: IngestReport) -> Check:
+    """An event without a name is kept in the table; only its meaning is missing."""
+    unknown = report.sources["slow_start"].counts.get("unknown_names", [])
+    if not unknown:
+        return Check("event names", COLLECTION, True, "every event and reason has a name", 0, 0, 0, "names")
+    message = (
+        f"the module tells of {', '.join(unknown)}, which this howdah has no name for: it is older than the module"
+    )
+    return Check("event names", COLLECTION, None, message, 0, len(unknown), 0, "names")
 
 
 def _rows(plan: Plan, report: IngestReport) -> Check:

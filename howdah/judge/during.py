@@ -7,8 +7,8 @@ import numpy as np
 
 from howdah.judge.check import DURING, Check, within
 from howdah.judge.tolerance import Tolerance
+from howdah.measure.measured import Measured
 from howdah.measure.rounds import raw_rtt
-from howdah.measure.run import Measured
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
 

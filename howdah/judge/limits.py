@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from howdah.judge.check import DURING, Check
 from howdah.judge.tolerance import Tolerance
-from howdah.measure.run import Measured
+from howdah.measure.measured import Measured
 from howdah.plan.plan import Flow, Plan
 
 _LIMITS = {

@@ -15,7 +15,7 @@ from howdah.judge.during import during_checks
 from howdah.judge.engine import engine_checks
 from howdah.judge.limits import limit_checks
 from howdah.judge.tolerance import tolerance_of
-from howdah.measure.run import Measured, load
+from howdah.measure.measured import Measured, load
 from howdah.plan.plan import Plan
 from howdah.run.directory import RunDirectory, read_json, write_json
 
@@ -35,7 +35,8 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     checks += during_checks(data, tolerance)
     checks += limit_checks(data, tolerance)
     checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
-    checks += collection_checks(plan, read_report(directory), _json(raw / "trace.json"))
+    accounts = (_json(raw / name) for name in ("trace.json", "slow_start.json"))
+    checks += collection_checks(plan, read_report(directory), *accounts)
     checks += _gaps(plan, data)
     checks += calibration_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
     invalid = any(check.ok is False for check in checks)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from howdah.measure.counters import Counters
+from howdah.measure.event import Event
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace
+from howdah.tables.event import CONGESTION
 
 ACK_TRAIN = "ack-train"
 DELAY = "delay"
@@ -48,28 +50,23 @@ class Exit:
 
 
 def find_exit(trace: FlowTrace) -> Exit | None:
-    """First edge of ssthresh from infinite to finite; with a finite initial ssthresh, first cwnd >= ssthresh.
+    """The ACK after which the flow is no longer in slow start (cwnd < ssthresh), as the per-ACK trace shows it.
 
     tcp_probe shows ``tcp_current_ssthresh()`` = max(ssthresh, 3/4 cwnd): infinite stays infinite, and cwnd reaches it
-    exactly when it reaches the real one. BBR keeps ssthresh infinite until it enters Drain (``bbr_check_drain``).
+    exactly when it reaches the real one. A threshold that is set above the window (an estimate) is no exit until the
+    window reaches it; one that is raised again before the window or the threshold falls takes the exit back. BBR
+    grows by rules of its own: the first finite ssthresh is its entry into Drain (``bbr_check_drain``).
     None when the flow never left slow start, or there are no records.
     """
-    if not len(trace):
-        return None
-    if np.isinf(trace.ssthresh[0]):
-        finite = np.flatnonzero(np.isfinite(trace.ssthresh))
-        initial = False
-    else:
-        finite = np.flatnonzero(trace.cwnd >= trace.ssthresh)
-        # Before the first reduction the threshold is the initial one.
-        initial = bool(finite.size) and trace.ssthresh[finite[0]] >= trace.ssthresh[0]
-    if not finite.size:
-        return None
-    record = int(finite[0])
-    before = max(record - 1, 0)
-    # Reno and CUBIC cut ssthresh below the window on a loss; HyStart sets it to the window, BBR to its estimated BDP.
-    reduced = record > 0 and not initial and int(trace.ssthresh[record]) < int(trace.cwnd[before])
     bbr = trace.flow.kernel_algorithm.startswith("bbr")
+    record = _bbr_exit(trace) if bbr else _last_exit(trace)
+    if record is None:
+        return None
+    before = max(record - 1, 0)
+    reduced = _is_cut(trace, record)
+    # A threshold that was there before, and that this ACK did not lower to the window.
+    initial = not bbr and not reduced and bool(np.isfinite(trace.ssthresh[before]))
+    initial = initial and bool(trace.ssthresh[record] >= trace.ssthresh[before])
     return Exit(
         record=record,
         time_ns=int(trace.time_ns[before]),
@@ -77,6 +74,53 @@ def find_exit(trace: FlowTrace) -> Exit | None:
         ssthresh_packets=int(trace.ssthresh[record]),
         reduced=reduced,
         from_initial_ssthresh=initial,
+    )
+
+
+def _is_cut(trace: FlowTrace, record: int) -> bool:
+    """Reno and CUBIC cut ssthresh below the window on a loss; HyStart sets it to the window."""
+    return record > 0 and bool(trace.ssthresh[record] < min(trace.cwnd[record - 1], trace.ssthresh[record - 1]))
+
+
+def _bbr_exit(trace: FlowTrace) -> int | None:
+    finite = np.flatnonzero(np.isfinite(trace.ssthresh))
+    return int(finite[0]) if finite.size else None
+
+
+def _last_exit(trace: FlowTrace) -> int | None:
+    """The record that shows the end of the start-up: a cut, or the last time that cwnd came to reach ssthresh before
+    the window or the threshold fell."""
+    if not len(trace):
+        return None
+    slow_start = trace.cwnd < trace.ssthresh
+    before = np.concatenate([[True], slow_start[:-1]])
+    cut = np.concatenate([[False], trace.ssthresh[1:] < np.minimum(trace.cwnd[:-1], trace.ssthresh[:-1])])
+    leaves = np.flatnonzero(before & (cut | ~slow_start))
+    if not leaves.size:
+        return None
+    first = int(leaves[0])
+    if cut[first]:
+        return first
+    lower_window = trace.cwnd[first + 1 :] < trace.cwnd[first:-1]
+    lower_threshold = trace.ssthresh[first + 1 :] < trace.ssthresh[first:-1]
+    falls = np.flatnonzero(lower_window | lower_threshold)
+    end = first + 1 + int(falls[0]) if falls.size else len(trace)
+    if slow_start[end - 1]:  # the threshold was raised again, and the window is still below it
+        later = leaves[leaves >= end]
+        return int(later[0]) if later.size else None
+    return int(leaves[leaves < end][-1])
+
+
+def exit_of_event(event: Event, trace: FlowTrace) -> Exit:
+    """The exit that the module itself reported; ``record`` is the first one after it."""
+    after = int(np.searchsorted(trace.time_ns, event.time_ns, side="right"))
+    return Exit(
+        record=max(min(after, len(trace) - 1), 0),
+        time_ns=event.time_ns,
+        cwnd_packets=event.cwnd_packets,
+        ssthresh_packets=event.ssthresh_packets or 0,
+        reduced=event.reason in CONGESTION,
+        from_initial_ssthresh=event.reason == INITIAL_SSTHRESH,
     )
 
 

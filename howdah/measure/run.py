@@ -4,71 +4,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from howdah.measure import exit as leaving
 from howdah.measure import outside, overshoot, queue, throughput
-from howdah.measure.capacity import FairCapacity
-from howdah.measure.counters import Counters
-from howdah.measure.exit import Exit
-from howdah.measure.rounds import raw_rtt, rounds
+from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
+from howdah.measure.measured import Measured, load
+from howdah.measure.rounds import raw_rtt
 from howdah.measure.row import Sheet
-from howdah.measure.sampled import Samples, qdisc_samples, tcp_info_samples
-from howdah.measure.trace import SECOND_NS, FlowTrace, flow_trace
-from howdah.plan.plan import Flow, Plan
+from howdah.measure.sampled import Samples
+from howdah.measure.trace import SECOND_NS, FlowTrace
+from howdah.plan.plan import Plan
 from howdah.run.directory import RunDirectory, write_json
-from howdah.tables import store
 
-_NO_ACKS = "no ACK of this flow was traced"
 _FIFO = ("bfifo", "pfifo")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The tables of a run, cut to what the measures need. Also used by the judge."""
-
-    plan: Plan
-    traces: list[FlowTrace]
-    info: dict[int, Samples]
-    info_receiver: dict[int, Samples]
-    bottleneck: Samples
-    counters: Counters
-    flows: pa.Table
-
-    @property
-    def capacity(self) -> FairCapacity:
-        spans = [(trace.start_ns, trace.stop_ns) for trace in self.traces if len(trace)]
-        return FairCapacity(self.plan.path.capacity_goodput_bits_per_second, spans)
-
-    def trace(self, flow: Flow) -> FlowTrace:
-        return next(trace for trace in self.traces if trace.flow.id == flow.id)
-
-
-def load(directory: RunDirectory, plan: Plan) -> Measured:
-    """Read the tables of a run. Raises HowdahError if one is missing or of another version."""
-    probe = store.read(directory, "tcp_probe")
-    info = store.read(directory, "tcp_info")
-    flows = store.read(directory, "flow")
-    records = {row["flow"]: row for row in flows.to_pylist()}
-    calibration = plan.calibration
-    return Measured(
-        plan=plan,
-        traces=[flow_trace(probe, flow, records.get(flow.id, {}), plan.path.mss_bytes) for flow in plan.flows],
-        info={flow.id: tcp_info_samples(info, flow.id, "sender") for flow in plan.flows},
-        info_receiver={flow.id: tcp_info_samples(info, flow.id, "receiver") for flow in plan.flows},
-        bottleneck=qdisc_samples(
-            store.read(directory, "qdisc"),
-            calibration.bottleneck_node,
-            calibration.bottleneck_interface,
-            calibration.bottleneck_handle,
-        ),
-        counters=Counters(store.read(directory, "counter")),
-        flows=flows,
-    )
 
 
 def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
@@ -110,9 +58,10 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     plan = data.plan
     info = data.info[flow.id]
     name = {"algorithm": flow.algorithm}
-    found = leaving.find_exit(trace)
-    _exit_rows(sheet, data, trace, found)
-    why = None if len(trace) else _NO_ACKS
+    startup = find_startup(data, trace)
+    exit_rows(sheet, data, trace, startup)
+    found = startup.found
+    why = None if len(trace) else NO_ACKS
     peak = overshoot.peak_packets_out(trace, found)
     path = plan.path
     bdp_bytes = path.rate_bits_per_second * flow.rtt_us / 8_000_000
@@ -135,53 +84,13 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
         _completion_row(sheet, data, trace, flow.size_bytes)
 
 
-def _exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, found: Exit | None) -> None:
-    flow = trace.flow
-    name = {"algorithm": flow.algorithm}
-    if found is None:
-        why = "the flow did not leave slow start" if len(trace) else _NO_ACKS
-        limit = leaving.limit_of(data.info[flow.id], trace.start_ns, trace.stop_ns)
-        if limit is not None and len(trace):
-            why += f"; it was held back by the {limit.replace('-', ' ')}"
-        for metric, unit in (
-            ("exit_time_s", "s"),
-            ("exit_cwnd_packets", "packets"),
-            ("exit_cwnd_bdp", "ratio"),
-            ("exit_round", "rounds"),
-            ("exit_cause", ""),
-        ):
-            sheet.add(flow.id, metric, None, unit, why, **name)
-        return
-    plan = data.plan
-    bdp_packets = plan.path.rate_bits_per_second * flow.rtt_us / 8_000_000 / plan.path.frame_bytes
-    detected = leaving.detection(data.counters, flow.sender, found.time_ns, int(trace.time_ns[found.record]))
-    cause = leaving.exit_cause(trace, found, detected, data.counters, data.info[flow.id])
-    sheet.add(flow.id, "exit_time_s", (found.time_ns - trace.start_ns) / SECOND_NS, "s", **name)
-    sheet.add(flow.id, "exit_cwnd_packets", found.cwnd_packets, "packets", **name)
-    sheet.add(flow.id, "exit_cwnd_bdp", found.cwnd_packets / bdp_packets, "ratio", **name)
-    starts = rounds(trace)
-    number = int(np.searchsorted(starts, max(found.record - 1, 0), side="right"))
-    sheet.add(flow.id, "exit_round", number, "rounds", **name)
-    sheet.add(flow.id, "exit_cause", cause, "", **name)
-    if detected.cwnd_packets is not None and cause in (leaving.ACK_TRAIN, leaving.DELAY):
-        # The counter holds the window when the ACK came in, the next record the one after it was processed.
-        before = int(trace.cwnd[max(found.record - 1, 0)])
-        sheet.cross_check(
-            flow.id,
-            "exit_cwnd_packets",
-            {"tcp_probe": found.cwnd_packets, "mib": detected.cwnd_packets},
-            before <= detected.cwnd_packets <= found.cwnd_packets,
-            "the trace and HyStart's counter name different windows: another flow of the host, or a lost record",
-        )
-
-
 def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples) -> None:
     flow = trace.flow
     name = {"algorithm": flow.algorithm}
     path = data.plan.path
     drain_ns = path.buffer_bytes * 8 * SECOND_NS // path.rate_bits_per_second
     episode = overshoot.first_loss_episode(trace, info, data.bottleneck, drain_ns, len(data.plan.flows))
-    why = None if len(trace) else _NO_ACKS
+    why = None if len(trace) else NO_ACKS
     dropped = 0 if episode is None and len(trace) else (episode.dropped if episode else None)
     again = 0 if episode is None and len(trace) else (episode.retransmitted if episode else None)
     sheet.add(flow.id, "dropped_packets", dropped, "packets", why or "the queue was not read", **name)
@@ -206,7 +115,7 @@ def _rtt_rows(sheet: Sheet, trace: FlowTrace, info: Samples) -> None:
     flow = trace.flow
     name = {"algorithm": flow.algorithm}
     rtt, good = raw_rtt(trace)
-    why = "no ACK acknowledged new data" if len(trace) else _NO_ACKS
+    why = "no ACK acknowledged new data" if len(trace) else NO_ACKS
     least = int(rtt[good].min()) / 1000 if good.any() else None
     most = int(rtt[good].max()) / 1000 if good.any() else None
     sheet.add(flow.id, "min_rtt_us", least, "us", why, **name)

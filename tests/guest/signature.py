@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah.engine.uml.engine import UmlEngine
+from howdah.measure.measured import load
 from howdah.measure.rounds import rounds
-from howdah.measure.run import load
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Plan
 from howdah.run.directory import RunDirectory

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.measure.counters import Counters
-from howdah.measure.run import Measured
+from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Flow, Plan

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a run as measures and judge use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from howdah.measure.capacity import FairCapacity
+from howdah.measure.counters import Counters
+from howdah.measure.event import Event, events_of
+from howdah.measure.sampled import Samples, qdisc_samples, tcp_info_samples
+from howdah.measure.trace import FlowTrace, flow_trace
+from howdah.plan.plan import Flow, Plan
+from howdah.run.directory import RunDirectory
+from howdah.tables import store
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The tables of a run, cut to what the measures need. Also used by the judge."""
+
+    plan: Plan
+    traces: list[FlowTrace]
+    info: dict[int, Samples]
+    info_receiver: dict[int, Samples]
+    bottleneck: Samples
+    counters: Counters
+    flows: pa.Table
+    events: dict[int, list[Event]] = field(default_factory=dict)
+
+    @property
+    def capacity(self) -> FairCapacity:
+        spans = [(trace.start_ns, trace.stop_ns) for trace in self.traces if len(trace)]
+        return FairCapacity(self.plan.path.capacity_goodput_bits_per_second, spans)
+
+    def trace(self, flow: Flow) -> FlowTrace:
+        return next(trace for trace in self.traces if trace.flow.id == flow.id)
+
+
+def load(directory: RunDirectory, plan: Plan) -> Measured:
+    """Read the tables of a run. Raises HowdahError if one is missing or of another version."""
+    probe = store.read(directory, "tcp_probe")
+    info = store.read(directory, "tcp_info")
+    flows = store.read(directory, "flow")
+    told = store.read(directory, "slow_start")
+    records = {row["flow"]: row for row in flows.to_pylist()}
+    calibration = plan.calibration
+    return Measured(
+        plan=plan,
+        traces=[flow_trace(probe, flow, records.get(flow.id, {}), plan.path.mss_bytes) for flow in plan.flows],
+        info={flow.id: tcp_info_samples(info, flow.id, "sender") for flow in plan.flows},
+        info_receiver={flow.id: tcp_info_samples(info, flow.id, "receiver") for flow in plan.flows},
+        bottleneck=qdisc_samples(
+            store.read(directory, "qdisc"),
+            calibration.bottleneck_node,
+            calibration.bottleneck_interface,
+            calibration.bottleneck_handle,
+        ),
+        counters=Counters(store.read(directory, "counter")),
+        flows=flows,
+        events={flow.id: events_of(told, flow.id) for flow in plan.flows},
+    )
