@@ -104,6 +104,73 @@ def test_a_finite_initial_ssthresh_is_left_when_cwnd_reaches_it() -> None:
     assert exit_cause(trace, found, Detection(0, 0, 0, 0), make_counters([]), make_info([])) == "initial-ssthresh"
 
 
+def test_a_threshold_that_keeps_ahead_of_the_window_is_no_exit_until_the_window_reaches_it_for_good() -> None:
+    """Adaptive Start: ssthresh starts finite and is raised from an estimate, twice after the window had reached it."""
+    trace = make_trace(
+        [40, 41, 42, 43, 44, 45, 46],
+        una=[0, 10, 30, 40, 60, 80, 90],
+        nxt=[10, 30, 60, 80, 90, 99, 99],
+        cwnd=[20, 32, 33, 50, 51, 60, 61],
+        ssthresh=[32, 32, 50, 50, 60, 60, 60],
+    )
+    found = find_exit(trace)
+    assert found is not None
+    assert (found.record, found.cwnd_packets, found.ssthresh_packets, found.reduced) == (5, 60, 60, False)
+
+
+def test_a_raised_threshold_takes_the_exit_back() -> None:
+    trace = make_trace([40, 41, 42], una=[0, 10, 30], nxt=[10, 30, 60], cwnd=[20, 32, 33], ssthresh=[32, 32, 100])
+    assert find_exit(trace) is None
+
+
+def test_a_loss_after_the_threshold_was_raised_is_where_the_startup_ends() -> None:
+    trace = make_trace(
+        [40, 41, 42, 43],
+        una=[0, 10, 30, 30],
+        nxt=[10, 30, 60, 60],
+        cwnd=[20, 32, 40, 40],
+        ssthresh=[32, 32, 100, 20],
+    )
+    found = find_exit(trace)
+    assert found is not None
+    assert (found.record, found.cwnd_packets, found.reduced, found.from_initial_ssthresh) == (3, 40, True, False)
+
+
+def test_a_threshold_set_above_the_window_is_reached_later() -> None:
+    """Packet pair: infinite ssthresh becomes a finite estimate while the flow goes on in slow start."""
+    trace = make_trace(
+        [40, 41, 42, 43],
+        una=[0, 10, 30, 40],
+        nxt=[10, 30, 60, 80],
+        cwnd=[10, 20, 40, 64],
+        ssthresh=[INF, 64, 64, 64],
+    )
+    found = find_exit(trace)
+    assert found is not None
+    assert (found.record, found.cwnd_packets, found.from_initial_ssthresh) == (3, 64, True)
+
+
+def test_a_threshold_raised_again_after_a_loss_changes_no_exit() -> None:
+    trace = make_trace(
+        [40, 41, 42, 43, 44],
+        una=[0, 20, 20, 40, 60],
+        nxt=[40, 60, 60, 80, 90],
+        cwnd=[40, 40, 20, 21, 60],
+        ssthresh=[INF, 28, 28, 60, 60],
+    )
+    found = find_exit(trace)
+    assert found is not None
+    assert (found.record, found.cwnd_packets, found.reduced) == (1, 40, True)
+
+
+def test_linear_growth_beyond_a_limit_is_still_slow_start() -> None:
+    """Limited slow start: max_ssthresh bends growth, the threshold stays infinite until a loss."""
+    trace = make_trace(
+        [40, 41, 42, 43], una=[0, 10, 30, 40], nxt=[10, 30, 60, 80], cwnd=[50, 100, 150, 200], ssthresh=[INF] * 4
+    )
+    assert find_exit(trace) is None
+
+
 def test_a_loss_below_a_finite_initial_ssthresh_is_a_loss() -> None:
     trace = make_trace(
         [40, 41, 42],

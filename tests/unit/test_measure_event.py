@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exit that a module told of: which one counts, its numbers, and its comparison with the trace."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from howdah.measure.event import Event, count, told_cause, told_exit
+from howdah.measure.exit_rows import exit_rows, find_startup
+from howdah.measure.row import Sheet
+from howdah.measure.trace import FlowTrace
+from howdah.tables.event import REASONS, reason
+from tests.unit.event_factory import told
+from tests.unit.trace_factory import make_flow, make_measured, make_trace
+
+INF = math.inf
+FLOW = make_flow(kernel_algorithm="hystartpp_reno")
+
+
+def trace_of(cwnd: list[int], ssthresh: list[float]) -> FlowTrace:
+    """Records at 40, 41, 42 … ms."""
+    count_ = len(cwnd)
+    return make_trace(
+        [40.0 + number for number in range(count_)],
+        una=[10 * number for number in range(count_)],
+        nxt=[10 * number + 20 for number in range(count_)],
+        cwnd=cwnd,
+        ssthresh=ssthresh,
+        flow=FLOW,
+    )
+
+
+NONE = trace_of([], [])
+DELAY = trace_of([10, 14, 16, 17, 17], [INF, INF, INF, 16, 16])  # the ACK at 42 ms
+
+
+def sheet_of(events: list[Event], trace: FlowTrace = DELAY) -> Sheet:
+    data = make_measured([trace], events={0: events})
+    data = dataclasses.replace(data, plan=dataclasses.replace(data.plan, required_modules=["ss_hystartpp"]))
+    sheet = Sheet({})
+    exit_rows(sheet, data, trace, find_startup(data, trace))
+    return sheet
+
+
+def values(sheet: Sheet) -> dict[str, Any]:
+    return {row["metric"]: row["value"] for row in sheet.rows}
+
+
+def check(sheet: Sheet, metric: str) -> dict[str, Any]:
+    (found,) = [item for item in sheet.cross_checks if item["metric"] == metric]
+    return found
+
+
+def test_the_first_exit_counts() -> None:
+    first, second = told(42, "exit", "delay"), told(900, "exit", "initial-ssthresh")
+    assert told_exit([told(41, "phase", "delay"), first, second], NONE) is first
+    assert told_exit([told(41, "phase", "delay")], NONE) is None
+
+
+def test_an_estimate_that_raises_the_threshold_takes_an_exit_back() -> None:
+    early = told(42, "exit", "initial-ssthresh", 32)
+    raised = told(43, "estimate", "rate-estimate", 33, ssthresh_packets=60)
+    last = told(50, "exit", "initial-ssthresh", 60)
+    assert told_exit([early, raised, last], NONE) is last
+    assert told_exit([early, raised], NONE) is None
+    below = told(43, "estimate", "rate-estimate", 33, ssthresh_packets=33)
+    assert told_exit([early, below, last], NONE) is early
+
+
+def test_an_estimate_does_not_undo_a_loss() -> None:
+    loss = told(42, "exit", "loss", 80, ssthresh_packets=40)
+    assert told_exit([loss, told(60, "estimate", "rate-estimate", 40, ssthresh_packets=70)], NONE) is loss
+
+
+def test_a_spurious_loss_is_taken_back_when_the_trace_shows_slow_start_again() -> None:
+    loss = told(41, "exit", "rto", 40, ssthresh_packets=20)
+    undone = told(42, "resume", "spurious", 40, ssthresh_packets=20)
+    last = told(44, "exit", "delay", 60)
+    again = trace_of([40, 40, 1, 40, 50, 60], [INF, INF, 20, INF, INF, 60])
+    assert told_exit([loss, undone, last], again) is last
+    # Undone in congestion avoidance, much later: the window is above its threshold before and after.
+    after = trace_of([40, 40, 1, 40, 41, 42], [INF, INF, 20, 20, 30, 30])
+    assert told_exit([loss, undone], after) is loss
+
+
+def test_css_that_resumes_is_no_exit() -> None:
+    events = [told(41, "phase", "delay"), told(42, "resume", "delay"), told(43, "exit", "css-rounds")]
+    assert told_exit(events, DELAY) is events[2]
+    assert (count(events, "phase"), count(events, "resume")) == (1, 1)
+
+
+def test_a_threshold_from_an_estimate_has_the_estimates_cause() -> None:
+    pair = told(40, "estimate", "packet-pair", 12, ssthresh_packets=64)
+    reached = told(45, "exit", "initial-ssthresh", 64)
+    assert told_cause([pair, reached], reached) == "packet-pair"
+    assert told_cause([reached], reached) == "initial-ssthresh"
+    other = dataclasses.replace(pair, ssthresh_packets=50)
+    assert told_cause([other, reached], reached) == "initial-ssthresh"
+
+
+def test_the_modules_exit_is_the_measure_and_the_trace_agrees() -> None:
+    sheet = sheet_of([told(41, "phase", "delay"), told(42, "exit", "css-rounds", 17, quantity=5, threshold=5)])
+    found = values(sheet)
+    assert (found["exit_time_s"], found["exit_cwnd_packets"], found["exit_cause"]) == (0.042, 17, "css-rounds")
+    assert (found["exit_quantity"], found["exit_threshold"]) == (5, 5)
+    assert (found["exits"], found["phases"], found["resumes"], found["estimates"]) == (1, 1, 0, 0)
+    assert check(sheet, "exit_time_s")["agree"]
+    assert check(sheet, "exit_cwnd_packets")["agree"]
+
+
+@pytest.mark.parametrize(
+    ("event", "metric", "words"),
+    [
+        (told(50, "exit", "delay", 17), "exit_time_s", "another ACK"),
+        (told(42, "exit", "delay", 90), "exit_cwnd_packets", "not between"),
+        (told(42, "exit", "loss", 17), "exit_cause", "different causes"),
+        (told(41, "phase", "delay", 17), "exit_time_s", "only one"),
+    ],
+)
+def test_a_module_that_says_otherwise_is_reported(event: Event, metric: str, words: str) -> None:
+    found = check(sheet_of([event]), metric)
+    assert not found["agree"]
+    assert words in found["message"]
+
+
+def test_an_exit_the_trace_does_not_show_is_reported() -> None:
+    sheet = sheet_of([told(42, "exit", "delay", 16)], trace_of([10, 14, 16], [INF, INF, INF]))
+    assert check(sheet, "exit_time_s")["sources"] == {"module": 0.042, "tcp_probe": None}
+    assert not check(sheet, "exit_time_s")["agree"]
+
+
+def test_a_module_that_tells_nothing_leaves_the_exit_to_the_trace() -> None:
+    sheet = sheet_of([])
+    found = values(sheet)
+    assert (found["exit_time_s"], found["exits"], found["exit_quantity"]) == (0.042, 0, None)
+    assert [row["why"] for row in sheet.rows if row["metric"] == "exit_quantity"] == ["the module told of no exit"]
+    assert not check(sheet, "exit_time_s")["agree"]
+
+
+def test_without_any_trace_the_modules_word_is_all_there_is() -> None:
+    found = values(sheet_of([told(42, "exit", "delay", 16, round=7)], NONE))
+    assert (found["exit_time_s"], found["exit_cwnd_packets"], found["exit_round"]) == (0.042, 16, 7)
+
+
+def test_a_flow_without_a_plug_in_has_no_rows_of_events() -> None:
+    trace = dataclasses.replace(DELAY, flow=make_flow(kernel_algorithm="cubic"))
+    sheet = Sheet({})
+    data = make_measured([trace])
+    exit_rows(sheet, data, trace, find_startup(data, trace))
+    assert not {"exits", "exit_quantity"} & set(values(sheet))
+    assert sheet.cross_checks == []
+
+
+def test_numbers_have_the_units_of_their_reason() -> None:
+    assert reason("delivery-rate").quantity(347) == 0.347
+    assert (reason("queue-estimate").quantity(1500), reason("queue-estimate").unit) == (1.5, "packets")
+    pair = reason("packet-pair")
+    assert (pair.quantity(98_000), pair.unit, pair.threshold(3), pair.threshold_unit) == (98e6, "bit/s", 3, "samples")
+    assert reason("loss").threshold(0) is None
+    assert (reason("unknown-40").quantity(7), reason("unknown-40").threshold(8)) == (7, 8)
+    assert all(reason(name).words not in ("", name) for name in REASONS)
