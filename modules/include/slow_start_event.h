@@ -17,6 +17,7 @@
  * @SLOW_START_JUMP_END: the flight of a jump is out, quantity packets of it were sent
  * @SLOW_START_DRAIN_END: a window that was too large has been drained
  * @SLOW_START_RETREAT: a jump proved too large
+ * @SLOW_START_SHARE: quantity packets of the window went to newer connections
  */
 enum slow_start_event {
 	SLOW_START_EXIT = 0,
@@ -27,6 +28,7 @@ enum slow_start_event {
 	SLOW_START_JUMP_END = 5,
 	SLOW_START_DRAIN_END = 6,
 	SLOW_START_RETREAT = 7,
+	SLOW_START_SHARE = 8,
 };
 
 /**
