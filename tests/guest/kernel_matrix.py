@@ -26,7 +26,7 @@ from howdah.engine.cache import Progress as BuildProgress
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.guest import boot
 from howdah.engine.uml.package import UnsupportedKernelError
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, RunFailedError
 from tests.guest.distribution_headers import provide_headers
 from tests.guest.guest_kit import make_guest
 
@@ -35,6 +35,7 @@ KERNELS = MODULES / "kernels.txt"
 _HERE = Path(__file__).parent
 _SCRIPTS = ("load_modules.sh", "use_algorithms.py")
 _HEADERS = "headers-"
+_TRACE_LINES = 8
 _WARNING = 4  # KERN_WARNING; lower levels are worse
 _LOGGED = re.compile(r"^<(?P<priority>\d+)>(?:\[[^]]*\] )?(?P<text>.*)$")
 # Said of every module from outside the kernel's tree.
@@ -99,9 +100,17 @@ def _examine_guest(row: Row, built: Built, directory: Path) -> None:
     for module in modules:
         shutil.copy(module.file, guest.share / "modules" / f"{module.name}.ko")
     (guest.share / "order").write_text("".join(f"{module.name}\n" for module in modules))
-    boot(guest, lambda _phase, _done, _total: None)
+    failed: RunFailedError | None = None
+    try:
+        boot(guest, lambda _phase, _done, _total: None)
+    except RunFailedError as error:
+        failed = error
     row.loaded, row.used = _lines(guest.raw / "loaded"), _lines(guest.raw / "used")
     row.problems += _lines(guest.raw / "errors")
+    if failed:
+        after = f"after {row.used[-1]}" if row.used else "while modules were loaded"
+        row.problems.append("\n    ".join([f"{failed.what}, {after}:", *_trace(guest.console)]))
+        return
     stayed = set(row.loaded) - {*_lines(guest.raw / "unloaded")}
     row.problems += [f"{name} could not be unloaded" for name in sorted(stayed)]
     row.problems += complaints((guest.raw / "log").read_text(errors="replace"))
@@ -129,11 +138,23 @@ def _examine_headers(row: Row, directory: Path, cache: Cache) -> None:
     answer = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     row.built = sorted(file.stem for file in (directory / "out").rglob("*.ko"))
     if answer.returncode:
-        output = answer.stdout + answer.stderr
-        said = re.findall(r"^.*(?:\berror:|ERROR:|not found).*$", output, re.MULTILINE)
-        row.problems += said[:10] or output.splitlines()[-3:]
+        output = (answer.stdout + answer.stderr).replace(f"{directory / 'out'}/", "modules/")
+        row.problems += _first_errors(output) or output.splitlines()[-3:]
     elif not row.built:
         row.problems.append("nothing was built")
+
+
+def _first_errors(output: str) -> list[str]:
+    """The first error of each file, and what the linker or a missing program said."""
+    found = re.findall(r"^((?:\S+?(?=:\d))?.*(?:\berror:|ERROR:|not found).*)$", output, re.MULTILINE)
+    return list({line.partition(":")[0] if " error:" in line else line: line for line in reversed(found)}.values())
+
+
+def _trace(console: Path) -> list[str]:
+    """The beginning of a panic's call trace: its end is always the same."""
+    lines = console.read_text(errors="replace").splitlines()
+    start = next((number for number, line in enumerate(lines) if "Call Trace" in line), len(lines))
+    return lines[start + 1 : start + 1 + _TRACE_LINES]
 
 
 def _lines(file: Path) -> list[str]:

@@ -113,6 +113,22 @@ def test_the_compilers_first_error_is_told_with_the_users_own_file(tmp_path: Pat
     assert "tp->cwnd = 1;" in str(error.hint)
 
 
+def test_an_error_in_a_header_of_the_kernel_is_told_where_it_was_included(tmp_path: Path) -> None:
+    (failure,) = _blame(
+        [
+            "In file included from /k/include/linux/rculist.h:11,",
+            "                 from /k/include/net/generic.h:4,",
+            "                 from plug/ss_b.c:27:",
+            "/k/include/net/generic.h: In function 'net_generic':",
+            "/k/include/net/generic.h:45:33: error: invalid use of undefined type 'const struct net'",
+            "make[3]: *** [/k/scripts/Makefile.build:291: plug/ss_b.o] Error 1",
+        ],
+        tmp_path,
+    )
+    assert (failure.file, failure.line) == ("plug/ss_b.c", 27)
+    assert "/k/include/net/generic.h:45" in failure.said
+
+
 def test_each_failed_module_is_told_by_its_own_error(tmp_path: Path) -> None:
     found = _blame(
         [

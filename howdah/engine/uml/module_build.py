@@ -20,6 +20,7 @@ from howdah.errors import HowdahError
 SYMBOLS = "Module.symvers"  # where Kbuild leaves what the modules export, for modules built after them
 _LISTED = re.compile(r"^howdah-module (?P<module>\S+) =(?P<parts>.*)$")
 _COMPILER = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+)(?::\d+)?: (?:fatal )?error: (?P<text>.*)")
+_INCLUDED = re.compile(r"^(?:In file included|\s+)\s*from (?P<file>[^\s:]+):(?P<line>\d+)")
 _STOPPED = re.compile(r"^make\S*: \*\*\* \[(?:[^]]*: )?(?P<object>\S+\.o)\] Error")
 _UNDEFINED = re.compile(r'^ERROR: modpost: "(?P<symbol>[^"]+)" \[(?P<module>\S+)\.ko\] undefined')
 _MODPOST = re.compile(r"^ERROR: modpost: (?P<text>.*?(?P<module>[^\s\[\]:']+)\.k?o\b.*)")
@@ -124,11 +125,16 @@ def _compiler_failure(module: str, lines: list[str], release: str) -> ModuleFail
         match = _COMPILER.match(line)
         if match:
             said = "\n    ".join(lines[number : number + _QUOTED_LINES])
+            place = match
+            if Path(match["file"]).is_absolute():  # a header of the kernel: its user is to blame
+                including = (_INCLUDED.match(earlier) for earlier in reversed(lines[:number]))
+                own = (one for one in including if one and not Path(one["file"]).is_absolute())
+                place = next(own, match)
             return ModuleFailure(
                 _name(module),
                 f"the module {_name(module)} does not compile against kernel {release}: {match['text']}",
-                match["file"],
-                int(match["line"]),
+                place["file"],
+                int(place["line"]),
                 f"The compiler said:\n    {said}",
             )
     said = "\n    ".join(lines[-_QUOTED_LINES:])
