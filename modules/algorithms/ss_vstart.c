@@ -8,10 +8,12 @@
  * round, cwnd (RTT - base) / base estimates the packets that wait in the bottleneck;
  * more than gamma of them end slow start. Base is the smallest RTT of the connection.
  *
- * The RTT is the mean of the round's samples, as in Vegas. Those were sent in the
- * round before, two for each ACK, and queued for it: this makes slow start end early,
- * at about twice the square root of the BDP. (rtt_of_round chooses the smallest or the
- * last sample instead; the smallest never queues before the path is full.)
+ * The RTT is the mean over the packets acknowledged in the round. Those were sent in
+ * the round before, two for each ACK, and queued for it: this makes slow start end
+ * early, at a few times the square root of the BDP. (rtt_of_round chooses the smallest
+ * or the last sample instead; the smallest shows no queue before the path is full.)
+ * An ACK counts for each packet it acknowledges, for the lone packet whose ACK a
+ * receiver delays by 40 ms would outweigh the queue in a mean over ACKs.
  *
  * Left out: Vegas' congestion avoidance and its retransmission rules; the bases follow.
  * Linux' tcp_vegas grows in every round and takes the smallest RTT.
@@ -36,13 +38,15 @@ slow_start_parameter(exit_window, EXIT_KEEP, EXIT_KEEP, EXIT_EIGHTH,
 
 /**
  * struct vstart - state of Vegas slow start
- * @sum_us: of the RTT samples of this round
- * @last_us: the newest of them
+ * @sum_us: RTTs of the packets acknowledged in this round
+ * @packets: how many those are
+ * @last_us: the newest of their RTTs
  * @hold: cwnd does not grow in this round
  * @first: nothing sent after the start was acknowledged yet
  */
 struct vstart {
 	u64 sum_us;
+	u32 packets;
 	u32 last_us;
 	bool hold;
 	bool first;
@@ -53,11 +57,12 @@ static void start(struct sock *sk)
 	struct vstart *v = slow_start_state(sk);
 
 	v->sum_us = 0;
+	v->packets = 0;
 	v->hold = true;
 	v->first = true;
 }
 
-/* The core's counters already are those of the next round. Below 2^16 samples of 2^32 us. */
+/* The core's own account already is that of the next round. */
 static u32 rtt_us(const struct sock *sk)
 {
 	const struct slow_start *ss = slow_start(sk);
@@ -69,14 +74,17 @@ static u32 rtt_us(const struct sock *sk)
 	case RTT_LAST:
 		return v->last_us;
 	default:
-		return div_u64(v->sum_us, ss->last_round_samples);
+		return div_u64(v->sum_us, v->packets);
 	}
 }
 
 /* Packets waiting in the network, thousandths. */
 static u32 queued(u32 cwnd, u32 rtt, u32 base)
 {
-	return min_t(u64, div_u64((u64)cwnd * (rtt - base), base) * 1000,
+	u32 rest;
+	u64 whole = div_u64_rem((u64)cwnd * (rtt - base), base, &rest);
+
+	return min_t(u64, whole * 1000 + div_u64((u64)rest * 1000, base),
 		     U32_MAX);
 }
 
@@ -96,9 +104,10 @@ static void look(struct sock *sk)
 {
 	const struct slow_start *ss = slow_start(sk);
 	u8 state = inet_csk(sk)->icsk_ca_state;
+	const struct vstart *v = slow_start_state(sk);
 	u32 rtt, queue;
 
-	if (!ss->last_round_samples || !tcp_in_slow_start(tcp_sk(sk)) ||
+	if (!v->packets || !tcp_in_slow_start(tcp_sk(sk)) ||
 	    state == TCP_CA_CWR || state == TCP_CA_Recovery)
 		return;
 	rtt = max(rtt_us(sk), ss->min_rtt_us);
@@ -119,17 +128,22 @@ static void next_round(struct sock *sk)
 	}
 	v->first = false;
 	v->sum_us = 0;
+	v->packets = 0;
 }
 
 static void sample(struct sock *sk, const struct ack_sample *ack)
 {
 	struct vstart *v = slow_start_state(sk);
+	u32 packets = max_t(u32, ack->pkts_acked, 1);
 
-	/* As many as the core counts. */
-	if (ack->rtt_us < 0 || slow_start(sk)->round_samples == U16_MAX)
+	if (ack->rtt_us < 0)
 		return;
 	v->last_us = slow_start(sk)->last_rtt_us;
-	v->sum_us += v->last_us;
+	/* A round that never ended would wrap after 2^31 packets. */
+	if (v->packets > S32_MAX - packets)
+		return;
+	v->packets += packets;
+	v->sum_us += (u64)packets * v->last_us;
 }
 
 static u32 grow(struct sock *sk, u32 acked)
