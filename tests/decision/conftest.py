@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of plug-ins, built when a test asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.decision.build import program
+from tests.decision.runner import Runner, source_of
+
+Start = Callable[..., Runner]
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """The runner of a plug-in's source, linked once a session."""
+    directory = tmp_path_factory.mktemp("decision")
+    programs: dict[Path, Path] = {}
+
+    def build(source: Path) -> Path:
+        if source not in programs:
+            programs[source] = program(source, directory)
+        return programs[source]
+
+    return build
+
+
+@pytest.fixture
+def start(built: Callable[[Path], Path]) -> Iterator[Start]:
+    """``start("limited", max_ssthresh=50)``: a running plug-in, loaded, with parameters set before.
+
+    Programs end with the test, and fail it when memory is left over.
+    """
+    with ExitStack() as programs:
+
+        def run(plug_in: str | Path, *, load: bool = True, tolerant: bool = False, **parameters: int | str) -> Runner:
+            source = plug_in if isinstance(plug_in, Path) else source_of(plug_in)
+            runner = programs.enter_context(Runner(built(source), tolerant=tolerant))
+            runner.set(**parameters)
+            if load:
+                assert runner.load().error == 0
+            return runner
+
+        yield run
