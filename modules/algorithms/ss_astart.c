@@ -61,6 +61,7 @@ struct moment {
  * @newest: slot of the newest moment
  * @used: slots that hold one
  * @adapting: ssthresh follows
+ * @told: cwnd has reached ssthresh for the first time
  * @round: the last one in which a rise of ssthresh was traced
  */
 struct astart {
@@ -73,6 +74,7 @@ struct astart {
 	u8 newest;
 	u8 used;
 	u8 adapting;
+	u8 told;
 	u32 round;
 };
 
@@ -180,6 +182,11 @@ static void estimate(struct sock *sk, struct moment now)
 	astart->sample = sample;
 }
 
+static u32 kilobits(u64 bytes_per_second)
+{
+	return min_t(u64, div_u64(bytes_per_second * 8, 1000), U32_MAX);
+}
+
 static void raise_threshold(struct sock *sk)
 {
 	struct astart *astart = slow_start_state(sk);
@@ -199,8 +206,7 @@ static void raise_threshold(struct sock *sk)
 		return;
 	astart->round = slow_start(sk)->round;
 	slow_start_note(sk, SLOW_START_ESTIMATE, SLOW_START_RATE_ESTIMATE,
-			min_t(u64, div_u64(astart->estimate * 8, 1000), U32_MAX),
-			before);
+			kilobits(astart->estimate), before);
 }
 
 static void sample(struct sock *sk, const struct ack_sample *sample)
@@ -232,6 +238,19 @@ static void sample(struct sock *sk, const struct ack_sample *sample)
 		raise_threshold(sk);
 }
 
+/* The first phase of linear growth is the exit, all later ones lie behind it. */
+static void limit(struct sock *sk)
+{
+	struct astart *astart = slow_start_state(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (astart->told || tcp_in_slow_start(tp))
+		return;
+	astart->told = 1;
+	slow_start_note(sk, SLOW_START_EXIT, SLOW_START_RATE_ESTIMATE,
+			kilobits(astart->estimate), tp->snd_ssthresh);
+}
+
 static u32 threshold(struct sock *sk)
 {
 	const struct astart *astart = slow_start_state(sk);
@@ -248,6 +267,7 @@ static void congestion(struct sock *sk, enum slow_start_reason why,
 	struct astart *astart = slow_start_state(sk);
 
 	astart->adapting = why == SLOW_START_RTO;
+	astart->told = 1;
 	if (why == SLOW_START_RTO && astart->estimate)
 		tcp_sk(sk)->snd_ssthresh = window_of(sk, astart->estimate);
 }
@@ -258,16 +278,20 @@ static void restart(struct sock *sk, enum slow_start_restart why)
 	struct astart *astart = slow_start_state(sk);
 
 	astart->used = 0;
-	if (why == SLOW_START_AFTER_RTO)
-		astart->adapting = 1;
+	if (why != SLOW_START_AFTER_RTO)
+		return;
+	astart->adapting = 1;
+	astart->told = 0;
 }
 
 static const struct slow_start_ops astart = {
 	.name		= "astart",
 	.owner		= THIS_MODULE,
 	.state_bytes	= sizeof(struct astart),
+	.flags		= SLOW_START_OWN_EXIT,
 	.start		= start,
 	.sample		= sample,
+	.limit		= limit,
 	.ssthresh	= threshold,
 	.congestion	= congestion,
 	.restart	= restart,

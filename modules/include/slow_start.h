@@ -32,13 +32,14 @@ enum slow_start_restart {
 
 /* slow_start_ops.flags */
 #define SLOW_START_OWN_RECOVERY	1	/* .recover replaces PRR */
+#define SLOW_START_OWN_EXIT	2	/* ssthresh moves: the core does not tell when it is reached */
 
 /**
  * struct slow_start_ops - what a plug-in implements; every function is optional
  * @name: lower case, at most SLOW_START_NAME_MAX characters
  * @owner: THIS_MODULE, so that no socket outlives its code
  * @state_bytes: size of the plug-in's state of a connection, zeroed at start
- * @flags: SLOW_START_OWN_RECOVERY or 0
+ * @flags: SLOW_START_OWN_RECOVERY, SLOW_START_OWN_EXIT, both or 0
  * @start: a connection is established, or switched to this algorithm while
  *	running (slow_start(sk)->joined). May set cwnd and ssthresh.
  * @stop: the connection ends or changes its algorithm; only after @start

@@ -81,6 +81,8 @@ static void report_threshold(struct sock *sk)
 		ss->left = 0;
 	} else if (!ss->left) {
 		ss->left = 1;
+		if (plug_in(sk)->flags & SLOW_START_OWN_EXIT)
+			return;
 		slow_start_note(sk, SLOW_START_EXIT, SLOW_START_INITIAL_SSTHRESH,
 				tcp_snd_cwnd(tp), tp->snd_ssthresh);
 	}
