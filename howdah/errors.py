@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 
 class HowdahError(Exception):
     """An error with a cause a person can act on; the command line prints it without a traceback.
@@ -32,6 +34,19 @@ class ProfileError(HowdahError):
     """The profile, or an override of it, is wrong; nothing was run."""
 
     exit_code = 2
+
+
+class ParameterError(HowdahError):
+    """A module has no parameter of that name; the kernel would ignore it in silence."""
+
+    def __init__(self, module: str, parameter: str, known: list[str], where: str | None) -> None:
+        close = difflib.get_close_matches(parameter.lower(), known, n=1, cutoff=0.5)
+        has = f"its parameters are {', '.join(known)}" if known else "it has no parameters"
+        super().__init__(
+            f"the module {module} has no parameter {parameter!r}",
+            where=where,
+            hint=f"did you mean {close[0]}? {has}" if close else has,
+        )
 
 
 class EngineUnavailableError(HowdahError):

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel modules: loading those a run brings, and what the kernel says of the loaded ones."""
+"""Kernel modules: loading those a run brings, and what the kernel says of the loaded ones.
+
+The kernel takes a module with a parameter it does not have, and only notes so in its log; what a run asked for is
+therefore looked for before loading and compared after it.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +16,31 @@ from typing import Any
 
 from howdah.agent import syscall
 from howdah.agent.error import AgentError
+from howdah.agent.kernellog import KernelLog
 
 _SYS_MODULE = Path("/sys/module")
+# parm= is the description, parmtype= the type, __param_str_ the name's own symbol: a parameter has at least the last.
+_PARAMETER = re.compile(rb"(?<![A-Za-z0-9_.])(?:parm=|parmtype=|__param_str_)([A-Za-z0-9_]+)[:\0]")
+_TRUE, _FALSE = {"1", "y", "yes", "on", "true"}, {"0", "n", "no", "off", "false"}
 
 
 def load_modules(directory: Path, parameters: dict[str, dict[str, str]]) -> list[str]:
     """Load every ``*.ko`` of the directory, each behind those of them it depends on; returns their names in order.
 
-    Raises AgentError with the kernel's errno; the reason is then in the console.
+    Raises AgentError when a module lacks a parameter, when the kernel refuses it (with the kernel's errno and what its
+    log says), and when a parameter then has another value than the one asked for.
     """
     files = {path.stem.replace("-", "_"): path for path in sorted(directory.glob("*.ko"))}
     loaded: list[str] = []
     for name in _in_order(files):
-        try:
-            _load(files[name], parameters.get(name, {}))
-        except OSError as error:
-            raise AgentError(f"load module {files[name].name}", f"{error}; the console names the reason") from error
+        _load(files[name], name, parameters.get(name, {}))
         loaded.append(name)
     return loaded
+
+
+def parameters_of(path: Path) -> list[str]:
+    """Names of the parameters that the file of a module declares, sorted."""
+    return sorted({match[1].decode() for match in _PARAMETER.finditer(path.read_bytes())})
 
 
 def _in_order(files: dict[str, Path]) -> Iterator[str]:
@@ -52,15 +63,58 @@ def _depends(path: Path) -> list[str]:
     return match[1].decode().split(",") if match and match[1] else []
 
 
-def _load(path: Path, parameters: dict[str, str]) -> None:
+def _load(path: Path, name: str, parameters: dict[str, str]) -> None:
+    operation = f"load module {path.name}"
+    given = " ".join(f"{key}={_quoted(value)}" for key, value in parameters.items())
+    if parameters and (absent := sorted(set(parameters) - set(parameters_of(path)))):
+        has = ", ".join(parameters_of(path)) or "none"
+        raise AgentError(operation, f"it has no parameter {', '.join(absent)}; its parameters are {has}")
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    log = KernelLog()
     try:
-        syscall.finit_module(descriptor, " ".join(f"{name}={value}" for name, value in parameters.items()))
+        syscall.finit_module(descriptor, given)
     except OSError as error:
         if error.errno != errno.EEXIST:
-            raise
+            with_ = f" with the parameters {given}" if given else ""
+            said = "; the kernel's log: " + " / ".join(lines) if (lines := log.since()) else ""
+            raise AgentError(operation, f"the kernel refused it{with_}: {error.strerror}{said}") from error
     finally:
         os.close(descriptor)
+        log.close()
+    _compare(operation, name, parameters)
+
+
+def _quoted(value: str) -> str:
+    """A value with spaces in it, as the kernel's parser of arguments takes it (next_arg())."""
+    return f'"{value}"' if any(character.isspace() for character in value) else value
+
+
+def _compare(operation: str, module: str, parameters: dict[str, str]) -> None:
+    """Raise AgentError for parameters that the kernel shows with another value; not all can be read."""
+    for name, asked in parameters.items():
+        path = _SYS_MODULE / module / "parameters" / name
+        if not path.exists():
+            continue
+        found = _readable(path)
+        if found is not None and not _same(asked, found):
+            raise AgentError(operation, f"{name}={asked} was asked for, and the module has {name}={found}")
+
+
+def _same(asked: str, found: str) -> bool:
+    """Whether two texts are one value: 0x10 and 16, 1 and Y, lists of such."""
+    if "," in asked or "," in found:
+        parts = asked.split(","), found.split(",")
+        return len(parts[0]) == len(parts[1]) and all(map(_same, *parts))
+    return _value(asked) == _value(found)
+
+
+def _value(text: str) -> str | int | bool:
+    plain = text.strip()
+    try:
+        return int(plain, 0)
+    except ValueError:
+        lowered = plain.lower()
+        return lowered in _TRUE if lowered in _TRUE | _FALSE else plain
 
 
 def set_parameter(module: str, name: str, value: str) -> None:

@@ -22,6 +22,7 @@ from howdah.plan.wiring import wire
 from howdah.profile import Cell, Profile
 from howdah.profile.algorithm import from_modules, module_name
 from howdah.profile.model import Scenario
+from howdah.profile.parameter import parameter_places
 
 ETHERNET_HEADER_BYTES = 14
 IP_AND_TCP_HEADER_BYTES = 52  # IPv4, TCP with timestamps
@@ -97,6 +98,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         guest_memory_bytes=size.guest_memory_bytes,
         wall_clock_limit_s=_wall_clock_limit_s(scenario, path, flows),
         measure_window_us=(window.start, window.stop or scenario.duration),
+        parameter_places=parameter_places(cell),
     )
 
 
@@ -116,7 +118,9 @@ def _required_modules(cell: Cell, flows: list[Flow]) -> list[str]:
         needed.add(TRAFFIC_MODULE)
     sources = [FilePath(module) for module in scenario.modules]
     elsewhere = {entry.module for entry in from_modules(sources).values()}
-    elsewhere |= {section.module or f"tcp_{section.kernel}" for section in scenario.algorithms.values()}
+    elsewhere |= {
+        section.module or f"tcp_{section.kernel}" for section in scenario.algorithms.values() if section.kernel
+    }
     return sorted(needed | ({module_name(source) for source in sources} - elsewhere))
 
 

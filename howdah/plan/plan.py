@@ -174,9 +174,14 @@ class Plan:
     capabilities: list[str] = field(default_factory=list)
     required_modules: list[str] | None = None  # kernel modules the run needs by name; None: all that are there
     format: int = PLAN_FORMAT
+    # "module.parameter" to where a person wrote it; for messages only, and not part of plan.json: a line more in a
+    # profile makes no other run.
+    parameter_places: dict[str, str] = field(default_factory=dict, compare=False)
 
     def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), indent=1)
+        value = dataclasses.asdict(self)
+        del value["parameter_places"]
+        return json.dumps(value, indent=1)
 
     @staticmethod
     def from_json(text: str) -> Plan:

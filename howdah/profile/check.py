@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from howdah.errors import ProfileError
 from howdah.profile.algorithm import ALGORITHMS, KERNEL_NAME, from_modules, module_name, nearest
 from howdah.profile.algorithm_entry import Algorithm
-from howdah.profile.model import Scenario
+from howdah.profile.model import AlgorithmSection, Scenario
 from howdah.profile.source import Document, Path_
 
 _WHERE_LISTED = "howdah list algorithms shows them; your own need a modules: or algorithms: entry"
@@ -43,18 +44,47 @@ def _table(scenario: Scenario, document: Document, directory: Path) -> dict[str,
     built = {module_name(Path(module)) for module in scenario.modules}
     table = {**brought, **ALGORITHMS}
     for name, section in scenario.algorithms.items():
-        known = next((known for known in ALGORITHMS.values() if known.kernel == section.kernel), None)
-        module = section.module or (known.module if known else None)
-        if module is None and f"tcp_{section.kernel}" in built:
-            module = f"tcp_{section.kernel}"
-        if section.parameters and module is None:
-            place = document.place(("algorithms", name, "parameters"))
-            raise ProfileError(f"algorithms.{name} has parameters but no module to set them on", where=place)
-        base = section.base or (known.base if known else section.kernel)
-        summary = f"{section.kernel}, declared by the profile"
-        builtin = known is not None and known.builtin and module not in built
-        table[name] = Algorithm(name, section.kernel, module, base, summary, dict(section.parameters), builtin)
+        place = ("algorithms", name)
+        if section.like is not None:
+            table[name] = _alike(name, section, table, document.place((*place, "like")))
+        else:
+            table[name] = _declared(name, section, built, document.place((*place, "parameters")))
     return table
+
+
+def _alike(name: str, section: AlgorithmSection, table: dict[str, Algorithm], where: str) -> Algorithm:
+    """A known algorithm, or one declared before, under a name of its own and with other parameters."""
+    known = table.get(str(section.like))
+    if known is None:
+        close = nearest(str(section.like), table)
+        hint = f"did you mean {close}? {_WHERE_LISTED}" if close else _WHERE_LISTED
+        raise ProfileError(f"algorithms.{name} is like {section.like!r}, which is not known", where=where, hint=hint)
+    module = section.module or known.module
+    if section.parameters and module is None:
+        raise ProfileError(f"{known.name} is part of the kernel's TCP and has no parameters to set", where=where)
+    given = " ".join(f"{key}={value}" for key, value in section.parameters.items())
+    return dataclasses.replace(
+        known,
+        name=name,
+        module=module,
+        base=section.base or known.base,
+        summary=f"{known.name}{' with ' if given else ''}{given}",
+        parameters={**known.parameters, **section.parameters},
+    )
+
+
+def _declared(name: str, section: AlgorithmSection, built: set[str], where: str) -> Algorithm:
+    kernel = str(section.kernel)
+    known = next((known for known in ALGORITHMS.values() if known.kernel == kernel), None)
+    module = section.module or (known.module if known else None)
+    if module is None and f"tcp_{kernel}" in built:
+        module = f"tcp_{kernel}"
+    if section.parameters and module is None:
+        raise ProfileError(f"algorithms.{name} has parameters but no module to set them on", where=where)
+    base = section.base or (known.base if known else kernel)
+    builtin = known is not None and known.builtin and module not in built
+    summary = f"{kernel}, declared by the profile"
+    return Algorithm(name, kernel, module, base, summary, dict(section.parameters), builtin)
 
 
 def _check_mixture(used: dict[str, Algorithm], added: Algorithm, where: str) -> None:

@@ -83,16 +83,25 @@ class FlowSection(Section):
 
 
 class AlgorithmSection(Section):
-    """An algorithm of your own for the ``algorithm`` field."""
+    """An algorithm of your own for the ``algorithm`` field; give ``like`` or ``kernel``."""
 
-    kernel: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,15}$")] = fixed(
-        description="name given to TCP_CONGESTION, at most 15 characters"
+    like: Text | None = fixed(
+        None, description="a known algorithm: its kernel name, module, base and parameters are taken"
+    )
+    kernel: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,15}$")] | None = fixed(
+        None, description="name given to TCP_CONGESTION, at most 15 characters"
     )
     module: Name | None = fixed(None, description="kernel module; tcp_KERNEL where a modules entry provides it")
-    parameters: dict[str, Text] = fixed(
-        default_factory=dict, description="module parameters, set before any flow starts"
+    parameters: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")], Text] = Field(
+        default_factory=dict, description="module parameters, set before any flow starts; over those of like"
     )
     base: Text | None = fixed(None, description="the congestion avoidance that follows slow start")
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> AlgorithmSection:
+        if (self.like is None) == (self.kernel is None):
+            raise FieldError("expected one of like (a known algorithm) and kernel (a name for TCP_CONGESTION)")
+        return self
 
 
 class PerturbationSection(Section):

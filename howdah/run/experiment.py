@@ -101,7 +101,8 @@ class Experiment:
         directory.share.mkdir()
         plan_json = cell.plan.to_json()
         directory.plan.write_text(plan_json, encoding="utf-8")
-        write_json(directory.provenance, first_record(plan_json, cell.key))
+        record = first_record(plan_json, cell.key)
+        write_json(directory.provenance, {**record, "parameter_places": cell.plan.parameter_places})
         return directory
 
     def keep(self, cell: Cell, partial: RunDirectory) -> RunDirectory:

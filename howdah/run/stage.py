@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -80,6 +81,7 @@ def execute(directory: RunDirectory, progress: Progress) -> str:
     """
     plan = read_plan(directory)
     record: dict[str, Any] = read_json(directory.provenance)
+    plan = dataclasses.replace(plan, parameter_places=record.get("parameter_places", {}))
     start = time.monotonic()
     try:
         with _timed(record, "engine"):

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.agent import syscall
+from howdah.agent import module, syscall
 from howdah.agent.error import AgentError
-from howdah.agent.module import load_modules
+from howdah.agent.kernellog import KernelLog
+from howdah.agent.module import load_modules, parameters_of
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 def _write(directory: Path, **depends: str) -> None:
     for name, names in depends.items():
-        content = f"\x7fELF\0license=GPL\0depends={names}\0name={name}\0"
+        content = f"\x7fELF\0license=GPL\0depends={names}\0name={name}\0parm=size:of it\0parmtype=on:bool\0"
         (directory / f"{name}.ko").write_bytes(content.encode())
 
 
@@ -39,6 +40,52 @@ def test_dependencies_come_first(tmp_path: Path, loaded: list[tuple[str, str]]) 
     assert names.index("y_base") < names.index("z_core") < names.index("a_plug_in")
     assert "traffic" in names
     assert dict(loaded)["z_core"] == "size=3 on=1"
+
+
+def test_a_parameter_the_module_does_not_have_is_refused_before_the_kernel_ignores_it(
+    tmp_path: Path, loaded: list[tuple[str, str]]
+) -> None:
+    _write(tmp_path, a="")
+    with pytest.raises(AgentError, match=r"a\.ko: it has no parameter sise; its parameters are on, size"):
+        load_modules(tmp_path, {"a": {"sise": "3"}})
+    assert loaded == []
+
+
+def test_parameters_are_found_by_description_type_and_symbol(tmp_path: Path) -> None:
+    said = b"\x05parm=first:said\0parmtype=second:uint\0parm=first:again\0"
+    symbols = b"__param_str_third\0__param_third\0x.parm=other:no\0"
+    (tmp_path / "a.ko").write_bytes(said + symbols)
+    assert parameters_of(tmp_path / "a.ko") == ["first", "second", "third"]
+
+
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize(
+    ("asked", "found", "same"),
+    [
+        ("20", "20", True),
+        ("0x14", "20", True),
+        ("on", "Y", True),
+        ("0", "N", True),
+        ("20", "21", False),
+        ("1,2", "1,2", True),
+        ("1,2", "1", False),
+        ("fast", "fast", True),
+        ("fast", "slow", False),
+    ],
+)
+def test_the_value_the_kernel_shows_is_compared_with_the_one_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, found: str, same: bool
+) -> None:
+    _write(tmp_path, a="")
+    shown = tmp_path / "sys/a/parameters/size"
+    shown.parent.mkdir(parents=True)
+    shown.write_text(found + "\n")
+    monkeypatch.setattr(module, "_SYS_MODULE", tmp_path / "sys")
+    if same:
+        assert load_modules(tmp_path, {"a": {"size": asked}}) == ["a"]
+    else:
+        with pytest.raises(AgentError, match=f"size={asked} was asked for, and the module has size={found}"):
+            load_modules(tmp_path, {"a": {"size": asked}})
 
 
 def test_no_directory_and_no_modules(tmp_path: Path) -> None:
@@ -52,11 +99,16 @@ def test_modules_in_a_circle_are_named(tmp_path: Path) -> None:
         load_modules(tmp_path, {})
 
 
-def test_what_the_kernel_refuses_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_kernel_refuses_is_named_with_parameters_and_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_descriptor: int, _parameters: str) -> None:
-        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
     monkeypatch.setattr(syscall, "finit_module", refuse)
+    monkeypatch.setattr(KernelLog, "since", lambda _self: ["a: `x' invalid for parameter `size'"])
     _write(tmp_path, a="")
-    with pytest.raises(AgentError, match=r"a\.ko"):
-        load_modules(tmp_path, {})
+    with pytest.raises(AgentError) as caught:
+        load_modules(tmp_path, {"a": {"size": "x", "on": "1"}})
+    for part in ("a.ko", "size=x on=1", "Invalid argument", "`x' invalid for parameter `size'"):
+        assert part in str(caught.value)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import ProfileError
+from howdah.plan.plan import Plan
 from howdah.profile import load
 from howdah.profile.algorithm import ALGORITHMS, LONGEST_KERNEL_NAME, PROFILE_NAME, from_modules
 from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
@@ -78,3 +79,67 @@ def test_an_unknown_name_says_where_names_are_listed(tmp_path: Path) -> None:
         load(write_profile(tmp_path, "algorithm: zzz\n"))
     assert caught.value.hint is not None
     assert "howdah list algorithms" in caught.value.hint
+
+
+def test_like_takes_everything_but_what_is_given_anew(tmp_path: Path) -> None:
+    text = """\
+algorithms:
+  search-tight: {like: search-3-cubic, parameters: {threshold: 20}}
+  search-tighter: {like: search-tight, parameters: {threshold: 15, drain: 1}}
+algorithm: [search-tight, search-tighter]
+"""
+    first, second = make_plans(tmp_path, text)
+    assert first.flows[0].kernel_algorithm == second.flows[0].kernel_algorithm == "search_cubic"
+    assert first.module_parameters == {"ss_search": {"version": "3", "threshold": "20"}}
+    assert second.module_parameters == {"ss_search": {"version": "3", "threshold": "15", "drain": "1"}}
+    assert "ss_search" in (first.required_modules or [])
+    profile = tmp_path / "small.yaml"
+    lines = profile.read_text().splitlines()
+    line = next(number for number, each in enumerate(lines, start=1) if "search-tight:" in each)
+    # The version comes with the table's search-3, and counts as written where the algorithm is chosen.
+    assert first.parameter_places["ss_search.threshold"] == f"{profile}:{line}"
+    assert second.parameter_places["ss_search.drain"] == f"{profile}:{line + 1}"
+
+
+def test_like_of_what_is_built_in_sets_the_kernels_parameter(tmp_path: Path) -> None:
+    text = "algorithms:\n  odd: {like: cubic-no-hystart, parameters: {fast_convergence: 0}}\nalgorithm: odd\n"
+    plan = make_one(tmp_path, text)
+    assert plan.kernel_parameters["tcp_cubic.hystart"] == "0"
+    assert plan.kernel_parameters["tcp_cubic.fast_convergence"] == "0"
+    assert plan.flows[0].algorithm == "odd"
+
+
+def test_parameters_can_be_swept(tmp_path: Path) -> None:
+    text = "algorithms:\n  tight: {like: search, parameters: {threshold: [20, 26, 35]}}\nalgorithm: tight\n"
+    plans = make_plans(tmp_path, text)
+    assert [plan.module_parameters["ss_search"]["threshold"] for plan in plans] == ["20", "26", "35"]
+    assert [plan.axes for plan in plans] == [{"algorithms.tight.parameters.threshold": value} for value in (20, 26, 35)]
+    assert len({plan.run for plan in plans}) == 3
+
+
+def test_where_a_parameter_was_written_changes_no_plan(tmp_path: Path) -> None:
+    text = "algorithms:\n  tight: {like: search, parameters: {threshold: 20}}\nalgorithm: tight\n"
+    (tmp_path / "other").mkdir()
+    first, second = make_one(tmp_path, text), make_one(tmp_path / "other", "# one line more\n" + text)
+    assert first.parameter_places != second.parameter_places
+    assert first.to_json() == second.to_json()
+    assert Plan.from_json(first.to_json()) == first
+
+
+@pytest.mark.parametrize(
+    ("section", "line", "words"),
+    [
+        ("{like: serch, parameters: {threshold: 20}}", 8, "did you mean search?"),
+        ("{like: later}", 8, "like 'later', which is not known"),
+        ("{like: mine}", 8, "like 'mine', which is not known"),
+        ("{like: reno, parameters: {gain: 2}}", 8, "has no parameters to set"),
+        ("{parameters: {gain: 2}}", 8, "expected one of like"),
+        ("{like: search, kernel: search_reno}", 8, "expected one of like"),
+    ],
+)
+def test_a_like_that_cannot_be_is_refused_with_its_line(tmp_path: Path, section: str, line: int, words: str) -> None:
+    file = write_profile(tmp_path, f"algorithms:\n  mine: {section}\n  later: {{like: search}}\nalgorithm: mine\n")
+    with pytest.raises(ProfileError) as caught:
+        load(file)
+    assert words in str(caught.value)
+    assert caught.value.where == f"{file}:{line}"

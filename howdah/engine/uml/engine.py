@@ -15,7 +15,8 @@ from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.guest import Ending, Guest, boot, console_tail
 from howdah.engine.uml.modules import Module
 from howdah.engine.uml.needs import lacks
-from howdah.errors import HowdahError, RunFailedError
+from howdah.engine.uml.parameter import check_parameters
+from howdah.errors import HowdahError, ParameterError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.run.directory import RunDirectory
 
@@ -56,13 +57,17 @@ class UmlEngine:
             identity["tree"], identity["tools"] = built.tree.sha256, built.tools.key
             identity[f"kernel {plan.kernel}"] = built.kernel.image_sha256
             try:
-                for module in built.module_set.choose(plan.required_modules):
+                chosen = built.module_set.choose(plan.required_modules)
+                check_parameters(plan, chosen, built.kernel)
+                for module in chosen:
                     identity[f"module {module.name} {plan.kernel}"] = module.srcversion
             except HowdahError as error:
                 if str(error) not in map(str, failures):
-                    progress(f"not built: {error.where}: {error.what}", 0, 0)
+                    said = "cannot run" if isinstance(error, ParameterError) else "not built"
+                    progress(f"{said}: {error.where}: {error.what}", 0, 0)
                 failures.append(error)
-        # A module that does not build fails the runs that need it, one by one; without any other run, all at once.
+        # A module that does not build, or lacks a parameter, fails the runs that need it, one by one; without any other
+        # run, all at once.
         if failures and len(failures) == len(plans):
             raise failures[0]
         return identity
@@ -74,6 +79,7 @@ class UmlEngine:
         )
         try:
             modules = built.module_set.choose(plan.required_modules)
+            check_parameters(plan, modules, built.kernel)
         except HowdahError as error:
             raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
         stage(directory, built.agent, [(module.name, module.file) for module in modules])
