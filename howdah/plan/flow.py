@@ -91,6 +91,10 @@ def resolve_flows(
         if start >= stop:
             what = f"flow {index + 1} would start at {start} us, perturbed, and ends at {stop} us"
             raise ProfileError(what, where=cell.place("flows", index, "start"), hint="start it earlier")
+        if flow.opener == "receiver" and source == "iperf3":
+            what = "with iperf3 it is the sender that connects"
+            hint = "let kernel or python send (traffic.source), or leave opener out"
+            raise ProfileError(what, where=cell.place("flows", index, "opener"), hint=hint)
         forward, reverse = delays.of_host[receiver], delays.of_host[sender]
         flows.append(
             Flow(
@@ -113,6 +117,7 @@ def resolve_flows(
                 reverse_delay_us=reverse,
                 rtt_us=forward + reverse,
                 initial_window_packets=flow.initial_window or KERNEL_INITIAL_WINDOW_PACKETS,
+                opener=flow.opener,
             )
         )
     return flows

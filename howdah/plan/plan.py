@@ -76,6 +76,7 @@ class Flow:
     rtt_us: int
     initial_window_packets: int
     sink: str = "kernel"
+    opener: str = "sender"  # or "receiver": who connects
 
 
 @dataclass(frozen=True)

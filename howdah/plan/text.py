@@ -109,7 +109,8 @@ def _flows(plan: Plan) -> Iterator[str]:
         amount = f"{format_size(flow.size_bytes)}, at the latest " if flow.size_bytes is not None else ""
         times = f"from {format_duration(flow.start_us)} to {amount}{format_duration(flow.stop_us)}"
         window = f"initial window {flow.initial_window_packets} packets"
-        yield f"    {times}, RTT {format_duration(flow.rtt_us)}, {window}, {flow.traffic} source, {flow.sink} sink"
+        opened = ", opened by the receiver" if flow.opener == "receiver" else ""
+        yield f"    {times}, RTT {format_duration(flow.rtt_us)}, {window}, {flow.traffic} source, {flow.sink} sink{opened}"
 
 
 def _calibration(plan: Plan) -> Iterator[str]:

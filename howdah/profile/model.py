@@ -72,6 +72,10 @@ class FlowSection(Section):
         default=None, ge=1, le=65535, description="packets (route's initcwnd); the kernel's 10"
     )
     initial_receive_window: int | None = Field(default=None, ge=1, le=65535, description="packets (route's initrwnd)")
+    opener: Literal["sender", "receiver"] = Field(
+        default="sender",
+        description="who connects; a sender that does is offered at most 64 KiB until the first ACK of its data",
+    )
 
     @model_validator(mode="after")
     def _one_end(self) -> FlowSection:

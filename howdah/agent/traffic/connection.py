@@ -37,7 +37,9 @@ class ConnectedFlow:
         self.description = description
         self._namespaces = namespaces
         self._loop = loop
+        self._by_sender = description.get("opener", "sender") == "sender"
         self._listener: socket.socket | None = None
+        self._opening: socket.socket | None = None
         self._sender: socket.socket | None = None
         self._receiver: socket.socket | None = None
         self._source: Endpoint | None = None
@@ -62,18 +64,20 @@ class ConnectedFlow:
         )
 
     def prepare(self) -> None:
-        """Open listener and sender socket, before the epoch. Raises AgentError."""
+        """Open the listener and the socket that will connect, before the epoch. Raises AgentError."""
         flow = self.description
         self._source = make_endpoint(flow["traffic"], "source", flow["size_bytes"] or 0)
         self._sink = make_endpoint(flow.get("sink") or flow["traffic"], "sink")
         try:
-            self._listener = self._open(flow["receiver"], flow["destination_address"], flow["destination_port"])
+            source = self._open(flow["sender"], flow["source_address"], flow["source_port"])
+            destination = self._open(flow["receiver"], flow["destination_address"], flow["destination_port"])
+            self._opening, self._listener = (source, destination) if self._by_sender else (destination, source)
             self._listener.listen(1)
-            self._sender = self._open(flow["sender"], flow["source_address"], flow["source_port"])
         except OSError as error:
             raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
         try:
-            self._sender.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, flow["kernel_algorithm"].encode())
+            # What a listener accepts inherits its algorithm.
+            source.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, flow["kernel_algorithm"].encode())
         except OSError as error:
             with open(_ALGORITHMS, encoding="ascii") as file:  # noqa: PTH123
                 available = file.read().strip()
@@ -91,34 +95,44 @@ class ConnectedFlow:
         return opened
 
     def start(self, now: int) -> None:
-        assert self._sender is not None
+        assert self._opening is not None
         self._start_ns = now
         flow = self.description
-        number = self._sender.connect_ex((flow["destination_address"], flow["destination_port"]))
+        to = "destination" if self._by_sender else "source"
+        number = self._opening.connect_ex((flow[f"{to}_address"], flow[f"{to}_port"]))
         if number not in (0, errno.EINPROGRESS):
             raise AgentError(self.label, f"connect: {os.strerror(number)}")
-        self._cookies["sender"] = cookie_of(self._sender)
-        self._loop.when_writable(self._sender.fileno(), self._connected)
+        self._cookies["sender" if self._by_sender else "receiver"] = cookie_of(self._opening)
+        self._loop.when_writable(self._opening.fileno(), self._connected)
 
     def _connected(self, now: int) -> None:
-        assert self._sender is not None and self._source is not None
-        self._loop.when_writable(self._sender.fileno(), None)
-        number = self._sender.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        assert self._opening is not None
+        self._loop.when_writable(self._opening.fileno(), None)
+        number = self._opening.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if number:
             self._error = f"connect: {os.strerror(number)}"
-            return
-        self._connected_ns = now
-        if not self._stopped:
-            self._source.attach(self._sender)
+        else:
+            self._established(self._opening, now, sends=self._by_sender)
 
-    def _accept(self, _now: int) -> None:
-        assert self._listener is not None and self._sink is not None
-        self._receiver, _peer = self._listener.accept()
-        self._receiver.setblocking(False)
+    def _accept(self, now: int) -> None:
+        assert self._listener is not None
+        accepted, _peer = self._listener.accept()
+        accepted.setblocking(False)
         self._loop.when_readable(self._listener.fileno(), None)
         self._listener.close()
-        self._cookies["receiver"] = cookie_of(self._receiver)
-        self._sink.attach(self._receiver)
+        self._established(accepted, now, sends=not self._by_sender)
+
+    def _established(self, connection: socket.socket, now: int, *, sends: bool) -> None:
+        assert self._source is not None and self._sink is not None
+        self._cookies["sender" if sends else "receiver"] = cookie_of(connection)
+        if not sends:
+            self._receiver = connection
+            self._sink.attach(connection)
+            return
+        self._sender = connection
+        self._connected_ns = now
+        if not self._stopped:
+            self._source.attach(connection)
 
     def stop(self, _now: int) -> None:
         """End of a bulk flow: no more data is written, what the socket holds is still sent, then a FIN."""
@@ -151,7 +165,7 @@ class ConnectedFlow:
         for end in (self._source, self._sink):
             if end is not None:
                 end.close()
-        for opened in (self._sender, self._receiver, self._listener):
+        for opened in (self._opening, self._sender, self._receiver, self._listener):
             if opened is None or opened.fileno() < 0:
                 continue
             self._loop.when_readable(opened.fileno(), None)
