@@ -3,8 +3,8 @@
  * Starting from what other connections to the same destination have learnt.
  *
  * Each network namespace has a table of destinations: window, ssthresh and smoothed RTT
- * of the connection that ended last, for lifetime_s seconds, and the connections that
- * run now. A new connection takes from it
+ * of the connection that ended last (its FIN was acknowledged, or its socket is gone),
+ * for lifetime_s seconds, and the connections that run now. A new one takes from it
  *
  * - with share=1 and others running, its share of their windows together, as in the
  *   Congestion Manager (RFC 3124): one of n+1 parts, which the n others give up with
@@ -212,19 +212,20 @@ static void learn(const struct cached *cached)
 		route->window = max(cached->cwnd / 2, 1U);
 }
 
-static void stop(struct sock *sk)
+static void leave(struct sock *sk)
 {
-	struct cached *cached = slow_start_state(sk);
 	struct destination_table *table = table_of(sk);
+	struct cached *cached = slow_start_state(sk);
 
 	if (!cached->route)
 		return;
 	spin_lock_bh(&table->lock);
-	/* Shorter connections have seen nothing of the path. */
+	/* Shorter connections have seen nothing of the route. */
 	if (slow_start(sk)->round >= 2)
 		learn(cached);
 	list_del(&cached->others);
 	cached->route->count--;
+	cached->promised = 0;
 	spin_unlock_bh(&table->lock);
 	cached->route = NULL;
 }
@@ -235,6 +236,9 @@ static void sample(struct sock *sk, const struct ack_sample *sample)
 	struct cached *cached = slow_start_state(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
+	/* The peer may keep its own direction open for long after our FIN. */
+	if (sk->sk_shutdown & SEND_SHUTDOWN && tp->snd_una == tp->write_seq)
+		leave(sk);
 	if (!cached->jump)
 		return;
 	/* Three rounds show that there is no more to send. */
@@ -351,7 +355,7 @@ static const struct slow_start_ops cached = {
 	.owner		= THIS_MODULE,
 	.state_bytes	= sizeof(struct cached),
 	.start		= start,
-	.stop		= stop,
+	.stop		= leave,
 	.sample		= sample,
 	.limit		= limit,
 	.ssthresh	= ssthresh,

@@ -4,14 +4,16 @@
  * queue builds up. The slides of the Transoceanic project give the idea without a
  * formula; this one is the project's.
  *
- * Once a round the smallest RTT of its first eight samples (of all, where there are
- * fewer) is compared with the smallest of the connection, base. Growth is divided by
+ * The smallest of every eight RTT samples is compared with the smallest of the
+ * connection, base. Growth is divided by
  *
  *	1 while the RTT is within base * (1 + 1/queue_divisor),
  *	2 up to twice that rise, 4 up to four times that rise, ... max_divisor beyond,
  *
- * so that a round multiplies cwnd by 1 + 1/divisor. The divisor follows the queue both
- * ways. Slow start ends by loss, or after exit_rounds rounds in a row at max_divisor.
+ * so that a round multiplies cwnd by up to 1 + 1/divisor. The divisor follows the queue
+ * both ways. Slow start ends by loss, or when exit_rounds rounds in a row have ended at
+ * max_divisor. One look a round, at its first samples, comes too late: these met the
+ * queue as it was when the round before began.
  *
  * A change of the divisor is told as a phase (slower) or a resumption (faster).
  */
@@ -20,28 +22,35 @@
 #include "slow_start_grow.h"
 #include "slow_start_parameter.h"
 
-#define SAMPLES	8	/* of a round, as in RFC 9406 */
+#define SAMPLES	8	/* looked at together, as in RFC 9406 */
 
 slow_start_parameter(queue_divisor, 16, 1, 1024,
-		     "a rise of the RTT by base / queue_divisor halves growth");
+		     "a rise of the RTT by base / queue_divisor halves growth (default 16)");
 
 slow_start_parameter(max_divisor, 8, 1, 1024,
-		     "growth is divided by no more; rounded down to a power of two");
+		     "growth is divided by no more; rounded down to a power of two (default 8)");
 
-slow_start_parameter(exit_rounds, 3, 0, 65535,
-		     "rounds in a row at max_divisor that end slow start, 0: only a loss does");
+slow_start_parameter(exit_rounds, 1, 0, 65535,
+		     "rounds in a row that end at max_divisor before slow start ends, 0: only a loss does (default 1)");
 
 struct gradual {
 	u32 divisor;
-	u16 rounds;	/* in a row at the largest divisor */
-	u8 judged;	/* this round */
+	u32 least_us;	/* RTT of the samples being collected */
+	u16 rounds;	/* in a row that ended at the largest divisor */
+	u8 samples;
 };
+
+static void collect_anew(struct gradual *gradual)
+{
+	gradual->least_us = SLOW_START_NO_RTT;
+	gradual->samples = 0;
+}
 
 static void reset(struct gradual *gradual)
 {
 	gradual->divisor = 1;
 	gradual->rounds = 0;
-	gradual->judged = 0;
+	collect_anew(gradual);
 }
 
 static void start(struct sock *sk)
@@ -68,9 +77,6 @@ static void judge(struct sock *sk, u32 rtt_us)
 	struct gradual *gradual = slow_start_state(sk);
 	u32 most = most_divisor(), before = gradual->divisor, divisor = 1;
 
-	gradual->judged = 1;
-	if (rtt_us == SLOW_START_NO_RTT || !tcp_in_slow_start(tcp_sk(sk)))
-		return;
 	while (divisor < most && rtt_us > rtt_for(sk, divisor))
 		divisor *= 2;
 	gradual->divisor = divisor;
@@ -80,36 +86,35 @@ static void judge(struct sock *sk, u32 rtt_us)
 	else if (divisor < before)
 		slow_start_note(sk, SLOW_START_RESUME, SLOW_START_DELAY, rtt_us,
 				rtt_for(sk, divisor));
-	if (divisor < most || most == 1) {
-		gradual->rounds = 0;
-		return;
-	}
-	if (gradual->rounds < U16_MAX)
-		gradual->rounds++;
-}
-
-/* A round at the largest divisor counts when it is over. */
-static void next_round(struct sock *sk)
-{
-	struct gradual *gradual = slow_start_state(sk);
-	const struct slow_start *ss = slow_start(sk);
-	u32 rounds = READ_ONCE(exit_rounds);
-
-	if (!gradual->judged)
-		judge(sk, ss->last_round_min_rtt_us);
-	gradual->judged = 0;
-	if (rounds && gradual->rounds >= rounds && tcp_in_slow_start(tcp_sk(sk)))
-		slow_start_exit(sk, SLOW_START_DELAY, ss->last_round_min_rtt_us,
-				rtt_for(sk, most_divisor() / 2));
 }
 
 static void sample(struct sock *sk, const struct ack_sample *sample)
 {
-	const struct gradual *gradual = slow_start_state(sk);
-	const struct slow_start *ss = slow_start(sk);
+	struct gradual *gradual = slow_start_state(sk);
 
-	if (!gradual->judged && ss->round_samples >= SAMPLES)
-		judge(sk, ss->round_min_rtt_us);
+	if (sample->rtt_us < 0 || !tcp_in_slow_start(tcp_sk(sk)))
+		return;
+	gradual->least_us = min(gradual->least_us, slow_start(sk)->last_rtt_us);
+	if (++gradual->samples < SAMPLES)
+		return;
+	judge(sk, gradual->least_us);
+	collect_anew(gradual);
+}
+
+static void next_round(struct sock *sk)
+{
+	struct gradual *gradual = slow_start_state(sk);
+	u32 most = most_divisor(), enough = READ_ONCE(exit_rounds);
+
+	if (gradual->divisor < most || most == 1 || !tcp_in_slow_start(tcp_sk(sk)))
+		gradual->rounds = 0;
+	else if (gradual->rounds < U16_MAX)
+		gradual->rounds++;
+	if (!enough || gradual->rounds < enough)
+		return;
+	gradual->rounds = 0;
+	slow_start_exit(sk, SLOW_START_DELAY, slow_start(sk)->last_rtt_us,
+			rtt_for(sk, most / 2));
 }
 
 static u32 grow(struct sock *sk, u32 acked)
@@ -123,12 +128,10 @@ static u32 grow(struct sock *sk, u32 acked)
 /* What a queue looked like before says nothing about the next slow start. */
 static void restart(struct sock *sk, enum slow_start_restart why)
 {
-	struct gradual *gradual = slow_start_state(sk);
-
 	if (why == SLOW_START_TX_START)
-		gradual->judged = 0;
+		collect_anew(slow_start_state(sk));
 	else
-		reset(gradual);
+		reset(slow_start_state(sk));
 }
 
 static const struct slow_start_ops gradual = {

@@ -18,7 +18,7 @@
 #include "slow_start_parameter.h"
 
 slow_start_parameter(max_ssthresh, 100, 2, 1000000,
-		     "packets above which growth is limited to half of it each round");
+		     "packets above which growth is limited to half of it each round (default 100)");
 
 static u32 grow(struct sock *sk, u32 acked)
 {

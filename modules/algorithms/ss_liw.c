@@ -18,10 +18,10 @@
 #include "slow_start_parameter.h"
 
 slow_start_parameter(bytes, 65535, 1, 1073741824,
-		     "initial window in bytes, rounded down to whole segments, at least one");
+		     "initial window in bytes, rounded down to whole segments, at least one (default 65535)");
 
 slow_start_parameter_named(slow_start, go_on, 1, 0, 1,
-			   "1: slow start from there; 0: ssthresh is the initial window");
+			   "1: slow start from there; 0: ssthresh is the initial window (default 1)");
 
 struct liw {
 	u32 window;	/* initial, packets */

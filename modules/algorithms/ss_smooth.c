@@ -17,10 +17,10 @@
 #include "slow_start_parameter.h"
 
 slow_start_parameter(init_ssthresh, 0, 0, 0x7fffffff,
-		     "initial ssthresh in packets, at least 2, 0: the kernel's metrics");
+		     "initial ssthresh in packets, at least 2, 0: the kernel's metrics (default 0)");
 
 slow_start_parameter(depth, 3, 0, 16,
-		     "number of steps, each with half the growth of the one before");
+		     "number of steps, each with half the growth of the one before (default 3)");
 
 static void start(struct sock *sk)
 {

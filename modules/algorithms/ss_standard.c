@@ -14,13 +14,13 @@
 #include "slow_start_parameter.h"
 
 slow_start_parameter(init_cwnd, 0, 0, 1000000,
-		     "initial window in packets, 0: the kernel's");
+		     "initial window in packets, 0: the kernel's (default 0)");
 
 slow_start_parameter(init_ssthresh, 0, 0, 0x7fffffff,
-		     "initial ssthresh in packets, at least 2, 0: the kernel's");
+		     "initial ssthresh in packets, at least 2, 0: the kernel's (default 0)");
 
 slow_start_parameter(abc_limit, 0, 0, 1000000,
-		     "packets cwnd grows by at most for one ACK (L of RFC 3465), 0: no limit");
+		     "packets cwnd grows by at most for one ACK (L of RFC 3465), 0: no limit (default 0)");
 
 static void start(struct sock *sk)
 {
