@@ -71,6 +71,8 @@ enum phase {
  * @delivered: tp->delivered before
  * @end: snd_nxt at the end of Quick-Start
  * @lost: tp->lost then
+ * @through: of the granted packets, those not known to be lost
+ * @known: what became of each of them is known
  * @window: cwnd after the loss, packets
  */
 struct quick {
@@ -80,6 +82,8 @@ struct quick {
 	u32 delivered;
 	u32 end;
 	u32 lost;
+	u32 through;
+	u32 known;
 	u32 window;
 };
 
@@ -142,6 +146,23 @@ static void end_sending(struct sock *sk)
 	quick->size = min(tp->data_segs_out, quick->size);
 	quick->end = tp->snd_nxt;
 	quick->lost = tp->lost;
+	quick->through = quick->size;
+}
+
+/*
+ * Packets are acknowledged, or found lost, in the order they were sent: the first as
+ * many as were granted are the granted ones. Those that slow start sent after the first
+ * ACK do not count.
+ */
+static void count(struct sock *sk)
+{
+	struct quick *quick = slow_start_state(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (quick->known)
+		return;
+	quick->through = quick->size - min(tp->lost - quick->lost, quick->size);
+	quick->known = tp->delivered - quick->delivered >= quick->through;
 }
 
 static void sample(struct sock *sk, const struct ack_sample *sample)
@@ -161,9 +182,8 @@ static void sample(struct sock *sk, const struct ack_sample *sample)
 static u32 target(const struct sock *sk)
 {
 	const struct quick *quick = slow_start_state(sk);
-	u32 lost = min(tcp_sk(sk)->lost - quick->lost, quick->size);
 
-	return max((quick->size - lost) / 2, 2U);
+	return max(quick->through / 2, 2U);
 }
 
 static u32 threshold(struct sock *sk)
@@ -172,7 +192,10 @@ static u32 threshold(struct sock *sk)
 
 	if (quick->phase == SENDING)
 		end_sending(sk);
-	return quick->phase == WATCHING ? target(sk) : 0;
+	if (quick->phase != WATCHING)
+		return 0;
+	count(sk);
+	return target(sk);
 }
 
 static void congestion(struct sock *sk, enum slow_start_reason why,
@@ -196,6 +219,7 @@ static void recover(struct sock *sk, const struct rate_sample *rate)
 		slow_start_reduce(sk, rate);
 		return;
 	}
+	count(sk);
 	/* Slow start begins when the flight that was too large has left. */
 	if (tcp_packets_in_flight(tcp_sk(sk)) <= quick->window &&
 	    quick->window < target(sk))
