@@ -147,8 +147,10 @@ class Archive:
 
         with self._locked():
             self._prepare()
+            # With an index from before, being offline should show at once.
+            retries = ["-o", f"Acquire::Retries={0 if self._offers.exists() else 2}"]
             try:
-                run_logged(["apt-get", *self._settings, "update"], log, launcher=launcher, on_line=listen)
+                run_logged(["apt-get", *self._settings, *retries, "update"], log, launcher=launcher, on_line=listen)
             except CommandFailedError as error:
                 problems = problems or error.tail[-3:]
             names = [name for name in self.ask("pkgnames", "linux-source-").split() if _PACKAGE.fullmatch(name)]
