@@ -60,6 +60,8 @@ void slow_start_trace(struct sock *sk, enum slow_start_event event,
 		      u32 threshold);
 void slow_start_update_pacing(struct sock *sk);
 u32 slow_start_transmit(struct sock *sk);
+bool slow_start_was_idle(const struct sock *sk);
+void slow_start_cut_idle(struct sock *sk);
 void slow_start_control(struct sock *sk, u32 acked,
 			const struct rate_sample *rate);
 

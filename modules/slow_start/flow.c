@@ -305,6 +305,11 @@ static void tx_start(struct sock *sk)
 	const struct slow_start_algorithm *algorithm = slow_start_algorithm(sk);
 	const struct slow_start_ops *ops = plug_in(sk);
 
+	if (slow_start_was_idle(sk)) {
+		if (ops->restart)
+			ops->restart(sk, SLOW_START_IDLE);
+		slow_start_cut_idle(sk);
+	}
 	if (algorithm->base->tx_start)
 		algorithm->base->tx_start(sk);
 	begin_round(sk);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Proportional Rate Reduction (RFC 9937), for plug-ins with a recovery of their own:
- * TCP leaves every episode to such a plug-in, and it has an opinion on few of them.
+ * What TCP no longer does for a plug-in with a recovery of its own, since it has a
+ * cong_control: Proportional Rate Reduction (RFC 9937) in the episodes the plug-in has no
+ * opinion on, and a smaller window after idle.
  */
+#include <net/dst.h>
 #include "core.h"
 
 /* More is in flight than the threshold: send that share of what is delivered. */
@@ -49,6 +51,33 @@ void slow_start_reduce(struct sock *sk, const struct rate_sample *rate)
 	slow_start_set_cwnd(sk, flight + allowed);
 }
 EXPORT_SYMBOL_GPL(slow_start_reduce);
+
+bool slow_start_was_idle(const struct sock *sk)
+{
+	u32 idle = tcp_jiffies32 - tcp_sk(sk)->lsndtime;
+
+	return inet_csk(sk)->icsk_ca_ops->cong_control &&
+	       READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_slow_start_after_idle) &&
+	       (s32)idle > (s32)inet_csk(sk)->icsk_rto;
+}
+
+/*
+ * Equal to tcp_cwnd_restart(): half for each RTO of idle time, but not below the
+ * initial window; ssthresh remembers three quarters.
+ */
+void slow_start_cut_idle(struct sock *sk)
+{
+	const struct dst_entry *dst = __sk_dst_get(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 initial = (dst ? dst_metric(dst, RTAX_INITCWND) : 0) ?: TCP_INIT_CWND;
+	u32 periods = (tcp_jiffies32 - tp->lsndtime - 1) / inet_csk(sk)->icsk_rto;
+	u32 cwnd = tcp_snd_cwnd(tp);
+
+	tp->snd_ssthresh = tcp_current_ssthresh(sk);
+	slow_start_set_cwnd(sk, max(cwnd >> min(periods, 31U), min(initial, cwnd)));
+	tp->snd_cwnd_stamp = tcp_jiffies32;
+	tp->snd_cwnd_used = 0;
+}
 
 void slow_start_hold(struct sock *sk, u32 packets)
 {
