@@ -29,6 +29,7 @@ def snapshot(namespaces: dict[str, Namespace], time_ns: int) -> dict[str, Any]:
                     "bytes": qdisc.bytes,
                     "packets": qdisc.packets,
                     "drops": qdisc.drops,
+                    "marked": qdisc.marked,
                     "backlog_bytes": qdisc.backlog_bytes,
                     "backlog_packets": qdisc.backlog_packets,
                     "overlimits": qdisc.overlimits,

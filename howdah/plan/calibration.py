@@ -7,6 +7,7 @@ from howdah.plan.flow import Delays
 from howdah.plan.network import Network, bare
 from howdah.plan.plan import Calibration, CalibrationTarget, Path
 from howdah.plan.qdisc import LEAF_HANDLE
+from howdah.plan.queue import FIRST_IN_FIRST_OUT, Leaf, train_packets
 from howdah.plan.schedule import Schedule
 from howdah.profile.model import Scenario
 
@@ -20,6 +21,7 @@ def calibration(
     path: Path,
     delays: Delays,
     varying: Schedule,
+    queue: Leaf,
 ) -> Calibration:
     """When the path is measured, and what it must measure as.
 
@@ -27,14 +29,16 @@ def calibration(
     waiting for silence: 2 s + 6 RTT + 3 buffer drains + the time to fill the buffer. The second one starts when what
     the flows left in their send queues (at most two windows) can have drained.
     """
-    drain_us = path.buffer_bytes * 8_000_000 // path.rate_bits_per_second
+    buffers = path.buffer_bytes + sum(hop.buffer_bytes for hop in path.hops)
+    drain_us = buffers * 8_000_000 // path.rate_bits_per_second
+    crossing = [pair for pair in pairs if network.bottleneck_ends(*pair)]
     rtt_us = max(delays.of_host[receiver] + delays.of_host[sender] for sender, receiver in pairs)
     extra_us = varying.forward_largest_us + varying.reverse_largest_us
-    phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + _fill_us(path, len({sender for sender, _ in pairs}))
+    phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + _fill_us(path, len({sender for sender, _ in crossing}))
     settle_us = SETTLE_US + rtt_us + drain_us
     linger_us = settle_us + extra_us + 4 * (rtt_us + drain_us)
     targets = []
-    for sender, receiver in dict.fromkeys(pairs):
+    for sender, receiver in dict.fromkeys(crossing):
         ends = (network.access_link(sender).at(sender), network.access_link(receiver).at(receiver))
         targets.append(
             CalibrationTarget(
@@ -63,7 +67,19 @@ def calibration(
         bottleneck_interface=bottleneck[0].name,
         bottleneck_handle=LEAF_HANDLE,
         targets=targets,
+        buffer_unknown=_unknown(path),
+        train_packets=train_packets(*queue, path.rate_bits_per_second, path.frame_bytes),
+        early_us=scenario.path.early_us,
     )
+
+
+def _unknown(path: Path) -> str | None:
+    """Why a queue cannot be filled to its limit, or not be told from another one."""
+    if path.queue not in FIRST_IN_FIRST_OUT:
+        return f"{path.queue} drops before its buffer is full"
+    if any(hop.rate_bits_per_second * 10 < path.rate_bits_per_second * 11 for hop in path.hops):
+        return "another hop is as slow as the bottleneck, so that its queue fills with this one's"
+    return None
 
 
 def _fill_us(path: Path, senders: int) -> int:

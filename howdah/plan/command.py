@@ -22,6 +22,8 @@ def event_line(item: Event) -> str:
     """What happens, as a command where it is one."""
     if item.op == "qdisc":
         return _line(_qdisc(item.arguments, "change"))
+    if item.op == "class":
+        return _line(_class(item.arguments, "change"))
     return f"{item.op.replace('_', ' ')} {item.arguments['flow']}"
 
 
@@ -87,12 +89,12 @@ def _qdisc(a: dict[str, Any], verb: str) -> _Words:
     return ["tc", "-n", a["node"], "qdisc", verb, *place, a["kind"], *_OPTIONS[a["kind"]](a["options"])]
 
 
-def _class(a: dict[str, Any]) -> list[_Words]:
+def _class(a: dict[str, Any], verb: str) -> _Words:
     options = a["options"]
     place: _Words = ["dev", a["interface"], "parent", a["parent"], "classid", a["classid"]]
     rate: _Words = ["rate", f"{options['rate_bits_per_second']}bit", "burst", f"{options['burst_bytes']}b"]
     rate += ["cburst", f"{options['cburst_bytes']}b", "quantum", options["quantum_bytes"]]
-    return [["tc", "-n", a["node"], "class", "add", *place, a["kind"], *rate]]
+    return ["tc", "-n", a["node"], "class", verb, *place, a["kind"], *rate]
 
 
 def _netem(options: dict[str, Any]) -> _Words:
@@ -103,6 +105,8 @@ def _netem(options: dict[str, Any]) -> _Words:
         words += ["distribution", f"table[{len(options['distribution'])}]"]
     if options["loss_ratio"]:
         words += ["loss", f"{options['loss_ratio'] * 100:.10g}%"]
+    if options["reorder_ratio"]:
+        words += ["reorder", f"{options['reorder_ratio'] * 100:.10g}%", "gap", options["reorder_gap"]]
     if options["seed"] is not None:
         words += ["seed", options["seed"]]
     if options["rate_bits_per_second"] is not None:
@@ -110,9 +114,47 @@ def _netem(options: dict[str, Any]) -> _Words:
     return words
 
 
+def _times(options: dict[str, Any], word: str, second_us: int) -> _Words:
+    return ["target", _compact(options["target_us"]), word, _compact(second_us)]
+
+
+def _ecn(options: dict[str, Any]) -> _Words:
+    return ["ecn" if options["ecn"] else "noecn"]
+
+
+def _red(options: dict[str, Any]) -> _Words:
+    words: _Words = ["limit", f"{options['limit_bytes']}b", "min", f"{options['least_bytes']}b"]
+    words += ["max", f"{options['most_bytes']}b", "avpkt", f"{options['packet_bytes']}b"]
+    words += ["burst", options["burst_packets"], "probability", f"{options['probability']:.10g}"]
+    words += ["bandwidth", f"{options['rate_bits_per_second']}bit"]
+    return words + ["adaptive"] * options["adaptive"] + ["ecn"] * options["ecn"]
+
+
+def _codel(options: dict[str, Any]) -> _Words:
+    return ["limit", options["limit_packets"], *_times(options, "interval", options["interval_us"]), *_ecn(options)]
+
+
 def _fq_codel(options: dict[str, Any]) -> _Words:
-    times: _Words = ["target", _compact(options["target_us"]), "interval", _compact(options["interval_us"])]
-    return ["limit", options["limit_packets"], *times]
+    words: _Words = ["limit", options["limit_packets"], *_times(options, "interval", options["interval_us"])]
+    words += ["flows", options["flows"]]
+    words += ["quantum", options["quantum_bytes"], "memory_limit", f"{options['memory_limit_bytes']}b"]
+    return words + _ecn(options)
+
+
+def _pie(options: dict[str, Any]) -> _Words:
+    gains: _Words = ["alpha", options["alpha"], "beta", options["beta"]]
+    return [
+        "limit",
+        options["limit_packets"],
+        *_times(options, "tupdate", options["update_us"]),
+        *gains,
+        *_ecn(options),
+    ]
+
+
+def _cake(options: dict[str, Any]) -> _Words:
+    rest: _Words = ["rtt", _compact(options["rtt_us"]), "memlimit", f"{options['memory_limit_bytes']}b"]
+    return ["unlimited", "besteffort", options["isolation"], *rest]
 
 
 def _compact(us: int) -> str:
@@ -124,7 +166,11 @@ _OPTIONS: dict[str, Callable[[dict[str, Any]], _Words]] = {
     "bfifo": lambda options: ["limit", f"{options['limit_bytes']}b"],
     "pfifo": lambda options: ["limit", options["limit_packets"]],
     "fq": lambda options: ["limit", options["limit_packets"], "flow_limit", options["flow_limit_packets"]],
+    "red": _red,
+    "codel": _codel,
     "fq_codel": _fq_codel,
+    "pie": _pie,
+    "cake": _cake,
     "netem": _netem,
 }
 
@@ -141,5 +187,5 @@ _COMMANDS: dict[str, Callable[[dict[str, Any]], list[_Words]]] = {
     "route": _route,
     "neighbour": _neighbour,
     "qdisc": lambda a: [_qdisc(a, "add")],
-    "class": _class,
+    "class": lambda a: [_class(a, "add")],
 }

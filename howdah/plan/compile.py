@@ -14,9 +14,10 @@ from howdah.plan.memory import Sizes, sizes
 from howdah.plan.network import Network, bare
 from howdah.plan.operation import event, operation
 from howdah.plan.perturbation import Perturbation, draw
-from howdah.plan.plan import Collect, Event, Flow, Host, Operation, Path, Plan
+from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, Path, Plan
 from howdah.plan.schedule import Schedule, schedule
-from howdah.plan.shaping import Shaping, shape
+from howdah.plan.shaping import Shaping, find_hops, shape
+from howdah.plan.timetable import timetable
 from howdah.plan.topology import load_topo, lower
 from howdah.plan.wiring import wire
 from howdah.profile import Cell, Profile
@@ -46,16 +47,16 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     """
     scenario = cell.scenario
     engine = engine or scenario.engine
-    network = _network(cell)
+    network, topology_arguments = _network(cell)
     perturbation = draw(scenario, cell.repetition, scenario.path.forward_delay_us + scenario.path.reverse_delay_us)
     pairs = endpoints(cell, network)
     delays = host_delays(cell, network, pairs, perturbation)
     flows = resolve_flows(cell, network, pairs, delays, perturbation, virtual_time=engine == "uml")
-    varying = schedule(scenario, cell.repetition, perturbation)
-    path = _path(scenario, perturbation, varying)
-    size = sizes(path, flows, scenario.duration)
+    varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
+    path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
+    size = sizes(path, flows, scenario.duration, varying.forward_largest_us + varying.reverse_largest_us)
     shaping = shape(cell, network, pairs, path, delays, varying, virtual_time=engine == "uml")
-    measured = calibration(scenario, network, pairs, path, delays, varying)
+    measured = calibration(scenario, network, pairs, path, delays, varying, shaping.bottleneck)
     builtin = {name: entry for name, entry in cell.algorithms.items() if entry.builtin}
     setup_us = VIRTUAL_SETUP_US if engine == "uml" else REAL_SETUP_US
     window = scenario.measure.window
@@ -98,6 +99,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         guest_memory_bytes=size.guest_memory_bytes,
         wall_clock_limit_s=_wall_clock_limit_s(scenario, path, flows),
         measure_window_us=(window.start, window.stop or scenario.duration),
+        topology_arguments=topology_arguments,
         parameter_places=parameter_places(cell),
     )
 
@@ -124,21 +126,32 @@ def _required_modules(cell: Cell, flows: list[Flow]) -> list[str]:
     return sorted(needed | ({module_name(source) for source in sources} - elsewhere))
 
 
-def _network(cell: Cell) -> Network:
+def _network(cell: Cell) -> tuple[Network, dict[str, int]]:
+    """The network, and what its class was given."""
     section = cell.scenario.topology
     file = cell.absolute(section.file) if section.file is not None else None
-    name = section.class_ or section.name or "dumbbell"
+    hops = cell.scenario.path.hops
+    name = section.class_ or section.name or ("chain" if hops else "dumbbell")
     # A topology of one's own decides how many hosts it has, unless the profile says so.
-    pairs = section.pairs if section.pairs or file else len(cell.scenario.flows)
+    pairs = section.pairs if section.pairs or file else _pairs(cell.scenario)
+    arguments = {} if pairs is None else {"pairs": pairs}
+    if file is None and name == "chain":
+        before = sum(hop.place == "before" for hop in hops)
+        arguments |= {"before": before, "after": len(hops) - before}
     try:
-        return lower(load_topo(name, file, section.class_, pairs), name)
+        return lower(load_topo(name, file, section.class_, arguments), name), arguments
     except ProfileError as error:
         place = cell.place("topology", "file") if file else cell.place("topology")
         where = f"{place}: {error.where}" if error.where else place
         raise ProfileError(error.what, where=where, hint=error.hint) from error
 
 
-def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule) -> Path:
+def _pairs(scenario: Scenario) -> int:
+    """A pair for each flow, but for background that names its hosts."""
+    return len(scenario.flows) + sum(flow.sender is None or flow.receiver is None for flow in scenario.background)
+
+
+def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hops: list[Hop]) -> Path:
     """Resolve the path. The buffer is a multiple of the *nominal* BDP: a perturbed RTT does not change the buffer."""
     asked = scenario.path
     frame = asked.mtu + ETHERNET_HEADER_BYTES
@@ -163,6 +176,15 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule) -> 
         gso_max_segs=asked.gso_max_segs,
         loss_ratio=float(asked.loss),
         delay_variation=varying.record(asked.delay_variation),
+        queue=asked.queue,
+        ecn=asked.ecn,
+        hops=hops,
+        early_us=asked.early_us,
+        reorder_ratio=float(asked.reorder.share / asked.reorder.gap) if asked.reorder else 0.0,
+        least_added_us=varying.least_us,
+        rate_steps=[list(step) for step in varying.other.rate],
+        forward_loss_steps=[list(step) for step in varying.other.forward_loss],
+        reverse_loss_steps=[list(step) for step in varying.other.reverse_loss],
     )
 
 
@@ -208,6 +230,7 @@ def _host_settings(cell: Cell, network: Network, size: Sizes) -> list[Operation]
     host = cell.scenario.host
     settings = {
         "net.ipv4.tcp_no_metrics_save": "1",
+        **({"net.ipv4.tcp_ecn": "1"} if cell.scenario.path.ecn else {}),
         "net.ipv4.tcp_rmem": host.tcp_rmem or f"4096 131072 {size.receive_buffer_bytes}",
         "net.ipv4.tcp_wmem": host.tcp_wmem or f"4096 87380 {size.send_buffer_bytes}",
     }
@@ -226,7 +249,7 @@ def _timeline(flows: list[Flow], shaping: Shaping) -> list[Event]:
     events = [event(flow.start_us, "start_flow", flow=flow.id) for flow in flows]
     events += [event(flow.stop_us, "stop_flow", flow=flow.id) for flow in flows]
     # At one instant the path changes first, then flows stop, then flows start.
-    order = {"qdisc": 0, "stop_flow": 1, "start_flow": 2}
+    order = {"class": 0, "qdisc": 0, "stop_flow": 1, "start_flow": 2}
     return sorted(events + shaping.changes, key=lambda item: (item.at_us, order[item.op]))
 
 
@@ -261,7 +284,7 @@ def _kernel(cell: Cell, asked: str | None) -> str:
 def _wall_clock_limit_s(scenario: Scenario, path: Path, flows: list[Flow]) -> float:
     """Far above what a run takes on a slow machine; a guest that reaches it hangs."""
     seconds = scenario.duration / 1e6
-    packets = path.rate_bits_per_second / 8 / path.frame_bytes * seconds
+    packets = path.highest_rate_bits_per_second / 8 / path.frame_bytes * seconds
     in_kernel = all(flow.traffic == flow.sink == "kernel" for flow in flows)
     slowdown = 1 if in_kernel else USER_SPACE_SLOWDOWN
     return round(WALL_CLOCK_BASE_S + 2 * seconds + slowdown * packets / PACKETS_PER_WALL_SECOND, 1)

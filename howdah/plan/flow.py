@@ -11,7 +11,7 @@ from howdah.plan.perturbation import Perturbation
 from howdah.plan.plan import Flow
 from howdah.profile import Cell
 from howdah.profile.algorithm import nearest
-from howdah.profile.model import FlowSection
+from howdah.profile.model import BackgroundSection, FlowSection
 
 FIRST_SOURCE_PORT = 40001
 FIRST_DESTINATION_PORT = 5001
@@ -26,13 +26,18 @@ class Delays:
 
 
 def endpoints(cell: Cell, network: Network) -> list[tuple[str, str]]:
-    """Sender and receiver of each flow: the i-th pair, starting over when there are more flows than pairs."""
+    """Host of the senders' side and of the receivers' side of each flow, background last: the i-th pair, starting over
+    when there are more flows than pairs. Only background need not cross the bottleneck."""
+    scenario = cell.scenario
     senders, receivers = network.nodes("sender"), network.nodes("receiver")
+    senders = [host for host in senders if network.bottleneck_ends(host, receivers[0])] or senders
+    receivers = [host for host in receivers if network.bottleneck_ends(senders[0], host)] or receivers
     pairs = []
-    for index, flow in enumerate(cell.scenario.flows):
+    for index, flow in enumerate(scenario.every_flow):
         sender = _host(cell, network, index, "sender", flow.sender) or senders[index % len(senders)]
         receiver = _host(cell, network, index, "receiver", flow.receiver) or receivers[index % len(receivers)]
-        if network.bottleneck_ends(sender, receiver) is None:
+        crosses = network.bottleneck_ends(sender, receiver) is not None
+        if not crosses and (index < len(scenario.flows) or not network.way(sender, receiver)):
             where = cell.place("topology")
             raise ProfileError(f"the way from {sender} to {receiver} does not cross the bottleneck", where=where)
         pairs.append((sender, receiver))
@@ -44,19 +49,23 @@ def _host(cell: Cell, network: Network, index: int, role: str, name: str | None)
         return name
     close = nearest(name, network.nodes(role))
     hint = f"did you mean {close}?" if close else f"the {role}s are {', '.join(network.nodes(role))}"
-    raise ProfileError(f"there is no {role} {name!r}", where=cell.place("flows", index, role), hint=hint)
+    raise ProfileError(
+        f"there is no {role} {name!r}", where=cell.place(*cell.scenario.place_of(index), role), hint=hint
+    )
 
 
 def host_delays(cell: Cell, network: Network, pairs: list[tuple[str, str]], perturbation: Perturbation) -> Delays:
     """Delays are properties of hosts, so that every flow can have its own RTT; flows that share a host must agree."""
     path = cell.scenario.path
     delays: dict[str, int] = {}
-    for index, (flow, (sender, receiver)) in enumerate(zip(cell.scenario.flows, pairs, strict=True)):
+    for index, (flow, (sender, receiver)) in enumerate(zip(cell.scenario.every_flow, pairs, strict=True)):
         forward, reverse = _split(flow, path.forward_delay_us, path.reverse_delay_us)
         for host, delay in ((receiver, forward), (sender, reverse)):
             if delays.setdefault(host, delay) != delay:
                 what = f"flow {index + 1} and an earlier one share {host} but ask for different delays"
-                raise ProfileError(what, where=cell.place("flows", index, "rtt"), hint="give them hosts of their own")
+                raise ProfileError(
+                    what, where=cell.place(*cell.scenario.place_of(index), "rtt"), hint="give them hosts of their own"
+                )
     for host in network.nodes("receiver"):
         delays.setdefault(host, path.forward_delay_us)
     for host in network.nodes("sender"):
@@ -84,13 +93,17 @@ def resolve_flows(
     scenario = cell.scenario
     source, sink = scenario.traffic.ends(virtual_time=virtual_time)
     flows = []
-    for index, (flow, (sender, receiver)) in enumerate(zip(scenario.flows, pairs, strict=True)):
+    for index, (flow, pair) in enumerate(zip(scenario.every_flow, pairs, strict=True)):
+        background = isinstance(flow, BackgroundSection)
+        direction = flow.direction if isinstance(flow, BackgroundSection) else "forward"
+        sender, receiver = pair if direction == "forward" else pair[::-1]
+        number = index + 1 - (len(scenario.flows) if background else 0)
         algorithm = cell.algorithms[flow.algorithm or scenario.algorithm]
         start = flow.start + perturbation.start_offset_us[index]
         stop = flow.stop or scenario.duration
         if start >= stop:
             what = f"flow {index + 1} would start at {start} us, perturbed, and ends at {stop} us"
-            raise ProfileError(what, where=cell.place("flows", index, "start"), hint="start it earlier")
+            raise ProfileError(what, where=cell.place(*scenario.place_of(index), "start"), hint="start it earlier")
         if flow.opener == "receiver" and source == "iperf3":
             what = "with iperf3 it is the sender that connects"
             hint = "let kernel or python send (traffic.source), or leave opener out"
@@ -99,7 +112,7 @@ def resolve_flows(
         flows.append(
             Flow(
                 id=index,
-                name=flow.name or f"flow{index + 1}",
+                name=flow.name or f"{'background' if background else 'flow'}{number}",
                 sender=sender,
                 receiver=receiver,
                 source_address=bare(network.access_link(sender).at(sender).address),
@@ -118,6 +131,8 @@ def resolve_flows(
                 rtt_us=forward + reverse,
                 initial_window_packets=flow.initial_window or KERNEL_INITIAL_WINDOW_PACKETS,
                 opener=flow.opener,
+                role="background" if background else "measured",
+                direction=direction,
             )
         )
     return flows

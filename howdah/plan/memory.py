@@ -37,14 +37,15 @@ class Sizes:
 
 
 def largest_window_packets(path: Path, rtt_us: int) -> int:
-    """Slow start ends at the latest one RTT after the buffer is full: cwnd reaches 2 (BDP + buffer)."""
-    bdp_bytes = path.rate_bits_per_second * rtt_us // 8_000_000
-    return 2 * (bdp_bytes + path.buffer_bytes) // path.frame_bytes + 64
+    """Slow start ends at the latest one RTT after the buffers are full: cwnd reaches 2 (BDP + buffers)."""
+    bdp_bytes = path.highest_rate_bits_per_second * rtt_us // 8_000_000
+    buffers = path.buffer_bytes + sum(hop.buffer_bytes for hop in path.hops)
+    return 2 * (bdp_bytes + buffers) // path.frame_bytes + 64
 
 
-def sizes(path: Path, flows: list[Flow], duration_us: int) -> Sizes:
-    """Sizes for all flows together, from each flow's own RTT."""
-    windows = [largest_window_packets(path, flow.rtt_us) for flow in flows]
+def sizes(path: Path, flows: list[Flow], duration_us: int, added_us: int = 0) -> Sizes:
+    """Sizes for all flows together, from each flow's own RTT and the most that a schedule adds to it."""
+    windows = [largest_window_packets(path, flow.rtt_us + added_us) for flow in flows]
     window = max(windows)
     truesize = path.frame_bytes + SEGMENT_OVERHEAD_BYTES
     socket_bytes = sum(windows) * truesize * (SENDER_WINDOWS + RECEIVER_WINDOWS)
@@ -67,7 +68,7 @@ def sizes(path: Path, flows: list[Flow], duration_us: int) -> Sizes:
 
 def _trace_bytes(path: Path, duration_us: int) -> int:
     """Room for the whole run at one ACK for each two packets, at most 64 MiB: the agent drains it during the run."""
-    packets = path.rate_bits_per_second * duration_us // (8_000_000 * path.frame_bytes)
+    packets = path.highest_rate_bits_per_second * duration_us // (8_000_000 * path.frame_bytes)
     expected = packets // 2 * TRACE_RECORD_BYTES
     return min(max(_round_up(2 * expected, 1 << 20), LEAST_TRACE_BYTES), LARGEST_TRACE_BYTES)
 

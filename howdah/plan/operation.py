@@ -65,6 +65,7 @@ EVENTS: dict[str, _Arguments] = {
     "start_flow": {"flow": _INTEGER},
     "stop_flow": {"flow": _INTEGER},
     "qdisc": OPERATIONS["qdisc"],
+    "class": OPERATIONS["class"],
 }
 
 QDISC_OPTIONS: dict[str, _Arguments] = {
@@ -72,7 +73,40 @@ QDISC_OPTIONS: dict[str, _Arguments] = {
     "bfifo": {"limit_bytes": _INTEGER},
     "pfifo": {"limit_packets": _INTEGER},
     "fq": {"limit_packets": _INTEGER, "flow_limit_packets": _INTEGER},
-    "fq_codel": {"limit_packets": _INTEGER, "target_us": _INTEGER, "interval_us": _INTEGER},
+    "red": {
+        "limit_bytes": _INTEGER,
+        "least_bytes": _INTEGER,
+        "most_bytes": _INTEGER,
+        "packet_bytes": _INTEGER,
+        "burst_packets": _INTEGER,
+        "probability": _NUMBER,
+        "rate_bits_per_second": _INTEGER,
+        "adaptive": _BOOLEAN,
+        "ecn": _BOOLEAN,
+        "ewma_log": _INTEGER,
+        "probability_log": _INTEGER,
+        "idle_log": _INTEGER,
+        "idle_shifts": (list,),
+    },
+    "codel": {"limit_packets": _INTEGER, "target_us": _INTEGER, "interval_us": _INTEGER, "ecn": _BOOLEAN},
+    "fq_codel": {
+        "limit_packets": _INTEGER,
+        "target_us": _INTEGER,
+        "interval_us": _INTEGER,
+        "flows": _INTEGER,
+        "quantum_bytes": _INTEGER,
+        "memory_limit_bytes": _INTEGER,
+        "ecn": _BOOLEAN,
+    },
+    "pie": {
+        "limit_packets": _INTEGER,
+        "target_us": _INTEGER,
+        "update_us": _INTEGER,
+        "alpha": _INTEGER,
+        "beta": _INTEGER,
+        "ecn": _BOOLEAN,
+    },
+    "cake": {"rtt_us": _INTEGER, "isolation": _TEXT, "memory_limit_bytes": _INTEGER},
     "netem": {
         "delay_us": _INTEGER,
         "limit_packets": _INTEGER,
@@ -81,7 +115,8 @@ QDISC_OPTIONS: dict[str, _Arguments] = {
         "distribution": (list, type(None)),
         "loss_ratio": _NUMBER,
         "rate_bits_per_second": _OPTIONAL_INTEGER,
-        "reorder_allowed": _BOOLEAN,
+        "reorder_ratio": _NUMBER,
+        "reorder_gap": _INTEGER,
     },
 }
 

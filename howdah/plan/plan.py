@@ -27,6 +27,17 @@ class Host:
 
 
 @dataclass(frozen=True)
+class Hop:
+    """A hop in series with the bottleneck, forward, with a queue of its own."""
+
+    node: str
+    interface: str
+    rate_bits_per_second: int
+    buffer_bytes: int
+    queue: str
+
+
+@dataclass(frozen=True)
 class Path:
     """The path as the profile asks for it, resolved.
 
@@ -51,6 +62,20 @@ class Path:
     gso_max_segs: int | None
     loss_ratio: float
     delay_variation: dict[str, Any] | None
+    queue: str = "fifo"
+    ecn: bool = False
+    hops: list[Hop] = field(default_factory=list)  # further ones, apart from the bottleneck
+    early_us: int = 0  # by how much a reordered packet comes early
+    reorder_ratio: float = 0.0
+    least_added_us: int = 0  # by how much the schedule makes the round trip shorter; not above 0
+    # Changes: [[microseconds after the epoch, value from then on], ...]; the values above hold before.
+    rate_steps: list[list[int]] = field(default_factory=list)
+    forward_loss_steps: list[list[float]] = field(default_factory=list)
+    reverse_loss_steps: list[list[float]] = field(default_factory=list)
+
+    @property
+    def highest_rate_bits_per_second(self) -> int:
+        return max([self.rate_bits_per_second, *(rate for _, rate in self.rate_steps)])
 
 
 @dataclass(frozen=True)
@@ -77,6 +102,13 @@ class Flow:
     initial_window_packets: int
     sink: str = "kernel"
     opener: str = "sender"  # or "receiver": who connects
+    role: str = "measured"  # or "background"
+    direction: str = "forward"  # or "reverse": the sender is a host of the receivers' side
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Host of the senders' side and host of the receivers' side."""
+        return (self.sender, self.receiver) if self.direction == "forward" else (self.receiver, self.sender)
 
 
 @dataclass(frozen=True)
@@ -109,6 +141,10 @@ class Calibration:
     bottleneck_interface: str
     bottleneck_handle: str
     targets: list[CalibrationTarget]
+    # Why the depth of the buffer cannot be measured: a queue that drops before it is full.
+    buffer_unknown: str | None = None
+    train_packets: int | None = None  # longest train without a drop; None: as many as the buffer holds
+    early_us: int = 0  # by how much a probe may come early, because the plan asks for reordering
 
 
 @dataclass(frozen=True)
@@ -136,7 +172,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens at a given time: ``start_flow``, ``stop_flow``, ``qdisc`` (a change of path)."""
+    """Something that happens at a given time: ``start_flow``, ``stop_flow``; ``qdisc``, ``class``: a change of path."""
 
     at_us: int
     op: str
@@ -173,6 +209,7 @@ class Plan:
     wall_clock_limit_s: float
     measure_window_us: tuple[int, int] = (0, 0)
     capabilities: list[str] = field(default_factory=list)
+    topology_arguments: dict[str, int] = field(default_factory=dict)  # of the Topo class
     required_modules: list[str] | None = None  # kernel modules the run needs by name; None: all that are there
     format: int = PLAN_FORMAT
     # "module.parameter" to where a person wrote it; for messages only, and not part of plan.json: a line more in a
@@ -191,6 +228,7 @@ class Plan:
         if found != PLAN_FORMAT:
             raise ValueError(f"plan format {found}, expected {PLAN_FORMAT}")
         value["hosts"] = [Host(**item) for item in value["hosts"]]
+        value["path"]["hops"] = [Hop(**item) for item in value["path"].get("hops", [])]
         value["path"] = Path(**value["path"])
         value["flows"] = [Flow(**item) for item in value["flows"]]
         value["operations"] = [Operation(**item) for item in value["operations"]]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The qdisc layer: what makes veth pairs a path.
 
-- *bottleneck*: htb (rate) with a bfifo (buffer, exact in bytes) on the router's interface into the bottleneck link;
+- *bottleneck*: htb (rate) with a bfifo (buffer, exact in bytes) or another queue on the router's interface into the
+  bottleneck link; further hops likewise;
 - *delay*: netem on the last router's interface towards each host, so that every host has its own delay, the delay is a
   hop apart from the buffer, and no sender has a netem (which would disturb TCP small queues and pacing);
 - *sender interface*: htb with a pfifo on each sender, the NIC of the papers. Without it a veth takes any burst at once.
@@ -36,17 +37,20 @@ class DelayLine:
     loss_ratio: float
     seed: int | None
     varying: bool
+    reorder_ratio: float = 0.0
+    reorder_gap: int = 0
 
-    def options(self, delay_us: int, seed: int | None) -> dict[str, Any]:
+    def options(self, delay_us: int, seed: int | None, loss_ratio: float) -> dict[str, Any]:
         return {
             "delay_us": delay_us,
             "limit_packets": self.limit_packets,
             "seed": seed,
             "jitter_us": 0,
             "distribution": None,
-            "loss_ratio": self.loss_ratio,
+            "loss_ratio": loss_ratio,
             "rate_bits_per_second": ORDER_RATE_BITS_PER_SECOND if self.varying else None,
-            "reorder_allowed": False,
+            "reorder_ratio": self.reorder_ratio,
+            "reorder_gap": self.reorder_gap,
         }
 
 
@@ -63,22 +67,34 @@ def burst_bytes(rate_bits_per_second: int, frame_bytes: int, *, virtual_time: bo
 
 
 def rate_limit(
-    interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int, leaf: tuple[str, dict[str, int]]
+    interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int, leaf: tuple[str, dict[str, Any]]
 ) -> list[Operation]:
     """htb with one class and the leaf qdisc given as (kind, options)."""
     place = {"node": interface.node, "interface": interface.name}
-    rate = {
-        "rate_bits_per_second": rate_bits_per_second,
-        "burst_bytes": burst,
-        "cburst_bytes": burst,
-        "quantum_bytes": frame_bytes,
-    }
+    rate = class_arguments(interface, rate_bits_per_second, burst, frame_bytes)
     kind, options = leaf
     return [
         operation("qdisc", **place, parent="root", handle=ROOT_HANDLE, kind="htb", options={"default_class": 1}),
-        operation("class", **place, parent=ROOT_HANDLE, classid=CLASS_ID, kind="htb", options=rate),
+        operation("class", **rate),
         operation("qdisc", **place, parent=CLASS_ID, handle=LEAF_HANDLE, kind=kind, options=options),
     ]
+
+
+def class_arguments(interface: Interface, rate_bits_per_second: int, burst: int, frame_bytes: int) -> dict[str, Any]:
+    """Arguments of the class of a rate limit, for the operation that makes it and the events that change it."""
+    return {
+        "node": interface.node,
+        "interface": interface.name,
+        "parent": ROOT_HANDLE,
+        "classid": CLASS_ID,
+        "kind": "htb",
+        "options": {
+            "rate_bits_per_second": rate_bits_per_second,
+            "burst_bytes": burst,
+            "cburst_bytes": burst,
+            "quantum_bytes": frame_bytes,
+        },
+    }
 
 
 def delay_interface(network: Network, host: str) -> Interface:
@@ -87,10 +103,12 @@ def delay_interface(network: Network, host: str) -> Interface:
 
 
 def delay(network: Network, line: DelayLine) -> Operation:
-    return operation("qdisc", **delay_arguments(network, line, line.delay_us, line.seed))
+    return operation("qdisc", **delay_arguments(network, line, line.delay_us, line.seed, line.loss_ratio))
 
 
-def delay_arguments(network: Network, line: DelayLine, delay_us: int, seed: int | None) -> dict[str, Any]:
+def delay_arguments(
+    network: Network, line: DelayLine, delay_us: int, seed: int | None, loss_ratio: float
+) -> dict[str, Any]:
     """Arguments of the netem of a delay line, for the operation that makes it and the events that change it."""
     interface = delay_interface(network, line.host)
     return {
@@ -99,5 +117,5 @@ def delay_arguments(network: Network, line: DelayLine, delay_us: int, seed: int 
         "parent": "root",
         "handle": ROOT_HANDLE,
         "kind": "netem",
-        "options": line.options(delay_us, seed),
+        "options": line.options(delay_us, seed, loss_ratio),
     }

@@ -3,16 +3,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from fractions import Fraction
 
+from howdah.errors import ProfileError
 from howdah.plan.flow import Delays
-from howdah.plan.network import Network
+from howdah.plan.network import Interface, Network
 from howdah.plan.operation import event
 from howdah.plan.perturbation import derived_seed
-from howdah.plan.plan import Event, Operation, Path
-from howdah.plan.qdisc import DelayLine, burst_bytes, delay, delay_arguments, delay_limit_packets, rate_limit
+from howdah.plan.plan import Event, Hop, Operation, Path
+from howdah.plan.qdisc import (
+    DelayLine,
+    burst_bytes,
+    class_arguments,
+    delay,
+    delay_arguments,
+    delay_limit_packets,
+    rate_limit,
+)
+from howdah.plan.queue import Leaf, leaf
 from howdah.plan.schedule import Schedule
+from howdah.plan.timetable import value_at
 from howdah.profile import Cell
 
 LEAST_SENDER_QUEUE_PACKETS = 10_000
@@ -20,8 +32,45 @@ LEAST_SENDER_QUEUE_PACKETS = 10_000
 
 @dataclass(frozen=True)
 class Shaping:
+    """``bottleneck`` is the qdisc of the bottleneck, forward."""
+
     operations: list[Operation]
     changes: list[Event]
+    bottleneck: Leaf
+
+
+def find_hops(cell: Cell, network: Network, pair: tuple[str, str]) -> list[Hop]:
+    """The further hops of the profile on their links: those between routers, before and after the bottleneck.
+
+    Raises ProfileError where the topology has not as many.
+    """
+    asked = cell.scenario.path.hops
+    if not asked:
+        return []
+    links: dict[str, list[Interface]] = {"before": [], "after": []}
+    node, place = pair[0], "before"
+    for link in network.way(*pair):
+        near = link.at(node)
+        node = link.facing(near.node).node
+        if link.bottleneck:
+            place = "after"
+        elif near.node != pair[0] and node != pair[1]:
+            links[place].append(near)
+    for place, found in links.items():
+        wanted = sum(hop.place == place for hop in asked)
+        if wanted != len(found):
+            what = f"{wanted} hops {place} the bottleneck are asked for; the topology {network.name} has {len(found)}"
+            raise ProfileError(what, where=cell.place("path", "hops"), hint="leave topology out: a chain is then made")
+    waiting = {place: iter(found) for place, found in links.items()}
+    path = cell.scenario.path
+    frame = path.mtu + 14
+    hops = []
+    for hop in asked:
+        interface = next(waiting[hop.place])
+        bdp = Fraction(hop.rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
+        buffer = max(hop.buffer.to_bytes(bdp, frame), frame)
+        hops.append(Hop(interface.node, interface.name, hop.rate, buffer, hop.queue))
+    return hops
 
 
 def shape(
@@ -43,7 +92,12 @@ def shape(
         return burst_bytes(rate, frame, virtual_time=virtual_time)
 
     rate = path.rate_bits_per_second
-    operations = rate_limit(ends[0], rate, burst(rate), frame, ("bfifo", {"limit_bytes": path.buffer_bytes}))
+    queue = leaf(cell, path.queue, path.buffer_bytes, rate, frame, "")
+    operations = rate_limit(ends[0], rate, burst(rate), frame, queue)
+    for number, hop in enumerate(path.hops):
+        own = leaf(cell, hop.queue, hop.buffer_bytes, hop.rate_bits_per_second, frame, f" of path.hops.{number}")
+        place = _interface(network, hop.node, hop.interface)
+        operations += rate_limit(place, hop.rate_bits_per_second, burst(hop.rate_bits_per_second), frame, own)
     reverse_buffer = 0
     if path.reverse_rate_bits_per_second is not None:
         reverse = path.reverse_rate_bits_per_second
@@ -55,10 +109,27 @@ def shape(
         rate = path.sender_interface_bits_per_second
         # Larger than TCP small queues let the flows of one host fill: the sender's own queue never drops.
         limit = max(LEAST_SENDER_QUEUE_PACKETS, 2000 * len(pairs), 2 * path.buffer_bytes // frame)
-        for sender in network.nodes("sender"):
+        reverse_senders = [pair[1] for flow, pair in _background(cell, pairs) if flow == "reverse"]
+        for sender in dict.fromkeys([*network.nodes("sender"), *reverse_senders]):
             interface = network.access_link(sender).at(sender)
             operations += rate_limit(interface, rate, burst(rate), frame, ("pfifo", {"limit_packets": limit}))
-    return Shaping(operations, _changes(cell, network, lines, varying))
+    changes = [
+        event(at_us, "class", **class_arguments(ends[0], changed, burst(changed), frame))
+        for at_us, changed in varying.other.rate
+    ]
+    return Shaping(operations, changes + _changes(cell, network, lines, varying), queue)
+
+
+def _background(cell: Cell, pairs: list[tuple[str, str]]) -> list[tuple[str, tuple[str, str]]]:
+    """Direction and hosts of each background flow."""
+    background = cell.scenario.background
+    return [
+        (flow.direction, pair) for flow, pair in zip(background, pairs[len(pairs) - len(background) :], strict=True)
+    ]
+
+
+def _interface(network: Network, node: str, name: str) -> Interface:
+    return next(link.at(node) for link in network.links_of(node) if link.at(node).name == name)
 
 
 def _reverse_buffer_bytes(cell: Cell, rate: int, frame_bytes: int) -> int:
@@ -71,25 +142,29 @@ def _delay_lines(
     cell: Cell, network: Network, path: Path, delays: Delays, varying: Schedule, reverse_buffer_bytes: int
 ) -> list[DelayLine]:
     lines = []
-    for role, steps, largest in (
-        ("receiver", varying.forward, varying.forward_largest_us),
-        ("sender", varying.reverse, varying.reverse_largest_us),
+    reorder = cell.scenario.path.reorder
+    for role, steps, largest, losses in (
+        ("receiver", varying.forward, varying.forward_largest_us, varying.other.forward_loss),
+        ("sender", varying.reverse, varying.reverse_largest_us, varying.other.reverse_loss),
     ):
         for host in network.nodes(role):
             loss = path.loss_ratio if role == "receiver" else 0.0
             held_us = delays.of_host[host] + largest
-            bdp = path.rate_bits_per_second * max(held_us, path.rtt_us) // 8_000_000
-            buffer = path.buffer_bytes + reverse_buffer_bytes
-            lines.append(
-                DelayLine(
-                    host=host,
-                    delay_us=delays.of_host[host],
-                    limit_packets=delay_limit_packets(bdp, buffer, path.frame_bytes),
-                    loss_ratio=loss,
-                    seed=_seed(cell, host, 0) if loss else None,
-                    varying=bool(steps),
-                )
+            bdp = path.highest_rate_bits_per_second * max(held_us, path.rtt_us) // 8_000_000
+            buffer = path.buffer_bytes + reverse_buffer_bytes + sum(hop.buffer_bytes for hop in path.hops)
+            overtake = reorder if role == "receiver" else None
+            random = bool(loss or losses or overtake)
+            line = DelayLine(
+                host=host,
+                delay_us=delays.of_host[host],
+                limit_packets=delay_limit_packets(bdp, buffer, path.frame_bytes),
+                loss_ratio=loss,
+                seed=_seed(cell, host, 0) if random else None,
+                varying=bool(steps),
             )
+            if overtake is not None:
+                line = dataclasses.replace(line, reorder_ratio=float(overtake.share), reorder_gap=overtake.gap)
+            lines.append(line)
     return lines
 
 
@@ -101,9 +176,16 @@ def _seed(cell: Cell, host: str, change: int) -> int:
 def _changes(cell: Cell, network: Network, lines: list[DelayLine], varying: Schedule) -> list[Event]:
     changes = []
     for line in lines:
-        steps = varying.forward if network.roles[line.host] == "receiver" else varying.reverse
-        for number, (at_us, added_us) in enumerate(steps, start=1):
+        forward = network.roles[line.host] == "receiver"
+        steps = varying.forward if forward else varying.reverse
+        losses = varying.other.forward_loss if forward else varying.other.reverse_loss
+        times = sorted({at_us for at_us, _ in steps} | {at_us for at_us, _ in losses})
+        for number, at_us in enumerate(times, start=1):
+            delay_us = line.delay_us + value_at(steps, at_us, 0)
+            if delay_us < 0:
+                what = f"at {at_us} us the schedule takes more from the delay towards {line.host} than there is"
+                raise ProfileError(what, where=cell.place("path"))
             seed = _seed(cell, line.host, number) if line.seed is not None else None
-            arguments = delay_arguments(network, line, line.delay_us + added_us, seed)
-            changes.append(event(at_us, "qdisc", **arguments))
+            loss = value_at(losses, at_us, line.loss_ratio)
+            changes.append(event(at_us, "qdisc", **delay_arguments(network, line, delay_us, seed, loss)))
     return changes

@@ -89,6 +89,22 @@ def _path(plan: Plan) -> Iterator[str]:
         ("gso_max_segs", "the kernel's" if path.gso_max_segs is None else path.gso_max_segs),
         ("loss", f"{path.loss_ratio * 100:g} %"),
     ]
+    if path.queue != "fifo":
+        rows.append(("queue", path.queue + (", marks (ECN)" if path.ecn else "")))
+    for hop in path.hops:
+        shown = f"{format_rate(hop.rate_bits_per_second)}, {hop.buffer_bytes} bytes, {hop.queue}"
+        rows.append((f"hop {hop.node}:{hop.interface}", shown))
+    if path.early_us:
+        rows.append(
+            ("overtaking", f"{path.reorder_ratio * 100:g} % of packets, {format_duration(path.early_us)} early")
+        )
+    if path.rate_steps:
+        rates = [rate for _, rate in path.rate_steps]
+        ends = f"{format_rate(min(rates))} to {format_rate(max(rates))}"
+        rows.append(("rate changes", f"{len(rates)}, {ends}"))
+    for direction, steps in (("forward", path.forward_loss_steps), ("reverse", path.reverse_loss_steps)):
+        if steps:
+            rows.append((f"loss changes {direction}", f"{len(steps)}, at most {max(loss for _, loss in steps):.2%}"))
     for direction, drawn in (path.delay_variation or {}).get("drawn", {}).items():
         words = [f"{name.removesuffix('_us').replace('_', ' ')} {format_duration(us)}" for name, us in drawn.items()]
         rows.append((f"added delay {direction}", ", ".join(words)))
@@ -110,7 +126,10 @@ def _flows(plan: Plan) -> Iterator[str]:
         times = f"from {format_duration(flow.start_us)} to {amount}{format_duration(flow.stop_us)}"
         window = f"initial window {flow.initial_window_packets} packets"
         opened = ", opened by the receiver" if flow.opener == "receiver" else ""
-        yield f"    {times}, RTT {format_duration(flow.rtt_us)}, {window}, {flow.traffic} source, {flow.sink} sink{opened}"
+        if flow.role != "measured":
+            yield f"    {flow.role}, {flow.direction}"
+        ends = f"{flow.traffic} source, {flow.sink} sink"
+        yield f"    {times}, RTT {format_duration(flow.rtt_us)}, {window}, {ends}{opened}"
 
 
 def _calibration(plan: Plan) -> Iterator[str]:
@@ -126,7 +145,8 @@ def _calibration(plan: Plan) -> Iterator[str]:
         calibration.bottleneck_interface,
         calibration.bottleneck_handle,
     )
-    expected = f"{format_rate(calibration.rate_bits_per_second)}, buffer {calibration.buffer_bytes} bytes"
+    buffer = calibration.buffer_unknown or f"buffer {calibration.buffer_bytes} bytes"
+    expected = f"{format_rate(calibration.rate_bits_per_second)}, {buffer}"
     yield f"bottleneck {node} {interface} {handle} must measure {expected}"
     for target in calibration.targets:
         ends = f"{target.sender} {target.sender_address} > {target.receiver} {target.receiver_address}"
@@ -163,15 +183,20 @@ def _operations(plan: Plan) -> Iterator[str]:
 
 
 def _timeline(plan: Plan, *, every_change: bool) -> Iterator[str]:
-    for is_change, group in groupby(plan.timeline, key=lambda item: item.op == "qdisc"):
+    for is_change, group in groupby(plan.timeline, key=lambda item: item.op in ("qdisc", "class")):
         events = list(group)
         hidden = len(events) - 2 * _CHANGES_SHOWN
         if not is_change or every_change or hidden <= 1:
             yield from map(_event, events)
             continue
         yield from map(_event, events[:_CHANGES_SHOWN])
-        yield f"{'':>12}  … {hidden} more changes of delay"
+        yield f"{'':>12}  … {hidden} more changes of {_changed(events)}"
         yield from map(_event, events[-_CHANGES_SHOWN:])
+
+
+def _changed(events: list[Event]) -> str:
+    """``delay``, or more where classes (rates) change as well."""
+    return "the path" if any(item.op == "class" for item in events) else "delay"
 
 
 def _event(item: Event) -> str:

@@ -24,7 +24,7 @@ LONGEST_INTERFACE = 15  # IFNAMSIZ - 1
 SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
 
 
-def load_topo(name: str | None, file: Path | None, class_name: str | None, pairs: int | None) -> Any:
+def load_topo(name: str | None, file: Path | None, class_name: str | None, arguments: dict[str, int]) -> Any:
     """Instantiate a shipped topology by name, or a class of a file. Raises ProfileError."""
     source = file or SHIPPED / f"{name}.py"
     if not source.is_file():
@@ -36,11 +36,11 @@ def load_topo(name: str | None, file: Path | None, class_name: str | None, pairs
         raise ProfileError(
             f"there is no class {class_name or name}", where=str(source), hint=f"it has {known or 'none'}"
         )
-    arguments = {} if pairs is None else {"pairs": pairs}
     try:
         return made(**arguments)
     except Exception as error:  # a user's code may raise anything
-        raise ProfileError(f"{made.__name__}({pairs or ''}) failed: {error!r}", where=str(source)) from error
+        given = ", ".join(map(str, arguments.values()))
+        raise ProfileError(f"{made.__name__}({given}) failed: {error!r}", where=str(source)) from error
 
 
 def _import(source: Path) -> ModuleType:

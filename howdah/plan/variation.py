@@ -13,8 +13,10 @@ marginal distribution is exact and the correlation of x decays as asked.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from howdah.profile.path import DelayVariation
@@ -46,15 +48,20 @@ class Series:
 
 def draw_series(asked: DelayVariation, duration_us: int, seed: int) -> Series:
     """The series for one direction, long enough for ``duration_us``."""
-    generator = random.Random(seed)
-    phi = math.exp(-asked.interval / asked.correlation_time) if asked.correlation_time else 0.0
+    values = normals(asked.interval, asked.correlation_time, random.Random(seed))
+    count = -(-duration_us // asked.interval)
+    added = [min(max(_mapped(asked, value), 0), asked.limit_us) for value in itertools.islice(values, count)]
+    return Series(asked.interval, added)
+
+
+def normals(interval_us: int, correlation_time_us: int, generator: random.Random) -> Iterator[float]:
+    """Standard normal values, one an interval, whose correlation falls to 1/e in ``correlation_time_us``; no end."""
+    phi = math.exp(-interval_us / correlation_time_us) if correlation_time_us else 0.0
     innovation = math.sqrt(1 - phi * phi)
     value = generator.gauss(0, 1)
-    added = []
-    for _ in range(-(-duration_us // asked.interval)):
-        added.append(min(max(_mapped(asked, value), 0), asked.limit_us))
+    while True:
+        yield value
         value = phi * value + innovation * generator.gauss(0, 1)
-    return Series(asked.interval, added)
 
 
 def _mapped(asked: DelayVariation, value: float) -> int:

@@ -32,8 +32,10 @@ def check_scenario(scenario: Scenario, document: Document, directory: Path) -> d
 
 
 def _names_used(scenario: Scenario) -> list[tuple[str, Path_]]:
-    own = [(flow.algorithm, index) for index, flow in enumerate(scenario.flows)]
-    names: list[tuple[str, Path_]] = [(name, ("flows", index, "algorithm")) for name, index in own if name is not None]
+    own = [(flow.algorithm, index) for index, flow in enumerate(scenario.every_flow)]
+    names: list[tuple[str, Path_]] = [
+        (name, (*scenario.place_of(index), "algorithm")) for name, index in own if name is not None
+    ]
     if any(name is None for name, _ in own):
         names.insert(0, (scenario.algorithm, ("algorithm",)))
     return names

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from howdah.errors import ProfileError
 from howdah.profile.check import check_scenario
+from howdah.profile.like import check_queues, take_path
 from howdah.profile.model import Scenario, TrafficSection
 from howdah.profile.override import apply_override
 from howdah.profile.profile import PointScenario, Profile, to_yaml
@@ -40,13 +41,15 @@ def load(path: str | Path, overrides: Iterable[str] = (), *, large_sweep_confirm
         raise ProfileError(what, where=place, hint="shorten a list, or split the profile")
     checked = []
     for point in points(document, axes):
+        whole = take_path(document, point, path.resolve().parent)
         try:
             scenario = Scenario.model_validate(point.data)
         except ValidationError as error:
-            raise profile_error(error, document, point.chosen) from None
-        at_point = _at(document, point.chosen)
+            raise profile_error(error, whole, point.chosen) from None
+        at_point = _at(whole, point.chosen)
         algorithms = check_scenario(scenario, at_point, path.resolve().parent)
         checked.append(PointScenario(point.slug, point.axes, scenario, algorithms, at_point))
+    check_queues(document, [point.scenario.path for point in checked])
     checked += _cross_check(checked)
     return Profile(path, to_yaml(document.data) if applied else document.text, checked)
 

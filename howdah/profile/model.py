@@ -33,8 +33,8 @@ MOST_PAIRS = 200
 class TopologySection(Section):
     """The network: a Mininet Topo class, shipped (``name``) or your own (``file`` and ``class``)."""
 
-    name: Literal["dumbbell"] | None = fixed(
-        None, description="a topology of topologies/; dumbbell unless file is given"
+    name: Literal["dumbbell", "chain"] | None = fixed(
+        None, description="a topology of topologies/; dumbbell, or chain where path.hops is given"
     )
     file: Text | None = fixed(None, description="a Python file with a Mininet Topo class, relative to the profile")
     class_: Name | None = fixed(None, alias="class", description="the class in file")
@@ -84,6 +84,14 @@ class FlowSection(Section):
         if self.stop is not None and self.stop <= self.start:
             raise FieldError("the flow stops before it starts", "stop")
         return self
+
+
+class BackgroundSection(FlowSection):
+    """A flow that takes part and is not measured: it is in the tables, and utilisation is stated for it apart."""
+
+    direction: Literal["forward", "reverse"] = Field(
+        default="forward", description="reverse: the receiver's host sends (hosts keep the names of their side)"
+    )
 
 
 class AlgorithmSection(Section):
@@ -247,6 +255,9 @@ class Scenario(Section):
         max_length=MOST_FLOWS,
         description="one bulk flow from time 0 by default",
     )
+    background: list[BackgroundSection] = Field(
+        default_factory=list, max_length=MOST_FLOWS, description="flows that are not measured"
+    )
     algorithm: Text = Field(
         default="cubic", description="congestion control of every flow; howdah list algorithms shows the names"
     )
@@ -276,20 +287,33 @@ class Scenario(Section):
     engine: Literal["uml", "host"] = Field(default="uml", description="what runs the plan")
     measure: MeasureSection = Field(default_factory=MeasureSection, description="how results are measured")
 
+    @property
+    def every_flow(self) -> list[FlowSection]:
+        """Measured flows, then background."""
+        return [*self.flows, *self.background]
+
+    def place_of(self, index: int) -> tuple[str, int]:
+        """Where the flow with this index in ``every_flow`` is written."""
+        count = len(self.flows)
+        return ("flows", index) if index < count else ("background", index - count)
+
     @model_validator(mode="after")
     def _times(self) -> Scenario:
-        for index, flow in enumerate(self.flows):
+        for index, flow in enumerate(self.every_flow):
+            place = self.place_of(index)
             if flow.start >= self.duration:
-                raise FieldError("the flow starts at or after the end of the run", "flows", index, "start")
+                raise FieldError("the flow starts at or after the end of the run", *place, "start")
             if flow.stop is not None and flow.stop > self.duration:
-                raise FieldError("the flow stops after the end of the run", "flows", index, "stop")
+                raise FieldError("the flow stops after the end of the run", *place, "stop")
         window = self.measure.window
         if (window.stop or self.duration) > self.duration:
             raise FieldError("the window ends after the run", "measure", "window", "stop")
         if window.start >= (window.stop or self.duration):
             raise FieldError("the window is empty", "measure", "window", "start")
-        names = [flow.name for flow in self.flows if flow.name is not None]
-        for index, flow in enumerate(self.flows):
+        names = [flow.name for flow in self.every_flow if flow.name is not None]
+        for index, flow in enumerate(self.every_flow):
             if flow.name is not None and names.count(flow.name) > 1:
-                raise FieldError(f"two flows are called {flow.name!r}", "flows", index, "name")
+                raise FieldError(f"two flows are called {flow.name!r}", *self.place_of(index), "name")
+        if self.path.hops and self.topology.name == "dumbbell":
+            raise FieldError("a dumbbell has one hop; leave topology out, or name chain", "topology", "name")
         return self

@@ -18,7 +18,16 @@ from howdah.profile.field import (
     Ratio,
     Text,
 )
+from howdah.profile.queue import CakeSection, CodelSection, FqCodelSection, PieSection, QueueKind, RedSection
 from howdah.profile.section import FieldError, Section, fixed
+from howdah.profile.varying import (
+    HandoverSection,
+    RateVariationSection,
+    ReorderSection,
+    StepSection,
+    TraceSection,
+    check_steps,
+)
 from howdah.quantity import BufferSize
 
 
@@ -79,9 +88,28 @@ class DelayVariation(Section):
         return self.limit if self.limit is not None else int(scale or 0)
 
 
-class PathSection(Section):
-    """The path: one bottleneck hop (rate and buffer) and, apart from it, propagation delay towards every host."""
+class HopSection(Section):
+    """A further hop in series with the bottleneck, with a queue of its own; never slower than the bottleneck."""
 
+    rate: Rate = Field(description="at least the path's rate")
+    buffer: Buffer = Field(
+        default=BufferSize(Fraction(1), "bdp"),
+        description="1 bdp = the hop's rate x rtt",
+        json_schema_extra={"x-default": "1 bdp"},
+    )
+    queue: QueueKind = Field(default="fifo", description="queue discipline; its parameters are the path's")
+    place: Literal["before", "after"] = Field(
+        default="after", description="the bottleneck, for packets from sender to receiver"
+    )
+
+
+class PathSection(Section):
+    """The path: a bottleneck hop (rate and buffer) and, apart from it, propagation delay towards every host."""
+
+    like: Text | None = Field(
+        default=None,
+        description="take every field not given here from another profile's path: a file, or a name such as paths/geo",
+    )
     rate: Rate = Field(description="rate of the bottleneck, link-layer frames counted")
     reverse_rate: Rate | None = Field(default=None, description="rate of the way back; not limited by default")
     rtt: PositiveDuration | None = Field(default=None, description="round-trip propagation delay, half of it each way")
@@ -96,8 +124,20 @@ class PathSection(Section):
         description="buffer of the way back, where reverse_rate is set; 1 bdp = reverse_rate x rtt",
         json_schema_extra={"x-default": "1 bdp"},
     )
-    queue: Literal["fifo"] = Field(
-        default="fifo", description="queue discipline of the bottleneck: fifo drops at the tail"
+    queue: QueueKind = Field(
+        default="fifo", description="queue discipline of the bottleneck, forward: fifo drops at the tail"
+    )
+    ecn: bool = Field(
+        default=False,
+        description="the queue marks instead of dropping where it can, and the hosts ask for it (net.ipv4.tcp_ecn=1)",
+    )
+    red: RedSection = Field(default_factory=RedSection, description="parameters of queue: red")
+    codel: CodelSection = Field(default_factory=CodelSection, description="parameters of queue: codel")
+    fq_codel: FqCodelSection = Field(default_factory=FqCodelSection, description="parameters of queue: fq_codel")
+    pie: PieSection = Field(default_factory=PieSection, description="parameters of queue: pie")
+    cake: CakeSection = Field(default_factory=CakeSection, description="parameters of queue: cake")
+    hops: list[HopSection] = Field(
+        default_factory=list, max_length=8, description="further hops in series; the topology is then a chain"
     )
     mtu: int = Field(default=1500, ge=576, le=9000, description="bytes of an IP packet on every link")
     sender_interface: RateOrUnlimited = Field(
@@ -115,6 +155,13 @@ class PathSection(Section):
         json_schema_extra={"x-default": "0 %"},
     )
     delay_variation: DelayVariation | None = Field(default=None, description="delay that varies during the run")
+    reorder: ReorderSection | None = Field(default=None, description="packets that overtake others, forward")
+    schedule: list[StepSection] = Field(
+        default_factory=list, max_length=10_000, description="rate, delay and loss at given times"
+    )
+    trace: TraceSection | None = Field(default=None, description="the same from a file")
+    rate_variation: RateVariationSection | None = Field(default=None, description="rate drawn from the seed")
+    handover: HandoverSection | None = Field(default=None, description="satellite hand-overs")
 
     @model_validator(mode="after")
     def _one_delay(self) -> PathSection:
@@ -127,6 +174,33 @@ class PathSection(Section):
         if self.loss > Fraction(1, 2):
             raise FieldError("expected a loss of at most 50 %", "loss")
         return self
+
+    @model_validator(mode="after")
+    def _consistent(self) -> PathSection:
+        if self.ecn and self.queue == "fifo":
+            raise FieldError("a fifo marks nothing; ecn needs another queue", "ecn")
+        for index, hop in enumerate(self.hops):
+            if hop.rate < self.rate:
+                what = "this hop is slower than path.rate; give path.rate the slowest one and say which come before it"
+                raise FieldError(what, "hops", index, "rate")
+        check_steps(self.schedule, "schedule")
+        varying = [name for name in ("schedule", "trace", "rate_variation") if getattr(self, name)]
+        if len(varying) > 1:
+            raise FieldError(f"{' and '.join(varying)} are both given; give one", varying[1])
+        if self.rate_variation is not None and self.rate_variation.least > self.rate:
+            raise FieldError("expected at most path.rate", "rate_variation", "least")
+        if self.reorder is not None and (self.reorder.early or 0) > self.forward_delay_us:
+            raise FieldError("a packet cannot be earlier than the forward delay", "reorder", "early")
+        if self.reorder is not None and self.forward_delay_us == 0:
+            raise FieldError("without a forward delay nothing can overtake", "reorder")
+        return self
+
+    @property
+    def early_us(self) -> int:
+        """By how much a packet that overtakes comes early; 0 where none does."""
+        if self.reorder is None:
+            return 0
+        return self.forward_delay_us if self.reorder.early is None else self.reorder.early
 
     @property
     def forward_delay_us(self) -> int:

@@ -124,7 +124,14 @@ def test_netem_on_a_sender(engine: UmlEngine, tmp_path: Path) -> None:
     def delay_here(item: dict[str, Any]) -> None:
         options = {"delay_us": 0, "limit_packets": 10_000, "seed": None, "jitter_us": 0, "distribution": None}
         item.update(
-            kind="netem", options={**options, "loss_ratio": 0.0, "rate_bits_per_second": None, "reorder_allowed": False}
+            kind="netem",
+            options={
+                **options,
+                "loss_ratio": 0.0,
+                "rate_bits_per_second": None,
+                "reorder_ratio": 0.0,
+                "reorder_gap": 0,
+            },
         )
 
     plan = guest_run.plan_of()

@@ -16,6 +16,16 @@ pytestmark = pytest.mark.guest
 
 SCRIPT = Path(__file__).with_name("network_dump.py")
 SETTINGS = ["flows=[{start: 0 s}, {start: 1 s, initial_window: 20}]"]
+PATHS = {
+    "fifo": [],
+    "red": ["path.queue=red", "path.ecn=true", "path.buffer=4 bdp", "path.red.probability=5 %"],
+    "codel": ["path.queue=codel", "path.codel.target=7 ms"],
+    "fq_codel": ["path.queue=fq_codel", "path.ecn=true", "path.fq_codel.flows=64"],
+    "pie": ["path.queue=pie", "path.ecn=true", "path.pie.target=20 ms", "path.pie.alpha=3"],
+    "cake": ["path.queue=cake", "path.cake.rtt=60 ms", "path.cake.isolation=flows"],
+    "loss and order": ["path.loss=1 %", "path.reorder={share: 2 %, gap: 5}", "path.reverse_rate=1 Mbit/s"],
+    "chain": ["path.hops=[{rate: 30 Mbit/s, place: before}, {rate: 25 Mbit/s, queue: codel}]"],
+}
 
 # What legitimately differs between two boots, and nothing else:
 # - interface indices and namespace numbers: the order in which the kernel met things;
@@ -39,11 +49,16 @@ def in_any_order(dump: dict[str, Any]) -> dict[str, Any]:
     return dump
 
 
+@pytest.fixture(scope="module", params=PATHS)
+def path(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def dumps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def dumps(path: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What ``ip`` and ``tc`` say of the same plan, once built each way."""
     built = build_or_skip()
-    plan = quick_plan("cubic", SETTINGS)
+    plan = quick_plan("cubic", [*SETTINGS, *PATHS[path]])
     found = {}
     for wiring in ("netlink", "mininet"):
         directory = tmp_path_factory.mktemp(wiring)
@@ -63,8 +78,12 @@ def test_stock_mininet_builds_the_same(dumps: dict[str, dict[str, Any]], kind: s
         assert ours[node][kind] == stock[node][kind], f"{kind} of {node}"
 
 
-def test_the_dumps_hold_what_the_plan_asks_for(dumps: dict[str, dict[str, Any]]) -> None:
+def test_the_dumps_hold_what_the_plan_asks_for(path: str, dumps: dict[str, dict[str, Any]]) -> None:
     """Two equal but empty dumps would prove nothing."""
+    kinds = {item["kind"] for state in dumps["netlink"].values() for item in state["qdisc"]}
+    assert kinds >= {"htb", "netem", {"chain": "codel", "fifo": "bfifo", "loss and order": "bfifo"}.get(path, path)}
+    if path != "fifo":
+        return
     left, sender = dumps["netlink"]["left"], dumps["netlink"]["s2"]
     assert {item["kind"] for item in left["qdisc"]} >= {"htb", "bfifo", "netem"}
     assert left["class"]["left-eth0"][0]["rate"] == 2_500_000

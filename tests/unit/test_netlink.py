@@ -189,7 +189,8 @@ def test_netem_delays_are_exact_in_nanoseconds() -> None:
         "distribution": [-32768, 0, 32767],
         "loss_ratio": 0.25,
         "rate_bits_per_second": 144_000_000,
-        "reorder_allowed": False,
+        "reorder_ratio": 0.0,
+        "reorder_gap": 0,
     }
     encoded = options_of(qdisc.qdisc_request(2, "root", "1:", "netem", options))
     _latency, limit, loss, gap, duplicate, _jitter = struct.unpack_from("=IIIIII", encoded)
@@ -215,7 +216,7 @@ def test_a_buffer_is_exact_in_bytes() -> None:
 
 
 def test_an_unknown_qdisc_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"'cbq' is not one of bfifo, fq"):
+    with pytest.raises(ValueError, match=r"'cbq' is not one of bfifo, cake, codel, fq"):
         qdisc.qdisc_request(2, "root", "1:", "cbq", {})
 
 

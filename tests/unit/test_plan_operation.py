@@ -32,7 +32,8 @@ NETEM: dict[str, Any] = {
     "distribution": None,
     "loss_ratio": 0.0,
     "rate_bits_per_second": None,
-    "reorder_allowed": False,
+    "reorder_ratio": 0.0,
+    "reorder_gap": 0,
 }
 PLACE = {"node": "right", "interface": "right-eth1"}
 

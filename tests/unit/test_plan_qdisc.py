@@ -106,7 +106,7 @@ def test_a_constant_delay_has_no_random_part_and_no_rate(tmp_path: Path) -> None
         options = item.arguments["options"]
         assert (options["jitter_us"], options["distribution"], options["seed"]) == (0, None, None)
         assert options["rate_bits_per_second"] is None
-        assert options["reorder_allowed"] is False
+        assert (options["reorder_ratio"], options["reorder_gap"]) == (0.0, 0)
 
 
 def test_a_large_mtu_changes_the_frame(tmp_path: Path) -> None:

@@ -23,11 +23,11 @@ DUMBBELL = Path(__file__).resolve().parents[2] / "topologies" / "dumbbell.py"
 
 
 def _dumbbell(pairs: int = 2) -> Network:
-    return lower(load_topo("dumbbell", None, None, pairs), "dumbbell")
+    return lower(load_topo("dumbbell", None, None, {"pairs": pairs}), "dumbbell")
 
 
 def test_the_dumbbell_is_a_mininet_topology() -> None:
-    topo = load_topo("dumbbell", None, None, 3)
+    topo = load_topo("dumbbell", None, None, {"pairs": 3})
     assert isinstance(topo, Topo)
     assert topo.hosts() == ["left", "r1", "r2", "r3", "right", "s1", "s2", "s3"]
     assert topo.switches() == []
@@ -92,7 +92,7 @@ class _Recorder(Mininet):  # type: ignore[misc]
 
 
 def test_mininet_itself_builds_what_was_lowered() -> None:
-    recorder = _Recorder(load_topo("dumbbell", None, None, 2))
+    recorder = _Recorder(load_topo("dumbbell", None, None, {"pairs": 2}))
     recorder.buildFromTopo(recorder.topo)
     network = _dumbbell()
     assert [name for name, _ in recorder.made_hosts] == list(network.roles)
@@ -178,7 +178,7 @@ def test_a_topology_of_ones_own(tmp_path: Path) -> None:
     assert buffer.arguments["interface"] == "y-eth1", "in the direction of the data, however the link was written"
     delays = {item.arguments["node"]: item.arguments["interface"] for item in operations(plan, "qdisc", kind="netem")}
     assert delays == {"z": "z-eth1", "x": "x-eth0"}
-    network = lower(load_topo("Chain", tmp_path / "mine.py", "Chain", None), "Chain")
+    network = lower(load_topo("Chain", tmp_path / "mine.py", "Chain", {}), "Chain")
     for start, end in (("a", "b"), ("b", "a")):
         for address in network.access_link(end).at(end).addresses:
             assert _reaches(network, start, bare(address))
@@ -222,4 +222,4 @@ def test_a_topology_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_too_many_pairs_are_refused_by_the_topology() -> None:
     with pytest.raises(ProfileError, match="a dumbbell has 1 to 200 pairs, not 201"):
-        load_topo("dumbbell", None, None, 201)
+        load_topo("dumbbell", None, None, {"pairs": 201})

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from howdah.agent.netlink.active import ACTIVE, marked
 from howdah.agent.netlink.message import (
     NLM_F_CREATE,
     NLM_F_EXCL,
@@ -38,6 +39,7 @@ _TCA_OPTIONS = 2
 _TCA_STATS2 = 7
 _TCA_STATS_BASIC = 1
 _TCA_STATS_QUEUE = 3
+_TCA_STATS_APP = 4
 _TCA_STATS_PKT64 = 8
 
 _HEADER = struct.Struct("=BxxxiIII")  # struct tcmsg: family, interface index, handle, parent, info
@@ -64,6 +66,7 @@ class QdiscState:
     overlimits: int
     backlog_bytes: int
     backlog_packets: int
+    marked: int = 0  # packets that an active queue marked instead of dropping
 
 
 def parse_handle(value: str) -> int:
@@ -136,23 +139,22 @@ def _fq(options: Options) -> bytes:
     return encoded
 
 
-def _fq_codel(options: Options) -> bytes:
-    return u32(2, options["limit_packets"]) + u32(1, options["target_us"]) + u32(3, options["interval_us"])
-
-
 def _netem(options: Options) -> bytes:
     delay_ns = options["delay_us"] * 1000
     jitter_ns = (options.get("jitter_us") or 0) * 1000
     loss = round((options.get("loss_ratio") or 0.0) * _U32_MAX)
+    reorder = round((options.get("reorder_ratio") or 0.0) * _U32_MAX)
     encoded = struct.pack(
         "=IIIIII",
         min(delay_ns // _TICK_NS, _U32_MAX),
         options["limit_packets"],
         loss,
-        0,
+        options["reorder_gap"] if reorder else 0,
         0,
         min(jitter_ns // _TICK_NS, _U32_MAX),
     )
+    if reorder:
+        encoded += attribute(3, struct.pack("=II", reorder, 0))
     encoded += s64(10, delay_ns) + s64(11, jitter_ns)
     distribution = options.get("distribution")
     if distribution:
@@ -172,7 +174,7 @@ _QDISC_OPTIONS: dict[str, Callable[[Options], bytes]] = {
     "tbf": _tbf,
     "netem": _netem,
     "fq": _fq,
-    "fq_codel": _fq_codel,
+    **ACTIVE,
     "bfifo": lambda options: struct.pack("=I", options["limit_bytes"]),
     "pfifo": lambda options: struct.pack("=I", options["limit_packets"]),
 }
@@ -218,17 +220,19 @@ def parse_qdisc(message: Message) -> QdiscState:
     if _TCA_STATS_PKT64 in statistics:
         (sent_packets,) = struct.unpack_from("=Q", statistics[_TCA_STATS_PKT64])
     queue = struct.unpack_from("=IIIII", statistics.get(_TCA_STATS_QUEUE, bytes(20)))
+    kind_name = found.get(_TCA_KIND, b"").rstrip(b"\0").decode()
     return QdiscState(
         index=index,
         handle=format_handle(handle),
         parent=format_handle(parent),
-        kind=found.get(_TCA_KIND, b"").rstrip(b"\0").decode(),
+        kind=kind_name,
         bytes=sent_bytes,
         packets=sent_packets,
         drops=queue[2],
         overlimits=queue[4],
         backlog_bytes=queue[1],
         backlog_packets=queue[0],
+        marked=marked(kind_name, statistics.get(_TCA_STATS_APP, b"")),
     )
 
 

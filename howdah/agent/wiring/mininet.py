@@ -67,8 +67,7 @@ class MininetWiring(NetlinkWiring):
             raise AgentError("wiring mininet", f"there is no topology file {path}")
         module = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(module)
-        pairs = sum(host["role"] == "sender" for host in self._plan["hosts"])
-        return module.topos[name](pairs=pairs)
+        return module.topos[name](**self._plan["topology_arguments"])
 
     def _run(self, label: str, operation: dict[str, Any]) -> None:
         from howdah.plan.command import command_lines

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The queue of a hop: kind and options of the qdisc behind its rate limit."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from howdah.errors import ProfileError
+from howdah.plan.red import red_numbers
+from howdah.profile import Cell
+from howdah.profile.path import PathSection
+
+Leaf = tuple[str, dict[str, Any]]
+
+FIRST_IN_FIRST_OUT = ("fifo",)  # those whose buffer is what a packet may have to wait for
+
+# CAKE counts struct sk_buff and its data area: 2.2 kB at least for a full frame of 1514 bytes, so the buffer's bytes
+# are multiplied by this (11 / 5) to hold about as many full frames as asked for.
+_CAKE_MEMORY = (11, 5)
+_LEAST_MEMORY_BYTES = 32 << 20
+_LARGEST_MEMORY_BYTES = 2**31 - 1
+
+PIE_BURST_US = 150_000  # within which PIE lets everything pass (RFC 8033, section 4.4)
+
+
+def leaf(cell: Cell, kind: str, buffer_bytes: int, rate_bits_per_second: int, frame_bytes: int, at: str) -> Leaf:
+    """The qdisc of the profile's queue ``kind``; ``at`` names the hop in errors. Raises ProfileError."""
+    path = cell.scenario.path
+    packets = -(-buffer_bytes // frame_bytes)
+    if kind == "fifo":
+        return "bfifo", {"limit_bytes": buffer_bytes}
+    if kind == "red":
+        return "red", _red(cell, path, buffer_bytes, rate_bits_per_second, frame_bytes, at)
+    if kind == "codel":
+        times = {"target_us": path.codel.target, "interval_us": path.codel.interval}
+        return "codel", {"limit_packets": packets, **times, "ecn": path.ecn}
+    if kind == "fq_codel":
+        return "fq_codel", {
+            "limit_packets": packets,
+            "target_us": path.fq_codel.target,
+            "interval_us": path.fq_codel.interval,
+            "flows": path.fq_codel.flows,
+            "quantum_bytes": max(path.fq_codel.quantum.to_bytes(path_bdp(path), frame_bytes), 256),
+            "memory_limit_bytes": _memory_bytes(buffer_bytes, frame_bytes),
+            "ecn": path.ecn,
+        }
+    if kind == "pie":
+        return "pie", {
+            "limit_packets": packets,
+            "target_us": path.pie.target,
+            "update_us": path.pie.update,
+            "alpha": path.pie.alpha,
+            "beta": path.pie.beta,
+            "ecn": path.ecn,
+        }
+    memory = min(buffer_bytes * _CAKE_MEMORY[0] // _CAKE_MEMORY[1], _LARGEST_MEMORY_BYTES)
+    return "cake", {"rtt_us": path.cake.rtt, "isolation": path.cake.isolation, "memory_limit_bytes": memory}
+
+
+def path_bdp(path: PathSection) -> Fraction:
+    """Bytes of the unperturbed path's rate x round trip."""
+    return Fraction(path.rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
+
+
+def _memory_bytes(buffer_bytes: int, frame_bytes: int) -> int:
+    """Enough that the limit in packets is what counts."""
+    return min(max(_LEAST_MEMORY_BYTES, 4 * buffer_bytes + 64 * frame_bytes), _LARGEST_MEMORY_BYTES)
+
+
+def _red(
+    cell: Cell, path: PathSection, buffer_bytes: int, rate_bits_per_second: int, frame_bytes: int, at: str
+) -> dict[str, Any]:
+    asked = path.red
+    bdp = path_bdp(path)
+    most = asked.most.to_bytes(bdp, frame_bytes) if asked.most else buffer_bytes // 4
+    least = asked.least.to_bytes(bdp, frame_bytes) if asked.least else most // 3
+    where = cell.place("path", "red")
+    if not frame_bytes <= least < most <= buffer_bytes:
+        what = (
+            f"RED{at} needs a frame <= least < most <= buffer, not {frame_bytes}, {least}, {most}, {buffer_bytes} bytes"
+        )
+        raise ProfileError(what, where=where, hint="give path.red.least and path.red.most, or a larger buffer")
+    probability = float(asked.probability)
+    numbers = red_numbers(least, most, frame_bytes, asked.burst, probability, rate_bits_per_second)
+    if isinstance(numbers, str):
+        raise ProfileError(f"path.red: {numbers}", where=where, hint="another path.red.burst, or smaller thresholds")
+    return {
+        "limit_bytes": buffer_bytes,
+        "least_bytes": least,
+        "most_bytes": most,
+        "packet_bytes": frame_bytes,
+        "burst_packets": numbers.burst_packets,
+        "probability": probability,
+        "rate_bits_per_second": rate_bits_per_second,
+        "adaptive": asked.adaptive,
+        "ecn": path.ecn,
+        "ewma_log": numbers.ewma_log,
+        "probability_log": numbers.probability_log,
+        "idle_log": numbers.idle_log,
+        "idle_shifts": numbers.idle_shifts,
+    }
+
+
+def train_packets(kind: str, options: dict[str, Any], rate_bits_per_second: int, frame_bytes: int) -> int | None:
+    """Longest packet train that the queue lets pass without a drop; None: as many as its buffer holds.
+
+    RED looks at the mean queue, which is below ``least`` while the queue itself is; CoDel and its kin wait for an
+    interval before the first drop, PIE for its burst allowance. Half of each.
+    """
+    if kind == "red":
+        return max(int(options["least_bytes"]) // frame_bytes, 2)
+    patience = {"codel": "interval_us", "fq_codel": "interval_us", "cake": "rtt_us"}
+    if kind not in patience and kind != "pie":
+        return None
+    patience_us = PIE_BURST_US if kind == "pie" else int(options[patience[kind]])
+    return max(patience_us * rate_bits_per_second // 8_000_000 // frame_bytes // 2, 2)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What RED's parameters are to the kernel (include/net/red.h): binary logarithms, and a table for idle times.
+
+The kernel keeps the mean queue as an integer, shifted left by the weight's logarithm, in 32 bits: thresholds of
+megabytes leave room for a small one only. ``tc`` works these numbers out in the same way, so that both agree; that it
+counts idle time in ticks of 64 ns, where the kernel counts microseconds, makes an idle mean fall 15.6 times slower than
+the rate says, here as with ``tc``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+TICK_NS = 64  # the unit of time in which tc hands over transmission times
+_TABLE_ENTRIES = 256
+_LARGEST_SHIFT = 31
+_LARGEST_IDLE_UNITS = 512
+_MEAN_BITS = 31
+
+
+@dataclass(frozen=True)
+class RedNumbers:
+    """``ewma_log``: the weight is 2^-ewma_log; ``idle_shifts[k]``: how far the mean is shifted right after an idle time
+    of k x 2^idle_log."""
+
+    burst_packets: int
+    ewma_log: int
+    probability_log: int
+    idle_log: int
+    idle_shifts: list[int]
+
+
+def red_numbers(
+    least_bytes: int, most_bytes: int, packet_bytes: int, burst_packets: int | None, probability: float, rate: int
+) -> RedNumbers | str:
+    """The kernel's numbers; a text says why there are none. Without ``burst_packets``, the usual burst, or what fits.
+
+    The weight is the smallest for which the mean stays below ``least_bytes`` while a burst comes into an empty queue
+    (Floyd and Jacobson 1993, section 4).
+    """
+    room = _MEAN_BITS - most_bytes.bit_length()
+    usual = (2 * least_bytes + most_bytes) // (3 * packet_bytes) + 1
+    asked = burst_packets or usual
+    log = _weight_log(least_bytes / packet_bytes, asked)
+    if log is None:
+        return f"a burst of {asked} packets is smaller than least, which is {least_bytes // packet_bytes} packets"
+    if log > room and burst_packets is None:
+        # The fewer packets a burst has, the larger the weight: the largest burst that fits.
+        low, high = math.ceil(least_bytes / packet_bytes), asked
+        while low + 1 < high:
+            middle = (low + high) // 2
+            found = _weight_log(least_bytes / packet_bytes, middle)
+            low, high = (middle, high) if found is not None and found <= room else (low, middle)
+        asked, log = low, _weight_log(least_bytes / packet_bytes, low)
+    if log is None or log > room:
+        return f"the kernel's 32 bits cannot hold a mean over {asked} packets with a threshold of {most_bytes} bytes"
+    span = (most_bytes - least_bytes) / probability
+    probability_log = max(math.floor(math.log2(span)) + 1, 0)
+    if probability_log > _LARGEST_SHIFT:
+        return f"the kernel cannot hold a probability of {probability} over {most_bytes - least_bytes} bytes"
+    idle_log, shifts = _idle(log, packet_bytes, rate)
+    return RedNumbers(asked, log, probability_log, idle_log, shifts)
+
+
+def _weight_log(least_packets: float, burst: int) -> int | None:
+    """Least w with burst + 1 - least <= (1 - (1 - 2^-w)^burst) 2^w, in packets."""
+    over = burst + 1 - least_packets
+    if over < 1:
+        return None
+    for log in range(1, 32):
+        weight = 2.0**-log
+        if over <= (1 - (1 - weight) ** burst) / weight:
+            return log
+    return None
+
+
+def _idle(ewma_log: int, packet_bytes: int, rate_bits_per_second: int) -> tuple[int, list[int]]:
+    """While nothing comes the mean falls as if packets of ``packet_bytes`` had left at the rate."""
+    packet_ticks = math.ceil(packet_bytes * 8e9 / rate_bits_per_second / TICK_NS)
+    decay = -math.log(1 - 2.0**-ewma_log) / max(packet_ticks, 1)
+    idle_log = 0
+    while _LARGEST_SHIFT / decay / 2**idle_log >= _LARGEST_IDLE_UNITS and idle_log < 31:
+        idle_log += 1
+    shifts = [min(int((k << idle_log) * decay), _LARGEST_SHIFT) for k in range(_TABLE_ENTRIES - 1)]
+    return idle_log, [*shifts, _LARGEST_SHIFT]

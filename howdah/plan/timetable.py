@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What changes on the path and when, as steps: rate, delay added in each direction, loss in each direction.
+
+Steps are (microseconds after the epoch, value from then on), sorted, no two neighbours equal; before the first one
+the path's own value holds. The last one, at the end of the run, sets it again, so that the path can be measured.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+import random
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from howdah.plan.perturbation import derived_seed
+from howdah.plan.variation import normals
+from howdah.profile import Cell
+from howdah.profile.path import PathSection
+from howdah.profile.trace import read_trace
+from howdah.profile.varying import HandoverSection, RateVariationSection, StepSection
+
+Steps = list[tuple[int, int]]
+_Value = TypeVar("_Value", int, float)
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """``rate`` in bit/s, ``forward`` and ``reverse`` in microseconds added (may be negative), losses as ratios."""
+
+    rate: Steps = field(default_factory=list)
+    forward: Steps = field(default_factory=list)
+    reverse: Steps = field(default_factory=list)
+    forward_loss: list[tuple[int, float]] = field(default_factory=list)
+    reverse_loss: list[tuple[int, float]] = field(default_factory=list)
+
+
+def timetable(cell: Cell) -> Timetable:
+    """The changes a profile asks for, apart from its delay variation. Raises ProfileError for a trace."""
+    scenario, path = cell.scenario, cell.scenario.path
+    duration = scenario.duration
+    steps = [step for step in path.schedule if step.at < duration]
+    if path.trace is not None:
+        place = cell.place("path", "trace", "file")
+        steps = read_trace(path.trace, cell.absolute(path.trace.file), place, duration)
+    rate = [(step.at, step.rate) for step in steps if step.rate is not None]
+    if path.rate_variation is not None:
+        seed = derived_seed(scenario.seed, "rate-variation", cell.repetition)
+        rate = _drawn_rates(path, path.rate_variation, duration, seed)
+    forward, reverse = _delays(path, steps)
+    loss = [(step.at, float(step.loss)) for step in steps if step.loss is not None]
+    outages = [(step.at, step.at + step.outage) for step in steps if step.outage is not None]
+    if path.handover is not None:
+        generator = random.Random(derived_seed(scenario.seed, "handover", cell.repetition))
+        added, silent = _handovers(path.handover, duration, generator)
+        forward = add_steps([forward, [(at, us // 2) for at, us in added]])
+        reverse = add_steps([reverse, [(at, us - us // 2) for at, us in added]])
+        outages += silent
+    base_loss = float(path.loss)
+    return Timetable(
+        rate=_ended(rate, path.rate, duration),
+        forward=_ended(forward, 0, duration),
+        reverse=_ended(reverse, 0, duration),
+        forward_loss=_ended(_interrupted(loss, base_loss, outages), base_loss, duration),
+        reverse_loss=_ended(_interrupted([], 0.0, outages), 0.0, duration),
+    )
+
+
+def value_at(steps: list[tuple[int, _Value]], time_us: int, before: _Value) -> _Value:
+    """What holds at a time."""
+    number = bisect.bisect_right(steps, time_us, key=lambda step: step[0])
+    return steps[number - 1][1] if number else before
+
+
+def add_steps(parts: list[Steps]) -> Steps:
+    """The sum of several, each nothing before its first step."""
+    parts = [part for part in parts if part]
+    positions = [0] * len(parts)
+    values = [0] * len(parts)
+    summed: Steps = []
+    for time_us in sorted({at_us for part in parts for at_us, _ in part}):
+        for number, part in enumerate(parts):
+            while positions[number] < len(part) and part[positions[number]][0] <= time_us:
+                values[number] = part[positions[number]][1]
+                positions[number] += 1
+        if not summed or summed[-1][1] != sum(values):
+            summed.append((time_us, sum(values)))
+    return summed
+
+
+def _ended(steps: list[tuple[int, _Value]], base: _Value, duration_us: int) -> list[tuple[int, _Value]]:
+    """Without steps that change nothing, and back to ``base`` at the end of the run."""
+    kept: list[tuple[int, _Value]] = []
+    now = base
+    for at_us, value in steps:
+        if at_us < duration_us and value != now:
+            kept.append((at_us, value))
+            now = value
+    if kept:
+        kept.append((duration_us, base))
+    return kept
+
+
+def _delays(path: PathSection, steps: list[StepSection]) -> tuple[Steps, Steps]:
+    """Delays written out, as what they add to the path's own; a round trip is split as the path's."""
+    forward_us, reverse_us = path.forward_delay_us, path.reverse_delay_us
+    forward: Steps = []
+    reverse: Steps = []
+    for step in steps:
+        ahead, back = step.forward_delay, step.reverse_delay
+        if step.rtt is not None:
+            ahead = step.rtt * forward_us // (forward_us + reverse_us)
+            back = step.rtt - ahead
+        if ahead is not None:
+            forward.append((step.at, ahead - forward_us))
+        if back is not None:
+            reverse.append((step.at, back - reverse_us))
+    return forward, reverse
+
+
+def _drawn_rates(path: PathSection, asked: RateVariationSection, duration_us: int, seed: int) -> Steps:
+    """A uniform rate at each interval, by the correlated normal values of the delay variation (a Gaussian copula)."""
+    values = normals(asked.interval, asked.correlation_time, random.Random(seed))
+    steps: Steps = []
+    for at_us, value in zip(range(0, duration_us, asked.interval), values, strict=False):
+        share = 0.5 * math.erfc(-value / math.sqrt(2))
+        # Whole kilobits: the kernel counts bytes, and a step of less is nothing.
+        steps.append((at_us, max(asked.least, asked.least + round((path.rate - asked.least) * share / 8000) * 8000)))
+    return steps
+
+
+def _handovers(
+    asked: HandoverSection, duration_us: int, generator: random.Random
+) -> tuple[Steps, list[tuple[int, int]]]:
+    """Round trip added from each hand-over on (and from the beginning), and the times of silence."""
+    added: Steps = [(0, int(generator.random() * asked.delay))]
+    silent = []
+    for at_us in range(asked.every if asked.first is None else asked.first, duration_us, asked.every):
+        if asked.outage:
+            silent.append((at_us, at_us + asked.outage))
+        added.append((at_us, int(generator.random() * asked.delay)))
+    return added, silent
+
+
+def _interrupted(
+    steps: list[tuple[int, float]], base: float, outages: list[tuple[int, int]]
+) -> list[tuple[int, float]]:
+    """Everything is lost during outages; what they end with is what would hold without them."""
+    edges = sorted({at_us for at_us, _ in steps} | {edge for outage in outages for edge in outage})
+    return [
+        (at_us, 1.0 if any(begin <= at_us < end for begin, end in outages) else value_at(steps, at_us, base))
+        for at_us in edges
+    ]

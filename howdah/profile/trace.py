@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces of a path: files to steps of ``path.schedule``. Every complaint names the file and the line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+import statistics
+from fractions import Fraction
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from howdah.errors import ProfileError
+from howdah.profile.algorithm import nearest
+from howdah.profile.varying import SHORTEST_STEP_US, StepSection, TraceSection
+from howdah.quantity import QuantityError, format_duration, parse_duration
+
+COLUMNS = ("time", "rate", "rtt", "forward_delay", "reverse_delay", "loss")
+LARGEST_FILE_BYTES = 64 << 20
+MOST_STEPS = 100_000
+_GAP_FACTOR = 10  # of the usual spacing of rows
+_ZERO_RATE = re.compile(r"0*\.?0+(?![0-9.])")
+_OPPORTUNITY_BITS = 1500 * 8  # of one line of a trace of Mahimahi
+
+
+def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) -> list[StepSection]:
+    """The steps of a trace until ``duration_us``; ``where`` is where the profile names it. Raises ProfileError."""
+    try:
+        if file.stat().st_size > LARGEST_FILE_BYTES:
+            raise ProfileError(
+                f"{file} is larger than {LARGEST_FILE_BYTES >> 20} MiB, too large for a trace", where=where
+            )
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ProfileError(f"the trace {file} cannot be read: {error.strerror}", where=where) from None
+    except UnicodeDecodeError:
+        raise ProfileError(f"the trace {file} is not text", where=where) from None
+    if file.suffix == ".csv":
+        steps, period_us = _csv(text, str(file)), section.repeat
+    else:
+        steps, end_us = _mahimahi(text, str(file), section.interval)
+        period_us = section.repeat or end_us
+    if period_us is not None:
+        steps = _repeated(steps, period_us, duration_us, where)
+    if section.scale is not None:
+        steps = [_scaled(step, section.scale) for step in steps]
+    steps = [step for step in steps if step.at < duration_us]
+    if len(steps) > MOST_STEPS:
+        raise ProfileError(f"the trace makes {len(steps)} steps, more than {MOST_STEPS}", where=where)
+    return steps
+
+
+def _csv(text: str, name: str) -> list[StepSection]:
+    rows = csv.reader(io.StringIO(text))
+    header: list[str] | None = None
+    found: list[tuple[int, StepSection]] = []
+    for row in rows:
+        cells, line = [cell.strip() for cell in row], f"{name}:{rows.line_num}"
+        if not any(cells) or cells[0].startswith("#"):
+            continue
+        if header is None:
+            header = _header(cells, line)
+            continue
+        if len(cells) != len(header):
+            raise ProfileError(f"{len(cells)} values under {len(header)} columns", where=line)
+        found.append((rows.line_num, _row(dict(zip(header, cells, strict=True)), line)))
+    if header is None or not found:
+        raise ProfileError("the trace holds no rows", where=name, hint=f"its columns are {', '.join(COLUMNS)}")
+    _check_times(found, name)
+    return [step for _, step in found]
+
+
+def _header(cells: list[str], line: str) -> list[str]:
+    for column in cells:
+        if column not in COLUMNS:
+            close = nearest(column, COLUMNS)
+            hint = f"did you mean {close}?" if close else f"the columns are {', '.join(COLUMNS)}"
+            raise ProfileError(f"there is no column {column!r}", where=line, hint=hint)
+        if cells.count(column) > 1:
+            raise ProfileError(f"the column {column} is there twice", where=line)
+    if "time" not in cells or len(cells) < 2:
+        raise ProfileError("a trace has a column time and another one", where=line)
+    return cells
+
+
+def _row(cells: dict[str, str], line: str) -> StepSection:
+    for column, cell in cells.items():
+        if not cell:
+            raise ProfileError(f"{column} is missing in this row", where=line, hint="gaps of a trace are not filled in")
+    if _ZERO_RATE.match(cells.get("rate", "")):
+        raise ProfileError("a rate of zero", where=line, hint="a path that carries nothing has a loss of 100 %")
+    values = {("at" if column == "time" else column): cell for column, cell in cells.items()}
+    try:
+        return StepSection.model_validate(values)
+    except ValidationError as error:
+        item = error.errors(include_url=False)[0]
+        column = str(item["loc"][0]) if item["loc"] else ""
+        cause = item.get("ctx", {}).get("error", item["msg"])
+        raise ProfileError(f"{'time' if column == 'at' else column}: {cause}".lstrip(": "), where=line) from None
+
+
+def _check_times(found: list[tuple[int, StepSection]], name: str) -> None:
+    if found[0][1].at != 0:
+        what = f"the trace begins at {format_duration(found[0][1].at)}: nothing is known before"
+        raise ProfileError(what, where=f"{name}:{found[0][0]}", hint="let it begin at 0 s")
+    spacings = []
+    for (_, earlier), (line, later) in itertools.pairwise(found):
+        if later.at < earlier.at + SHORTEST_STEP_US:
+            what = "the time does not grow by at least 1 ms from the row before; rows are in order of time"
+            raise ProfileError(what, where=f"{name}:{line}")
+        spacings.append(later.at - earlier.at)
+    usual = statistics.median(spacings) if spacings else 0
+    for (line, _), spacing in zip(found[1:], spacings, strict=True):
+        if spacing > _GAP_FACTOR * usual:
+            what = f"a gap of {format_duration(spacing)} before this row; rows are {format_duration(int(usual))} apart"
+            raise ProfileError(what, where=f"{name}:{line}", hint="fill it in; or write steps into path.schedule")
+
+
+def _mahimahi(text: str, name: str, interval_us: int) -> tuple[list[StepSection], int]:
+    """Steps of the mean rate, and the time after which Mahimahi begins anew: the last line's."""
+    if interval_us % 1000:
+        raise ProfileError("trace.interval: expected whole milliseconds, as the trace has them", where=name)
+    times: list[tuple[int, int]] = []
+    for number, written in enumerate(text.splitlines(), start=1):
+        if not written.strip():
+            continue
+        try:
+            time_us = parse_duration(f"{written.strip()} ms")
+        except QuantityError:
+            what = f"expected a time in milliseconds, not {written.strip()[:40]!r}"
+            raise ProfileError(what, where=f"{name}:{number}") from None
+        if times and time_us < times[-1][1]:
+            raise ProfileError("this time is before the one of the line above", where=f"{name}:{number}")
+        times.append((number, time_us))
+    if not times or times[-1][1] == 0:
+        raise ProfileError("the trace is empty", where=name)
+    end_us = times[-1][1]
+    steps = []
+    position = 0
+    for begin in range(0, end_us, interval_us):
+        stop = min(begin + interval_us, end_us)
+        first = position
+        while position < len(times) and (times[position][1] < stop or stop == end_us):
+            position += 1
+        if position == first:
+            what = f"no packet may be sent from {begin // 1000} to {stop // 1000} ms: a rate of zero"
+            line = times[min(position, len(times) - 1)][0]
+            raise ProfileError(what, where=f"{name}:{line}", hint="make trace.interval longer")
+        rate = (position - first) * _OPPORTUNITY_BITS * 1_000_000 // (stop - begin)
+        steps.append(_step(begin, rate))
+    return steps, end_us
+
+
+def _step(at_us: int, rate_bits_per_second: int) -> StepSection:
+    return StepSection.model_validate({"at": f"{at_us} us", "rate": f"{rate_bits_per_second} bit/s"})
+
+
+def _repeated(steps: list[StepSection], period_us: int, duration_us: int, where: str) -> list[StepSection]:
+    if period_us <= steps[-1].at:
+        what = f"trace.repeat: the trace is longer than that, {format_duration(steps[-1].at)}"
+        raise ProfileError(what, where=where)
+    rounds = -(-duration_us // period_us)
+    if rounds * len(steps) > MOST_STEPS:
+        raise ProfileError(f"the trace makes {rounds * len(steps)} steps, more than {MOST_STEPS}", where=where)
+    return [step.model_copy(update={"at": step.at + number * period_us}) for number in range(rounds) for step in steps]
+
+
+def _scaled(step: StepSection, scale: Fraction) -> StepSection:
+    return step if step.rate is None else step.model_copy(update={"rate": max(int(step.rate * scale), 1000)})
