@@ -69,7 +69,7 @@ def test_the_share_of_the_path_falls_with_its_rate(engine: UmlEngine, tmp_path: 
         bdp = bdp_packets(mbit_per_second)
         assert_premature(seen, bdp)
         share[mbit_per_second] = seen.exits[0]["cwnd_packets"] / bdp
-        assert share[20] >= share[40] >= share[80] > share[150]
+    assert share[20] >= share[40] >= share[80] > share[150]
     assert share[150] < 0.6 * share[20]
 
 
