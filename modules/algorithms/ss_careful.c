@@ -23,6 +23,7 @@
  * phase (its RTT was checked when it began), hints from the receiver, saving beyond the
  * life of the module.
  */
+#include <net/net_namespace.h>
 #include <net/netns/generic.h>
 #include "saved_path.h"
 #include "slow_start.h"
