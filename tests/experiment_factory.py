@@ -43,6 +43,7 @@ class Scenario:
     axes: tuple[dict[str, Any], ...] = ({},)
     without_tables: tuple[str, ...] = ()
     failed: tuple[tuple[str, int], ...] = ()
+    told: bool = False  # whether modules tell of events
     kernel: str = "6.12.0-synthetic"
     started: str = "2025-06-01T12:00:{second:02d}+00:00"
 
@@ -147,7 +148,7 @@ def make_plan(scenario: Scenario, algorithm: str, repetition: int, axes: dict[st
     )
 
 
-def write_tables(run: RunDirectory, plan: Plan, without: tuple[str, ...]) -> list[Trace]:
+def write_tables(run: RunDirectory, plan: Plan, without: tuple[str, ...], told: bool = False) -> list[Trace]:
     traces, queues, drops = simulate(plan)
     steps = len(queues)
     time_ns = np.arange(steps, dtype=np.int64) * round(STEP_S * 1e9)
@@ -239,6 +240,8 @@ def write_tables(run: RunDirectory, plan: Plan, without: tuple[str, ...]) -> lis
             }
         )
     columns["counter"].append({"node": "left", "source": "softnet", "name": "dropped", "time_ns": 0, "value": 0})
+    if told:
+        columns["slow_start"] += told_rows(plan, traces)
     run.tables.mkdir()
     for name, schema in TABLES.items():
         if name in without:
@@ -250,6 +253,32 @@ def write_tables(run: RunDirectory, plan: Plan, without: tuple[str, ...]) -> lis
             compression="zstd",
         )
     return traces
+
+
+def told_rows(plan: Plan, traces: list[Trace]) -> list[dict[str, Any]]:
+    """What a module like HyStart++ would tell of each flow that left slow start: a phase, a return, and the exit."""
+    rows = []
+    for flow, trace in zip(plan.flows, traces, strict=True):
+        if trace.exit is None:
+            continue
+        step, cwnd, cause = trace.exit
+        story = (("phase", "delay", 0.12), ("resume", "delay", 0.06), ("exit", cause, 0.0))
+        for name, why, before_s in story:
+            numbers = {"quantity": 3, "threshold": 0} if why == "loss" else {"quantity": 112_500, "threshold": 108_000}
+            rows.append(
+                {
+                    "flow": flow.id,
+                    "time_ns": round((step * STEP_S - before_s) * 1e9),
+                    "event": name,
+                    "reason": why,
+                    "cwnd_packets": int(cwnd) if name == "exit" else int(cwnd) // 2,
+                    "ssthresh_packets": int(cwnd) // 2 if name == "exit" else None,
+                    **numbers,
+                    "round": 5,
+                    "min_rtt_us": plan.path.rtt_us,
+                }
+            )
+    return rows
 
 
 def metric_rows(run: str, plan: Plan, traces: list[Trace]) -> list[dict[str, Any]]:
@@ -335,7 +364,7 @@ def make_experiment(parent: FilePath, scenario: Scenario | None = None) -> FileP
                 invalid = (algorithm, repetition) in scenario.invalid
                 status = "failed" if failed else "finished"
                 if not failed:
-                    traces = write_tables(run, plan, scenario.without_tables)
+                    traces = write_tables(run, plan, scenario.without_tables, scenario.told)
                     write_json(run.metrics, {"format": 1, "rows": metric_rows(run.name, plan, traces)})
                     write_json(run.verdict, verdict_of(invalid))
                 write_json(

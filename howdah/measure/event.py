@@ -49,30 +49,56 @@ def count(events: list[Event], name: str) -> int:
 
 
 def told_exit(events: list[Event], trace: FlowTrace) -> Event | None:
-    """The exit that ended the start-up: the first one that was not taken back.
+    """The event that ended the start-up: the first exit that was not taken back.
 
-    An exit is taken back when the connection returns to slow start before anything else happened: an algorithm raises
-    the threshold above the window (Adaptive Start), or the congestion proves spurious and is undone. A loss ends a
-    start-up whatever the algorithm estimates afterwards. None if there is no exit, or the last one was taken back.
+    An exit is taken back when congestion proves spurious and the flow is in slow start again, and when an algorithm
+    then raises the threshold from an estimate (Adaptive Start: the window goes on following it). Without a further
+    exit the last such estimate is the end. A window that was cut ends a start-up whatever is estimated afterwards.
+    None if there is no exit, or the flow is still below the threshold.
     """
     found: Event | None = None
+    raised: Event | None = None
+    until = np.inf
     for item in events:
-        if item.event == "exit":
-            found = found or item
-        elif found is not None and _takes_back(item, found, trace):
-            found = None
-    return found
+        if item.time_ns > until:
+            break
+        if item.event == "exit" and found is None:
+            found, raised = item, None
+            if item.reason not in CONGESTION:
+                until = _first_cut(trace, item.time_ns)
+        elif item.event == "estimate" and raised is not None:
+            raised = item
+        elif item.event == "estimate" and found is not None and _raises(item, found):
+            found, raised = None, item
+        elif item.event == "resume" and found is not None and _is_back(item, trace):
+            found, until = None, np.inf
+    return found or (raised if raised is not None and _is_reached(raised, trace) else None)
 
 
-def _takes_back(item: Event, exit_: Event, trace: FlowTrace) -> bool:
-    if item.event == "estimate":
-        raised = item.ssthresh_packets is None or item.ssthresh_packets > item.cwnd_packets
-        return raised and exit_.reason not in CONGESTION
-    if item.event == "resume":
-        # Told before the old threshold is restored: the next record shows whether it put the flow below it again.
-        after = int(np.searchsorted(trace.time_ns, item.time_ns, side="right"))
-        return after < len(trace) and bool(trace.cwnd[after] < trace.ssthresh[after])
-    return False
+def _first_cut(trace: FlowTrace, after_ns: int) -> float:
+    """When ssthresh next falls below the window; infinite if it does not."""
+    begin = int(np.searchsorted(trace.time_ns, after_ns, side="right"))
+    window, threshold = trace.cwnd[begin:], trace.ssthresh[begin:]
+    cuts = np.flatnonzero(threshold[1:] < np.minimum(window[:-1], threshold[:-1]))
+    return float(trace.time_ns[begin + int(cuts[0])]) if cuts.size else np.inf
+
+
+def _raises(item: Event, exit_: Event) -> bool:
+    if exit_.reason in CONGESTION or exit_.ssthresh_packets is None:
+        return False
+    return item.ssthresh_packets is None or item.ssthresh_packets > exit_.ssthresh_packets
+
+
+def _is_back(item: Event, trace: FlowTrace) -> bool:
+    """A return is told before the old threshold is restored: the next record shows whether the flow is below it."""
+    after = int(np.searchsorted(trace.time_ns, item.time_ns, side="right"))
+    return after < len(trace) and bool(trace.cwnd[after] < trace.ssthresh[after])
+
+
+def _is_reached(item: Event, trace: FlowTrace) -> bool:
+    """Whether the window came to the threshold of an estimate; without a trace nothing says that it did not."""
+    after = int(np.searchsorted(trace.time_ns, item.time_ns, side="right"))
+    return after >= len(trace) or bool((trace.cwnd[after:] >= trace.ssthresh[after:]).any())
 
 
 def told_cause(events: list[Event], exit_: Event) -> str:

@@ -54,7 +54,8 @@ def find_exit(trace: FlowTrace) -> Exit | None:
 
     tcp_probe shows ``tcp_current_ssthresh()`` = max(ssthresh, 3/4 cwnd): infinite stays infinite, and cwnd reaches it
     exactly when it reaches the real one. A threshold that is set above the window (an estimate) is no exit until the
-    window reaches it; one that is raised again before the window or the threshold falls takes the exit back. BBR
+    window reaches it; one that is raised again before the window or the threshold falls (Adaptive Start) takes the
+    exit back, so that the last raise that the window reached is the end. BBR
     grows by rules of its own: the first finite ssthresh is its entry into Drain (``bbr_check_drain``).
     None when the flow never left slow start, or there are no records.
     """
@@ -108,7 +109,14 @@ def _last_exit(trace: FlowTrace) -> int | None:
     if slow_start[end - 1]:  # the threshold was raised again, and the window is still below it
         later = leaves[leaves >= end]
         return int(later[0]) if later.size else None
-    return int(leaves[leaves < end][-1])
+    return int(max(leaves[leaves < end][-1], _last_raise(trace, first, end)))
+
+
+def _last_raise(trace: FlowTrace, first: int, end: int) -> int:
+    """The last of these records that shows a threshold raised to more than 3/4 cwnd."""
+    window, threshold = trace.cwnd[first:end], trace.ssthresh[first:end]
+    raised = np.flatnonzero((threshold[1:] > threshold[:-1]) & (threshold[1:] > 0.75 * window[1:]))
+    return first + 1 + int(raised[-1]) if raised.size else first
 
 
 def exit_of_event(event: Event, trace: FlowTrace) -> Exit:

@@ -18,6 +18,7 @@ from howdah.tables.event import CONGESTION, reason
 
 NO_ACKS = "no ACK of this flow was traced"
 _STAYED = "the flow did not leave slow start"
+_ROUNDS_BETWEEN_ESTIMATES = 3  # a round lasts up to the full queue's RTT
 _COUNTERS_NAME = (leaving.ACK_TRAIN, leaving.DELAY)
 
 
@@ -137,6 +138,9 @@ def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: 
         return
     before = max(traced.record - 1, 0)
     first, last = int(trace.time_ns[before]), int(trace.time_ns[traced.record])
+    if told.event == "estimate":  # modules tell of a rising threshold once a round
+        first -= _ROUNDS_BETWEEN_ESTIMATES * flow.rtt_us * 1000
+        before = min(before, int(np.searchsorted(trace.time_ns, first)))
     sheet.cross_check(
         flow.id,
         "exit_time_s",
@@ -144,7 +148,7 @@ def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: 
         first <= told.time_ns <= last,
         "the module tells of its exit at another ACK than the one after which the trace shows it",
     )
-    windows = sorted((int(trace.cwnd[before]), int(trace.cwnd[traced.record])))
+    windows = int(trace.cwnd[before : traced.record + 1].min()), int(trace.cwnd[before : traced.record + 1].max())
     sheet.cross_check(
         flow.id,
         "exit_cwnd_packets",

@@ -78,6 +78,12 @@ SUMMARY_HELP: dict[str, str] = {
     "exit_time_s": "Time from the start of the flow to its exit from slow start.",
     "exit_cwnd_packets": "Congestion window at the exit from slow start.",
     "exit_cwnd_bdp": "Congestion window at the exit from slow start, as a share of the BDP.",
+    "exit_quantity": "The number that decided a flow's exit, as its module told; the unit is that of the cause.",
+    "exit_threshold": "What the number that decided a flow's exit was compared with.",
+    "exits": "Exits from slow start that a flow's module told of.",
+    "phases": "Changes to another phase of slow start that a flow's module told of.",
+    "resumes": "Returns to the phase before that a flow's module told of.",
+    "estimates": "Thresholds set from an estimate that a flow's module told of.",
     "exit_round": "Round trips from the start of the flow to its exit from slow start.",
     "peak_cwnd_packets": "Largest congestion window up to one round trip after the exit.",
     "dropped_packets": "Packets the bottleneck dropped in the first loss episode.",
@@ -109,12 +115,19 @@ _BASE_UNITS: tuple[tuple[str, str, float], ...] = (
 )
 
 
+# Measures whose unit is that of each row: it becomes part of the name, since a metric has one unit.
+_UNIT_OF_ROW = ("exit_quantity", "exit_threshold")
+_UNIT_SUFFIX = {"bit/s": "bits_per_second"}
+
+
 def summary_metric(measure: str, unit: str) -> tuple[Metric, float]:
     """The metric that holds a measure of metrics.json, and the factor from the measure's unit to the metric's.
 
-    ``exit_time_s`` becomes ``howdah_exit_time_seconds``; a measure without a unit that is a ratio gains ``_ratio``.
+    ``exit_time_s`` becomes ``howdah_exit_time_seconds``; a measure without a unit that is a ratio gains ``_ratio``;
+    ``exit_quantity`` in microseconds becomes ``howdah_exit_quantity_seconds``.
     """
-    name = re.sub(r"[^a-z0-9]+", "_", measure.lower()).strip("_") or "measure"
+    full = f"{measure}_{_UNIT_SUFFIX.get(unit, unit)}" if measure in _UNIT_OF_ROW else measure
+    name = re.sub(r"[^a-z0-9]+", "_", full.lower()).strip("_") or "measure"
     factor = 1.0
     for suffix, replacement, scale in _BASE_UNITS:
         if name.endswith(suffix):

@@ -11,6 +11,7 @@ from howdah.publish.experiment import Experiment, Run
 from howdah.report.ackwindow import ack_window, exit_of, missing_reason
 from howdah.report.codec import Column, encode, encode_integers, scale_of
 from howdah.report.downsample import extremes
+from howdah.report.event import ToldEvent, told_events
 from howdah.report.palette import dashes
 from howdah.report.source import Curve, Curves, Source
 from howdah.report.table import cause_text
@@ -20,6 +21,7 @@ from howdah.report.variant import Variants
 _CURVE_VALUES = 900_000
 _ACK_VALUES = 600_000
 _MOST_ACKS = 12_000
+_MOST_EVENTS = 300  # of a flow
 
 FIGURES: list[dict[str, Any]] = [
     {
@@ -31,6 +33,7 @@ FIGURES: list[dict[str, Any]] = [
         "limits": ["bdp_packets", "bdp_and_buffer_packets"],
         "height": 320,
         "exits": True,
+        "events": True,
         "needs": "tcp_probe or tcp_info records",
     },
     {
@@ -73,6 +76,7 @@ FIGURES: list[dict[str, Any]] = [
         "axis": "exit",
         "limits": ["bdp_packets", "bdp_and_buffer_packets"],
         "height": 280,
+        "events": True,
         "needs": "tcp_probe records around an exit",
     },
     {
@@ -140,6 +144,10 @@ def _run(run: Run, source: Source, variants: Variants, points: list[str], most: 
     for flow in run.plan.flows:
         found = exit_of(run, flow)
         entry: dict[str, Any] = {"id": str(flow.id), "name": flow.name, "exit": None}
+        told = told_events(run, flow)
+        if told:
+            entry["events"] = [_event(each) for each in _thinned(told)]
+            entry["told"] = len(told)
         if found is None:
             missing.setdefault("exit-cwnd", []).append(f"{flow.name}: {missing_reason(run, flow.id)}")
             missing.setdefault("exit-rtt", []).append(f"{flow.name}: {missing_reason(run, flow.id)}")
@@ -174,6 +182,18 @@ def _run(run: Run, source: Source, variants: Variants, points: list[str], most: 
         },
         "missing": missing,
     }
+
+
+def _event(told: ToldEvent) -> dict[str, Any]:
+    return {"time": told.time_ns / 1e9, "cwnd": told.cwnd, "exit": told.is_exit, "text": told.label}
+
+
+def _thinned(told: list[ToldEvent]) -> list[ToldEvent]:
+    """At most some hundred, evenly chosen, and every exit: an algorithm may tell of one event an ACK."""
+    if len(told) <= _MOST_EVENTS:
+        return told
+    step = -(-len(told) // _MOST_EVENTS)
+    return [each for number, each in enumerate(told) if each.is_exit or number % step == 0]
 
 
 def _coded(curve: Curve, most: int) -> dict[str, Any]:

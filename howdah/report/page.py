@@ -19,6 +19,7 @@ from howdah.plan.plan import Plan
 from howdah.publish.experiment import Experiment, Run
 from howdah.report.assets import REPORTS, UPLOT_VERSION, scripts, style
 from howdah.report.drawing import dumbbell
+from howdah.report.event import told_runs
 from howdah.report.exitstrip import exit_rows, exit_strip
 from howdah.report.figure import page_data
 from howdah.report.number import duration
@@ -66,6 +67,7 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         strips=_strips(experiments, variants),
         table=table(experiments, summaries, variants),
         runs=[(run, variants.key(run)) for run in runs],
+        told=told_runs([(run, variants.key(run)) for run in runs]),
         origins=origins(runs),
         variants=variants.all,
         profiles=[(experiment.name, experiment.profile, experiment.created) for experiment in experiments],

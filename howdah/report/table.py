@@ -9,9 +9,12 @@ from dataclasses import dataclass, field, replace
 from howdah.measure.statistics import Statistic
 from howdah.publish.experiment import Experiment, Run
 from howdah.report.assets import data
+from howdah.report.event import cause_words
 from howdah.report.number import significant
 from howdah.report.source import Group, Summary
 from howdah.report.variant import Variant, Variants
+
+_NONE_SEEN = "none seen"
 
 
 @dataclass(frozen=True)
@@ -70,11 +73,15 @@ class Table:
 
 
 def columns(summaries: list[Summary]) -> list[Measure]:
-    """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last."""
+    """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last.
+
+    Those marked ``shown: false`` are left out.
+    """
     present = {measure for summary in summaries for _, measure in summary.statistics}
     if any(summary.causes for summary in summaries):
         present.add("exit_cause")
     known = []
+    present -= {entry["measure"] for entry in data("measures.yaml") if not entry.get("shown", True)}
     for entry in data("measures.yaml"):
         factor = float(entry.get("factor", 1.0))
         main = bool(entry.get("main", True))
@@ -160,12 +167,12 @@ def _cell(measure: Measure, summary: Summary, group: Group, rows: int) -> Cell:
         absent = summary.absent.get((group, measure.name), [])
         if not causes:
             return Cell("—", note=_reasons(absent) or "no exit seen")
-        causes = causes + Counter({"none seen": len(absent)})
+        causes = causes + Counter({_NONE_SEEN: len(absent)})
         only = len(causes) == 1
         text = ", ".join(
             cause_text(cause) if only else f"{cause_text(cause)} ×{count}" for cause, count in causes.most_common()
         )
-        return Cell(text)
+        return Cell(text, note="; ".join(cause_words(cause) for cause in causes if cause != _NONE_SEEN))
     statistic = summary.statistics.get((group, measure.name))
     absent = summary.absent.get((group, measure.name), [])
     if statistic is None:

@@ -38,7 +38,7 @@ class Reason:
         """A threshold of the table in ``threshold_unit``, or None if there is none."""
         if self.threshold_unit is None:
             return None
-        # A count that stands beside a rate is no rate.
+        # A count or a window that stands beside a rate is no rate.
         return _plain(value * (self.factor if self.threshold_unit == self.unit else 1.0))
 
 
@@ -72,7 +72,7 @@ _REASONS = (
     Reason("css-rounds", "conservative slow start has lasted its rounds", "rounds", "rounds"),
     Reason("queue-estimate", "packets stood in the queue", "packets", "packets", 0.001),
     Reason("packet-pair", "bandwidth from the spacing of ACKs", "bit/s", "samples", 1000.0),
-    Reason("rate-estimate", "estimated eligible rate", "bit/s", "bit/s", 1000.0),
+    Reason("rate-estimate", "estimated eligible rate", "bit/s", "packets", 1000.0),
     Reason("inflight-limit", "the limit of packets in flight", "packets", "packets"),
     Reason("jump-size", "the size of the jump", "packets", "packets"),
     Reason("cached", "a remembered window or threshold", "packets", "packets"),

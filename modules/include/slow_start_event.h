@@ -44,7 +44,7 @@ enum slow_start_event {
  * @SLOW_START_CSS_ROUNDS: conservative rounds
  * @SLOW_START_QUEUE_ESTIMATE: packets queued, thousandths
  * @SLOW_START_PACKET_PAIR: bandwidth, kbit/s; threshold is the number of samples
- * @SLOW_START_RATE_ESTIMATE: eligible rate, kbit/s
+ * @SLOW_START_RATE_ESTIMATE: eligible rate, kbit/s; threshold is ssthresh, packets
  * @SLOW_START_INFLIGHT_LIMIT: the limit against cwnd, packets
  * @SLOW_START_JUMP_SIZE: the window against its limit, packets
  * @SLOW_START_CACHED: a remembered window or threshold against its limit, packets

@@ -72,6 +72,9 @@ howdah.save = (() => {
       out += `<path d="M${number(bounds.left)} ${number(limit.y)}H${number(bounds.right)}" stroke="${tokens.quiet}" stroke-dasharray="6 4"/>`;
       out += text(limit.at.x, limit.at.y, limit.label, `fill="${tokens.quiet}" ${halo}`);
     }
+    for (const event of drawn.events) {
+      out += `<path d="${howdah.marks.outline(event)}" fill="${tokens.surface}" stroke="${event.colour}" stroke-width="1.5"><title>${escaped(event.label)}</title></path>`;
+    }
     for (const exit of drawn.exits) {
       out += `<path d="M${number(exit.x)} ${number(bounds.top)}V${number(bounds.bottom)}" stroke="${exit.colour}" stroke-dasharray="2 3"/>`;
       if (exit.inside) out += `<circle cx="${number(exit.x)}" cy="${number(exit.y)}" r="5" fill="${exit.colour}" stroke="${tokens.surface}" stroke-width="2"/>`;

@@ -40,7 +40,15 @@ howdah.Figure = (() => {
         this.actions.append(button);
       }
       this.canvas.addEventListener("keydown", (event) => this.key(event));
-      this.canvas.addEventListener("blur", () => this.plot && this.plot.setCursor({ left: -10, top: -10 }));
+      this.canvas.addEventListener("blur", () => {
+        if (this.plot) this.plot.setCursor({ left: -10, top: -10 });
+        this.tell(null);
+      });
+      this.canvas.addEventListener("mousemove", (event) => {
+        const box = this.canvas.getBoundingClientRect();
+        this.point(event.clientX - box.left, event.clientY - box.top, false);
+      });
+      this.canvas.addEventListener("mouseleave", () => this.tell(null));
       new ResizeObserver(() => this.resize()).observe(this.canvas);
     }
 
@@ -72,7 +80,30 @@ howdah.Figure = (() => {
         lines.limits(this.description),
         lines.exits(this.description, shown),
         this.axis === "exit" ? [{ value: 0, label: "exit" }] : [],
+        lines.events(this.description, shown),
       );
+    }
+
+    // Show what a module told at a place of the figure, in CSS pixels from its corner. Returns the event, if there is one.
+    point(x, y, across) {
+      const event = this.plot && this.description.events ? marks.near(this.marksNow().events, x, y, across) : null;
+      this.tell(event);
+      return event;
+    }
+
+    tell(event) {
+      if (this.tip) this.tip.remove();
+      this.tip = null;
+      if (!event) return;
+      this.tip = element("div", "tip");
+      this.tip.setAttribute("role", "status");
+      const when = format.seconds(event.at, 1);
+      this.tip.append(element("strong", "", event.label), element("span", "", `${when}, cwnd ${format.significant(event.cwnd)} packets`));
+      this.canvas.append(this.tip);
+      const wide = this.canvas.clientWidth;
+      const left = event.x + 12 + this.tip.offsetWidth > wide ? event.x - 12 - this.tip.offsetWidth : event.x + 12;
+      this.tip.style.left = `${Math.max(0, left)}px`;
+      this.tip.style.top = `${Math.max(0, event.y - this.tip.offsetHeight - 8)}px`;
     }
 
     // Everything again: the selection or the theme changed. Once all figures are drawn, rescale() aligns them.
@@ -107,6 +138,8 @@ howdah.Figure = (() => {
       }
       for (const text of lacking.slice(0, 4)) this.notes.append(element("p", "note loud", `Missing: ${text}`));
       for (const text of notCounting.slice(0, 4)) this.notes.append(element("p", "note loud", `✕ ${text}`));
+      const told = lines.events(this.description, this.lines).length;
+      if (told) this.notes.append(element("p", "note", "◇ what a slow-start module told of its decisions: point at one, or move the cursor to it."));
       const peak = this.clipped();
       if (peak !== null) {
         const text = `Peaks up to ${format.significant(peak)} ${this.unit.name} leave the scale: a cumulative ACK that fills a hole after losses counts at once what had arrived before.`;
@@ -255,8 +288,10 @@ howdah.Figure = (() => {
       const wide = this.plot.over.clientWidth;
       const at = this.plot.cursor.left >= 0 ? this.plot.cursor.left : wide / 2;
       const cursor = (left) => {
-        this.plot.setCursor({ left: Math.max(0, Math.min(wide, left)), top: 1 });
-        document.getElementById("spoken").textContent = this.spoken || "";
+        const to = Math.max(0, Math.min(wide, left));
+        this.plot.setCursor({ left: to, top: 1 });
+        const event = this.point(this.bounds().left + to, 0, true);
+        document.getElementById("spoken").textContent = `${this.spoken || ""}${event ? `; ${event.label}` : ""}`;
       };
       const actions = {
         ArrowLeft: () => (event.shiftKey ? this.move(1, -0.2) : cursor(at - Math.max(1, wide / 100))),

@@ -116,6 +116,23 @@ howdah.lines = (() => {
     return [...marked.values()];
   }
 
+  // Events that modules told of, of the runs and flows shown; in figures around an exit, those within its records.
+  function events(figure, shown) {
+    if (!figure.events) return [];
+    const found = [];
+    const seen = new Set();
+    for (const line of shown) {
+      const key = line.flow && `${line.run.name}/${line.flow.id}`;
+      if (!key || seen.has(key) || line.part !== figure.series[0] || !line.flow.events) continue;
+      seen.add(key);
+      const zero = figure.axis === "exit" ? line.flow.exit.time : 0;
+      for (const event of line.flow.events) {
+        found.push({ x: event.time - zero, y: event.cwnd, colour: line.colour, exit: event.exit, label: `${who(line, shown)}${event.text}` });
+      }
+    }
+    return found;
+  }
+
   // What the selected runs lack in this figure, and runs that do not count: said under it, never left silent.
   function remarks(figure) {
     const lacking = [];
@@ -127,5 +144,5 @@ howdah.lines = (() => {
     return { lacking, notCounting };
   }
 
-  return { of, limits, exits, remarks, unitOf };
+  return { of, limits, exits, events, remarks, unitOf };
 })();

@@ -27,9 +27,14 @@ howdah.marks = (() => {
   }
 
   // Everything to draw over the lines, in CSS pixels relative to the figure. `at` maps (x, y) of the data to pixels.
-  function layout(bounds, at, limits, exits, instants) {
+  function layout(bounds, at, limits, exits, instants, events) {
     const boxes = [];
-    const drawn = { limits: [], exits: [], instants: [] };
+    const drawn = { limits: [], exits: [], instants: [], events: [] };
+    for (const event of events) {
+      const point = at(event.x, event.y);
+      const inside = point.x >= bounds.left && point.x <= bounds.right && point.y >= bounds.top - 5 && point.y <= bounds.bottom + 5;
+      if (inside) drawn.events.push({ ...point, at: event.x, cwnd: event.y, colour: event.colour, label: event.label });
+    }
     for (const instant of instants) {
       const { x } = at(instant.value, 0);
       if (x >= bounds.left && x <= bounds.right) drawn.instants.push({ x, label: instant.label, at: { x: x + 5, y: bounds.top + 12 } });
@@ -92,6 +97,15 @@ howdah.marks = (() => {
       context.stroke();
       text(limit.label, limit.at.x, limit.at.y, tokens.quiet);
     }
+    for (const event of drawn.events) {
+      context.setLineDash([]);
+      context.lineWidth = 1.5;
+      context.strokeStyle = event.colour;
+      context.fillStyle = tokens.surface;
+      const diamond = new Path2D(outline(event));
+      context.fill(diamond);
+      context.stroke(diamond);
+    }
     for (const exit of drawn.exits) {
       context.setLineDash([2, 3]);
       context.lineWidth = 1;
@@ -116,5 +130,25 @@ howdah.marks = (() => {
     }
   }
 
-  return { layout, draw, widthOf, FONT };
+  // A diamond around the place of an event, as an SVG path.
+  function outline(event) {
+    const r = 5;
+    return `M${event.x.toFixed(2)} ${(event.y - r).toFixed(2)}l${r} ${r}l${-r} ${r}l${-r} ${-r}Z`;
+  }
+
+  // The event nearest to a place, within a finger's width; with `across`, only the horizontal distance counts.
+  function near(events, x, y, across) {
+    let best = null;
+    let least = 12;
+    for (const event of events) {
+      const distance = across ? Math.abs(event.x - x) : Math.hypot(event.x - x, event.y - y);
+      if (distance < least) {
+        best = event;
+        least = distance;
+      }
+    }
+    return best;
+  }
+
+  return { layout, draw, outline, near, widthOf, FONT };
 })();

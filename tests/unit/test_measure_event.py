@@ -66,9 +66,24 @@ def test_an_estimate_that_raises_the_threshold_takes_an_exit_back() -> None:
     raised = told(43, "estimate", "rate-estimate", 33, ssthresh_packets=60)
     last = told(50, "exit", "initial-ssthresh", 60)
     assert told_exit([early, raised, last], NONE) is last
-    assert told_exit([early, raised], NONE) is None
-    below = told(43, "estimate", "rate-estimate", 33, ssthresh_packets=33)
-    assert told_exit([early, below, last], NONE) is early
+    same = told(43, "estimate", "rate-estimate", 33, ssthresh_packets=32)
+    assert told_exit([early, same, last], NONE) is early
+
+
+def test_the_last_raise_that_the_window_reached_ends_a_startup_whose_exit_is_told_once() -> None:
+    first = told(41, "exit", "rate-estimate", 32)
+    raises = [told(42, "estimate", "rate-estimate", 33, ssthresh_packets=50), told(44, "estimate", "rate-estimate", 60)]
+    reached = trace_of([20, 32, 33, 50, 60, 60], [32, 32, 50, 50, 60, 60])
+    assert told_exit([first, *raises], reached) is raises[1]
+    below = trace_of([20, 32, 33, 50, 51, 52], [32, 32, 50, 50, 99, 99])
+    assert told_exit([first, *raises], below) is None
+
+
+def test_what_is_estimated_after_the_window_was_cut_is_no_startup() -> None:
+    first = told(41, "exit", "rate-estimate", 32)
+    again = told(44, "estimate", "rate-estimate", 30, ssthresh_packets=90)
+    cut = trace_of([20, 32, 33, 20, 30, 60], [32, 32, 32, 16, 90, 90])
+    assert told_exit([first, again], cut) is first
 
 
 def test_an_estimate_does_not_undo_a_loss() -> None:

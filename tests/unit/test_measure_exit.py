@@ -118,6 +118,20 @@ def test_a_threshold_that_keeps_ahead_of_the_window_is_no_exit_until_the_window_
     assert (found.record, found.cwnd_packets, found.ssthresh_packets, found.reduced) == (5, 60, 60, False)
 
 
+def test_a_threshold_that_rises_with_the_window_is_a_startup_and_its_shadow_is_not() -> None:
+    """Each ACK raises ssthresh to the window, up to 60; then ssthresh is shown as 3/4 of a window that grows on."""
+    trace = make_trace(
+        [40, 41, 42, 43, 44, 45],
+        una=[0, 10, 30, 40, 60, 80],
+        nxt=[10, 30, 60, 80, 90, 99],
+        cwnd=[20, 32, 40, 60, 88, 100],
+        ssthresh=[32, 32, 40, 60, 66, 75],
+    )
+    found = find_exit(trace)
+    assert found is not None
+    assert (found.record, found.cwnd_packets) == (3, 60)
+
+
 def test_a_raised_threshold_takes_the_exit_back() -> None:
     trace = make_trace([40, 41, 42], una=[0, 10, 30], nxt=[10, 30, 60], cwnd=[20, 32, 33], ssthresh=[32, 32, 100])
     assert find_exit(trace) is None

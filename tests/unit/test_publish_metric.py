@@ -48,3 +48,19 @@ def test_documentation_lists_every_metric_with_kind_and_help() -> None:
     text = (ROOT / "docs" / "prometheus.md").read_text(encoding="utf-8")
     for metric in (*SERIES, *PATH, *INFO):
         assert f"| `{metric.name}` | {metric.kind} | {metric.help} |" in text
+
+
+@pytest.mark.parametrize(
+    ("unit", "name", "factor"),
+    [
+        ("us", "howdah_exit_quantity_seconds", 1e-6),
+        ("packets", "howdah_exit_quantity_packets", 1.0),
+        ("bit/s", "howdah_exit_quantity_bytes_per_second", 1 / 8),
+        ("ratio", "howdah_exit_quantity_ratio", 1.0),
+        ("rounds", "howdah_exit_quantity_rounds", 1.0),
+    ],
+)
+def test_a_measure_whose_unit_is_that_of_its_row_has_it_in_its_name(unit: str, name: str, factor: float) -> None:
+    metric, found = summary_metric("exit_quantity", unit)
+    assert (metric.name, found) == (name, factor)
+    assert metric.help.startswith("The number that decided")

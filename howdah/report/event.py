@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What slow-start modules told, as a reader wants it: words, and numbers with their units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from howdah.ingest.tracepoint import INFINITE_SSTHRESH
+from howdah.plan.plan import Flow
+from howdah.publish.experiment import Run
+from howdah.report.ackwindow import flow_start_ns
+from howdah.report.number import duration, rate, significant
+from howdah.tables.event import Reason, event, reason
+
+# Causes that no module tells of: howdah.measure.exit finds them.
+_OTHER_CAUSES = {
+    "bbr-drain": "the delivery rate stopped growing for three rounds",
+    "receive-window": "no detector spoke; the receive window held the flow back",
+    "application": "no detector spoke; the application held the flow back",
+    "unknown": "neither a module, nor a counter, nor a cut window says why",
+}
+_MOST_ROWS = 100
+
+
+@dataclass(frozen=True)
+class ToldEvent:
+    """One event in words. ``time_ns`` counts from the epoch, ``after_start_s`` from the flow's start."""
+
+    flow: str
+    time_ns: int
+    after_start_s: float
+    event: str
+    why: str
+    quantity: str
+    threshold: str
+    cwnd: int
+    ssthresh: str
+    round: int
+    min_rtt: str
+    is_exit: bool
+
+    @property
+    def number(self) -> str:
+        """The deciding number, against what it was compared with."""
+        return f"{self.quantity} against {self.threshold}" if self.quantity and self.threshold else self.quantity
+
+    @property
+    def label(self) -> str:
+        """All of it in one line."""
+        why = f", {self.why}" if self.why else ""
+        number = f": {self.number}" if self.number else ""
+        return f"{self.event}{why}{number}"
+
+
+@dataclass(frozen=True)
+class ToldRun:
+    """The events of a run for its table; ``left_out`` counts those beyond the first hundred of a flow."""
+
+    run: str
+    variant: str
+    rows: list[ToldEvent]
+    left_out: int
+
+
+def told_events(run: Run, flow: Flow) -> list[ToldEvent]:
+    """Events of one flow, in the order in which they were told; none where no module tells of any."""
+    table = run.table("slow_start")
+    if table is None:
+        return []
+    start_ns = flow_start_ns(run, flow)
+    rows = table.filter(pc.equal(table.column("flow"), flow.id)).to_pylist()
+    return [_told(row, flow, start_ns) for row in rows]
+
+
+def told_runs(runs: list[tuple[Run, str]]) -> list[ToldRun]:
+    """The runs, with the name of their variant, whose modules told of something."""
+    found = []
+    for run, variant in runs:
+        flows = [told_events(run, flow) for flow in run.plan.flows] if run.plan else []
+        rows = [row for events in flows for row in events[:_MOST_ROWS]]
+        if rows:
+            found.append(ToldRun(run.name, variant, rows, sum(map(len, flows)) - len(rows)))
+    return found
+
+
+def _told(row: dict[str, Any], flow: Flow, start_ns: int) -> ToldEvent:
+    why = reason(row["reason"])
+    bare = why.name == "none"
+    return ToldEvent(
+        flow=flow.name,
+        time_ns=row["time_ns"],
+        after_start_s=(row["time_ns"] - start_ns) / 1e9,
+        event=event(row["event"]).words,
+        why="" if bare else why.words,
+        quantity="" if _says_nothing(why, row) else measure_text(why.quantity(row["quantity"]), why.unit),
+        threshold="" if bare else _threshold_text(why, row["threshold"]),
+        cwnd=row["cwnd_packets"],
+        ssthresh="∞" if row["ssthresh_packets"] is None else significant(row["ssthresh_packets"]),
+        round=row["round"],
+        min_rtt="" if row["min_rtt_us"] is None else duration(row["min_rtt_us"]),
+        is_exit=row["event"] == "exit",
+    )
+
+
+def _says_nothing(why: Reason, row: dict[str, Any]) -> bool:
+    """A zero of a reason whose number has no unit."""
+    return not why.unit and not row["quantity"]
+
+
+def _threshold_text(why: Reason, raw: int) -> str:
+    value = why.threshold(raw)
+    if value is None:
+        return ""
+    return (
+        "∞"
+        if raw == INFINITE_SSTHRESH and why.threshold_unit == "packets"
+        else measure_text(value, why.threshold_unit or "")
+    )
+
+
+def measure_text(value: float, unit: str) -> str:
+    """A number with its unit: microseconds and bit/s in the one that fits, a ratio or a plain count without any."""
+    if unit == "us":
+        return duration(value) if value else "0 µs"
+    if unit == "bit/s":
+        return rate(value)
+    if unit in ("", "ratio"):
+        return significant(value)
+    return f"{significant(value)} {unit if value != 1 else unit.removesuffix('s')}"
+
+
+def cause_words(cause: str) -> str:
+    """What an exit cause means, in a few words."""
+    return _OTHER_CAUSES.get(cause) or reason(cause).words
