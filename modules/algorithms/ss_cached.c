@@ -26,6 +26,7 @@
  * and handing on the window of a connection that ends (a burst for the others).
  */
 #include <linux/sizes.h>
+#include <net/net_namespace.h>
 #include <net/netns/generic.h>
 #include "destination.h"
 #include "slow_start.h"
@@ -239,7 +240,7 @@ static void sample(struct sock *sk, const struct ack_sample *sample)
 	/* The peer may keep its own direction open for long after our FIN. */
 	if (sk->sk_shutdown & SEND_SHUTDOWN && tp->snd_una == tp->write_seq)
 		leave(sk);
-	if (!cached->jump)
+	if (!cached->jump || cached->retreating)
 		return;
 	/* Three rounds show that there is no more to send. */
 	if (slow_start(sk)->round >= 3 && before(tp->snd_nxt, cached->jump_end))
