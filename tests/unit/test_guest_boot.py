@@ -37,8 +37,8 @@ def guest(tmp_path: Path) -> Guest:
 
 
 def _launcher(guest: Guest, text: str) -> None:
-    """A launcher that does what a guest would do to the files, and ends with a status."""
-    guest.tools.launch.write_text(f"#!/bin/sh\n{text}\n")
+    """A launcher that does what a guest would do to the files, reports a peak of 20 MiB, and ends with a status."""
+    guest.tools.launch.write_text(f'#!/bin/sh\necho 20480 >"$LAUNCH_PEAK"\n{text}\n')
     guest.tools.launch.chmod(guest.tools.launch.stat().st_mode | stat.S_IXUSR)
 
 
@@ -86,6 +86,7 @@ def test_an_orderly_end(guest: Guest) -> None:
     _launcher(guest, f"echo '{{\"exit\": 3, \"signal\": null}}' >'{guest.raw}/guest-exit.json'")
     ending = boot(guest, _progress)
     assert (ending.exit_status, ending.signal) == (3, None)
+    assert ending.memory_peak_bytes == 20 << 20
 
 
 def test_a_panic_is_quoted_and_the_console_kept(guest: Guest) -> None:

@@ -70,6 +70,19 @@ def test_a_program_that_does_not_exist(tools: Tools, tmp_path: Path) -> None:
     assert not (tmp_path / "private").exists()
 
 
+@pytest.mark.parametrize("mode", _MODES)
+def test_the_peak_of_memory_is_told_of_a_program_that_lives_for_an_instant(
+    tools: Tools, tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAUNCH_PEAK", str(tmp_path / "peak"))
+    peaks = []
+    for size in (0, 64 << 20):
+        program = [sys.executable, "-S", "-c", f"bytes(bytearray({size})[:1])"]
+        assert _start(tools, mode, tmp_path / "private", *program).wait(20) == 0
+        peaks.append(int((tmp_path / "peak").read_text()) * 1024)
+    assert 64 << 20 <= peaks[1] - peaks[0] + (1 << 20) < 80 << 20
+
+
 def test_a_directory_that_exists_is_not_touched(tools: Tools, tmp_path: Path) -> None:
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "file").write_text("mine")
