@@ -213,12 +213,11 @@ static void sample(struct sock *sk, const struct ack_sample *ack)
 		leave(sk, h);
 }
 
+/* After a pause the first ACK begins a round, and is too late for the train of the last. */
 static void restart(struct sock *sk, enum slow_start_restart why)
 {
 	if (why == SLOW_START_AFTER_RTO)
 		forget(sk);
-	else
-		next_round(sk);
 }
 
 static const struct slow_start_ops hystartp = {

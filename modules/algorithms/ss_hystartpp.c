@@ -37,11 +37,13 @@ slow_start_parameter(ack_limit, 8, 0, 1000000,
 
 /**
  * struct hystartpp - state of HyStart++
+ * @last_rtt_us: of the last round that had samples, or SLOW_START_NO_RTT
  * @baseline_rtt_us: RTT of the round in which CSS began (cssBaselineMinRtt)
  * @rounds: rounds of CSS that have ended
  * @conservative: in CSS
  */
 struct hystartpp {
+	u32 last_rtt_us;
 	u32 baseline_rtt_us;
 	u32 rounds;
 	bool conservative;
@@ -56,11 +58,30 @@ static void resume(struct sock *sk)
 	h->baseline_rtt_us = SLOW_START_NO_RTT;
 }
 
+static void start(struct sock *sk)
+{
+	struct hystartpp *h = slow_start_state(sk);
+
+	h->last_rtt_us = SLOW_START_NO_RTT;
+	resume(sk);
+}
+
+/* A round that begins with sending after a pause ends with the first ACK, without a sample. */
+static void remember(struct sock *sk)
+{
+	const struct slow_start *ss = slow_start(sk);
+	struct hystartpp *h = slow_start_state(sk);
+
+	if (ss->last_round_samples)
+		h->last_rtt_us = ss->last_round_min_rtt_us;
+}
+
 static void next_round(struct sock *sk)
 {
 	struct hystartpp *h = slow_start_state(sk);
 	u32 limit = css_rounds;
 
+	remember(sk);
 	if (!h->conservative || !slow_start_is_initial(sk))
 		return;
 	h->rounds++;
@@ -92,10 +113,9 @@ static void look(struct sock *sk)
 		resume(sk);
 		return;
 	}
-	if (ss->last_round_min_rtt_us == SLOW_START_NO_RTT)
+	if (h->last_rtt_us == SLOW_START_NO_RTT)
 		return;
-	limit_us = (u64)ss->last_round_min_rtt_us +
-		   threshold_us(ss->last_round_min_rtt_us);
+	limit_us = (u64)h->last_rtt_us + threshold_us(h->last_rtt_us);
 	if (ss->round_min_rtt_us < limit_us)
 		return;
 	h->conservative = true;
@@ -126,17 +146,16 @@ static u32 grow(struct sock *sk, u32 acked)
 	return 0;
 }
 
-/* What was seen before a pause in sending says nothing of the path after it. */
 static void restart(struct sock *sk, enum slow_start_restart why)
 {
-	resume(sk);
+	remember(sk);
 }
 
 static const struct slow_start_ops hystartpp = {
 	.name		= "hystartpp",
 	.owner		= THIS_MODULE,
 	.state_bytes	= sizeof(struct hystartpp),
-	.start		= resume,
+	.start		= start,
 	.round		= next_round,
 	.sample		= sample,
 	.grow		= grow,

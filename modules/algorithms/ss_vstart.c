@@ -42,7 +42,7 @@ slow_start_parameter(exit_window, EXIT_KEEP, EXIT_KEEP, EXIT_EIGHTH,
  * @packets: how many those are
  * @last_us: the newest of their RTTs
  * @hold: cwnd does not grow in this round
- * @first: nothing sent after the start was acknowledged yet
+ * @first: nothing sent after the start, or a pause, was acknowledged yet
  */
 struct vstart {
 	u64 sum_us;
@@ -153,9 +153,17 @@ static u32 grow(struct sock *sk, u32 acked)
 	return v->hold ? 0 : tcp_slow_start(tcp_sk(sk), acked);
 }
 
+/* Everything is acknowledged before a pause: a round ends there, unnoticed. */
 static void restart(struct sock *sk, enum slow_start_restart why)
 {
-	start(sk);
+	struct vstart *v = slow_start_state(sk);
+
+	if (why != SLOW_START_TX_START) {
+		start(sk);
+		return;
+	}
+	next_round(sk);
+	v->first = true;
 }
 
 static const struct slow_start_ops vstart = {

@@ -205,6 +205,10 @@ static int set_field(const struct command *command, struct sender *sender)
 		sender_sock(sender)->sk_max_pacing_rate = value;
 		return 0;
 	}
+	if (!strcmp(word(command, 2), "pacing")) {
+		sender_sock(sender)->sk_pacing_status = value;
+		return 0;
+	}
 	for (i = 0; i < ARRAY_SIZE(fields); i++) {
 		if (!strcmp(fields[i].name, word(command, 2))) {
 			*fields[i].field = value;
