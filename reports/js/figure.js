@@ -44,10 +44,11 @@ howdah.Figure = (() => {
         if (this.plot) this.plot.setCursor({ left: -10, top: -10 });
         this.tell(null);
       });
+      // Before the cursor's own listener, which writes into the legend and may move the figure.
       this.canvas.addEventListener("mousemove", (event) => {
         const box = this.canvas.getBoundingClientRect();
         this.point(event.clientX - box.left, event.clientY - box.top, false);
-      });
+      }, true);
       this.canvas.addEventListener("mouseleave", () => this.tell(null));
       new ResizeObserver(() => this.resize()).observe(this.canvas);
     }

@@ -63,8 +63,9 @@ def test_a_mark_is_drawn_where_the_event_was(visit: Open, told_page: Path) -> No
     assert seen == [True, True, True]
 
 
-def test_pointing_at_a_mark_tells_event_reason_and_numbers(visit: Open, told_page: Path) -> None:
-    page = visit(told_page).page
+@pytest.mark.parametrize("width", [390, 1440])
+def test_pointing_at_a_mark_tells_event_reason_and_numbers(visit: Open, told_page: Path, width: int) -> None:
+    page = visit(told_page, width=width).page
     phase = next(mark for mark in marks(page, "cwnd") if "another phase" in str(mark["label"]))
     canvas = page.locator("#figure-cwnd .canvas")
     canvas.scroll_into_view_if_needed()
@@ -79,7 +80,7 @@ def test_pointing_at_a_mark_tells_event_reason_and_numbers(visit: Open, told_pag
     assert inside is not None
     assert box["x"] <= inside["x"]
     assert inside["x"] + inside["width"] <= box["x"] + box["width"] + 1
-    page.mouse.move(box["x"] + 5, box["y"] + box["height"] - 2)
+    page.mouse.move(box["x"] + float(phase["x"]) + 60, box["y"] + float(phase["y"]) + 60)
     assert tip.count() == 0
 
 
