@@ -75,8 +75,6 @@ void slow_start_cut_idle(struct sock *sk)
 
 	tp->snd_ssthresh = tcp_current_ssthresh(sk);
 	slow_start_set_cwnd(sk, max(cwnd >> min(periods, 31U), min(initial, cwnd)));
-	tp->snd_cwnd_stamp = tcp_jiffies32;
-	tp->snd_cwnd_used = 0;
 }
 
 void slow_start_hold(struct sock *sk, u32 packets)

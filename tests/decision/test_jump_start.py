@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jump Start: exact cases of section II of the paper, and of the caps of section IV.D."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.decision.conftest import Start
+from tests.decision.runner import INFINITE, LOSS, OPEN, RECOVERY, Connection, State
+
+RTT_US = 100_000
+MSS_BYTES = 1448
+
+
+def rate(packets: int, rtt_us: int = RTT_US) -> int:
+    """Payload bytes a second of packets spread over an RTT."""
+    return packets * MSS_BYTES * 1_000_000 // rtt_us
+
+
+def told(state: State, event: str) -> list[tuple[str, int, int]]:
+    return [(item.reason, item.quantity, item.threshold) for item in state.events if item.event == event]
+
+
+def jumped(start: Start, packets: int, **options: int) -> Connection:
+    """A connection whose whole transfer has been sent, and nothing acknowledged."""
+    connection = start("jump").open(unsent_packets=packets, **options)
+    assert connection.send()["sent"] == packets
+    return connection
+
+
+@pytest.mark.parametrize(
+    ("parameters", "opening", "packets"),
+    [
+        ({}, {"window_bytes": 65_535}, 45),  # what a SYN-ACK can offer
+        ({}, {"window_bytes": 400 * MSS_BYTES}, 400),
+        ({}, {"window_bytes": 400 * MSS_BYTES, "unsent_packets": 27}, 27),
+        ({"cap_packets": 30}, {"window_bytes": 65_535}, 30),
+        ({"cap_packets": 5}, {"window_bytes": 65_535}, 5),
+        # 0.5 % of 100 Mbit/s over 0.1 s are 6250 bytes, four packets.
+        ({"cap_kbps": 500}, {"window_bytes": 65_535}, 4),
+        ({"cap_kbps": 1}, {"window_bytes": 65_535}, 1),
+        ({"cap_kbps": 100_000, "cap_packets": 2000}, {}, 863),
+        # A long fat path, 10 Gbit/s over 600 ms.
+        (
+            {"cap_kbps": 4_000_000_000},
+            {"handshake_rtt_us": 600_000, "window_bytes": 868_800_000, "unsent_packets": 600_000},
+            600_000,
+        ),
+    ],
+)
+def test_the_jump_is_the_least_of_window_data_and_caps(
+    start: Start, parameters: dict[str, int], opening: dict[str, int], packets: int
+) -> None:
+    connection = start("jump", **parameters).open(**opening)
+    state = connection.send(1)
+    assert state["max_pacing_rate"] == rate(packets, opening.get("handshake_rtt_us", RTT_US))
+    if packets < 1000:
+        assert 1 + connection.send()["sent"] == packets
+
+
+def test_the_pace_follows_the_data_that_come_by_and_by(start: Start) -> None:
+    connection = start("jump").open(unsent_packets=1)
+    assert connection.send()["max_pacing_rate"] == rate(1)
+    for more, all_of_them in ((9, 10), (190, 200)):
+        connection.set("unsent_packets", more)
+        connection.send(1)
+        assert connection.send()["max_pacing_rate"] == rate(all_of_them)
+
+
+def test_the_jump_ends_with_the_first_ack(start: Start) -> None:
+    connection = jumped(start, 100)
+    state = connection.ack(1, wait_us=RTT_US)
+    assert told(state, "jump-end") == [("jump-size", 100, (1 << 30) // MSS_BYTES)]
+    # D, and one packet of slow start.
+    assert (state.cwnd, state.ssthresh) == (101, INFINITE)
+    assert state["pacing"] == 0
+
+
+def test_a_small_transfer_keeps_the_initial_window(start: Start) -> None:
+    connection = jumped(start, 3)
+    assert connection.ack(1, wait_us=RTT_US).cwnd == 10
+
+
+@pytest.mark.parametrize("lost", [1, 30, 99])
+def test_recovery_ends_at_half_of_what_got_through(start: Start, lost: int) -> None:
+    connection = jumped(start, 100)
+    connection.ack(1, wait_us=RTT_US)
+    assert connection.lose(lost).state == RECOVERY
+    while connection.state()["total_retrans"] < lost:
+        connection.send()
+        connection.ack(1, wait_us=1000)
+    connection.runner.wait(RTT_US)
+    state = connection.ack(99)
+    assert state.state == OPEN
+    window = max((100 - lost) // 2, 2)
+    assert told(state, "retreat") == [("jump-size", window, 100)]
+    assert state.ssthresh == window
+
+
+def test_more_retransmissions_than_packets_leave_two(start: Start) -> None:
+    connection = jumped(start, 20)
+    connection.ack(1, wait_us=RTT_US)
+    connection.set("unsent_packets", 1000)
+    connection.send()
+    flight = connection.state().packets_out
+    connection.lose(flight)
+    while connection.state()["total_retrans"] <= 20:
+        connection.send()
+        connection.ack(1, wait_us=1000)
+    state = connection.ack(flight, wait_us=RTT_US)
+    assert told(state, "retreat") == [("jump-size", 2, 20)]
+
+
+def test_a_second_recovery_is_the_bases(start: Start) -> None:
+    connection = jumped(start, 100)
+    connection.set("unsent_packets", 10_000)
+    connection.ack(1, wait_us=RTT_US)
+    connection.lose(10)
+    connection.send()
+    connection.ack(100, wait_us=RTT_US)
+    connection.round(rtt_us=RTT_US)
+    connection.send()
+    before = connection.state().cwnd
+    connection.lose(1)
+    connection.send()
+    state = connection.ack(before, wait_us=RTT_US)
+    assert told(state, "retreat") == []
+    assert state.ssthresh == before // 2
+
+
+def test_an_undo_cancels_it(start: Start) -> None:
+    connection = jumped(start, 100)
+    connection.ack(1, wait_us=RTT_US)
+    connection.lose(30)
+    state = connection.undo()
+    assert (state.cwnd, state.ssthresh) == (101, INFINITE)
+    assert told(connection.ack(99), "retreat") == []
+
+
+def test_a_timeout_cancels_it(start: Start) -> None:
+    connection = jumped(start, 100)
+    state = connection.timeout()
+    assert (state.state, state.cwnd) == (LOSS, 1)
+    assert state["pacing"] == 0
+    connection.send()
+    assert told(connection.ack(100, wait_us=RTT_US), "retreat") == []
+
+
+def test_a_drop_in_the_senders_own_queue_ends_the_jump(start: Start) -> None:
+    connection = jumped(start, 100)
+    state = connection.local_congestion()
+    assert state["pacing"] == 0
+    connection.set("unsent_packets", 10)
+    connection.ack(100, wait_us=RTT_US)
+    connection.send()
+    state = connection.ack(1)
+    assert told(state, "retreat") == [("jump-size", 50, 100)]
+
+
+@pytest.mark.parametrize("opening", [{"handshake_rtt_us": 0}, {"ssthresh": 100}])
+def test_without_a_reason_to_jump_it_is_standard(start: Start, opening: dict[str, int]) -> None:
+    connection = start("jump").open(**opening)
+    state = connection.state()
+    assert (state.cwnd, state["pacing"], state.events) == (10, 0, [])
+
+
+def test_a_running_connection_does_not_jump(start: Start) -> None:
+    connection = start("jump").open(algorithm="standard_reno")
+    connection.round(rtt_us=RTT_US)
+    state = connection.switch("jump_reno")
+    assert (state.cwnd, state["pacing"]) == (20, 0)
