@@ -74,6 +74,7 @@ enum phase {
  * @through: of the granted packets, those not known to be lost
  * @known: what became of each of them is known
  * @window: cwnd after the loss, packets
+ * @drained: no more than that is in flight
  */
 struct quick {
 	u32 phase;
@@ -83,8 +84,9 @@ struct quick {
 	u32 end;
 	u32 lost;
 	u32 through;
-	u32 known;
 	u32 window;
+	bool known;
+	bool drained;
 };
 
 /* The rate a request can carry, in bytes a second, headers counted; 0: refused. */
@@ -221,9 +223,10 @@ static void recover(struct sock *sk, const struct rate_sample *rate)
 	}
 	count(sk);
 	/* Slow start begins when the flight that was too large has left. */
-	if (tcp_packets_in_flight(tcp_sk(sk)) <= quick->window &&
-	    quick->window < target(sk))
+	if (quick->drained && quick->window < target(sk))
 		quick->window = min(quick->window + rate->acked_sacked, target(sk));
+	if (tcp_packets_in_flight(tcp_sk(sk)) <= quick->window)
+		quick->drained = true;
 	slow_start_hold(sk, quick->window);
 }
 
