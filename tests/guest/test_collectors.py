@@ -21,6 +21,7 @@ from tests.guest.guest_kit import build_or_skip
 pytestmark = pytest.mark.guest
 
 ALONE: dict[str, Any] = {
+    "slow_start": False,
     "tcp_info_us": None,
     "qdisc_us": None,
     "interface_us": None,
@@ -65,6 +66,17 @@ def test_the_reference_shows_a_slow_start_and_its_end(reference: pa.Table) -> No
     assert max(reference["cwnd_packets"].to_pylist()) > 60
     thresholds = reference["ssthresh_packets"]
     assert 0 < thresholds.null_count < len(thresholds)
+
+
+def test_switching_events_on_changes_no_cwnd_of_a_module_that_tells(built: Built, tmp_path: Path) -> None:
+    plan = quick_plan("hystart-plus-plus")
+    alone = records(built, tmp_path / "alone", plan)
+    seen = records(built, tmp_path / "run", plan, slow_start=True)
+    assert alone.num_rows > 1000
+    assert store.read(RunDirectory(tmp_path / "alone"), "slow_start").num_rows == 0
+    assert store.read(RunDirectory(tmp_path / "run"), "slow_start").num_rows > 0
+    for column in ("flow", "time_ns", "snd_una_bytes", "cwnd_packets", "ssthresh_packets"):
+        assert seen[column].equals(alone[column]), column
 
 
 @pytest.mark.parametrize("collector", list(SWITCHED_ON))
