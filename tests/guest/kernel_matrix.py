@@ -2,8 +2,8 @@
 """The project's modules on every kernel of modules/kernels.txt: ``python -m tests.guest.kernel_matrix [KERNEL…]``.
 
 For a user-mode kernel: build it, build the modules, load each, use every congestion control, unload, read the kernel's
-log. For a distribution's headers: build. Prints a table; the exit status is 1 when anything failed or nothing could be
-tried. A kernel that cannot be had is unsupported, and named.
+log, and see that idle times are told to plug-ins. For a distribution's headers: build. Prints a table; the exit status
+is 1 when anything failed or nothing could be tried. A kernel that cannot be had is unsupported, and named.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.guest import boot
 from howdah.engine.uml.package import UnsupportedKernelError
 from howdah.errors import HowdahError, RunFailedError
+from tests.guest import restarts
 from tests.guest.distribution_headers import provide_headers
 from tests.guest.guest_kit import make_guest
 
@@ -114,6 +115,8 @@ def _examine_guest(row: Row, built: Built, directory: Path) -> None:
     stayed = set(row.loaded) - {*_lines(guest.raw / "unloaded")}
     row.problems += [f"{name} could not be unloaded" for name in sorted(stayed)]
     row.problems += complaints((guest.raw / "log").read_text(errors="replace"))
+    if "howdah_slow_start" in row.built:
+        row.problems += restarts.problems(restarts.count_restarts(built, directory / "restarts"))
 
 
 def complaints(log: str) -> list[str]:

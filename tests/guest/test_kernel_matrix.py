@@ -13,6 +13,7 @@ from tests.guest import kernel_matrix
 from tests.guest.guest_kit import build_or_skip
 from tests.guest.guest_run import QUICK, failures, ignore, plan_of, require_engine, run
 from tests.guest.kernel_matrix import MODULES, examine, listed_kernels
+from tests.guest.restarts import Restarts, problems
 
 pytestmark = [pytest.mark.guest, pytest.mark.timeout(1800)]  # a kernel may have to be built first
 
@@ -70,3 +71,12 @@ def test_a_warning_of_the_kernel_and_a_module_that_does_not_build_are_problems(
     assert any(problem.startswith(f"{wrong}:2: ") and built.kernel.release in problem for problem in row.problems)
     assert any("said by a test" in problem for problem in row.problems)
     assert not any("taints kernel" in problem for problem in row.problems)
+
+
+def test_a_kernel_that_tells_nothing_of_pauses_is_noticed() -> None:
+    told = [Restarts(1, 0, 0), Restarts(2, 1, 0), Restarts(3, 2, 0), Restarts(8, 2, 4)]
+    assert problems(told) == []
+    assert "sending starts again" in problems([told[0], Restarts(1, 1, 0), Restarts(1, 2, 0), told[3]])[0]
+    assert "idle time" in problems([told[0], told[1], Restarts(3, 1, 0), told[3]])[0]
+    assert "a timeout" in problems([*told[:3], told[2]])[0]
+    assert problems(told[:2]) == ["restarts were counted 2 times, not 4"]
