@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ import pyarrow.compute as pc
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.errors import HowdahError, RunFailedError
 from howdah.run.directory import read_json
 from howdah.tables import store
-from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
+from tests.guest.guest_run import failures, plan_of, require_engine, run
 from tests.guest.signature import SIGNATURE, SlowStart, slow_start
 
 pytestmark = pytest.mark.guest
@@ -92,29 +90,3 @@ def test_events_of_two_flows_belong_to_them(engine: UmlEngine, tmp_path: Path) -
     assert set(table["flow"].to_pylist()) == {0, 1}
     first = pc.min(table.filter(pc.equal(table["flow"], 1))["time_ns"]).as_py()
     assert first > 1_000_000_000
-
-
-def test_a_parameter_reaches_the_module(engine: UmlEngine, tmp_path: Path) -> None:
-    """Limited slow start bends at its max_ssthresh; the module tells of that window."""
-    found = slow_start(engine, tmp_path / "run", "limited", parameters={"max_ssthresh": "200"})
-    agent = json.loads((found.directory.raw / "agent.json").read_text())
-    assert agent["modules"]["ss_limited"]["parameters"]["max_ssthresh"] == "200"
-    phase = next(row for row in found.events if row["event"] == "phase")
-    assert phase["threshold"] == 200
-
-
-def test_a_wrong_name_is_refused_before_the_kernel_ignores_it(engine: UmlEngine, tmp_path: Path) -> None:
-    with pytest.raises(HowdahError, match="ss_limited has no parameter 'max_sstresh'") as caught:
-        slow_start(engine, tmp_path / "run", "limited", parameters={"max_sstresh": "200"})
-    assert "did you mean max_ssthresh?" in str(caught.value)
-    assert not (tmp_path / "run" / "raw").exists()
-
-
-def test_a_value_the_module_refuses_is_named_with_the_kernels_words(engine: UmlEngine, tmp_path: Path) -> None:
-    plan = plan_of("algorithm=limited", profile=SIGNATURE)
-    plan = dataclasses.replace(plan, module_parameters={"ss_limited": {"max_ssthresh": "many"}})
-    engine.prepare([plan], ignore)
-    with pytest.raises(RunFailedError) as caught:
-        run(engine, plan, tmp_path / "run")
-    for words in ("ss_limited", "max_ssthresh=many", "`many' invalid for parameter `max_ssthresh'"):
-        assert words in str(caught.value)

@@ -104,17 +104,17 @@ class UmlEngine:
                 ending = boot(guest, progress)
             finally:
                 log.write(f"guest ended after {time.monotonic() - started:.3f} s\n")
-        check_agent(directory, ending)
-        return report(built, modules, ending)
+        record = check_agent(directory, ending)
+        return report(built, modules, ending, record.get("modules") or {})
 
 
-def check_agent(directory: RunDirectory, ending: Ending) -> None:
-    """Raise RunFailedError unless the agent left a record of a run that went well."""
+def check_agent(directory: RunDirectory, ending: Ending) -> dict[str, Any]:
+    """The agent's record. Raises RunFailedError unless it is that of a run that went well."""
     how = f"signal {ending.signal}" if ending.signal else f"status {ending.exit_status}"
     said = "\n    ".join(console_tail(directory.console))
     hint = f"Last lines of the console:\n    {said}" if said else None
     try:
-        record = json.loads((directory.raw / "agent.json").read_text())
+        record: dict[str, Any] = json.loads((directory.raw / "agent.json").read_text())
         status, error = record["status"], record.get("error")
     except FileNotFoundError:
         raise RunFailedError(
@@ -133,10 +133,11 @@ def check_agent(directory: RunDirectory, ending: Ending) -> None:
         )
     if ending.exit_status != 0:
         raise RunFailedError(f"the agent ended with {how} after its run", where=str(directory.console), hint=hint)
+    return record
 
 
-def report(built: Built, modules: list[Module], ending: Ending) -> EngineReport:
-    """What run.json keeps about the engine."""
+def report(built: Built, modules: list[Module], ending: Ending, loaded: dict[str, Any]) -> EngineReport:
+    """What run.json keeps about the engine; ``loaded`` is what the kernel said of the loaded modules."""
     kernel = built.kernel
     return {
         "engine": {
@@ -154,5 +155,12 @@ def report(built: Built, modules: list[Module], ending: Ending) -> EngineReport:
             "options_not_taken": list(kernel.options_not_taken),
         },
         "guest_tree": {"sha256": built.tree.sha256, "packages": built.tree.packages},
-        "modules": {module.name: {"srcversion": module.srcversion, "source": module.source} for module in modules},
+        "modules": {
+            module.name: {
+                "srcversion": module.srcversion,
+                "source": module.source,
+                "parameters": loaded.get(module.name, {}).get("parameters", {}),
+            }
+            for module in modules
+        },
     }
