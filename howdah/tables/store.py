@@ -90,7 +90,7 @@ def read(directory: RunDirectory, name: str, columns: list[str] | None = None) -
             raise HowdahError(
                 f"table {name} has schema version {version}, this program reads {SCHEMA_VERSION}",
                 where=str(path),
-                hint="make the tables again from raw/ (howdah report --again RUN)",
+                hint="make the tables again from raw/ (howdah report --reanalyse RUN)",
             )
         return file.read(columns=columns)
     except FileNotFoundError:
