@@ -32,7 +32,7 @@
 #define MOST_US		((u32)BIT(24))	/* of a time constant or an interval */
 
 slow_start_parameter(init_ssthresh, 32, 0, 0x7fffffff,
-		     "initial ssthresh in packets, at least 2, 0: infinite");
+		     "initial ssthresh in packets, at least 2, 0: infinite (default 32)");
 
 slow_start_parameter(init_cwnd, 0, 0, 1000000,
 		     "initial window in packets, 0: the kernel's");

@@ -24,16 +24,16 @@
 #define MOST_RATE	BIT_ULL(37)	/* bytes a second, so that products fit 64 bits */
 #define MOST_RTT	((u32)BIT(26))	/* us */
 
-slow_start_parameter(stab, 20, 0, 10000, "added to the limit, tenths of a segment");
+slow_start_parameter(stab, 20, 0, 10000, "added to the limit, tenths of a segment (default 20)");
 
 slow_start_parameter(tick_us, 1000, 1, 1000000,
-		     "clock tick in us (FreeBSD 7: 1000, older: 10000, 1: no coarser than TCP's own)");
+		     "clock tick in us (FreeBSD 7: 1000, older: 10000, 1: no coarser than TCP's own) (default 1000)");
 
 slow_start_parameter(min_bytes, 6144, 0, 0x7fffffff,
-		     "smallest limit in bytes, never below two segments");
+		     "smallest limit in bytes, never below two segments (default 6144)");
 
 slow_start_parameter(rtt_threshold_us, 10000, 0, 10000000,
-		     "no limit while the smallest RTT is below, us");
+		     "no limit while the smallest RTT is below, us (default 10000)");
 
 /**
  * struct inflight - state of a connection

@@ -31,12 +31,12 @@ slow_start_parameter(average, 0, 0, 1,
 		     "0: the closest three ACKs decide, 1: the mean of all sets of three");
 
 slow_start_parameter(min_span_us, 1, 1, 1000000,
-		     "three ACKs closer than this were compressed, us");
+		     "three ACKs closer than this were compressed, us (default 1)");
 
 slow_start_parameter(max_ssthresh, 0, 0, 1000000,
 		     "largest estimate in packets, 0: none");
 
-slow_start_parameter(paced, 1, 0, 1, "pace the window after a volley over one RTT");
+slow_start_parameter(paced, 1, 0, 1, "pace the window after a volley over one RTT (default 1)");
 
 /**
  * struct pair - state of a connection

@@ -34,7 +34,7 @@
 #define MIN_CWND	10	/* an exit leaves no less than an initial window */
 #define DRAIN_SHARE	16	/* packets delivered for one that is sent */
 
-slow_start_parameter(version, 4, 2, 4, "behaviour of SEARCH 2, 3 or 4");
+slow_start_parameter(version, 4, 2, 4, "behaviour of SEARCH 2, 3 or 4 (default 4)");
 
 slow_start_parameter(threshold, 0, 0, 100,
 		     "normalised difference that ends slow start, percent, 0: the version's");
@@ -43,7 +43,7 @@ slow_start_parameter(drain, 0, 0, 3,
 		     "what the exit does to cwnd, 0: the version's, 1: nothing, 2: roll back, 3: drain");
 
 slow_start_parameter(extra_bins, 15, 2, 200,
-		     "bins kept beyond a window: an RTT that has grown to more of them blinds SEARCH");
+		     "bins kept beyond a window: an RTT that has grown to more of them blinds SEARCH (default 15)");
 
 slow_start_parameter(missed_bins, 0, 0, 10000,
 		     "bins without an ACK after which SEARCH begins anew, 0: the version's");

@@ -78,9 +78,7 @@ def test_the_estimate_is_that_of_the_paper(start: Start, tau_us: int, gap_us: in
 def test_the_filter_follows_a_step_with_its_time_constant(start: Start) -> None:
     """From nothing to a rate of 1000 packets a second: 1 - exp(-t / tau) of it, of 100 packets an RTT."""
     connection = start("astart", tau_us=200_000, init_ssthresh=2).open(cwnd=100, mss_bytes=MSS)
-    shares = []
-    for _ in range(4):
-        shares.append(evenly(connection, Model(0.2), 100, 1000) / 100)
+    shares = [evenly(connection, Model(0.2), 100, 1000) / 100 for _ in range(4)]
     assert shares == pytest.approx([0.39, 0.63, 0.78, 0.86], abs=0.04)
 
 
