@@ -294,3 +294,14 @@ def test_a_table_of_many_destinations_takes_no_more_memory(start: Start) -> None
         connection.close()
     assert watched.state()["allocated_bytes"] == before
     assert runner.open(peer=249).state().cwnd == 40
+
+
+@pytest.mark.parametrize(("name", "cwnd"), [("liw", 45), ("standard", 10)])
+def test_after_an_idle_time_the_large_window_is_there_again(start: Start, name: str, cwnd: int) -> None:
+    """RFC 5681, section 4.1: the restart window is the smaller of the initial window and cwnd."""
+    connection = start(name).open(slow_start_after_idle=1)
+    for _ in range(3):
+        connection.round(rtt_us=RTT_US)
+    connection.runner.wait(60_000_000)
+    connection.send(1)
+    assert connection.state().cwnd == cwnd
