@@ -94,11 +94,13 @@ def _run(command: list[str], log: Path) -> None:
 def program(plug_in: Path, directory: Path, *, fuzzer: str | None = None) -> Path:
     """Link the program of a plug-in's source into a directory: a runner, or a fuzz target (``fuzzer`` is a clang)."""
     compiler = fuzzer or "gcc"
-    flags = [*FLAGS, *SANITIZERS, *(["-fsanitize=fuzzer-no-link"] if fuzzer else [])]
-    groups = [[*CORE, *KERNEL], FUZZER if fuzzer else RUNNER, [plug_in]]
-    if plug_in.name != COMPANION.name:
-        groups.append([COMPANION])
-    objects = [path for group in groups for path in sorted(_objects(compiler, flags, group).glob("*.o"))]
+    flags = [*FLAGS, *SANITIZERS]
+    # What is to be explored is the modules, not the pretended kernel.
+    coverage = ["-fsanitize=fuzzer-no-link"] if fuzzer else []
+    groups = [CORE, [plug_in], *([[COMPANION]] if plug_in.name != COMPANION.name else [])]
+    directories = [_objects(compiler, [*flags, *coverage], group) for group in groups]
+    directories.append(_objects(compiler, flags, [*KERNEL, *(FUZZER if fuzzer else RUNNER)]))
+    objects = [path for objects in directories for path in sorted(objects.glob("*.o"))]
     result = directory / f"{'fuzz' if fuzzer else 'run'}-{plug_in.stem}"
     link = [*SANITIZERS, *(["-fsanitize=fuzzer"] if fuzzer else [])]
     _run([compiler, *link, *map(str, objects), "-o", str(result)], directory / f"{result.name}.log")

@@ -2,9 +2,8 @@
 /*
  * Calls of a congestion control, each followed by a look at what it did. Rules:
  *  - cwnd is at least 1 and at most the clamp, a threshold at least 2;
- *  - outside congestion cwnd shrinks only in a call that told an event, or between the
- *    event that announced a drain and the one that ended it, or where the algorithm is
- *    a limit by its nature (may_shrink[]);
+ *  - outside congestion and idleness cwnd shrinks only to the clamp, or in a call that
+ *    told an event, or where the algorithm is such that it must (may_shrink[]);
  *  - a congestion control changes cwnd, ssthresh and pacing, and nothing else of TCP's;
  *  - nothing is written beside its private area.
  */
@@ -16,11 +15,13 @@
 
 enum shrinking {
 	ANNOUNCED,	/* in the call that told it */
-	DRAINS,		/* after an event, until SLOW_START_DRAIN_END or an exit's window is reached */
+	JUMPS,		/* between SLOW_START_JUMP and _JUMP_END: to what there is to send */
+	DRAINS,		/* after any event, until SLOW_START_DRAIN_END or _RESUME */
 	LIMITS,		/* at any ACK */
 };
 
 static const struct { const char *plug_in; enum shrinking how; } may_shrink[] = {
+	{ "jump", JUMPS },
 	{ "inflight", LIMITS },		/* cwnd follows an estimate of what fits */
 	{ "search", DRAINS },		/* the drain of version 4 */
 	{ "careful", DRAINS },		/* Safe Retreat */
@@ -74,30 +75,44 @@ static void only_its_own_changed(struct sender *sender, const char *hook)
 	const struct tcp_sock *tp = &sender->tcp;
 	const struct sock *sk = sender_sock(sender);
 	struct sock *before_sk = (struct sock *)&before_call;
+	size_t offset = 0;
 
 	before_call.snd_cwnd = tp->snd_cwnd;
 	before_call.snd_cwnd_cnt = tp->snd_cwnd_cnt;
 	before_call.snd_ssthresh = tp->snd_ssthresh;
-	if (OPS->cong_control)
+	/* One that controls recovery cuts the window after idleness as well, as TCP would. */
+	if (OPS->cong_control) {
 		before_call.prr_delivered = tp->prr_delivered;
+		before_call.snd_cwnd_stamp = tp->snd_cwnd_stamp;
+		before_call.snd_cwnd_used = tp->snd_cwnd_used;
+	}
 	before_sk->sk_pacing_rate = sk->sk_pacing_rate;
 	before_sk->sk_max_pacing_rate = sk->sk_max_pacing_rate;
 	before_sk->sk_pacing_status = sk->sk_pacing_status;
 	memcpy(before_call.inet_conn.icsk_ca_priv, tp->inet_conn.icsk_ca_priv, ICSK_CA_PRIV_SIZE);
-	if (memcmp(&before_call, tp, sizeof(before_call)))
-		breach(sender, hook, "a field of the socket that is TCP's was changed", 0, 0);
+	if (!memcmp(&before_call, tp, sizeof(before_call)))
+		return;
+	while (((u8 *)&before_call)[offset] == ((u8 *)tp)[offset])
+		offset++;
+	breach(sender, hook, "a field of the socket that is TCP's was changed, at this offset", offset, 0);
 }
 
-static bool may_have_shrunk(struct sender *sender, bool told, u32 now)
+static bool may_have_shrunk(struct sender *sender, bool told)
 {
-	enum shrinking how = shrinking_of(sender);
-
-	if (told || how == LIMITS)
+	/* TCP itself sets windows above the clamp, where that is tiny. */
+	if (told || sender->tcp.snd_cwnd == sender->tcp.snd_cwnd_clamp)
 		return true;
-	if (how == ANNOUNCED)
+	switch (shrinking_of(sender)) {
+	case JUMPS:
+		return sender->last_event == SLOW_START_JUMP;
+	case DRAINS:
+		return sender->last_event != U32_MAX && sender->last_event != SLOW_START_DRAIN_END &&
+		       sender->last_event != SLOW_START_RESUME;
+	case LIMITS:
+		return true;
+	default:
 		return false;
-	return sender->last_event != U32_MAX && sender->last_event != SLOW_START_DRAIN_END &&
-	       sender->last_event != SLOW_START_RESUME && now >= 1;
+	}
 }
 
 static void end(struct sender *sender, const char *hook, bool congestion)
@@ -117,7 +132,7 @@ static void end(struct sender *sender, const char *hook, bool congestion)
 	if (tp->snd_ssthresh != before_call.snd_ssthresh && !tp->snd_ssthresh)
 		breach(sender, hook, "ssthresh is 0", tp->snd_ssthresh, before_call.snd_ssthresh);
 	if (tp->snd_cwnd < cwnd_before && !congestion &&
-	    tp->inet_conn.icsk_ca_state < TCP_CA_CWR && !may_have_shrunk(sender, told, tp->snd_cwnd))
+	    tp->inet_conn.icsk_ca_state < TCP_CA_CWR && !may_have_shrunk(sender, told))
 		breach(sender, hook, "cwnd shrank without congestion or an event", tp->snd_cwnd,
 		       cwnd_before);
 	if (!sender_sock(sender)->sk_max_pacing_rate)
@@ -177,10 +192,13 @@ void hook_set_state(struct sender *sender, u8 state)
 
 void hook_event(struct sender *sender, enum tcp_ca_event event)
 {
+	bool idle = (s32)(tcp_jiffies32 - sender->tcp.lsndtime) > (s32)sender->tcp.inet_conn.icsk_rto;
+
 	begin(sender);
 	if (OPS->cwnd_event)
 		OPS->cwnd_event(sender_sock(sender), event);
-	end(sender, "cwnd_event", event == CA_EVENT_COMPLETE_CWR || event == CA_EVENT_CWND_RESTART);
+	end(sender, "cwnd_event", event == CA_EVENT_COMPLETE_CWR || event == CA_EVENT_CWND_RESTART ||
+	    (event == CA_EVENT_TX_START && idle));
 }
 
 void hook_ack_event(struct sender *sender, u32 flags)

@@ -25,7 +25,7 @@ _SANITIZERS = {
 _AT_ONCE = 64  # commands written before their answers are read, so that no pipe fills up
 
 
-class Broken(AssertionError):
+class BrokenError(AssertionError):
     """The program ended: a sanitizer's report, or a crash."""
 
 
@@ -139,10 +139,7 @@ class Connection:
         self.send()
         flight = self.state().packets_out
         self.runner.wait(rtt_us)
-        states = []
-        for index in range(flight):
-            states.append(self.ack(1, wait_us=gap_us if index else 0, rtt_us=rtt_us))
-        return states
+        return [self.ack(1, wait_us=gap_us if index else 0, rtt_us=rtt_us) for index in range(flight)]
 
     def lose(self, packets: int = 1) -> State:
         """The oldest packets are found lost: fast recovery."""
@@ -208,6 +205,10 @@ class Runner:
     def plug_in(self) -> str:
         return self.program.name.removeprefix("run-ss_")
 
+    @property
+    def alive(self) -> bool:
+        return self._process is not None
+
     def __enter__(self) -> Runner:
         self._process = subprocess.Popen(
             [str(self.program)],
@@ -228,7 +229,7 @@ class Runner:
         self._process = None
         _, report = process.communicate()
         if kind is None and process.returncode:
-            raise Broken(self._explain(report, process.returncode))
+            raise BrokenError(self._explain(report, process.returncode))
 
     def _explain(self, report: str, code: int) -> str:
         return f"{self.program.name} ended with {code} after:\n" + "\n".join(self._log[-30:]) + f"\n{report[:6000]}"
@@ -262,7 +263,7 @@ class Runner:
         process, self._process = self._process, None
         assert process
         _, report = process.communicate()
-        raise Broken(self._explain(report, process.returncode))
+        raise BrokenError(self._explain(report, process.returncode))
 
     def command(self, line: str) -> State:
         return self.commands([line])[0]
@@ -305,10 +306,10 @@ class Runner:
     def clock(self, now_us: int) -> None:
         self.command(f"clock {now_us}")
 
-    def open(self, algorithm: str | None = None, **options: int) -> Connection:
+    def open(self, algorithm: Any = None, **options: int) -> Connection:
         """A connection is established: options are the fields of ``struct opening`` (sender.h).
 
-        Without a name, the plug-in over reno.
+        Without a name (a string; Any lets options be a dictionary), the plug-in over reno.
         """
         number = self._opened % 256
         self._opened += 1
