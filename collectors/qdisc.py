@@ -14,11 +14,13 @@ from howdah.agent.output import KIND_QDISC
 
 
 def watched_qdiscs(plan: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
-    """``{node: [(interface, handle)]}`` of the bottleneck's queue and of every netem."""
+    """``{node: [(interface, handle)]}`` of the bottleneck's queue, of the other hops' and of every netem."""
     found: dict[str, list[tuple[str, str]]] = {}
     calibration = plan["calibration"]
     bottleneck = (calibration["bottleneck_interface"], calibration["bottleneck_handle"])
     found[calibration["bottleneck_node"]] = [bottleneck]
+    for hop in plan["path"]["hops"]:
+        found.setdefault(hop["node"], []).append((hop["interface"], calibration["bottleneck_handle"]))
     for operation in plan["operations"]:
         arguments = operation["arguments"]
         if operation["op"] == "qdisc" and arguments["kind"] == "netem":

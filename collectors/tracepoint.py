@@ -46,7 +46,8 @@ def parse_statistics(text: str) -> dict[str, int]:
 def drain_interval_ns(plan: dict[str, Any], buffer_bytes: int, record_bytes: int) -> int:
     """How often to empty the buffer so that it is at most 40 % full: one record a frame, at the bottleneck's rate."""
     path = plan["path"]
-    records_per_second = path["rate_bits_per_second"] / 8 / path["frame_bytes"]
+    carried = path["carried_bits_per_second"] or path["rate_bits_per_second"]
+    records_per_second = carried / 8 / path["frame_bytes"]
     seconds = 0.4 * buffer_bytes / (records_per_second * record_bytes)
     return min(max(int(seconds * 1e9), _SHORTEST_INTERVAL_NS), _LONGEST_INTERVAL_NS)
 

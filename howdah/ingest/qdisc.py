@@ -25,10 +25,21 @@ _TCA_STATS = 3
 _TCA_STATS2 = 7
 _TCA_STATS_BASIC = 1
 _TCA_STATS_QUEUE = 3
+_TCA_STATS_APP = 4
 _TCA_STATS_PKT64 = 8
+_CAKE_TIN_STATS, _CAKE_FIRST_TIN, _CAKE_MARKED_PACKETS = 10, 1, 8
+_MARKS_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36}  # bytes into the kind's own struct
 _ROOT = 0xFFFFFFFF
 _INGRESS = 0xFFFFFFF1
-_NAMES = ("backlog_bytes", "backlog_packets", "sent_bytes", "sent_packets", "drops_packets", "overlimits")
+_NAMES = (
+    "backlog_bytes",
+    "backlog_packets",
+    "sent_bytes",
+    "sent_packets",
+    "drops_packets",
+    "overlimits",
+    "marks_packets",
+)
 
 
 def handle_of(number: int) -> str:
@@ -60,7 +71,7 @@ def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
         offset, length = found[_TCA_STATS2]
         inner = attributes(answer, offset, offset + length)
         fixed += skeleton_of(inner)
-        slots = _stats2(inner)
+        slots = _stats2(inner) | _marks(answer, inner, text_of(answer, found.get(_TCA_KIND)) or "", fixed)
     elif _TCA_STATS in found and found[_TCA_STATS][1] >= 36:
         slots = _stats(found[_TCA_STATS][0])
     identity = (str(index), handle_of(handle), handle_of(parent), text_of(answer, found.get(_TCA_KIND)) or "?")
@@ -83,6 +94,25 @@ def _stats2(inner: dict[int, tuple[int, int]]) -> dict[str, Slot]:
             "overlimits": Slot(offset + 16, 4),
         }
     return slots
+
+
+def _marks(
+    answer: bytes, inner: dict[int, tuple[int, int]], kind: str, fixed: list[tuple[int, int]]
+) -> dict[str, Slot]:
+    """ECN marks in the statistics of the kinds that count them; cake's are in its tins, of which there is one."""
+    if _TCA_STATS_APP not in inner:
+        return {}
+    offset, length = inner[_TCA_STATS_APP]
+    if kind == "cake":
+        for attribute in (_CAKE_TIN_STATS, _CAKE_FIRST_TIN, _CAKE_MARKED_PACKETS):
+            found = attributes(answer, offset, offset + length)
+            fixed += skeleton_of(found)
+            if attribute not in found:
+                return {}
+            offset, length = found[attribute]
+        return {"marks_packets": Slot(offset, 4)}
+    place = _MARKS_AT.get(kind)
+    return {"marks_packets": Slot(offset + place, 4)} if place is not None and length >= place + 4 else {}
 
 
 def _stats(offset: int) -> dict[str, Slot]:

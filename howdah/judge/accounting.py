@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from howdah.judge.check import ACCOUNTING, Check, none_of
-from howdah.judge.route import Hop, way
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Plan
+from howdah.plan.route import Hop, way
 
 # Counter of the host, and what it means for a measurement of TCP when it moves.
 _FORBIDDEN_COUNTERS = {
@@ -97,7 +97,7 @@ def accounting_checks(plan: Plan, found: dict[str, Any] | None, tolerance: Toler
 
 
 def _ways(plan: Plan, direction: str) -> list[list[Hop]]:
-    pairs = dict.fromkeys((flow.sender, flow.receiver) for flow in plan.flows)
+    pairs = dict.fromkeys(flow.ends for flow in plan.flows)
     return [way(plan, *(pair if direction == "forward" else pair[::-1])) for pair in pairs]
 
 
@@ -163,7 +163,10 @@ def netem_drops(plan: Plan, state: Snapshots, tolerance: Tolerance) -> list[Chec
         if operation.op != "qdisc" or arguments["kind"] != "netem":
             continue
         node, interface = arguments["node"], arguments["interface"]
-        ratio = plan.path.loss_ratio if (node, interface) in forward else 0.0
+        ahead = (node, interface) in forward
+        if plan.path.forward_loss_steps if ahead else plan.path.reverse_loss_steps:
+            continue  # judged by its schedule, howdah/judge/schedule.py
+        ratio = plan.path.loss_ratio if ahead else 0.0
         for item in state.qdiscs(node, interface):
             if item["handle"] != arguments["handle"]:
                 continue

@@ -33,7 +33,8 @@ def calibration_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tol
     ]
     measured = {(item["sender"], item["receiver"]): item for item in found.get("targets", [])}
     for target in expected.targets:
-        checks += _delays(target, stage, measured.get((target.sender, target.receiver)), tolerance)
+        item = measured.get((target.sender, target.receiver))
+        checks += _delays(target, stage, item, tolerance, expected.early_us)
     checks.append(_buffer(plan, stage, found, tolerance))
     checks.append(_loss(plan, stage, found, tolerance))
     if not found.get("silent", True):
@@ -42,12 +43,17 @@ def calibration_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tol
     return checks
 
 
-def _delays(target: CalibrationTarget, stage: str, item: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
-    """One-way delay of each direction: the least one may not exceed the base by more than the asked-for variation."""
+def _delays(
+    target: CalibrationTarget, stage: str, item: dict[str, Any] | None, tolerance: Tolerance, early_us: int
+) -> list[Check]:
+    """One-way delay of each direction: the least one may not exceed the base by more than the asked-for variation.
+
+    Where the plan lets packets overtake, some forward probes are ``early_us`` early, and half of them are not.
+    """
     checks = []
-    for direction, delay_us, variation_us, ends in (
-        ("forward", target.forward_delay_us, target.variation_us, (target.sender, target.receiver)),
-        ("reverse", target.reverse_delay_us, target.variation_reverse_us, (target.receiver, target.sender)),
+    for direction, delay_us, variation_us, early, ends in (
+        ("forward", target.forward_delay_us, target.variation_us, early_us, (target.sender, target.receiver)),
+        ("reverse", target.reverse_delay_us, target.variation_reverse_us, 0, (target.receiver, target.sender)),
     ):
         name = f"{direction} delay {target.sender}-{target.receiver}"
         what = f"the {direction} delay from {ends[0]} to {ends[1]}"
@@ -59,11 +65,12 @@ def _delays(target: CalibrationTarget, stage: str, item: dict[str, Any] | None, 
             )
             continue
         least, median = values[0] / 1000, values[1] / 1000
-        low = least < delay_us - allowed
+        low = least < delay_us - early - allowed or median < delay_us - allowed
         high = least > delay_us + variation_us + allowed or median > delay_us + variation_us + allowed
-        worst = least if low else median
+        worst = least if low and least < delay_us - early - allowed else median
         relation = "is too short" if low else "is too long" if high else "is as configured"
         more = f" + up to {variation_us} of variation" if variation_us else ""
+        more += f", some {early} early" if early else ""
         message = f"{what} {relation}: {worst:.10g} us, expected {delay_us}{more} ± {allowed:.4g}"
         checks.append(Check(name, stage, not (low or high), message, delay_us, worst, allowed + variation_us, "us"))
     return checks

@@ -3,29 +3,41 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
+from numpy.typing import NDArray
 
 from howdah.judge.check import DURING, Check, within
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.measured import Measured
 from howdah.measure.rounds import raw_rtt
 from howdah.measure.sampled import Samples
+from howdah.measure.steps import Steps
 from howdah.measure.trace import SECOND_NS, FlowTrace
+from howdah.plan.plan import Plan
 
 
 def during_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
-    checks = [dequeue_rate(data, tolerance), peak_backlog(data)]
+    rate = scheduled_rate if data.plan.path.rate_steps else dequeue_rate
+    checks = [rate(data, tolerance), peak_backlog(data)]
     return checks + [minimum_rtt(data, trace, tolerance) for trace in data.traces]
 
 
-def backlogged_spans(bottleneck: Samples) -> list[tuple[int, int]]:
-    """Spans of readings (first, last index) between which the queue never ran empty.
+def backlogged(bottleneck: Samples, frame_bytes: int = 0) -> NDArray[np.bool_]:
+    """Whether the queue never ran empty between each reading and the next.
 
-    A first-in first-out queue cannot have run empty between two readings if what it held at the first is at least
-    what it sent until the second.
+    It cannot have if what it held at the first is more than what it sent until the second. ``frame_bytes`` is given for
+    queues that also drop what they hold: each drop then counts as a frame that left.
     """
     sent = np.diff(bottleneck["sent_bytes"])
-    busy = (bottleneck["backlog_bytes"][:-1] > sent) & (sent > 0)
+    left = sent + frame_bytes * np.diff(bottleneck["drops_packets"]) if frame_bytes else sent
+    return np.asarray((bottleneck["backlog_bytes"][:-1] > left) & (sent > 0))
+
+
+def backlogged_spans(bottleneck: Samples, frame_bytes: int = 0) -> list[tuple[int, int]]:
+    """Spans of readings (first, last index) between which the queue never ran empty."""
+    busy = backlogged(bottleneck, frame_bytes)
     edges = np.diff(np.concatenate([[0], busy.astype(np.int8), [0]]))
     return list(zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True))
 
@@ -37,7 +49,7 @@ def dequeue_rate(data: Measured, tolerance: Tolerance) -> Check:
     what = "the bottleneck's rate while it had a queue"
     if not (bottleneck.has("sent_bytes") and bottleneck.has("backlog_bytes")):
         return within("dequeue rate", DURING, None, expected, 0, "bit/s", what, "the queue was not read")
-    spans = backlogged_spans(bottleneck)
+    spans = backlogged_spans(bottleneck, dropping(data.plan))
     sent = sum(int(bottleneck["sent_bytes"][end] - bottleneck["sent_bytes"][begin]) for begin, end in spans)
     time = sum(int(bottleneck.time_ns[end] - bottleneck.time_ns[begin]) for begin, end in spans)
     if not time:
@@ -46,6 +58,47 @@ def dequeue_rate(data: Measured, tolerance: Tolerance) -> Check:
     doubt = 2 * len(spans) * data.plan.path.frame_bytes * 8 * SECOND_NS / time
     rate = sent * 8 * SECOND_NS / time
     return within("dequeue rate", DURING, rate, expected, tolerance.rate_share * expected + doubt, "bit/s", what)
+
+
+def scheduled_rate(data: Measured, tolerance: Tolerance) -> Check:
+    """The same for a rate that changes: each time between two readings at which the queue never ran empty is compared
+    with what the schedule lets pass in it, to a frame at either end and at each change; the worst one counts.
+
+    A frame that is on its way when the rate rises ends at the old rate (htb does not set its timer anew), so that much
+    less may be sent then.
+    """
+    path, bottleneck = data.plan.path, data.bottleneck
+    if not (bottleneck.has("sent_bytes") and bottleneck.has("backlog_bytes")):
+        return Check("rate schedule", DURING, None, "the queue was not read", unit="ratio")
+    capacity = Steps(path.rate_bits_per_second, [(at_us * 1000, rate) for at_us, rate in path.rate_steps])
+    begin, end = bottleneck.time_ns[:-1], bottleneck.time_ns[1:]
+    busy = np.flatnonzero(backlogged(bottleneck, dropping(data.plan)))
+    if not busy.size:
+        why = "the queue was never long enough to be sure that it did not run empty between two readings"
+        return Check("rate schedule", DURING, None, f"the bottleneck's rate was not measured: {why}", unit="ratio")
+    expected = (capacity.integral(end) - capacity.integral(begin))[busy] / 8 / SECOND_NS
+    sent = np.diff(bottleneck["sent_bytes"])[busy]
+    rates = [path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)]
+    waits = [max(1.0, later / earlier) for earlier, later in itertools.pairwise(rates)]
+    doubt = path.frame_bytes * (2 + capacity.weights(begin, end, waits)[busy])
+    excess = np.abs(sent - expected) - doubt - tolerance.rate_share * expected
+    worst = int(np.argmax(excess))
+    ok = bool(excess[worst] <= 0)
+    total, planned = int(sent.sum()), float(expected.sum())
+    message = (
+        f"in {busy.size} intervals with a queue the bottleneck sent {total} bytes, the schedule lets {planned:.0f} pass"
+    )
+    if not ok:
+        at_s = begin[busy[worst]] / SECOND_NS
+        message += (
+            f"; the rate does not follow it: {sent[worst]} instead of {expected[worst]:.0f} bytes after {at_s:.3f} s"
+        )
+    return Check("rate schedule", DURING, ok, message, 1.0, total / planned, tolerance.rate_share, "ratio")
+
+
+def dropping(plan: Plan) -> int:
+    """The frame's size for a queue that drops what it holds, 0 for one that only refuses."""
+    return plan.path.frame_bytes if plan.path.queue not in ("fifo", "red", "pie") else 0
 
 
 def peak_backlog(data: Measured) -> Check:
@@ -76,9 +129,11 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
             name, DURING, None, f"flow {flow.id} has no RTT: no ACK of it can be matched", flow.rtt_us, unit="us"
         )
     least = float(rtt[good].min()) / 1000
-    low = tolerance.delay(flow.rtt_us)
+    low = tolerance.delay(flow.rtt_us) + path.early_us - path.least_added_us
     # A data frame and its ACK take time at each rate limit; a receiver acknowledges every second frame.
-    frames_us = 2 * path.frame_bytes * 8e6 / path.rate_bits_per_second
+    slowest = min([path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)])
+    frames_us = 2 * path.frame_bytes * 8e6 / slowest
+    frames_us += sum(2 * path.frame_bytes * 8e6 / hop.rate_bits_per_second for hop in path.hops)
     if path.sender_interface_bits_per_second:
         frames_us += 2 * path.frame_bytes * 8e6 / path.sender_interface_bits_per_second
     if path.reverse_rate_bits_per_second:
@@ -86,10 +141,11 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
     varies = sum(
         target.variation_us + target.variation_reverse_us
         for target in data.plan.calibration.targets
-        if (target.sender, target.receiver) == (flow.sender, flow.receiver)
+        if (target.sender, target.receiver) == flow.ends
     )
-    high = low + frames_us + varies
-    expected = f"{flow.rtt_us} to {flow.rtt_us + high:.0f} us"
+    high = tolerance.delay(flow.rtt_us) + frames_us + varies
+    shortest = flow.rtt_us - path.early_us + path.least_added_us
+    expected = f"{shortest} to {flow.rtt_us + high:.0f} us"
     if least < flow.rtt_us - low:
         message = f"flow {flow.id} saw an RTT of {least:.10g} us, shorter than the path's {flow.rtt_us} us"
         return Check(name, DURING, False, message, flow.rtt_us, least, low, "us")

@@ -14,6 +14,7 @@ from howdah.judge.collection import collection_checks, reading_gaps
 from howdah.judge.during import during_checks
 from howdah.judge.engine import engine_checks
 from howdah.judge.limits import limit_checks
+from howdah.judge.schedule import loss_schedule_checks
 from howdah.judge.tolerance import tolerance_of
 from howdah.measure.measured import Measured, load
 from howdah.plan.plan import Plan
@@ -33,6 +34,7 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     checks: list[Check] = engine_checks(plan, agent, tolerance)
     checks += calibration_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += during_checks(data, tolerance)
+    checks += loss_schedule_checks(directory, plan, tolerance)
     checks += limit_checks(data, tolerance)
     checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
     accounts = (_json(raw / name) for name in ("trace.json", "slow_start.json"))

@@ -5,32 +5,44 @@ from __future__ import annotations
 
 import numpy as np
 
+from howdah.measure.steps import Steps
 from howdah.measure.trace import SECOND_NS, Integers, Reals
 
 
 class FairCapacity:
     """Piecewise constant in time; ``spans`` are (start_ns, stop_ns) of every flow.
 
-    ``capacity_bits_per_second`` is the goodput capacity, rate x MSS / frame (docs/measures.md).
+    ``capacity_bits_per_second`` is the goodput capacity, rate x MSS / frame (docs/measures.md); ``changes`` are times
+    in nanoseconds and the goodput capacity from then on.
     """
 
-    def __init__(self, capacity_bits_per_second: float, spans: list[tuple[int, int]]) -> None:
-        self._capacity = capacity_bits_per_second / 8 / SECOND_NS  # bytes per nanosecond
-        edges = sorted({edge for span in spans for edge in span if span[0] < span[1]})
-        self._edges = np.array(edges, dtype=np.float64)
-        active = [sum(start <= edge < stop for start, stop in spans) for edge in edges]
-        self._share = np.array([self._capacity / max(count, 1) for count in active])
-        lengths = np.diff(self._edges) * self._share[:-1] if len(edges) else np.zeros(0)
-        self._total = np.concatenate([np.zeros(1), np.cumsum(lengths)])
+    def __init__(
+        self,
+        capacity_bits_per_second: float,
+        spans: list[tuple[int, int]],
+        changes: list[tuple[int, float]] | None = None,
+    ) -> None:
+        bytes_per_ns = [(time, rate / 8 / SECOND_NS) for time, rate in changes or []]
+        self._capacity = Steps(capacity_bits_per_second / 8 / SECOND_NS, bytes_per_ns)
+        edges = {edge for span in spans for edge in span if span[0] < span[1]}
+        if edges:
+            edges |= {time for time in self._capacity.times if min(edges) < time < max(edges)}
+        shares = []
+        for edge in sorted(edges):
+            active = sum(start <= edge < stop for start, stop in spans)
+            shares.append((edge, self._capacity.at(edge) / max(active, 1)))
+        self._share = Steps(0.0, shares)
+        self._edges = sorted(edges)
 
     def _integral(self, time_ns: Integers | Reals) -> Reals:
-        """Bytes of the fair share from the first edge to ``time_ns``; outside all flows the whole capacity counts."""
+        """Bytes of the fair share until ``time_ns``; outside all flows the whole capacity counts."""
         at = np.asarray(time_ns, dtype=np.float64)
-        if not self._edges.size:
-            return at * self._capacity
-        inside = np.interp(at, self._edges, self._total)
-        before = np.minimum(at - self._edges[0], 0.0) * self._capacity
-        after = np.maximum(at - self._edges[-1], 0.0) * self._capacity
+        if not self._edges:
+            return self._capacity.integral(at)
+        first, last = float(self._edges[0]), float(self._edges[-1])
+        inside = self._share.integral(np.clip(at, first, last))
+        before = self._capacity.integral(np.minimum(at, first)) - self._capacity.integral(self._edges[0])
+        after = self._capacity.integral(np.maximum(at, last)) - self._capacity.integral(self._edges[-1])
         return np.asarray(before + inside + after, dtype=np.float64)
 
     def fair_bytes(self, begin_ns: Integers | int, end_ns: Integers | int) -> Reals:
@@ -39,4 +51,4 @@ class FairCapacity:
 
     def whole_bytes(self, begin_ns: int, end_ns: int) -> float:
         """Bytes the path can carry in an interval, whoever sends them."""
-        return (end_ns - begin_ns) * self._capacity
+        return float(self._capacity.integral(end_ns) - self._capacity.integral(begin_ns))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.counters import Counters
 from howdah.measure.event import Event, events_of
+from howdah.measure.role import forward
 from howdah.measure.sampled import Samples, qdisc_samples, tcp_info_samples
 from howdah.measure.trace import FlowTrace, flow_trace
 from howdah.plan.plan import Flow, Plan
@@ -32,8 +33,12 @@ class Measured:
 
     @property
     def capacity(self) -> FairCapacity:
-        spans = [(trace.start_ns, trace.stop_ns) for trace in self.traces if len(trace)]
-        return FairCapacity(self.plan.path.capacity_goodput_bits_per_second, spans)
+        """Shared by the flows that send over the bottleneck, whatever their role."""
+        spans = [(trace.start_ns, trace.stop_ns) for trace in forward(self.plan, self.traces) if len(trace)]
+        path = self.plan.path
+        goodput = path.mss_bytes / path.frame_bytes
+        changes = [(at_us * 1000, rate * goodput) for at_us, rate in path.rate_steps]
+        return FairCapacity(path.capacity_goodput_bits_per_second, spans, changes)
 
     def trace(self, flow: Flow) -> FlowTrace:
         return next(trace for trace in self.traces if trace.flow.id == flow.id)

@@ -30,9 +30,12 @@ class Samples:
     def has(self, name: str) -> bool:
         return bool(len(self)) and bool((self.columns[name] != MISSING).all())
 
-    def least(self, name: str) -> int | None:
-        """Smallest value read, leaving out readings without one."""
-        values = self.columns[name][self.columns[name] != MISSING]
+    def least(self, name: str, until_ns: int | None = None) -> int | None:
+        """Smallest value read, leaving out readings without one, and those after ``until_ns``."""
+        there = self.columns[name] != MISSING
+        if until_ns is not None:
+            there = there & (self.time_ns <= until_ns)
+        values = self.columns[name][there]
         return int(values.min()) if values.size else None
 
     def growth(self, name: str, after_ns: int, until_ns: int) -> int | None:

@@ -21,7 +21,7 @@ def calibration(
     path: Path,
     delays: Delays,
     varying: Schedule,
-    queue: Leaf,
+    queues: list[Leaf],
 ) -> Calibration:
     """When the path is measured, and what it must measure as.
 
@@ -68,15 +68,24 @@ def calibration(
         bottleneck_handle=LEAF_HANDLE,
         targets=targets,
         buffer_unknown=_unknown(path),
-        train_packets=train_packets(*queue, path.rate_bits_per_second, path.frame_bytes),
+        train_packets=_train(path, queues),
         early_us=scenario.path.early_us,
     )
+
+
+def _train(path: Path, queues: list[Leaf]) -> int | None:
+    """The longest train that every queue on the way lets pass; None: as long as the bottleneck's buffer allows."""
+    limits = [train_packets(*queue, path.rate_bits_per_second, path.frame_bytes) for queue in queues]
+    limits += [max(hop.buffer_bytes * 4 // 5 // path.frame_bytes, 2) for hop in path.hops]
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _unknown(path: Path) -> str | None:
     """Why a queue cannot be filled to its limit, or not be told from another one."""
     if path.queue not in FIRST_IN_FIRST_OUT:
         return f"{path.queue} drops before its buffer is full"
+    if any(hop.place == "before" for hop in path.hops):
+        return "a hop before the bottleneck keeps what would fill its queue"
     if any(hop.rate_bits_per_second * 10 < path.rate_bits_per_second * 11 for hop in path.hops):
         return "another hop is as slow as the bottleneck, so that its queue fills with this one's"
     return None

@@ -56,7 +56,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
     size = sizes(path, flows, scenario.duration, varying.forward_largest_us + varying.reverse_largest_us)
     shaping = shape(cell, network, pairs, path, delays, varying, virtual_time=engine == "uml")
-    measured = calibration(scenario, network, pairs, path, delays, varying, shaping.bottleneck)
+    measured = calibration(scenario, network, pairs, path, delays, varying, shaping.queues)
     builtin = {name: entry for name, entry in cell.algorithms.items() if entry.builtin}
     setup_us = VIRTUAL_SETUP_US if engine == "uml" else REAL_SETUP_US
     window = scenario.measure.window
@@ -182,9 +182,18 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         early_us=asked.early_us,
         reorder_ratio=float(asked.reorder.share / asked.reorder.gap) if asked.reorder else 0.0,
         least_added_us=varying.least_us,
+        carried_bits_per_second=_carried(scenario, varying),
         rate_steps=[list(step) for step in varying.other.rate],
         forward_loss_steps=[list(step) for step in varying.other.forward_loss],
         reverse_loss_steps=[list(step) for step in varying.other.reverse_loss],
+def _carried(scenario: Scenario, varying: Schedule) -> int:
+    """What all flows together can send: over the bottleneck, the other hops, and the other way."""
+    asked = scenario.path
+    hops = sum(hop.rate for hop in asked.hops) if scenario.background else 0
+    back = asked.reverse_rate or 0 if any(flow.direction == "reverse" for flow in scenario.background) else 0
+    return max([asked.rate, *(rate for _, rate in varying.other.rate)]) + hops + back
+
+
     )
 
 
@@ -284,7 +293,7 @@ def _kernel(cell: Cell, asked: str | None) -> str:
 def _wall_clock_limit_s(scenario: Scenario, path: Path, flows: list[Flow]) -> float:
     """Far above what a run takes on a slow machine; a guest that reaches it hangs."""
     seconds = scenario.duration / 1e6
-    packets = path.highest_rate_bits_per_second / 8 / path.frame_bytes * seconds
+    packets = (path.carried_bits_per_second or path.rate_bits_per_second) / 8 / path.frame_bytes * seconds
     in_kernel = all(flow.traffic == flow.sink == "kernel" for flow in flows)
     slowdown = 1 if in_kernel else USER_SPACE_SLOWDOWN
     return round(WALL_CLOCK_BASE_S + 2 * seconds + slowdown * packets / PACKETS_PER_WALL_SECOND, 1)

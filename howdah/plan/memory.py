@@ -68,7 +68,8 @@ def sizes(path: Path, flows: list[Flow], duration_us: int, added_us: int = 0) ->
 
 def _trace_bytes(path: Path, duration_us: int) -> int:
     """Room for the whole run at one ACK for each two packets, at most 64 MiB: the agent drains it during the run."""
-    packets = path.highest_rate_bits_per_second * duration_us // (8_000_000 * path.frame_bytes)
+    carried = path.carried_bits_per_second or path.rate_bits_per_second
+    packets = carried * duration_us // (8_000_000 * path.frame_bytes)
     expected = packets // 2 * TRACE_RECORD_BYTES
     return min(max(_round_up(2 * expected, 1 << 20), LEAST_TRACE_BYTES), LARGEST_TRACE_BYTES)
 

@@ -106,7 +106,7 @@ QDISC_OPTIONS: dict[str, _Arguments] = {
         "beta": _INTEGER,
         "ecn": _BOOLEAN,
     },
-    "cake": {"rtt_us": _INTEGER, "isolation": _TEXT, "memory_limit_bytes": _INTEGER},
+    "cake": {"rtt_us": _INTEGER, "target_us": _INTEGER, "isolation": _TEXT, "memory_limit_bytes": _INTEGER},
     "netem": {
         "delay_us": _INTEGER,
         "limit_packets": _INTEGER,

@@ -35,6 +35,7 @@ class Hop:
     rate_bits_per_second: int
     buffer_bytes: int
     queue: str
+    place: str  # "before" or "after" the bottleneck
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,14 @@ class Path:
     rate_steps: list[list[int]] = field(default_factory=list)
     forward_loss_steps: list[list[float]] = field(default_factory=list)
     reverse_loss_steps: list[list[float]] = field(default_factory=list)
+    carried_bits_per_second: int | None = None  # most that all flows send together; None: the rate
 
     @property
     def highest_rate_bits_per_second(self) -> int:
-        return max([self.rate_bits_per_second, *(rate for _, rate in self.rate_steps)])
+        """Of any hop, either way, at any time."""
+        rates = [self.rate_bits_per_second, *(rate for _, rate in self.rate_steps)]
+        rates += [hop.rate_bits_per_second for hop in self.hops]
+        return max([*rates, self.reverse_rate_bits_per_second or 0])
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ FIRST_IN_FIRST_OUT = ("fifo",)  # those whose buffer is what a packet may have t
 # CAKE counts struct sk_buff and its data area: 2.2 kB at least for a full frame of 1514 bytes, so the buffer's bytes
 # are multiplied by this (11 / 5) to hold about as many full frames as asked for.
 _CAKE_MEMORY = (11, 5)
+_CAKE_TARGETS = 20  # in a round trip, as tc has it
+
 _LEAST_MEMORY_BYTES = 32 << 20
 _LARGEST_MEMORY_BYTES = 2**31 - 1
 
@@ -55,7 +57,8 @@ def leaf(cell: Cell, kind: str, buffer_bytes: int, rate_bits_per_second: int, fr
             "ecn": path.ecn,
         }
     memory = min(buffer_bytes * _CAKE_MEMORY[0] // _CAKE_MEMORY[1], _LARGEST_MEMORY_BYTES)
-    return "cake", {"rtt_us": path.cake.rtt, "isolation": path.cake.isolation, "memory_limit_bytes": memory}
+    times = {"rtt_us": path.cake.rtt, "target_us": max(path.cake.rtt // _CAKE_TARGETS, 1)}
+    return "cake", {**times, "isolation": path.cake.isolation, "memory_limit_bytes": memory}
 
 
 def path_bdp(path: PathSection) -> Fraction:
@@ -105,12 +108,15 @@ def _red(
 def train_packets(kind: str, options: dict[str, Any], rate_bits_per_second: int, frame_bytes: int) -> int | None:
     """Longest packet train that the queue lets pass without a drop; None: as many as its buffer holds.
 
-    RED looks at the mean queue, which is below ``least`` while the queue itself is; CoDel and its kin wait for an
-    interval before the first drop, PIE for its burst allowance. Half of each.
+    RED looks at the mean queue, which is below ``least`` while the queue itself is; CoDel waits for an interval before
+    the first drop, PIE for its burst allowance: half of each. CAKE's first drop comes at the second packet that waited
+    longer than its target (cobalt_should_drop: the interval is scaled by a root that is zero until then).
     """
     if kind == "red":
         return max(int(options["least_bytes"]) // frame_bytes, 2)
-    patience = {"codel": "interval_us", "fq_codel": "interval_us", "cake": "rtt_us"}
+    if kind == "cake":
+        return max(int(options["target_us"]) * rate_bits_per_second // 8_000_000 * 9 // 10 // frame_bytes + 1, 2)
+    patience = {"codel": "interval_us", "fq_codel": "interval_us"}
     if kind not in patience and kind != "pie":
         return None
     patience_us = PIE_BURST_US if kind == "pie" else int(options[patience[kind]])

@@ -32,11 +32,11 @@ LEAST_SENDER_QUEUE_PACKETS = 10_000
 
 @dataclass(frozen=True)
 class Shaping:
-    """``bottleneck`` is the qdisc of the bottleneck, forward."""
+    """``queues`` are the qdiscs of all hops, forward, the bottleneck's first."""
 
     operations: list[Operation]
     changes: list[Event]
-    bottleneck: Leaf
+    queues: list[Leaf]
 
 
 def find_hops(cell: Cell, network: Network, pair: tuple[str, str]) -> list[Hop]:
@@ -69,7 +69,7 @@ def find_hops(cell: Cell, network: Network, pair: tuple[str, str]) -> list[Hop]:
         interface = next(waiting[hop.place])
         bdp = Fraction(hop.rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
         buffer = max(hop.buffer.to_bytes(bdp, frame), frame)
-        hops.append(Hop(interface.node, interface.name, hop.rate, buffer, hop.queue))
+        hops.append(Hop(interface.node, interface.name, hop.rate, buffer, hop.queue, hop.place))
     return hops
 
 
@@ -92,10 +92,11 @@ def shape(
         return burst_bytes(rate, frame, virtual_time=virtual_time)
 
     rate = path.rate_bits_per_second
-    queue = leaf(cell, path.queue, path.buffer_bytes, rate, frame, "")
-    operations = rate_limit(ends[0], rate, burst(rate), frame, queue)
+    queues = [leaf(cell, path.queue, path.buffer_bytes, rate, frame, "")]
+    operations = rate_limit(ends[0], rate, burst(rate), frame, queues[0])
     for number, hop in enumerate(path.hops):
         own = leaf(cell, hop.queue, hop.buffer_bytes, hop.rate_bits_per_second, frame, f" of path.hops.{number}")
+        queues.append(own)
         place = _interface(network, hop.node, hop.interface)
         operations += rate_limit(place, hop.rate_bits_per_second, burst(hop.rate_bits_per_second), frame, own)
     reverse_buffer = 0
@@ -117,7 +118,7 @@ def shape(
         event(at_us, "class", **class_arguments(ends[0], changed, burst(changed), frame))
         for at_us, changed in varying.other.rate
     ]
-    return Shaping(operations, changes + _changes(cell, network, lines, varying), queue)
+    return Shaping(operations, changes + _changes(cell, network, lines, varying), queues)
 
 
 def _background(cell: Cell, pairs: list[tuple[str, str]]) -> list[tuple[str, tuple[str, str]]]:

@@ -317,3 +317,7 @@ class Scenario(Section):
         if self.path.hops and self.topology.name == "dumbbell":
             raise FieldError("a dumbbell has one hop; leave topology out, or name chain", "topology", "name")
         return self
+        for index, other in enumerate(self.background):
+            if other.direction == "reverse" and self.path.reverse_rate is None:
+                what = "the way back has no bottleneck for it; give path.reverse_rate"
+                raise FieldError(what, "background", index, "direction")

@@ -94,6 +94,7 @@ QDISC = pa.schema(
         ("sent_packets", pa.int64()),
         ("drops_packets", pa.int64()),
         ("overlimits", pa.int64()),
+        ("marks_packets", pa.int64()),  # ECN marks; null for a queue that does not count them
     ]
 )
 

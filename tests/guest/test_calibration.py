@@ -184,7 +184,7 @@ def test_lost_trace_records(engine: UmlEngine, tmp_path: Path) -> None:
     plan = guest_run.plan_of()
     broken = dataclasses.replace(
         plan,
-        path=dataclasses.replace(plan.path, rate_bits_per_second=1000),
+        path=dataclasses.replace(plan.path, rate_bits_per_second=1000, carried_bits_per_second=1000),
         collect=dataclasses.replace(plan.collect, trace_buffer_bytes=1 << 18),
     )
     found = _invalid(engine, plan, tmp_path, broken)

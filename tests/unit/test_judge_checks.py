@@ -14,7 +14,7 @@ from howdah.judge.calibration import calibration_checks
 from howdah.judge.check import Check
 from howdah.judge.collection import collection_checks, reading_gaps
 from howdah.judge.engine import engine_checks
-from howdah.judge.route import way
+from howdah.plan.route import way
 from howdah.judge.tolerance import REAL, VIRTUAL, tolerance_of
 from howdah.plan.plan import CalibrationTarget, Plan
 from tests.unit import path_factory

@@ -22,7 +22,7 @@ def calibrate(plan: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop
     calibration = plan["calibration"]
     targets = calibration["targets"]
     start = now_ns()
-    delays, described = measure_delays(targets, namespaces, loop, start)
+    delays, described = measure_delays(targets, namespaces, loop, start, early=bool(calibration["early_us"]))
     train = measure_rate(calibration, targets[0], namespaces, loop)
     bases = [measurement.base_forward_ns for measurement in delays]
     depth = measure_buffer(plan, bases, train.rate_bits_per_second, namespaces, loop)

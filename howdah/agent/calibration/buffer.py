@@ -53,6 +53,7 @@ class Load:
 
     bulk_frames: int
     single_frames: int
+    sample_every: int = _SAMPLE_EVERY
 
 
 def divide_load(
@@ -63,6 +64,8 @@ def divide_load(
     While ``X`` bytes arrive at the senders' rate I, the bottleneck forwards X R / I: the queue grows by X (1 - R / I).
     """
     growth = 1.0
+    # From interfaces of infinite speed all frames come at once: any may have taken the last place, so all are sampled.
+    every = 1 if interface_rate is None else _SAMPLE_EVERY
     if interface_rate is not None:
         total = interface_rate * senders
         if total < _LEAST_EXCESS * rate:
@@ -72,7 +75,7 @@ def divide_load(
     per_sender = growth * frame_bytes * senders
     bulk = int(_FILL_SHARE * buffer_bytes / per_sender)
     single = int(((1 - _FILL_SHARE) * buffer_bytes + overfill) / per_sender) + 1
-    return Load(bulk, single)
+    return Load(bulk, single, every)
 
 
 class _Filler:
@@ -92,6 +95,7 @@ class _Filler:
         self._segments = min(_SEGMENTS_PER_SEND, max(_LARGEST_SEND_BYTES // self._payload_bytes, 1))
         self._bulk_left = load.bulk_frames
         self._single_left = load.single_frames
+        self._sample_every = load.sample_every
         self._single = bytearray(self._payload_bytes)
         self._bulk = memoryview(bytes(self._payload_bytes * self._segments))
         self._samples = 0
@@ -130,7 +134,7 @@ class _Filler:
         return None
 
     def _send_single(self) -> socket.socket | None:
-        if self._single_left % _SAMPLE_EVERY == 0:
+        if self._single_left % self._sample_every == 0:
             NUMBER.pack_into(self._single, 0, self._samples)
             if not _send(self._sample_sender, self._single, self._address, SAMPLED_PORT):
                 return self._sample_sender
@@ -182,6 +186,8 @@ def measure_buffer(
     frame_bytes, configured_rate = calibration["frame_bytes"], calibration["rate_bits_per_second"]
     interface_rate = plan["path"]["sender_interface_bits_per_second"]
     by_sender = {target["sender"]: number for number, target in enumerate(calibration["targets"])}
+    if calibration["buffer_unknown"]:
+        return BufferResult(None, 0, 0, 0, calibration["buffer_unknown"])
     if rate is None:
         return BufferResult(None, 0, 0, 0, "the rate could not be measured")
     for count in range(1, len(by_sender) + 1):

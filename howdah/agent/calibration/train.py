@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import errno
 import math
+import statistics
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,11 +57,20 @@ def dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | Non
     return (last.number - first.number) * frame_bytes * 8 * SECOND / (last.time_ns - first.time_ns)
 
 
+def robust_dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | None:
+    """The same where some packets overtake: the median over pairs half a train apart; most kept their place."""
+    times = {arrival.number: arrival.time_ns for arrival in found if arrival.number >= sent // 4}
+    apart = (sent - sent // 4) // 2
+    spans = [times[number + apart] - time_ns for number, time_ns in times.items() if number + apart in times]
+    median = statistics.median(spans) if spans else 0
+    return apart * frame_bytes * 8 * SECOND / median if median > 0 else None
+
+
 def measure_rate(
     calibration: dict[str, Any], target: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop
 ) -> TrainResult:
     frame_bytes = calibration["frame_bytes"]
-    count = train_packets(calibration["buffer_bytes"], frame_bytes)
+    count = min(train_packets(calibration["buffer_bytes"], frame_bytes), calibration["train_packets"] or sys.maxsize)
     sender = open_sender(namespaces[target["sender"]], target["sender_address"])
     receiver = open_receiver(namespaces[target["receiver"]], target["receiver_address"], SAMPLED_PORT)
     payload = bytearray(frame_bytes - UDP_AND_LOWER_HEADER_BYTES)
@@ -78,4 +89,5 @@ def measure_rate(
     found = arrivals(receiver)
     sender.close()
     receiver.close()
-    return TrainResult(dispersion(found, count, frame_bytes), count, len(found))
+    measure = robust_dispersion if calibration["early_us"] else dispersion
+    return TrainResult(measure(found, count, frame_bytes), count, len(found))

@@ -67,7 +67,8 @@ def _pie(options: Options) -> bytes:
 def _cake(options: Options) -> bytes:
     """One tin, no rate limit of its own; it marks whatever can be marked, always."""
     shape = u64(2, 0) + u32(3, _CAKE_BESTEFFORT) + u32(5, _CAKE_FLOW_MODES[options["isolation"]])
-    return shape + u32(7, options["rtt_us"]) + u32(10, options["memory_limit_bytes"])
+    times = u32(7, options["rtt_us"]) + u32(8, options["target_us"])
+    return shape + times + u32(10, options["memory_limit_bytes"])
 
 
 ACTIVE: dict[str, Callable[[Options], bytes]] = {

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the path lost what its schedule asks for, when it asks for it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from howdah.judge.check import DURING, Check
+from howdah.judge.tolerance import Tolerance
+from howdah.measure.sampled import Samples, qdisc_samples
+from howdah.plan.plan import Plan
+from howdah.plan.route import way
+from howdah.run.directory import RunDirectory
+from howdah.tables import store
+
+_READ = ("sent_packets", "drops_packets", "backlog_packets")
+
+
+def loss_schedule_checks(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> list[Check]:
+    """One check of each delay line whose loss changes; nothing without a schedule of losses."""
+    path = plan.path
+    if not (path.forward_loss_steps or path.reverse_loss_steps):
+        return []
+    table = store.read(directory, "qdisc")
+    forward = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends)}
+    reverse = {(hop.node, hop.interface) for flow in plan.flows for hop in way(plan, *flow.ends[::-1])}
+    checks = []
+    for operation in plan.operations:
+        arguments = operation.arguments
+        if operation.op != "qdisc" or arguments["kind"] != "netem":
+            continue
+        node, interface = arguments["node"], arguments["interface"]
+        ahead = (node, interface) in forward
+        if not ahead and (node, interface) not in reverse:
+            continue
+        steps = path.forward_loss_steps if ahead else path.reverse_loss_steps
+        if steps:
+            base = path.loss_ratio if ahead else 0.0
+            samples = qdisc_samples(table, node, interface, arguments["handle"])
+            changes = [(round(at_us * 1000), ratio) for at_us, ratio in steps]
+            checks.append(scheduled_loss(f"{node}:{interface}", samples, base, changes, tolerance))
+    return checks
+
+
+def scheduled_loss(
+    place: str, samples: Samples, base: float, changes: list[tuple[int, float]], tolerance: Tolerance
+) -> Check:
+    """Drops between readings against the ratios that held then; where one changed in between, both are allowed.
+
+    Loss is decided when a packet enters the delay line; what entered between two readings has left, was dropped, or is
+    held.
+    """
+    name = f"loss schedule {place}"
+    if len(samples) < 2 or not all(samples.has(column) for column in _READ):
+        return Check(name, DURING, None, f"the delay line at {place} was not read", unit="packets")
+    entered = sum(np.diff(samples[column]) for column in _READ)
+    times = [time for time, _ in changes]
+    ratios = [base, *(ratio for _, ratio in changes)]
+    first = np.searchsorted(times, samples.time_ns[:-1], side="right")
+    last = np.searchsorted(times, samples.time_ns[1:], side="right")
+    low = high = variance = 0.0
+    for count, begin, end in zip(np.asarray(entered).tolist(), first.tolist(), last.tolist(), strict=True):
+        held = ratios[begin : end + 1]
+        low += count * min(held)
+        high += count * max(held)
+        variance += count * max(ratio * (1 - ratio) for ratio in held)
+    dropped = int(samples["drops_packets"][-1] - samples["drops_packets"][0])
+    allowed = tolerance.deviations * math.sqrt(variance) + 1
+    ok = low - allowed <= dropped <= high + allowed
+    message = f"the delay line at {place} dropped {dropped} packets, its schedule asks for {low:.4g} to {high:.4g}"
+    message += f" ± {allowed:.3g}" + ("" if ok else ": it does not follow it")
+    return Check(name, DURING, ok, message, low, dropped, high - low + allowed, "packets")
