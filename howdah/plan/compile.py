@@ -182,19 +182,19 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         early_us=asked.early_us,
         reorder_ratio=float(asked.reorder.share / asked.reorder.gap) if asked.reorder else 0.0,
         least_added_us=varying.least_us,
-        carried_bits_per_second=_carried(scenario, varying),
         rate_steps=[list(step) for step in varying.other.rate],
         forward_loss_steps=[list(step) for step in varying.other.forward_loss],
         reverse_loss_steps=[list(step) for step in varying.other.reverse_loss],
+        carried_bits_per_second=_carried(scenario, varying),
+    )
+
+
 def _carried(scenario: Scenario, varying: Schedule) -> int:
     """What all flows together can send: over the bottleneck, the other hops, and the other way."""
     asked = scenario.path
     hops = sum(hop.rate for hop in asked.hops) if scenario.background else 0
     back = asked.reverse_rate or 0 if any(flow.direction == "reverse" for flow in scenario.background) else 0
     return max([asked.rate, *(rate for _, rate in varying.other.rate)]) + hops + back
-
-
-    )
 
 
 def _perturbation_record(scenario: Scenario, perturbation: Perturbation) -> dict[str, Any]:

@@ -314,10 +314,10 @@ class Scenario(Section):
         for index, flow in enumerate(self.every_flow):
             if flow.name is not None and names.count(flow.name) > 1:
                 raise FieldError(f"two flows are called {flow.name!r}", *self.place_of(index), "name")
-        if self.path.hops and self.topology.name == "dumbbell":
-            raise FieldError("a dumbbell has one hop; leave topology out, or name chain", "topology", "name")
-        return self
         for index, other in enumerate(self.background):
             if other.direction == "reverse" and self.path.reverse_rate is None:
                 what = "the way back has no bottleneck for it; give path.reverse_rate"
                 raise FieldError(what, "background", index, "direction")
+        if self.path.hops and self.topology.name == "dumbbell":
+            raise FieldError("a dumbbell has one hop; leave topology out, or name chain", "topology", "name")
+        return self
