@@ -28,7 +28,9 @@ LONG_FAT = ("path.rate=400 Mbit/s", "path.rtt=240 ms", "duration=4 s")
 # The first flow fills the path; what the second one sees is the same queue, whatever its own algorithm is.
 SECOND = ("flows=[{algorithm: cubic}, {start: 3 s}]", "duration=6 s")
 LOSSES = ("duration=120 s", "path.loss=0.02 %")
-# Delays that vary lead to exits by delay, and losses to timeouts and further slow starts.
+# Timeouts begin slow start anew, with the smallest RTT forgotten.
+TIMEOUTS = ("duration=60 s", "path.loss=25 %")
+# Delays that vary lead to an exit by delay.
 RESTLESS = (
     "duration=60 s",
     "path.loss=0.5 %",
@@ -62,10 +64,10 @@ def carried_out(engine: UmlEngine, path: Path, plan: Plan, flow: int = 0) -> Slo
     return read(directory, verdict, flow)
 
 
-def counted(seen: SlowStart) -> dict[str, int]:
-    """HyStart's counters of the kernel at the flow's sender, at the end."""
+def counted(seen: SlowStart, name: str = "Hystart") -> dict[str, int]:
+    """Counters of the kernel with that in their name at the flow's sender, at the end."""
     table = store.read(seen.directory, "counter")
-    rows = [row for row in table.to_pylist() if row["node"] == seen.trace.flow.sender and "Hystart" in row["name"]]
+    rows = [row for row in table.to_pylist() if row["node"] == seen.trace.flow.sender and name in row["name"]]
     return {row["name"]: row["value"] for row in sorted(rows, key=lambda row: row["time_ns"])}
 
 
@@ -107,13 +109,20 @@ def assert_same_exit(mine: SlowStart, theirs: SlowStart, reason: str) -> None:
     assert counted(mine)[f"TcpExtTCPHystart{kind}Cwnd"] == found.ssthresh_packets
 
 
-@pytest.mark.parametrize("path", [LOSSES, RESTLESS], ids=["losses", "restless"])
-def test_over_cubic_it_is_in_tree_cubic_ack_for_ack(engine: UmlEngine, tmp_path: Path, path: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("path", "records", "timeouts"),
+    [(LOSSES, 100_000, 0), (RESTLESS, 4_000, 0), (TIMEOUTS, 100, 1)],
+    ids=["losses", "restless", "timeouts"],
+)
+def test_over_cubic_it_is_in_tree_cubic_ack_for_ack(
+    engine: UmlEngine, tmp_path: Path, path: tuple[str, ...], records: int, timeouts: int
+) -> None:
     ours = plan_of("algorithm=hystart-linux-cubic", *path, profile=SIGNATURE)
     theirs = in_tree_plan("hystart-linux-cubic", *path)
     seen = [carried_out(engine, tmp_path / str(n), without_events(plan)) for n, plan in enumerate((ours, theirs))]
     mine, other = (store.read(each.directory, "tcp_probe") for each in seen)
-    assert other.num_rows > 4_000
+    assert other.num_rows > records
+    assert counted(seen[1], "TCPTimeouts").get("TcpExtTCPTimeouts", 0) >= timeouts
     assert retransmitted(seen[1]) > 10  # not one slow start and a calm sea
     assert mine.num_rows == other.num_rows
     differing = [name for name in mine.column_names if not mine[name].equals(other[name])]
