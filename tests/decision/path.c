@@ -15,7 +15,7 @@ const struct path path_default = {
 	.overhead_bytes = 66,
 	.ack_every = 2,
 	.ack_delay_us = 40000,
-	.quick_acks = 16,
+	.quick_acks = 1000000000,
 	.seed = 1,
 	.duration_us = 5000000,
 };
@@ -32,7 +32,7 @@ struct run {
 	u64 ack_room, ack_first, ack_end;
 	u64 interface_free_ns, bottleneck_free_ns, packet_ns, interface_packet_ns;
 	u64 expected, received, waiting, waiting_since_ns, last_ack_ns;
-	u64 may_send_ns, timer_ns, round_end, random;
+	u64 may_send_ns, timer_ns, round_end, random, one_way_ns;
 };
 
 static u32 random_number(struct run *run)
@@ -74,7 +74,7 @@ static void emit_ack(struct run *run, u64 time_ns, u64 sacked)
 		run->ack_room *= 2;
 	}
 	/* Half of the delay lies before the receiver, half behind it. */
-	time_ns += run->path->rtt_us * 500;
+	time_ns += run->one_way_ns;
 	if (run->path->jitter_us)
 		time_ns += (u64)random_number(run) % (run->path->jitter_us * 1000);
 	run->last_ack_ns = max(run->last_ack_ns, time_ns);
@@ -132,7 +132,7 @@ static void carry(struct run *run, u64 number, u64 now_ns)
 	}
 	run->result->queue_max = max(run->result->queue_max, queued);
 	run->bottleneck_free_ns = max(run->bottleneck_free_ns, arrival_ns) + run->packet_ns;
-	receive(run, number, run->bottleneck_free_ns + path->rtt_us * 500);
+	receive(run, number, run->bottleneck_free_ns + run->one_way_ns);
 }
 
 static bool is_paced(const struct run *run)
@@ -204,7 +204,7 @@ static bool step(struct run *run, u64 start_us, u64 end_ns)
 	u64 wait_ns = delayed_ack_ns(run);
 	u64 now_ns;
 
-	wait_ns = wait_ns == NEVER ? NEVER : wait_ns + run->path->rtt_us * 500;
+	wait_ns = wait_ns == NEVER ? NEVER : wait_ns + run->one_way_ns;
 	now_ns = min(min(ack_ns, pacing_ns), min(wait_ns, run->timer_ns));
 	if (now_ns >= end_ns)
 		return false;
@@ -237,6 +237,9 @@ void path_run(struct sender *sender, const struct path *path, struct path_result
 			wire_bits * NSEC_PER_SEC / path->interface_bits_per_second : 0,
 	};
 
+	run.one_way_ns = path->rtt_us * 1000;
+	run.one_way_ns -= min(run.one_way_ns, run.packet_ns + run.interface_packet_ns);
+	run.one_way_ns /= 2;
 	memset(result, 0, sizeof(*result));
 	run.acks = calloc(run.ack_room, sizeof(*run.acks));
 	if (!run.acks)

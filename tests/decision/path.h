@@ -12,12 +12,13 @@
  * struct path - a path, and how long to look at it
  * @bits_per_second: of the bottleneck
  * @interface_bits_per_second: of the sender, 0: infinitely fast
- * @rtt_us: without a queue and without the time to send a packet
+ * @rtt_us: of a packet that meets no queue, with the time to send it
  * @buffer_packets: at the bottleneck, without the one that is being sent
  * @overhead_bytes: of a packet on the wire, beside its payload
  * @ack_every: packets an ACK acknowledges, at most; a lone one waits for @ack_delay_us
  * @ack_delay_us: longest wait of an ACK
- * @quick_acks: packets at the start that are acknowledged one by one
+ * @quick_acks: packets at the start that are acknowledged one by one. A receiver in the
+ *	guest does that as long as its window grows, which may be all of a slow start
  * @jitter_us: each ACK comes later by up to this; ACKs keep their order
  * @loss_per_million: packets that are dropped at random before the bottleneck
  * @seed: of the randomness

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.decision.build import HERE, compiler_for_fuzzing, program
-from tests.decision.conftest import Start
 from tests.decision.fuzz import NO_CLANG, fuzz
 from tests.decision.runner import Runner
 from tests.decision.test_properties import LONGEST
@@ -60,10 +59,10 @@ def test_every_planted_bug_is_listed() -> None:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_life_on_a_path_shows_it(start: Start, built: Callable[[Path], Path], name: str) -> None:
+def test_a_life_on_a_path_shows_it(built: Callable[[Path], Path], name: str) -> None:
     reports = []
     for drive in (_short_flows, _short_path, _long_path):
-        with pytest.raises(AssertionError) as caught, Runner(built(_source(name))) as runner:  # noqa: PT012
+        with pytest.raises(AssertionError) as caught, Runner(built(_source(name))) as runner:
             assert runner.load().error == 0
             drive(runner)
             raise AssertionError("nothing was noticed")
