@@ -16,7 +16,7 @@ def told(state: State, event: str) -> list[tuple[int, int]]:
 
 def teach(runner: Runner, *, rounds: int = 6, rtt_us: int = RTT_US, **opening: int) -> None:
     """A connection that doubles from 10: it is left with 10 * 2^(rounds - 1) packets acknowledged in its last RTT."""
-    connection = runner.open(**opening)
+    connection = runner.open(None, **opening)
     for _ in range(rounds + 1):
         connection.round(rtt_us=rtt_us)
     connection.close()
@@ -24,7 +24,7 @@ def teach(runner: Runner, *, rounds: int = 6, rtt_us: int = RTT_US, **opening: i
 
 def resumed(runner: Runner, **opening: int) -> Connection:
     """A connection whose initial window has been acknowledged."""
-    connection = runner.open(**opening)
+    connection = runner.open(None, **opening)
     connection.round(rtt_us=RTT_US)
     return connection
 

@@ -23,7 +23,7 @@ def told(state: State, event: str) -> list[tuple[str, int, int]]:
 
 def jumped(start: Start, packets: int, **options: int) -> Connection:
     """A connection whose whole transfer has been sent, and nothing acknowledged."""
-    connection = start("jump").open(unsent_packets=packets, **options)
+    connection = start("jump").open(None, unsent_packets=packets, **options)
     assert connection.send()["sent"] == packets
     return connection
 
@@ -51,7 +51,7 @@ def jumped(start: Start, packets: int, **options: int) -> Connection:
 def test_the_jump_is_the_least_of_window_data_and_caps(
     start: Start, parameters: dict[str, int], opening: dict[str, int], packets: int
 ) -> None:
-    connection = start("jump", **parameters).open(**opening)
+    connection = start("jump", **parameters).open(None, **opening)
     state = connection.send(1)
     assert state["max_pacing_rate"] == rate(packets, opening.get("handshake_rtt_us", RTT_US))
     if packets < 1000:
@@ -159,7 +159,7 @@ def test_a_drop_in_the_senders_own_queue_ends_the_jump(start: Start) -> None:
 
 @pytest.mark.parametrize("opening", [{"handshake_rtt_us": 0}, {"ssthresh": 100}])
 def test_without_a_reason_to_jump_it_is_standard(start: Start, opening: dict[str, int]) -> None:
-    connection = start("jump").open(**opening)
+    connection = start("jump").open(None, **opening)
     state = connection.state()
     assert (state.cwnd, state["pacing"], state.events) == (10, 0, [])
 

@@ -15,7 +15,7 @@ PACKET_BYTES = 1500  # with 32 bytes of TCP header and 20 of IP
 
 def granted(kbps: int) -> int:
     """The largest 40 kbit/s * 2^N not above, N from 1 to 15."""
-    return max(40 * 2**power for power in range(1, 16) if 40 * 2**power <= kbps)
+    return max(40 << power for power in range(1, 16) if 40 << power <= kbps)
 
 
 @pytest.mark.parametrize("kbps", [81_920, 81_921, 163_839, 163_840, 20_480, 1_310_720])
@@ -49,7 +49,7 @@ def test_rates_that_no_request_can_carry_are_refused(start: Start, value: str) -
 def test_without_a_grant_of_use_it_is_standard(
     start: Start, parameters: dict[str, int], opening: dict[str, int]
 ) -> None:
-    state = start("quick", **parameters).open(**opening).state()
+    state = start("quick", **parameters).open(None, **opening).state()
     assert (state.cwnd, state["pacing"], state.events) == (10, 0, [])
 
 
