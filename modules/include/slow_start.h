@@ -43,11 +43,13 @@ enum slow_start_restart {
  * @start: a connection is established, or switched to this algorithm while
  *	running (slow_start(sk)->joined). May set cwnd and ssthresh.
  * @stop: the connection ends or changes its algorithm; only after @start
- * @ack: every ACK, duplicates included, before anything was done with it;
- *	@flags are those of tcp_congestion_ops.in_ack_event
+ * @ack: every ACK, duplicates included, with snd_una up to date; before @sample, or
+ *	after it on newer kernels (Debian's 6.12 among them). @flags are those of
+ *	tcp_congestion_ops.in_ack_event
  * @round: a round ended and the next one has begun; the ended one is described by
  *	last_round_min_rtt_us and last_round_samples
- * @sample: an ACK that acknowledges data; rounds and RTTs are up to date, cwnd has
+ * @sample: an ACK while data is in flight; it may acknowledge nothing, or by SACK
+ *	only (sample->pkts_acked is 0). Rounds and RTTs are up to date, cwnd has
  *	not grown yet. sample->rtt_us is negative when there is none.
  * @grow: grow cwnd in slow start for @acked packets, with cwnd in use. Returns the
  *	packets left over for congestion avoidance once cwnd has reached ssthresh.

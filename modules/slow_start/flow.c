@@ -3,7 +3,8 @@
  * The life of a connection: what TCP asks of a congestion control, split between a
  * plug-in (slow start) and a base (everything after it). For one ACK the kernel
  * calls in_ack_event, pkts_acked, set_state where the state changes, and
- * cong_avoid, in this order.
+ * cong_avoid, in this order; newer kernels, Debian's 6.12 among them, call
+ * in_ack_event after pkts_acked.
  */
 #include <linux/slab.h>
 #include "core.h"
@@ -330,7 +331,9 @@ static void window_event(struct sock *sk, enum tcp_ca_event event)
 			ops->restart(sk, SLOW_START_IDLE);
 		break;
 	case CA_EVENT_COMPLETE_CWR:
-		if (ops->recovered)
+		/* TCP tells it of a recovery that it has just undone, too. */
+		if (ops->recovered && (tcp_sk(sk)->undo_marker ||
+				       inet_csk(sk)->icsk_ca_state == TCP_CA_CWR))
 			ops->recovered(sk);
 		break;
 	default:

@@ -105,8 +105,9 @@ def test_a_fast_long_path(start: Start, tick_us: int) -> None:
         .path(
             bits_per_second=10_000_000_000,
             interface_bits_per_second=0,
-            rtt_us=600_000,
+            rtt_us=600_001,  # not a whole number of ticks
             buffer_packets=500_000,
+            quick_acks=16,
             duration_us=22_000_000,
         )
     )
