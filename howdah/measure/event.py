@@ -65,28 +65,38 @@ def told_exit(events: list[Event], trace: FlowTrace) -> Event | None:
         if item.event == "exit" and found is None:
             found, raised = item, None
             if item.reason not in CONGESTION:
-                until = _first_cut(trace, item.time_ns)
-        elif item.event == "estimate" and raised is not None:
-            raised = item
-        elif item.event == "estimate" and found is not None and _raises(item, found):
+                until = _last_raise(trace, item.time_ns)
+        elif item.event == "estimate" and (before := found or raised) and _raises(item, before, len(trace) > 0):
             found, raised = None, item
         elif item.event == "resume" and found is not None and _is_back(item, trace):
             found, until = None, np.inf
     return found or (raised if raised is not None and _is_reached(raised, trace) else None)
 
 
-def _first_cut(trace: FlowTrace, after_ns: int) -> float:
-    """When ssthresh next falls below the window; infinite if it does not."""
+def _last_raise(trace: FlowTrace, after_ns: int) -> float:
+    """When the trace last shows a threshold that was raised to the window, before one was cut below it.
+
+    ``after_ns`` if there is none; infinite without a trace.
+    """
+    if not len(trace):
+        return np.inf
     begin = int(np.searchsorted(trace.time_ns, after_ns, side="right"))
     window, threshold = trace.cwnd[begin:], trace.ssthresh[begin:]
     cuts = np.flatnonzero(threshold[1:] < np.minimum(window[:-1], threshold[:-1]))
-    return float(trace.time_ns[begin + int(cuts[0])]) if cuts.size else np.inf
+    end = 1 + int(cuts[0]) if cuts.size else window.size
+    raised = np.flatnonzero((threshold[1:end] > threshold[: end - 1]) & (threshold[1:end] >= window[1:end]))
+    return float(trace.time_ns[begin + 1 + int(raised[-1])]) if raised.size else float(after_ns)
 
 
-def _raises(item: Event, exit_: Event) -> bool:
-    if exit_.reason in CONGESTION or exit_.ssthresh_packets is None:
+def _raises(item: Event, before: Event, is_traced: bool) -> bool:
+    """Whether an estimate raises the threshold; without a trace, to the window or beyond: below it nothing changes.
+
+    Modules tell of a rising threshold once a round, so that the trace says better whether the window followed it.
+    """
+    if before.reason in CONGESTION or before.ssthresh_packets is None:
         return False
-    return item.ssthresh_packets is None or item.ssthresh_packets > exit_.ssthresh_packets
+    now = np.inf if item.ssthresh_packets is None else item.ssthresh_packets
+    return bool(now > before.ssthresh_packets and (is_traced or now >= item.cwnd_packets))
 
 
 def _is_back(item: Event, trace: FlowTrace) -> bool:

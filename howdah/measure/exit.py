@@ -113,9 +113,9 @@ def _last_exit(trace: FlowTrace) -> int | None:
 
 
 def _last_raise(trace: FlowTrace, first: int, end: int) -> int:
-    """The last of these records that shows a threshold raised to more than 3/4 cwnd."""
+    """The last of these records that shows a threshold raised to the window: the window followed it at once."""
     window, threshold = trace.cwnd[first:end], trace.ssthresh[first:end]
-    raised = np.flatnonzero((threshold[1:] > threshold[:-1]) & (threshold[1:] > 0.75 * window[1:]))
+    raised = np.flatnonzero((threshold[1:] > threshold[:-1]) & (threshold[1:] >= window[1:]))
     return first + 1 + int(raised[-1]) if raised.size else first
 
 

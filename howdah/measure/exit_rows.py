@@ -138,6 +138,8 @@ def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: 
         return
     before = max(traced.record - 1, 0)
     first, last = int(trace.time_ns[before]), int(trace.time_ns[traced.record])
+    if traced.record == 0:  # the first record shows a flow that is out of slow start already
+        first = trace.start_ns
     if told.event == "estimate":  # modules tell of a rising threshold once a round
         first -= _ROUNDS_BETWEEN_ESTIMATES * flow.rtt_us * 1000
         before = min(before, int(np.searchsorted(trace.time_ns, first)))

@@ -28,6 +28,7 @@ def engine() -> Iterator[UmlEngine]:
     [
         ("algorithm=cubic",),
         ("algorithm=bbr",),
+        ("algorithm=hystart-plus-plus",),
         ("algorithm=cubic", "path.loss=0.1 %", "perturbation.jitter=1 ms", "repetitions=2"),
         ("algorithm=reno", "traffic.source=python", "traffic.sink=python", "duration=1 s"),
     ],
@@ -36,8 +37,9 @@ def test_the_same_plan_twice_gives_equal_tables(engine: UmlEngine, overrides: tu
     plan = guest_run.plan_of(*overrides)
     first, _verdict = guest_run.run(engine, plan, tmp_path / "first")
     second, _verdict = guest_run.run(engine, plan, tmp_path / "second")
+    told = "ss_hystartpp" in (plan.required_modules or [])
     for name in TABLES:
-        assert store.read(first, name).num_rows > 0
+        assert (store.read(first, name).num_rows > 0) == (told or name != "slow_start"), name
     assert store.equal(first, second) is None
 
 

@@ -79,6 +79,20 @@ def test_the_last_raise_that_the_window_reached_ends_a_startup_whose_exit_is_tol
     assert told_exit([first, *raises], below) is None
 
 
+def test_a_threshold_raised_below_the_window_changes_nothing() -> None:
+    """Over cubic the window has left the threshold behind; the estimate goes on rising."""
+    first = told(41, "exit", "rate-estimate", 32)
+    below = told(44, "estimate", "rate-estimate", 60, ssthresh_packets=50)
+    assert told_exit([first, below], NONE) is first
+
+
+def test_an_exit_before_the_first_record_agrees_with_it() -> None:
+    """A large initial window that ends slow start when the connection is made."""
+    sheet = sheet_of([told(1, "exit", "initial-ssthresh", 44)], trace_of([44, 45, 45], [44, 44, 44]))
+    assert check(sheet, "exit_time_s")["agree"]
+    assert check(sheet, "exit_cwnd_packets")["agree"]
+
+
 def test_what_is_estimated_after_the_window_was_cut_is_no_startup() -> None:
     first = told(41, "exit", "rate-estimate", 32)
     again = told(44, "estimate", "rate-estimate", 30, ssthresh_packets=90)
