@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from howdah.agent.calibration.buffer import divide_load
-from howdah.agent.calibration.train import dispersion, train_packets
+from howdah.agent.calibration.buffer import Load, divide_load
+from howdah.agent.calibration.train import dispersion, robust_dispersion, train_packets
 from howdah.agent.calibration.udp import Arrival
 
 FRAME = 1514
@@ -65,3 +65,30 @@ def test_senders_as_slow_as_the_bottleneck_fill_it_together_or_not_at_all() -> N
     both = divide_load(1_000_000, FRAME, 100_000_000, 100_000_000, 2)
     assert both is not None
     assert 2 * (both.bulk_frames + both.single_frames) * FRAME * 0.5 == pytest.approx(1_150_000, rel=0.01)
+
+
+def test_any_frame_may_take_the_last_place_so_all_are_sampled_unless_they_are_too_many() -> None:
+    """At 25 Mbit/s behind 1 Gbit/s it is each fortieth frame: of every fourth one, none or all."""
+    load = divide_load(1_000_000, FRAME, 25_000_000, 1_000_000_000, 1)
+    assert load is not None
+    assert all(load.is_sampled(number) for number in range(load.single_frames))
+    many = Load(0, 100_000)
+    for step in (2, 3, 4, 10, 40):
+        found = sum(many.is_sampled(number) for number in range(0, 100_000, step))
+        assert 0.2 < found / (100_000 / step) < 0.3
+
+
+def test_a_very_large_buffer_is_overfilled_by_thousands_of_frames_not_by_a_share() -> None:
+    load = divide_load(225_000_000, FRAME, 10_000_000_000, None, 1)
+    assert load is not None
+    assert load.single_frames == 8001
+    assert (load.bulk_frames + load.single_frames) * FRAME > 225_000_000 + 3900 * FRAME
+
+
+def test_a_rate_is_measured_although_packets_overtake() -> None:
+    """Each tenth packet comes 20 ms early, so that first and last by arrival are the wrong ones."""
+    times = [number * 600_000 - (20_000_000 if number % 10 == 5 else 0) for number in range(100)]
+    found = sorted((Arrival(number, time_ns) for number, time_ns in enumerate(times)), key=lambda item: item.time_ns)
+    expected = FRAME * 8 / 0.0006
+    assert robust_dispersion(found, 100, FRAME) == pytest.approx(expected, rel=1e-6)
+    assert dispersion(found, 100, FRAME) != pytest.approx(expected, rel=0.01)

@@ -29,7 +29,8 @@ from howdah.agent.namespace import Namespace
 _FILL_SHARE = 0.9  # of the buffer, by large sends; the rest frame by frame, so that the last place is taken too
 _OVERFILL_SHARE = 0.15
 _OVERFILL_LEAST_FRAMES = 64
-_SAMPLE_EVERY = 4
+_MOST_SINGLE_FRAMES = 8000  # by which the queue grows frame by frame: half to fill it up, half to overfill it
+_MOST_SAMPLES = 20_000  # a socket holds some 50 000 time stamps
 _LARGEST_SEND_BYTES = 65_000
 _SEGMENTS_PER_SEND = 40
 _MARGIN_NS = 50 * MS
@@ -53,7 +54,11 @@ class Load:
 
     bulk_frames: int
     single_frames: int
-    sample_every: int = _SAMPLE_EVERY
+
+    def is_sampled(self, number: int) -> bool:
+        """Any frame may be the one that takes the last place, in step with the interfaces' rates; hence all, or of very
+        many a quarter without a pattern (Knuth's multiplicative hash)."""
+        return self.single_frames <= _MOST_SAMPLES or (number * 40503 & 0xFFFF) < 0x4000
 
 
 def divide_load(
@@ -64,18 +69,18 @@ def divide_load(
     While ``X`` bytes arrive at the senders' rate I, the bottleneck forwards X R / I: the queue grows by X (1 - R / I).
     """
     growth = 1.0
-    # From interfaces of infinite speed all frames come at once: any may have taken the last place, so all are sampled.
-    every = 1 if interface_rate is None else _SAMPLE_EVERY
     if interface_rate is not None:
         total = interface_rate * senders
         if total < _LEAST_EXCESS * rate:
             return None
         growth = 1 - rate / total
-    overfill = max(_OVERFILL_SHARE * buffer_bytes, _OVERFILL_LEAST_FRAMES * frame_bytes)
+    most = _MOST_SINGLE_FRAMES // 2 * frame_bytes
+    room = min((1 - _FILL_SHARE) * buffer_bytes, most)
+    overfill = min(max(_OVERFILL_SHARE * buffer_bytes, _OVERFILL_LEAST_FRAMES * frame_bytes), most)
     per_sender = growth * frame_bytes * senders
-    bulk = int(_FILL_SHARE * buffer_bytes / per_sender)
-    single = int(((1 - _FILL_SHARE) * buffer_bytes + overfill) / per_sender) + 1
-    return Load(bulk, single, every)
+    bulk = int((buffer_bytes - room) / per_sender)
+    single = int((room + overfill) / per_sender) + 1
+    return Load(bulk, single)
 
 
 class _Filler:
@@ -95,7 +100,7 @@ class _Filler:
         self._segments = min(_SEGMENTS_PER_SEND, max(_LARGEST_SEND_BYTES // self._payload_bytes, 1))
         self._bulk_left = load.bulk_frames
         self._single_left = load.single_frames
-        self._sample_every = load.sample_every
+        self._is_sampled = load.is_sampled
         self._single = bytearray(self._payload_bytes)
         self._bulk = memoryview(bytes(self._payload_bytes * self._segments))
         self._samples = 0
@@ -134,7 +139,7 @@ class _Filler:
         return None
 
     def _send_single(self) -> socket.socket | None:
-        if self._single_left % self._sample_every == 0:
+        if self._is_sampled(self._single_left):
             NUMBER.pack_into(self._single, 0, self._samples)
             if not _send(self._sample_sender, self._single, self._address, SAMPLED_PORT):
                 return self._sample_sender
