@@ -7,6 +7,7 @@ from howdah.agent.namespace import Namespace
 from howdah.agent.netlink.message import HEADER, NLM_F_ECHO, NLM_F_REQUEST, NLMSG_ERROR, NetlinkSocket, build
 
 _ANSWER_BYTES = 1 << 16
+_MOST_AT_ONCE = 32
 
 
 class Batch:
@@ -16,17 +17,24 @@ class Batch:
     def __init__(self, namespace: Namespace, protocol: int, requests: list[tuple[int, bytes]]) -> None:
         with namespace.entered():
             self._socket = NetlinkSocket(protocol).socket
-        self._question = b"".join(
-            build(kind, NLM_F_REQUEST | NLM_F_ECHO, number, body) for number, (kind, body) in enumerate(requests)
-        )
-        self._count = len(requests)
+        self.change(requests)
+
+    def change(self, requests: list[tuple[int, bytes]]) -> None:
+        """Ask this from now on, a part at a time: all answers wait in the socket's buffer together."""
+        self._questions = []
+        for begin in range(0, len(requests), _MOST_AT_ONCE):
+            part = requests[begin : begin + _MOST_AT_ONCE]
+            question = b"".join(
+                build(kind, NLM_F_REQUEST | NLM_F_ECHO, number, body) for number, (kind, body) in enumerate(part)
+            )
+            self._questions.append((question, len(part)))
 
     def ask(self) -> list[bytes]:
         """The answers as received; an object that does not exist (a socket not yet or no longer there) has none."""
-        if not self._count:
-            return []
-        self._socket.send(self._question)
-        answers = [self._socket.recv(_ANSWER_BYTES) for _ in range(self._count)]
+        answers = []
+        for question, count in self._questions:
+            self._socket.send(question)
+            answers += [self._socket.recv(_ANSWER_BYTES) for _ in range(count)]
         return [answer for answer in answers if HEADER.unpack_from(answer)[1] != NLMSG_ERROR]
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,19 @@ from howdah.agent.output import Output
 
 @dataclass(frozen=True)
 class Watched:
-    """A connection to watch: its flow, and its ends as each end's own host sees them."""
+    """A connection to watch: its flow, its ends as each end's own host sees them, and whether it is there now.
+
+    Connections of a group are opened when they start and closed when they are done; others are always active.
+    """
 
     flow: dict[str, Any]
     endpoint: Endpoint
+    is_active: Callable[[], bool] = lambda: True
+
+    @property
+    def generated(self) -> bool:
+        """Whether it belongs to a group."""
+        return self.flow.get("group") is not None
 
     @property
     def ends(self) -> tuple[tuple[str, Endpoint], tuple[str, Endpoint]]:

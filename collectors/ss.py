@@ -62,6 +62,8 @@ class SsCollector(Collector):
     def start(self, _now_ns: int) -> None:
         requests: dict[str, list[tuple[int, bytes]]] = {}
         for connection in self.surroundings.connections:
+            if connection.generated:
+                continue  # there when neither of the two is taken, most of them
             for host, endpoint in connection.ends:
                 requests.setdefault(host, []).append((SOCK_DIAG_BY_FAMILY, diag_request(endpoint, _EXTENSIONS)))
         for host, questions in requests.items():

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from collectors.batch import Batch
+from collectors.collector import Surroundings
 from collectors.polled import PolledCollector
 from howdah.agent.netlink.diag import SOCK_DIAG_BY_FAMILY, Endpoint, diag_request
 from howdah.agent.netlink.message import NETLINK_SOCK_DIAG
@@ -23,11 +24,34 @@ class TcpInfoCollector(PolledCollector):
     file = "tcp_info.bin"
     kind = KIND_INET_DIAG
 
+    def __init__(self, surroundings: Surroundings, interval_us: int) -> None:
+        super().__init__(surroundings, interval_us)
+        self._hosts: dict[str, Batch] = {}
+        self._asked: dict[str, list[Endpoint]] = {}
+
     def questions(self) -> Iterator[tuple[str, Batch]]:
+        self._asked = self._wanted()
+        for host, endpoints in self._asked.items():
+            self._hosts[host] = Batch(self.surroundings.namespaces[host], NETLINK_SOCK_DIAG, _requests(endpoints))
+            yield host, self._hosts[host]
+
+    def sample(self, now_ns: int) -> None:
+        wanted = self._wanted()
+        for host, endpoints in wanted.items():
+            if endpoints != self._asked[host]:
+                self._hosts[host].change(_requests(endpoints))
+        self._asked = wanted
+        super().sample(now_ns)
+
+    def _wanted(self) -> dict[str, list[Endpoint]]:
+        """The ends to ask for by host, which are those of the connections that are there."""
         ends: dict[str, list[Endpoint]] = {}
         for connection in self.surroundings.connections:
+            active = connection.is_active()
             for host, endpoint in connection.ends:
-                ends.setdefault(host, []).append(endpoint)
-        for host, endpoints in ends.items():
-            requests = [(SOCK_DIAG_BY_FAMILY, diag_request(endpoint)) for endpoint in endpoints]
-            yield host, Batch(self.surroundings.namespaces[host], NETLINK_SOCK_DIAG, requests)
+                ends.setdefault(host, []).extend([endpoint] if active else [])
+        return ends
+
+
+def _requests(endpoints: list[Endpoint]) -> list[tuple[int, bytes]]:
+    return [(SOCK_DIAG_BY_FAMILY, diag_request(endpoint)) for endpoint in endpoints]

@@ -13,6 +13,7 @@ TRACEFS = Path("/sys/kernel/tracing")
 
 _SUBBUFFER_KIBIBYTES = 64
 _PAGE_BYTES = 4096
+_MOST_NAMED = 100  # connections whose ports fit into a filter one by one
 _READ_BYTES = 1 << 20
 _SHORTEST_INTERVAL_NS = 20_000_000
 _LONGEST_INTERVAL_NS = 10_000_000_000
@@ -28,9 +29,20 @@ _STATISTICS = {
 
 
 def event_filter(connections: list[Watched]) -> str:
-    """Keeps the records of the senders' sockets; every receiver would otherwise add one record a data segment."""
+    """Keeps the records of the senders' sockets; every receiver would otherwise add one record a data segment.
+
+    The kernel takes at most a page of text, so that many connections are told by the ranges of their ports.
+    """
     parts = [f"(sport=={item.endpoint.local_port}&&dport=={item.endpoint.remote_port})" for item in connections]
-    return "||".join(parts)
+    if len(parts) <= _MOST_NAMED:
+        return "||".join(parts)
+    ranges = []
+    for field, ports in (
+        ("sport", [item.endpoint.local_port for item in connections]),
+        ("dport", [item.endpoint.remote_port for item in connections]),
+    ):
+        ranges.append(f"{field}>={min(ports)}&&{field}<={max(ports)}")
+    return "&&".join(ranges)
 
 
 def parse_statistics(text: str) -> dict[str, int]:

@@ -18,6 +18,9 @@ from collections.abc import Callable
 
 from howdah.agent.clock import TICK_NS, Alarm, now_ns
 
+_READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
+_WRITABLE = select.POLLOUT | select.POLLHUP | select.POLLERR
+
 Action = Callable[[int], None]  # receives the time of the wake-up
 
 
@@ -34,6 +37,8 @@ class Loop:
         self._alarm = Alarm()
         self._single: list[tuple[int, int, Action]] = []
         self._repeated: list[tuple[int, int, int, Action]] = []  # due, number, interval, action
+        self._poll = select.poll()  # select() knows descriptors below 1024 only
+        self._poll.register(self._alarm.descriptor, select.POLLIN)
         self._readable: dict[int, Action] = {}
         self._writable: dict[int, Action] = {}
         self._number = itertools.count()
@@ -59,10 +64,23 @@ class Loop:
 
     def when_readable(self, descriptor: int, action: Action | None) -> None:
         """None stops watching."""
-        _watch(self._readable, descriptor, action)
+        self._watch(self._readable, descriptor, action)
 
     def when_writable(self, descriptor: int, action: Action | None) -> None:
-        _watch(self._writable, descriptor, action)
+        self._watch(self._writable, descriptor, action)
+
+    def _watch(self, table: dict[int, Action], descriptor: int, action: Action | None) -> None:
+        known = descriptor in self._readable or descriptor in self._writable
+        if action is None:
+            table.pop(descriptor, None)
+        else:
+            table[descriptor] = action
+        mask = select.POLLIN if descriptor in self._readable else 0
+        mask |= select.POLLOUT if descriptor in self._writable else 0
+        if mask:
+            self._poll.register(descriptor, mask)
+        elif known:
+            self._poll.unregister(descriptor)
 
     def run_until(self, time_ns: int, finished: Callable[[], bool] = lambda: False) -> int:
         """Serve events until ``time_ns``, or until ``finished`` says so after one of them; returns the time."""
@@ -80,16 +98,19 @@ class Loop:
         """Wait for the next event and run what is due."""
         due = min(queue[0][0] for queue in (self._single, self._repeated) if queue)
         self._alarm.set(due)
-        readable, writable, _ = select.select([self._alarm.descriptor, *self._readable], [*self._writable], [])
-        only_alarm = readable == [self._alarm.descriptor] and not writable
+        ready = dict(self._poll.poll())
+        only_alarm = list(ready) == [self._alarm.descriptor]
+        readable = [item for item in self._readable.items() if ready.get(item[0], 0) & _READABLE]
+        writable = [item for item in self._writable.items() if ready.get(item[0], 0) & _WRITABLE]
         now = due if only_alarm and self._virtual_time else now_ns()
         while self._single and self._single[0][0] <= now:
             heapq.heappop(self._single)[2](now)
-        for descriptor in readable:
-            if action := self._readable.get(descriptor):
+        # An action may close a descriptor, and another one open a new one with its number.
+        for descriptor, action in readable:
+            if self._readable.get(descriptor) == action:
                 action(now)
-        for descriptor in writable:
-            if action := self._writable.get(descriptor):
+        for descriptor, action in writable:
+            if self._writable.get(descriptor) == action:
                 action(now)
         while self._repeated and self._repeated[0][0] <= now:
             due, number, interval, action = self._repeated[0]
@@ -97,10 +118,3 @@ class Loop:
             heapq.heapreplace(self._repeated, (due + (missed + 1) * interval, number, interval, action))
             action(now)
         return now
-
-
-def _watch(table: dict[int, Action], descriptor: int, action: Action | None) -> None:
-    if action is None:
-        table.pop(descriptor, None)
-    else:
-        table[descriptor] = action

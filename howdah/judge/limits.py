@@ -18,8 +18,11 @@ _NEEDED = 2
 
 def limit_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
     """``tcpi_rwnd_limited`` and ``tcpi_sndbuf_limited`` as shares of ``tcpi_busy_time``, of each flow."""
-    checks = []
+    checks: list[Check] = []
+    checks += _group_checks(data, tolerance)
     for flow in data.plan.flows:
+        if flow.group is not None:
+            continue
         info = data.info[flow.id]
         for column, (what, end, sysctl) in _LIMITS.items():
             name = f"{what} flow {flow.id}"
@@ -34,6 +37,31 @@ def limit_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
             if share > tolerance.limited_share:
                 message += ", as the profile asks" if asked else f": the {end}'s buffers are too small"
             checks.append(Check(name, DURING, ok, message, 0.0, share, tolerance.limited_share, "ratio"))
+    return checks
+
+
+def _group_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
+    """The same of each group: of the busy time of all its connections that were there when tcp_info was read."""
+    checks = []
+    groups: dict[str, list[Flow]] = {}
+    for flow in data.plan.flows:
+        if flow.group is not None:
+            groups.setdefault(flow.group, []).append(flow)
+    for group, flows in groups.items():
+        for column, (what, end, sysctl) in _LIMITS.items():
+            read = [flow for flow in flows if data.info[flow.id].has(column) and data.info[flow.id].has("busy_time_us")]
+            busy = sum(int(data.info[flow.id]["busy_time_us"].max()) for flow in read)
+            held = sum(int(data.info[flow.id][column].max()) for flow in read)
+            share = held / busy if busy else 0.0
+            asked = bool(read) and all(
+                _asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow) for flow in read
+            )
+            message = f"the {what} held the connections of {group} back for {share:.1%} of their time"
+            if share > tolerance.limited_share:
+                message += ", as the profile asks" if asked else f": the {end}'s buffers are too small"
+            ok = share <= tolerance.limited_share or asked
+            label = f"{what} group {group}"
+            checks.append(Check(label, DURING, ok, message, 0.0, share, tolerance.limited_share, "ratio"))
     return checks
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from howdah.measure import outside, overshoot, queue, throughput
+from howdah.measure import group, outside, overshoot, queue, throughput
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
 from howdah.measure.measured import Measured, load
 from howdah.measure.role import BACKGROUND, background_rows, forward, role_rows
@@ -37,12 +37,18 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
             "axes": plan.axes,
         }
     )
+    records = group.read_records(directory)
     for trace in data.traces:
+        if trace.flow.group is not None:
+            if trace.flow.role != BACKGROUND:
+                group.connection_rows(sheet, trace, records.get(trace.flow.id, {}))
+            continue
         if trace.flow.role == BACKGROUND:
             background_rows(sheet, plan, trace)
             continue
         _flow_rows(sheet, data, trace)
         outside.compare(sheet, directory, trace.flow, data.info[trace.flow.id], plan.epoch_us * 1000)
+    group.group_rows(sheet, plan, records)
     _run_rows(sheet, data)
     result = sheet.to_json()
     write_json(directory.metrics, result)

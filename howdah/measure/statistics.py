@@ -83,13 +83,14 @@ def statistic(values: list[float]) -> Statistic:
 
 @dataclass(frozen=True)
 class Group:
-    """What repetitions are taken together over; ``axes`` is the sweep point as JSON with sorted names."""
+    """What repetitions are taken together over; ``axes`` is the sweep point as JSON with sorted names,
+    ``flow`` the id of a flow or the name of a group of connections, None for the whole run."""
 
     engine: str
     kernel: str
     algorithm: str
     receiver: str
-    flow: int | None
+    flow: int | str | None
     axes: str
 
 
@@ -133,7 +134,7 @@ def summarise(rows: list[dict[str, Any]]) -> list[Summary]:
             row["kernel"],
             row["algorithm"],
             row["receiver"],
-            row["flow"],
+            row.get("group") if row["flow"] is None else row["flow"],
             json.dumps(axes, sort_keys=True),
         )
         collected.setdefault((group, row["metric"]), []).append(row)

@@ -10,6 +10,7 @@ from typing import Any
 from howdah.errors import ProfileError
 from howdah.plan.calibration import calibration
 from howdah.plan.flow import endpoints, host_delays, resolve_flows
+from howdah.plan.group import expand, pairs_of
 from howdah.plan.memory import Sizes, sizes
 from howdah.plan.network import Network, bare
 from howdah.plan.operation import event, operation
@@ -45,6 +46,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
 
     Depends on nothing but its arguments, the topology's file and this package.
     """
+    cell = expand(cell)
     scenario = cell.scenario
     engine = engine or scenario.engine
     network, topology_arguments = _network(cell)
@@ -133,7 +135,7 @@ def _network(cell: Cell) -> tuple[Network, dict[str, int]]:
     hops = cell.scenario.path.hops
     name = section.class_ or section.name or ("chain" if hops else "dumbbell")
     # A topology of one's own decides how many hosts it has, unless the profile says so.
-    pairs = section.pairs if section.pairs or file else _pairs(cell.scenario)
+    pairs = section.pairs if section.pairs or file else pairs_of(cell.scenario)
     arguments = {} if pairs is None else {"pairs": pairs}
     if file is None and name == "chain":
         before = sum(hop.place == "before" for hop in hops)
@@ -144,11 +146,6 @@ def _network(cell: Cell) -> tuple[Network, dict[str, int]]:
         place = cell.place("topology", "file") if file else cell.place("topology")
         where = f"{place}: {error.where}" if error.where else place
         raise ProfileError(error.what, where=where, hint=error.hint) from error
-
-
-def _pairs(scenario: Scenario) -> int:
-    """A pair for each flow, but for background that names its hosts."""
-    return len(scenario.flows) + sum(flow.sender is None or flow.receiver is None for flow in scenario.background)
 
 
 def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hops: list[Hop]) -> Path:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from howdah.errors import ProfileError
@@ -11,7 +12,8 @@ from howdah.plan.perturbation import Perturbation
 from howdah.plan.plan import Flow
 from howdah.profile import Cell
 from howdah.profile.algorithm import nearest
-from howdah.profile.model import BackgroundSection, FlowSection
+from howdah.profile.generated import GeneratedFlow
+from howdah.profile.model import FlowSection
 
 FIRST_SOURCE_PORT = 40001
 FIRST_DESTINATION_PORT = 5001
@@ -33,9 +35,11 @@ def endpoints(cell: Cell, network: Network) -> list[tuple[str, str]]:
     senders = [host for host in senders if network.bottleneck_ends(host, receivers[0])] or senders
     receivers = [host for host in receivers if network.bottleneck_ends(senders[0], host)] or receivers
     pairs = []
+    written = itertools.count()
     for index, flow in enumerate(scenario.every_flow):
-        sender = _host(cell, network, index, "sender", flow.sender) or senders[index % len(senders)]
-        receiver = _host(cell, network, index, "receiver", flow.receiver) or receivers[index % len(receivers)]
+        slot = flow.slot if isinstance(flow, GeneratedFlow) else next(written)
+        sender = _host(cell, network, index, "sender", flow.sender) or senders[slot % len(senders)]
+        receiver = _host(cell, network, index, "receiver", flow.receiver) or receivers[slot % len(receivers)]
         crosses = network.bottleneck_ends(sender, receiver) is not None
         if not crosses and (index < len(scenario.flows) or not network.way(sender, receiver)):
             where = cell.place("topology")
@@ -94,17 +98,17 @@ def resolve_flows(
     source, sink = scenario.traffic.ends(virtual_time=virtual_time)
     flows = []
     for index, (flow, pair) in enumerate(zip(scenario.every_flow, pairs, strict=True)):
-        background = isinstance(flow, BackgroundSection)
-        direction = flow.direction if isinstance(flow, BackgroundSection) else "forward"
+        background = index >= len(scenario.flows)
+        direction = getattr(flow, "direction", "forward")
         sender, receiver = pair if direction == "forward" else pair[::-1]
         number = index + 1 - (len(scenario.flows) if background else 0)
         algorithm = cell.algorithms[flow.algorithm or scenario.algorithm]
-        start = flow.start + perturbation.start_offset_us[index]
-        stop = flow.stop or scenario.duration
+        start, stop = _times(flow, perturbation.start_offset_us[index], scenario.duration)
         if start >= stop:
             what = f"flow {index + 1} would start at {start} us, perturbed, and ends at {stop} us"
             raise ProfileError(what, where=cell.place(*scenario.place_of(index), "start"), hint="start it earlier")
-        if flow.opener == "receiver" and source == "iperf3":
+        generated = flow if isinstance(flow, GeneratedFlow) else None
+        if generated is None and flow.opener == "receiver" and source == "iperf3":
             what = "with iperf3 it is the sender that connects"
             hint = "let kernel or python send (traffic.source), or leave opener out"
             raise ProfileError(what, where=cell.place("flows", index, "opener"), hint=hint)
@@ -121,8 +125,9 @@ def resolve_flows(
                 destination_port=FIRST_DESTINATION_PORT + index,
                 algorithm=algorithm.name,
                 kernel_algorithm=algorithm.kernel,
-                traffic=source,
-                sink=sink,
+                # iperf3 has a control connection of its own, which a short transfer would only measure.
+                traffic="python" if generated and source == "iperf3" else source,
+                sink="python" if generated and sink == "iperf3" else sink,
                 start_us=start,
                 stop_us=stop,
                 size_bytes=flow.size,
@@ -133,6 +138,17 @@ def resolve_flows(
                 opener=flow.opener,
                 role="background" if background else "measured",
                 direction=direction,
+                group=generated.group if generated else None,
+                request_bytes=generated.request if generated else None,
             )
         )
     return flows
+
+
+def _times(flow: FlowSection, offset_us: int, duration_us: int) -> tuple[int, int]:
+    """Start and stop of a flow that starts later by its perturbation; one of a group keeps its lifetime by that."""
+    start, stop = flow.start + offset_us, flow.stop or duration_us
+    if not isinstance(flow, GeneratedFlow):
+        return start, stop
+    moved = stop if flow.stop is None else min(stop + offset_us, duration_us)
+    return min(start, moved - 1), moved

@@ -20,6 +20,10 @@ SEGMENT_OVERHEAD_BYTES = 1024
 SENDER_WINDOWS, RECEIVER_WINDOWS = 2, 1
 
 TRACE_RECORD_BYTES = 150  # one tcp:tcp_probe record in the ring buffer, header included
+# How long a connection of a group is thought to hold memory at most: a transfer of a given size, and what is left in
+# its buffers after its end. Should it be longer, the guest has less memory left, and the judge sees it if it matters.
+LONGEST_TRANSFER_US, LINGER_US = 60_000_000, 10_000_000
+
 LEAST_TRACE_BYTES, LARGEST_TRACE_BYTES = 4 << 20, 64 << 20
 
 
@@ -47,8 +51,9 @@ def sizes(path: Path, flows: list[Flow], duration_us: int, added_us: int = 0) ->
     """Sizes for all flows together, from each flow's own RTT and the most that a schedule adds to it."""
     windows = [largest_window_packets(path, flow.rtt_us + added_us) for flow in flows]
     window = max(windows)
+    together = _together(path, flows, windows)
     truesize = path.frame_bytes + SEGMENT_OVERHEAD_BYTES
-    socket_bytes = sum(windows) * truesize * (SENDER_WINDOWS + RECEIVER_WINDOWS)
+    socket_bytes = together * truesize * (SENDER_WINDOWS + RECEIVER_WINDOWS)
     network_bytes = window * truesize
     pages = -(-socket_bytes // PAGE_BYTES) + 16384
     # Twice what tcp_sndbuf_expand() asks for (BBR multiplies by 3 instead of 2); half of a receive buffer is window.
@@ -57,13 +62,36 @@ def sizes(path: Path, flows: list[Flow], duration_us: int, added_us: int = 0) ->
     trace = _trace_bytes(path, duration_us)
     return Sizes(
         window_packets=window,
-        backlog_packets=max(10_000, 2 * sum(windows)),
+        backlog_packets=max(10_000, 2 * together),
         tcp_mem_pages=(pages, pages, pages + pages // 4),
         receive_buffer_bytes=receive_buffer,
         send_buffer_bytes=send_buffer,
         trace_buffer_bytes=trace,
         guest_memory_bytes=_round_up(BASE_MEMORY_BYTES + socket_bytes + network_bytes + trace, 16 << 20),
     )
+
+
+def _together(path: Path, flows: list[Flow], windows: list[int]) -> int:
+    """The most that the windows of the flows that can be there at one time add up to, in packets.
+
+    A flow of the profile counts all the time. A connection of a group counts while it lasts and some time after it,
+    and with no more than it transfers.
+    """
+    constant = sum(window for flow, window in zip(flows, windows, strict=True) if flow.group is None)
+    changes = []
+    for flow, window in zip(flows, windows, strict=True):
+        if flow.group is None:
+            continue
+        packets, lasts_us = window, flow.stop_us - flow.start_us
+        if flow.size_bytes is not None:
+            packets = min(window, flow.size_bytes // path.mss_bytes + 16)
+            lasts_us = min(lasts_us, LONGEST_TRANSFER_US)
+        changes += [(flow.start_us, packets), (flow.start_us + lasts_us + LINGER_US, -packets)]
+    most = now = constant
+    for _, packets in sorted(changes):
+        now += packets
+        most = max(most, now)
+    return most
 
 
 def _trace_bytes(path: Path, duration_us: int) -> int:

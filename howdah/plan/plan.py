@@ -109,6 +109,8 @@ class Flow:
     opener: str = "sender"  # or "receiver": who connects
     role: str = "measured"  # or "background"
     direction: str = "forward"  # or "reverse": the sender is a host of the receivers' side
+    group: str | None = None  # name of the group it was made from; its sockets are opened when it starts
+    request_bytes: int | None = None  # what the receiver sends before it is answered
 
     @property
     def ends(self) -> tuple[str, str]:

@@ -36,7 +36,9 @@ def _names_used(scenario: Scenario) -> list[tuple[str, Path_]]:
     names: list[tuple[str, Path_]] = [
         (name, (*scenario.place_of(index), "algorithm")) for name, index in own if name is not None
     ]
-    if any(name is None for name, _ in own):
+    groups = [(group.algorithm, ("groups", index, "algorithm")) for index, group in enumerate(scenario.groups)]
+    names += [(name, path) for name, path in groups if name is not None]
+    if any(name is None for name, _ in [*own, *groups]):
         names.insert(0, (scenario.algorithm, ("algorithm",)))
     return names
 

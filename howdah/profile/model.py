@@ -7,7 +7,7 @@ Descriptions here become docs/profile-reference.md and the JSON Schema. A field 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -21,6 +21,7 @@ from howdah.profile.field import (
     SpanField,
     Text,
 )
+from howdah.profile.group import GroupSection
 from howdah.profile.path import PathSection
 from howdah.profile.section import FieldError, Section, fixed
 from howdah.quantity import Span
@@ -251,12 +252,14 @@ class Scenario(Section):
     path: PathSection = Field(description="rate, delay and buffer")
     flows: list[FlowSection] = Field(
         default_factory=_one_flow,
-        min_length=1,
         max_length=MOST_FLOWS,
         description="one bulk flow from time 0 by default",
     )
     background: list[BackgroundSection] = Field(
         default_factory=list, max_length=MOST_FLOWS, description="flows that are not measured"
+    )
+    groups: list[GroupSection] = Field(
+        default_factory=list, max_length=32, description="many connections alike; flows is then empty by default"
     )
     algorithm: Text = Field(
         default="cubic", description="congestion control of every flow; howdah list algorithms shows the names"
@@ -294,8 +297,37 @@ class Scenario(Section):
 
     def place_of(self, index: int) -> tuple[str, int]:
         """Where the flow with this index in ``every_flow`` is written."""
+        origin = getattr(self.every_flow[index], "origin", None)
+        if origin is not None:
+            return "groups", int(origin)
         count = len(self.flows)
         return ("flows", index) if index < count else ("background", index - count)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _groups_alone(cls, data: Any) -> Any:
+        """A profile with groups has no flow that it does not name."""
+        if isinstance(data, dict) and data.get("groups") and "flows" not in data:
+            return {**data, "flows": []}
+        return data
+
+    @model_validator(mode="after")
+    def _groups_fit(self) -> Scenario:
+        if not self.flows and not any(group.role == "measured" for group in self.groups):
+            raise FieldError("nothing is measured: expected a flow, or a group whose role is measured", "flows")
+        names = [group.name for group in self.groups]
+        for index, group in enumerate(self.groups):
+            if group.name in names[:index]:
+                raise FieldError(f"two groups are called {group.name!r}", "groups", index, "name")
+            if group.direction == "reverse" and self.path.reverse_rate is None:
+                what = "the way back has no bottleneck for it; give path.reverse_rate"
+                raise FieldError(what, "groups", index, "direction")
+            if group.start >= self.duration:
+                raise FieldError("the group starts at or after the end of the run", "groups", index, "start")
+            if group.last_start_us > self.duration:
+                field = "spread" if group.spread is not None else "interval"
+                raise FieldError("its last connection starts after the end of the run", "groups", index, field)
+        return self
 
     @model_validator(mode="after")
     def _times(self) -> Scenario:

@@ -96,7 +96,10 @@ def _facts(run: Run) -> Iterator[tuple[Metric, dict[str, str], float]]:
         for metric, value in zip(PATH, values, strict=True):
             yield metric, {"run": run.name}, float(value)
     for row in run.metrics:
-        extra = {"run": run.name} | ({} if row["flow"] is None else {"flow": str(row["flow"])})
+        if row["flow"] is not None and row.get("group"):
+            continue  # one of a group of connections, which is published as a whole
+        flow = row.get("group") if row["flow"] is None else row["flow"]
+        extra = {"run": run.name} | ({} if flow is None else {"flow": str(flow)})
         value = row["value"]
         if row["metric"] == "exit_cause" and value is not None:
             yield exit_info, extra | {"cause": str(value)}, 1.0

@@ -13,6 +13,7 @@ from howdah.plan.plan import Flow
 from howdah.publish.experiment import Run
 from howdah.report.ackwindow import flow_start_ns
 from howdah.report.number import duration, rate, significant
+from howdah.report.shown import shown_flows
 from howdah.tables.event import Reason, event, reason
 
 # Causes that no module tells of: howdah.measure.exit finds them.
@@ -79,7 +80,7 @@ def told_runs(runs: list[tuple[Run, str]]) -> list[ToldRun]:
     """The runs, with the name of their variant, whose modules told of something."""
     found = []
     for run, variant in runs:
-        flows = [told_events(run, flow) for flow in run.plan.flows] if run.plan else []
+        flows = [told_events(run, flow) for flow in shown_flows(run.plan)] if run.plan else []
         rows = [row for events in flows for row in events[:_MOST_ROWS]]
         if rows:
             found.append(ToldRun(run.name, variant, rows, sum(map(len, flows)) - len(rows)))

@@ -64,7 +64,7 @@ def exit_rows(experiments: list[Experiment], variants: Variants, point: str) -> 
         for run in runs:
             if run.plan is None or variants.key(run) != variant.key:
                 continue
-            for number, flow in enumerate(run.plan.flows):
+            for number, flow in enumerate(flow for flow in run.plan.flows if flow.group is None):
                 found = exit_of(run, flow)
                 if found is None or found.cwnd_packets is None:
                     without += 1

@@ -13,6 +13,7 @@ from howdah.report.codec import Column, encode, encode_integers, scale_of
 from howdah.report.downsample import extremes
 from howdah.report.event import ToldEvent, told_events
 from howdah.report.palette import dashes
+from howdah.report.shown import shown_flows
 from howdah.report.source import Curve, Curves, Source
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
@@ -104,7 +105,7 @@ _LIMIT_NAMES = {
 def page_data(experiments: list[Experiment], source: Source, variants: Variants) -> dict[str, Any]:
     """Everything the figures draw: points, variants, runs and their coded columns."""
     runs = [run for experiment in experiments for run in experiment.runs if run.plan]
-    flows = sum(len(run.plan.flows) for run in runs if run.plan) or 1
+    flows = sum(len(shown_flows(run.plan)) for run in runs if run.plan) or 1
     points = list(dict.fromkeys(run.point for run in runs))
     curve_points = max(200, _CURVE_VALUES // max(1, 4 * flows + len(runs)))
     acks = min(_MOST_ACKS, max(300, _ACK_VALUES // (4 * flows)))
@@ -141,17 +142,17 @@ def _run(run: Run, source: Source, variants: Variants, points: list[str], most: 
     probe = run.table("tcp_probe")
     flows = []
     missing = missing_data(run, curves)
-    for flow in run.plan.flows:
+    for flow in shown_flows(run.plan):
         found = exit_of(run, flow)
         entry: dict[str, Any] = {"id": str(flow.id), "name": flow.name, "exit": None}
         told = told_events(run, flow)
         if told:
             entry["events"] = [_event(each) for each in _thinned(told)]
             entry["told"] = len(told)
-        if found is None:
+        if found is None and flow.group is None:
             missing.setdefault("exit-cwnd", []).append(f"{flow.name}: {missing_reason(run, flow.id)}")
             missing.setdefault("exit-rtt", []).append(f"{flow.name}: {missing_reason(run, flow.id)}")
-        else:
+        elif found is not None:
             entry["exit"] = {
                 "time": found.time_ns / 1e9,
                 "after": found.after_start_s,
@@ -224,7 +225,7 @@ def missing_data(run: Run, curves: Curves) -> dict[str, list[str]]:
             found[figure["id"]] = [f"no {figure['needs']}: {why}"]
             continue
         if not figure.get("whole"):
-            absent = [flow.name for flow in run.plan.flows if str(flow.id) not in have]
+            absent = [flow.name for flow in shown_flows(run.plan) if str(flow.id) not in have]
             if absent:
                 found[figure["id"]] = [f"no {figure['needs']} of {', '.join(absent)}"]
     return found

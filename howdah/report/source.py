@@ -141,9 +141,14 @@ def _statistic(count: int, mean: float, median: float, deviation: float) -> Stat
 
 
 def row_group(run: Run, row: dict[str, Any]) -> Group:
-    """The group a row of metrics.json belongs to."""
-    flow = "" if row["flow"] is None else str(row["flow"])
+    """The group a row of metrics.json belongs to; a group of connections stands where a flow does, by its name."""
+    flow = str(row.get("group") or "") if row["flow"] is None else str(row["flow"])
     return Group(run.experiment, run.kernel, run.point, run.algorithm, flow)
+
+
+def one_of_many(row: dict[str, Any]) -> bool:
+    """Whether a row of metrics.json is that of one connection of a group, which reports show as a whole."""
+    return row["flow"] is not None and bool(row.get("group"))
 
 
 def absent_measures(experiment: Experiment) -> dict[tuple[Group, str], list[str]]:
@@ -151,7 +156,7 @@ def absent_measures(experiment: Experiment) -> dict[tuple[Group, str], list[str]
     found: dict[tuple[Group, str], list[str]] = {}
     for run in experiment.runs:
         for row in run.metrics if run.counts else []:
-            if row["value"] is None:
+            if row["value"] is None and not one_of_many(row):
                 found.setdefault((row_group(run, row), str(row["metric"])), []).append(str(row.get("why") or ""))
     return found
 
@@ -182,6 +187,8 @@ class TableSource:
             if not run.counts:
                 continue
             for row in run.metrics:
+                if one_of_many(row):
+                    continue
                 group = row_group(run, row)
                 value = row["value"]
                 if row["metric"] == "exit_cause" and value is not None:

@@ -115,7 +115,12 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
                 for group in [key[0] for key in merged.statistics] + list(merged.causes)
                 if group.point == point and variants.of(group.algorithm, group.kernel, group.experiment) == variant.key
             }
-            flows = {str(flow.id): flow.name for run in mine if run.plan for flow in run.plan.flows}
+            flows = {
+                flow.group or str(flow.id): flow.group or flow.name
+                for run in mine
+                if run.plan
+                for flow in run.plan.flows
+            }
             block.rows = _rows(shown, merged, groups, flows)
             blocks.append(block)
         result.append((point, blocks))
@@ -143,7 +148,7 @@ def _in_readable_units(measures: list[Measure], summaries: list[Summary]) -> lis
 
 def _rows(measures: list[Measure], summary: Summary, groups: set[Group], flows: dict[str, str]) -> list[Row]:
     by_flow = {group.flow: group for group in groups}
-    names = sorted(flows, key=int) or [""]
+    names = sorted(flows, key=lambda flow: (not flow.isdigit(), int(flow) if flow.isdigit() else 0)) or [""]
     whole = {
         measure.name for measure in measures if "" in by_flow and (by_flow[""], measure.name) in summary.statistics
     }

@@ -22,7 +22,8 @@ struct traffic_socket {
 	u64 first_ns;
 	u64 last_ns;
 
-	u64 limit_bytes;	/* source: 0 is endless */
+	u64 limit_bytes;	/* 0 is endless */
+	bool stays_open;	/* source: leaves it to the other end to close first */
 	u32 write_bytes;
 	u32 write_left;		/* of the write() in progress */
 	struct page *block;	/* what the data are copied into, again and again */

@@ -8,7 +8,9 @@
  *   source FD BYTES [WRITE_BYTES]  keep the send buffer full, as a process would whose blocking write() calls of
  *                                  WRITE_BYTES each (default 131072, at most 1 MiB) never end; after BYTES, shut the
  *                                  sending side down. BYTES 0: until detached or closed.
- *   sink FD                        consume data at once, as a process would that always waits in recv().
+ *   answer FD BYTES [WRITE_BYTES]  the same, but after BYTES stay open: the other end closes first.
+ *   sink FD [BYTES]                consume data at once, as a process would that always waits in recv(); after BYTES
+ *                                  shut our side down, as a client does that knows how much it asked for.
  *   detach FD                      give the socket back.
  *
  * Reading the file gives one line a socket:
@@ -172,7 +174,8 @@ static int traffic_check(struct sock *sk, enum traffic_role role)
 	return 0;
 }
 
-static int traffic_attach(struct socket *sock, enum traffic_role role, u64 limit_bytes, u32 write_bytes)
+static int traffic_attach(struct socket *sock, enum traffic_role role, u64 limit_bytes, u32 write_bytes,
+			  bool stays_open)
 {
 	struct traffic_socket *traffic;
 	struct sock *sk = sock->sk;
@@ -189,6 +192,7 @@ static int traffic_attach(struct socket *sock, enum traffic_role role, u64 limit
 	traffic->role = role;
 	traffic->limit_bytes = limit_bytes;
 	traffic->write_bytes = write_bytes;
+	traffic->stays_open = stays_open;
 	if (role == TRAFFIC_SINK)
 		traffic_sink_prepare(traffic);
 	else if (traffic_source_prepare(traffic))
@@ -240,7 +244,7 @@ static int traffic_command(const char *line)
 {
 	u64 limit_bytes = 0;
 	u32 write_bytes = DEFAULT_WRITE_BYTES;
-	bool detach, sink;
+	bool detach, sink, answer;
 	struct socket *sock;
 	char name[8];
 	int error, fields;
@@ -248,9 +252,10 @@ static int traffic_command(const char *line)
 
 	fields = sscanf(line, "%7s %u %llu %u", name, &fd, &limit_bytes, &write_bytes);
 	detach = fields == 2 && !strcmp(name, "detach");
-	sink = fields == 2 && !strcmp(name, "sink");
+	sink = (fields == 2 || fields == 3) && !strcmp(name, "sink");
+	answer = fields >= 3 && limit_bytes && !strcmp(name, "answer");
 	if (!detach && !sink) {
-		if (fields < 3 || strcmp(name, "source"))
+		if (!answer && (fields < 3 || strcmp(name, "source")))
 			return -EINVAL;
 		if (!write_bytes || write_bytes > LARGEST_WRITE_BYTES)
 			return -EINVAL;
@@ -263,7 +268,7 @@ static int traffic_command(const char *line)
 	if (detach)
 		error = traffic_detach(sock);
 	else
-		error = traffic_attach(sock, sink ? TRAFFIC_SINK : TRAFFIC_SOURCE, limit_bytes, write_bytes);
+		error = traffic_attach(sock, sink ? TRAFFIC_SINK : TRAFFIC_SOURCE, limit_bytes, write_bytes, answer);
 	mutex_unlock(&traffic_mutex);
 	sockfd_put(sock);
 	return error;

@@ -39,6 +39,12 @@ static void sink_consume(struct traffic_socket *traffic)
 		WRITE_ONCE(traffic->state, TRAFFIC_DONE);
 }
 
+/* Whether all that was asked for has come, and the other end has not closed: then we do, as a client would. */
+static bool sink_has_all(const struct traffic_socket *traffic)
+{
+	return traffic->limit_bytes && traffic->bytes >= traffic->limit_bytes && traffic->state == TRAFFIC_OPEN;
+}
+
 static void sink_tasklet(struct tasklet_struct *tasklet)
 {
 	struct traffic_socket *traffic = from_tasklet(traffic, tasklet, tasklet);
@@ -47,7 +53,7 @@ static void sink_tasklet(struct tasklet_struct *tasklet)
 	bh_lock_sock(sk);
 	if (!sock_owned_by_user(sk))
 		sink_consume(traffic);
-	else
+	if (sock_owned_by_user(sk) || sink_has_all(traffic))
 		queue_work(traffic_queue, &traffic->work);
 	bh_unlock_sock(sk);
 }
@@ -60,6 +66,8 @@ static void sink_work(struct work_struct *work)
 	lock_sock(sk);
 	sink_consume(traffic);
 	release_sock(sk);
+	if (sink_has_all(traffic))
+		kernel_sock_shutdown(traffic->sock, SHUT_WR);
 }
 
 void traffic_sink_data_ready(struct sock *sk)

@@ -145,7 +145,8 @@ static void source_work(struct work_struct *work)
 		int written;
 
 		if (traffic->limit_bytes && traffic->bytes >= traffic->limit_bytes) {
-			kernel_sock_shutdown(traffic->sock, SHUT_WR);
+			if (!traffic->stays_open)
+				kernel_sock_shutdown(traffic->sock, SHUT_WR);
 			WRITE_ONCE(traffic->state, TRAFFIC_DONE);
 			return;
 		}

@@ -9,6 +9,7 @@ from howdah.agent.loop import Loop
 from howdah.agent.namespace import Namespace
 from howdah.agent.output import Output
 from howdah.agent.traffic.connection import ConnectedFlow
+from howdah.agent.traffic.generated import GeneratedFlow
 from howdah.agent.traffic.iperf3 import Iperf3Flow
 
 Flow = ConnectedFlow | Iperf3Flow
@@ -18,4 +19,6 @@ def make_flow(description: dict[str, Any], namespaces: dict[str, Namespace], loo
     """The driver of one flow; nothing is opened yet."""
     if description["traffic"] == "iperf3":
         return Iperf3Flow(description, namespaces, loop, output)
+    if description.get("group") is not None:
+        return GeneratedFlow(description, namespaces, loop)
     return ConnectedFlow(description, namespaces, loop)

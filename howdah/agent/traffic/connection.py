@@ -16,10 +16,11 @@ from howdah.agent.netlink.diag import Endpoint as DiagEndpoint
 from howdah.agent.traffic.endpoint import Endpoint, Transferred
 from howdah.agent.traffic.kernel import KernelEndpoint, cookie_of
 from howdah.agent.traffic.python import PythonEndpoint
+from howdah.agent.traffic.segments import Segments, segments_of
 
 _TCP_CONGESTION = 13
 _ALGORITHMS = "/proc/sys/net/ipv4/tcp_available_congestion_control"
-_NOTHING = Transferred(0, None, None, done=False)
+NOTHING = Transferred(0, None, None, done=False)
 
 
 def make_endpoint(driver: str, role: str, limit_bytes: int = 0) -> Endpoint:
@@ -50,6 +51,7 @@ class ConnectedFlow:
         self._error: str | None = None
         self._stopped = False
         self._final: tuple[Transferred, Transferred] | None = None
+        self._segments: Segments | None = None
 
     @property
     def label(self) -> str:
@@ -63,11 +65,22 @@ class ConnectedFlow:
             flow["source_address"], flow["source_port"], flow["destination_address"], flow["destination_port"]
         )
 
+    def is_active(self) -> bool:
+        """Whether there may be sockets to ask for."""
+        return True
+
     def prepare(self) -> None:
         """Open the listener and the socket that will connect, before the epoch. Raises AgentError."""
+        self._make_ends()
+        self._open_both()
+
+    def _make_ends(self) -> None:
         flow = self.description
         self._source = make_endpoint(flow["traffic"], "source", flow["size_bytes"] or 0)
         self._sink = make_endpoint(flow.get("sink") or flow["traffic"], "sink")
+
+    def _open_both(self) -> None:
+        flow = self.description
         try:
             source = self._open(flow["sender"], flow["source_address"], flow["source_port"])
             destination = self._open(flow["receiver"], flow["destination_address"], flow["destination_port"])
@@ -75,17 +88,19 @@ class ConnectedFlow:
             self._listener.listen(1)
         except OSError as error:
             raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
+        self._choose_algorithm(source)  # what a listener accepts inherits it
+        self._loop.when_readable(self._listener.fileno(), self._accept)
+
+    def _choose_algorithm(self, source: socket.socket) -> None:
+        name = self.description["kernel_algorithm"]
         try:
-            # What a listener accepts inherits its algorithm.
-            source.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, flow["kernel_algorithm"].encode())
+            source.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, name.encode())
         except OSError as error:
             with open(_ALGORITHMS, encoding="ascii") as file:  # noqa: PTH123
                 available = file.read().strip()
-            name = flow["kernel_algorithm"]
             raise AgentError(
                 self.label, f"congestion control {name}: {error.strerror}; the kernel offers {available}"
             ) from error
-        self._loop.when_readable(self._listener.fileno(), self._accept)
 
     def _open(self, host: str, address: str, port: int) -> socket.socket:
         opened = self._namespaces[host].socket(socket.SOCK_STREAM)
@@ -147,8 +162,8 @@ class ConnectedFlow:
     def _states(self) -> tuple[Transferred, Transferred]:
         if self._final is not None:
             return self._final
-        source = self._source.state() if self._source and self._connected_ns is not None else _NOTHING
-        sink = self._sink.state() if self._sink and self._receiver is not None else _NOTHING
+        source = self._source.state() if self._source and self._connected_ns is not None else NOTHING
+        sink = self._sink.state() if self._sink and self._receiver is not None else NOTHING
         return source, sink
 
     def finished(self) -> bool:
@@ -162,6 +177,7 @@ class ConnectedFlow:
         """Read the final state, then reset what is still open, so that the network falls silent."""
         self._final = self._states()
         complete = self._final[1].done
+        self._count_segments()
         for end in (self._source, self._sink):
             if end is not None:
                 end.close()
@@ -173,6 +189,10 @@ class ConnectedFlow:
             if not complete:
                 opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             opened.close()
+
+    def _count_segments(self) -> None:
+        if self._sender is not None and self._sender.fileno() >= 0:
+            self._segments = segments_of(self._sender)
 
     def record(self, epoch_ns: int) -> dict[str, Any]:
         """The flow's entry in agent.json. ``end_ns`` is when the receiver got the last byte."""
@@ -194,6 +214,8 @@ class ConnectedFlow:
             "end_ns": relative(sink.last_ns),
             "bytes_sent": source.bytes,
             "bytes_received": sink.bytes,
+            "segments_sent": self._segments.sent if self._segments else None,
+            "segments_retransmitted": self._segments.retransmitted if self._segments else None,
             "complete": sink.done and error is None and sink.bytes == source.bytes,
             "error": error,
         }

@@ -74,6 +74,9 @@ class Iperf3Flow:
             flow["source_address"], flow["source_port"], flow["destination_address"], flow["destination_port"]
         )
 
+    def is_active(self) -> bool:
+        return True
+
     def prepare(self) -> None:
         flow = self.description
         self._server = self._spawn(flow["receiver"], server_command(flow), self._file("server"))

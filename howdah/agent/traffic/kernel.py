@@ -36,9 +36,14 @@ def cookie_of(connection: socket.socket) -> int:
 
 
 class KernelEndpoint:
-    """A source (of ``limit_bytes``, or of no end when 0) or a sink."""
+    """A source (of ``limit_bytes``, or of no end when 0) or a sink.
 
-    def __init__(self, role: str, limit_bytes: int = 0) -> None:
+    With ``receiver_closes`` both know the size: the sink closes when it has it all, the source does not. The source's
+    socket then remains established to the last ACK, and every ACK is traced.
+    """
+
+    def __init__(self, role: str, limit_bytes: int = 0, receiver_closes: bool = False) -> None:
+        self._receiver_closes = receiver_closes
         self._role = role
         self._limit_bytes = limit_bytes
         self._cookie = 0
@@ -47,8 +52,9 @@ class KernelEndpoint:
 
     def attach(self, connection: socket.socket) -> None:
         self._cookie = cookie_of(connection)
-        command = f"{self._role} {connection.fileno()}"
-        if self._role == "source":
+        name = "answer" if self._role == "source" and self._receiver_closes else self._role
+        command = f"{name} {connection.fileno()}"
+        if self._role == "source" or self._receiver_closes:
             command += f" {self._limit_bytes}"
         descriptor = os.open(CONTROL, os.O_WRONLY | os.O_CLOEXEC)
         try:

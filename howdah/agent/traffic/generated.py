@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A connection of a group: opened when it starts, closed by both ends when it is done, so that hundreds cost little."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from howdah.agent.error import AgentError
+from howdah.agent.loop import Loop
+from howdah.agent.namespace import Namespace
+from howdah.agent.traffic.connection import NOTHING, ConnectedFlow
+from howdah.agent.traffic.endpoint import Transferred
+from howdah.agent.traffic.kernel import KernelEndpoint
+
+
+class GeneratedFlow(ConnectedFlow):
+    """As a server and its client do it: a receiver that knows the size closes when it has it all, another one when it
+    has read the FIN; the sender closes when it hears of it.
+
+    With ``request_bytes`` the receiver connects and sends so many bytes; the sender begins when it has read them all.
+    """
+
+    def __init__(self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop) -> None:
+        super().__init__(description, namespaces, loop)
+        self._request_left = int(description.get("request_bytes") or 0)
+        self._in_kernel = (description.get("sink") or description["traffic"]) == "kernel"
+        self._received: Transferred | None = None
+        self._sent: Transferred | None = None
+        self._closed = False
+
+    def is_active(self) -> bool:
+        return self._start_ns is not None and not self._closed
+
+    def prepare(self) -> None:
+        """Whether the kernel has the algorithm; sockets follow at the start. Raises AgentError."""
+        self._make_ends()
+        with self._namespaces[self.description["sender"]].socket(socket.SOCK_STREAM) as trial:
+            self._choose_algorithm(trial)
+
+    def start(self, now: int) -> None:
+        self._open_both()
+        super().start(now)
+
+    def _make_ends(self) -> None:
+        flow = self.description
+        if not (self._in_kernel and flow["traffic"] == "kernel" and flow["size_bytes"]):
+            super()._make_ends()
+            return
+        self._source = KernelEndpoint("source", flow["size_bytes"], receiver_closes=True)
+        self._sink = KernelEndpoint("sink", flow["size_bytes"], receiver_closes=True)
+
+    def stop(self, now: int) -> None:
+        if not self._closed and (self._sender is None or self._sender.fileno() >= 0):
+            super().stop(now)
+
+    def _established(self, connection: socket.socket, now: int, *, sends: bool) -> None:
+        if sends and self._request_left and not self._stopped:
+            self._sender = connection
+            self._loop.when_readable(connection.fileno(), self._read_request)
+            return
+        super()._established(connection, now, sends=sends)
+        if sends:
+            self._watch_sender(connection)
+            return
+        if self._request_left:
+            sent = connection.send(bytes(self._request_left))
+            if sent != self._request_left:
+                raise AgentError(self.label, f"its request of {self._request_left} bytes does not fit into a buffer")
+        if self._in_kernel:
+            # The sink takes data without waking anybody; only the FIN, or a reset, makes the socket readable.
+            self._loop.when_readable(connection.fileno(), self._receiver_readable)
+
+    def _watch_sender(self, connection: socket.socket) -> None:
+        if self._in_kernel:
+            self._loop.when_readable(connection.fileno(), self._sender_readable)
+
+    def _read_request(self, now: int) -> None:
+        assert self._sender is not None
+        try:
+            self._request_left -= len(self._sender.recv(self._request_left))
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._error = f"its request did not arrive: {error.strerror}"
+            self._loop.when_readable(self._sender.fileno(), None)
+            return
+        if not self._request_left:
+            self._loop.when_readable(self._sender.fileno(), None)
+            super()._established(self._sender, now, sends=True)
+            self._watch_sender(self._sender)
+
+    def _receiver_readable(self, _now: int) -> None:
+        assert self._sink is not None and self._receiver is not None
+        state = self._sink.state()
+        if state.done or state.error:
+            self._received = state
+            self._end(self._receiver)
+
+    def _sender_readable(self, _now: int) -> None:
+        """The receiver's FIN has arrived, or a reset: it never sends anything else by now."""
+        assert self._source is not None and self._sender is not None
+        self._sent = self._source.state()
+        self._count_segments()
+        self._end(self._sender)
+
+    def _end(self, connection: socket.socket) -> None:
+        self._loop.when_readable(connection.fileno(), None)
+        connection.close()
+        if self._received is not None and self._sent is not None:
+            self.close()
+
+    def _states(self) -> tuple[Transferred, Transferred]:
+        source = self._sent or (self._source.state() if self._source and self._connected_ns is not None else NOTHING)
+        sink = self._received or (self._sink.state() if self._sink and self._receiver is not None else NOTHING)
+        return source, sink
+
+    def finished(self) -> bool:
+        return self._closed or (super().finished() and not (self._in_kernel and self.is_active()))
+
+    def close(self) -> None:
+        if not self._closed:
+            super().close()
+            self._closed = True

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of connections: what became of each, and of all of a group together.
+
+Bytes, times and segments are those the agent recorded when it closed the connection's sockets, so that a connection
+shorter than the interval of the collectors is measured like any other.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from howdah.measure import throughput
+from howdah.measure.row import Sheet, Value
+from howdah.measure.trace import SECOND_NS, FlowTrace
+from howdah.plan.plan import Flow, Plan
+from howdah.run.directory import RunDirectory
+
+QUANTILES = {"p10": 0.1, "p25": 0.25, "median": 0.5, "p75": 0.75, "p90": 0.9}
+_SAME_RTTS = 2  # agent and trace agree on a completion within so many round trips
+
+Record = dict[str, Any]
+
+
+def read_records(directory: RunDirectory) -> dict[int, Record]:
+    """What agent.json says of each flow, by its id; empty if there is none."""
+    try:
+        found = json.loads((directory.raw / "agent.json").read_text(encoding="utf-8"))["flows"]
+        return {int(record["id"]): record for record in found}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def completion_s(flow: Flow, record: Record) -> float | None:
+    """Seconds from the start to the receiver's last byte; None unless every byte of a given size arrived."""
+    if flow.size_bytes is None or not record.get("complete") or record.get("end_ns") is None:
+        return None
+    return float(record["end_ns"] - record["start_ns"]) / SECOND_NS
+
+
+def goodput_bits_per_second(record: Record) -> float | None:
+    """Bytes received over the time from the start to the last of them."""
+    start, end = record.get("start_ns"), record.get("end_ns")
+    if start is None or end is None or end <= start:
+        return None
+    return float(record["bytes_received"]) * 8 * SECOND_NS / float(end - start)
+
+
+def connection_rows(sheet: Sheet, trace: FlowTrace, record: Record) -> None:
+    """Measures of one connection of a measured group."""
+    flow = trace.flow
+    name = {"algorithm": flow.algorithm, "group": flow.group}
+    time = completion_s(flow, record)
+    if flow.size_bytes is not None:
+        why = f"the connection did not complete its {flow.size_bytes} bytes"
+        sheet.add(flow.id, "completion_time_s", time, "s", why, **name)
+        _compare(sheet, trace, flow.size_bytes, time)
+    again = record.get("segments_retransmitted")
+    sheet.add(flow.id, "retransmitted_packets", again, "packets", "the agent did not count segments", **name)
+    why = "no byte arrived"
+    sheet.add(flow.id, "goodput_bits_per_second", goodput_bits_per_second(record), "bit/s", why, **name)
+
+
+def _compare(sheet: Sheet, trace: FlowTrace, size_bytes: int, time_s: float | None) -> None:
+    traced = throughput.completion_time_s(trace, size_bytes)
+    if time_s is None or traced is None:
+        return
+    sheet.cross_check(
+        trace.flow.id,
+        "completion_time_s",
+        {"agent": time_s, "tcp_probe": traced},
+        abs(time_s - traced) <= _SAME_RTTS * float(trace.window_ns[-1]) / SECOND_NS,
+        "the agent and the last ACK differ by more than two round trips",
+    )
+
+
+def group_rows(sheet: Sheet, plan: Plan, records: dict[int, Record]) -> None:
+    """Measures of each group of the plan, in its order; docs/measures.md has the definitions."""
+    groups: dict[str, list[Flow]] = {}
+    for flow in plan.flows:
+        if flow.group is not None:
+            groups.setdefault(flow.group, []).append(flow)
+    for group, flows in groups.items():
+        _one_group(sheet, group, flows, [records.get(flow.id, {}) for flow in flows])
+
+
+def _one_group(sheet: Sheet, group: str, flows: list[Flow], records: list[Record]) -> None:
+    algorithms = {flow.algorithm for flow in flows}
+    name = {"algorithm": algorithms.pop(), "group": group, "role": flows[0].role}
+
+    def add(metric: str, value: Value, unit: str, why: str) -> None:
+        sheet.add(None, metric, value, unit, why, **name)
+
+    add("connections", len(flows), "connections", "")
+    sized = [flow for flow in flows if flow.size_bytes is not None]
+    if sized:
+        times = [completion_s(flow, record) for flow, record in zip(flows, records, strict=True)]
+        done = [time for time in times if time is not None]
+        add("completed_share", len(done) / len(sized), "ratio", "")
+        for label, share in QUANTILES.items():
+            value = float(np.quantile(done, share)) if done else None
+            add(f"completion_time_{label}_s", value, "s", "no connection of the group was completed")
+    received = sum(int(record.get("bytes_received") or 0) for record in records)
+    add("received_bytes", received, "bytes", "")
+    rates = [rate for rate in map(goodput_bits_per_second, records) if rate is not None]
+    value = float(np.median(rates)) if rates else None
+    add("connection_goodput_median_bits_per_second", value, "bit/s", "no connection of the group moved a byte")
+    counted = [record for record in records if record.get("segments_sent")]
+    why = "the agent did not count segments of this group"
+    again = [int(record["segments_retransmitted"]) for record in counted]
+    sent = [int(record["segments_sent"]) for record in counted]
+    add("retransmitted_packets", sum(again) if counted else None, "packets", why)
+    add("retransmission_ratio", sum(again) / sum(sent) if counted else None, "ratio", why)
+    clean = sum(count == 0 for count in again) / len(again) if again else None
+    add("retransmission_free_share", clean, "ratio", why)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of a profile to flows: every draw is made here, from the seed, the group's name and the repetition.
+
+The algorithm and the sweep point do not enter, so that all of them meet the same connections at the same instants.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+from howdah.errors import ProfileError
+from howdah.plan.perturbation import derived_seed
+from howdah.profile import Cell
+from howdah.profile.generated import GeneratedFlow
+from howdah.profile.group import GroupSection
+from howdah.profile.model import Scenario
+
+MOST_GENERATED = 10_000  # of all groups; each needs a port of its own
+LEAST_ROUND_TRIPS = 4  # a connection that has less of the run left is left out
+
+
+@dataclasses.dataclass(frozen=True)
+class Connection:
+    """One connection of a group; microseconds after the epoch, ``stop_us`` None: the size or the run ends it."""
+
+    start_us: int
+    stop_us: int | None
+    size_bytes: int | None
+
+
+def expand(cell: Cell) -> Cell:
+    """The cell with the connections of its groups as flows: measured ones behind ``flows``, others behind
+    ``background``. A cell without groups is returned as it is. Raises ProfileError."""
+    scenario = cell.scenario
+    if not scenario.groups:
+        return cell
+    measured, background = list(scenario.flows), list(scenario.background)
+    slot = pairs_of_written(scenario)
+    count = 0
+    for origin, group in enumerate(scenario.groups):
+        rtt_us = group.rtt or scenario.path.forward_delay_us + scenario.path.reverse_delay_us
+        before_us = scenario.duration - LEAST_ROUND_TRIPS * rtt_us
+        draw = generator(scenario.seed, group.name, cell.repetition)
+        drawn = connections(group, scenario.duration, before_us, draw)
+        count += len(drawn)
+        if count > MOST_GENERATED:
+            what = f"the groups up to {group.name} make {count} connections, more than {MOST_GENERATED}"
+            raise ProfileError(what, where=cell.place("groups", origin), hint="ask for fewer, or a shorter run")
+        flows = [_flow(group, origin, number, slot, each) for number, each in enumerate(drawn)]
+        (measured if group.role == "measured" else background).extend(flows)  # type: ignore[arg-type]
+        slot += group.pairs
+    if not measured:
+        raise ProfileError("nothing is measured: no connection starts before the run ends", where=cell.place("groups"))
+    whole = scenario.model_copy(update={"flows": measured, "background": background})
+    return dataclasses.replace(cell, scenario=whole)
+
+
+def generator(seed: int, name: str, repetition: int) -> random.Random:
+    """The source of a group's draws."""
+    return random.Random(derived_seed(seed, "group", name, repetition))
+
+
+def pairs_of_written(scenario: Scenario) -> int:
+    """A host pair for each flow that is written out, but for background that names its hosts."""
+    flows = [flow for flow in scenario.flows if not isinstance(flow, GeneratedFlow)]
+    background = [flow for flow in scenario.background if not isinstance(flow, GeneratedFlow)]
+    return len(flows) + sum(flow.sender is None or flow.receiver is None for flow in background)
+
+
+def pairs_of(scenario: Scenario) -> int:
+    """Host pairs that the scenario's flows and groups need."""
+    return pairs_of_written(scenario) + sum(group.pairs for group in scenario.groups)
+
+
+def connections(group: GroupSection, duration_us: int, before_us: int, draw: random.Random) -> list[Connection]:
+    """The connections of a group in the order of their starts, without those that would not start before ``before_us``:
+    in what is left of the run they could not even connect."""
+    starts = _starts(group, draw)
+    return [
+        Connection(start, None if group.lifetime is None else min(start + group.lifetime, duration_us), group.size)
+        for start in starts
+        if start < before_us
+    ]
+
+
+def _starts(group: GroupSection, draw: random.Random) -> list[int]:
+    count = group.connections or 0
+    if group.spread is not None:
+        return sorted(group.start + int(draw.random() * group.spread) for _ in range(count))
+    return [group.start + number * (group.interval or 0) for number in range(count)]
+
+
+def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: Connection) -> GeneratedFlow:
+    return GeneratedFlow.model_construct(
+        name=f"{group.name}-{number + 1}",
+        start=connection.start_us,
+        stop=connection.stop_us,
+        size=connection.size_bytes,
+        algorithm=group.algorithm,
+        rtt=group.rtt,
+        initial_window=group.initial_window,
+        initial_receive_window=group.initial_receive_window,
+        opener="receiver" if group.request else group.opener,
+        request=group.request,
+        group=group.name,
+        origin=origin,
+        slot=slot + number % group.pairs,
+        direction=group.direction,
+    )

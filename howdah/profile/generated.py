@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A flow that no line of a profile writes out: one connection of a group."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from howdah.profile.model import FlowSection
+
+
+class GeneratedFlow(FlowSection):
+    """Made by howdah/plan/group.py. ``origin`` is the group's place in ``groups``, ``slot`` the host pair it takes."""
+
+    group: str
+    origin: int
+    slot: int
+    direction: Literal["forward", "reverse"] = "forward"
+    request: int | None = None

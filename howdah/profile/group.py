@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of connections: a few lines of a profile that stand for many flows (howdah/plan/group.py makes them)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from howdah.profile.field import Bytes, Duration, Name, PositiveDuration, Text
+from howdah.profile.section import FieldError, Section, fixed
+
+MOST_CONNECTIONS = 5000
+MOST_GROUP_PAIRS = 200
+
+
+class GroupSection(Section):
+    """Many connections alike. They become flows when a run is planned, drawn from the seed and the repetition."""
+
+    name: Name = fixed(description="its connections are called NAME-1, NAME-2, …")
+    role: Literal["measured", "background"] = fixed(
+        "measured", description="background connections take part and are not measured"
+    )
+    direction: Literal["forward", "reverse"] = Field(
+        default="forward", description="of background: reverse if the receivers' hosts send"
+    )
+    connections: int | None = Field(default=None, ge=1, le=MOST_CONNECTIONS, description="how many")
+    start: Duration = Field(default=0, description="when the first may start", json_schema_extra={"x-default": "0 s"})
+    interval: PositiveDuration | None = Field(default=None, description="between two starts; all at once by default")
+    spread: PositiveDuration | None = Field(
+        default=None, description="starts are uniform over this time, drawn anew for each repetition"
+    )
+    size: Bytes | None = Field(default=None, description="bytes each connection transfers")
+    lifetime: PositiveDuration | None = Field(
+        default=None, description="how long each connection sends; to the end of the run without size and lifetime"
+    )
+    request: Bytes | None = Field(
+        default=None, description="the receiver connects and sends so many bytes first; the answer is what is measured"
+    )
+    pairs: int = Field(default=1, ge=1, le=MOST_GROUP_PAIRS, description="host pairs that its connections take in turn")
+    algorithm: Text | None = Field(default=None, description="instead of the profile's algorithm")
+    rtt: PositiveDuration | None = Field(default=None, description="round-trip delay of the group's hosts")
+    initial_window: int | None = Field(default=None, ge=1, le=65535, description="packets; the kernel's 10")
+    initial_receive_window: int | None = Field(default=None, ge=1, le=65535, description="packets")
+    opener: Literal["sender", "receiver"] = Field(default="sender", description="who connects")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> GroupSection:
+        if self.name.isdigit():
+            raise FieldError("a group's name needs a letter; numbers are those of flows", "name")
+        if self.connections is None:
+            raise FieldError("expected connections: how many there are", "connections")
+        if self.interval is not None and self.spread is not None:
+            raise FieldError("interval and spread are both given; give one", "spread")
+        if self.size is not None and self.lifetime is not None:
+            raise FieldError("size and lifetime are both given; give one", "lifetime")
+        if self.direction == "reverse" and self.role == "measured":
+            raise FieldError("only background can go in the reverse direction", "direction")
+        return self
+
+    @property
+    def last_start_us(self) -> int:
+        """The latest start that can be drawn, microseconds after the epoch."""
+        steps = (self.connections or 1) - 1
+        return self.start + (self.spread or 0) + steps * (self.interval or 0)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of connections in a guest: each starts when it should, moves what it should, and is measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.engine.uml.engine import UmlEngine
+from howdah.run.directory import RunDirectory
+from howdah.tables import store
+from tests.guest.guest_run import failures, plan_of, require_engine, run
+
+pytestmark = pytest.mark.guest
+
+_PATH = """\
+howdah: 1
+name: group
+description: for a test
+path: {rate: 10 Mbit/s, reverse_rate: 10 Mbit/s, rtt: 40 ms, buffer: 60 packets}
+"""
+
+
+@pytest.fixture(scope="module")
+def engine() -> UmlEngine:
+    return require_engine()
+
+
+def _run(
+    engine: UmlEngine, path: Path, text: str, expected: str = "pass"
+) -> tuple[RunDirectory, dict[int, dict[str, Any]], list[dict[str, Any]]]:
+    """The run, what the agent recorded of each flow, and the rows of metrics.json."""
+    profile = path / "group.yaml"
+    profile.write_text(_PATH + text, encoding="utf-8")
+    directory, verdict = run(engine, plan_of(profile=profile), path / "run")
+    assert (verdict["verdict"], failures(verdict)) == (expected, {})
+    agent = json.loads((directory.raw / "agent.json").read_text())
+    metrics = json.loads(directory.metrics.read_text())
+    assert [check for check in metrics["cross_checks"] if not check["agree"]] == []
+    return directory, {flow["id"]: flow for flow in agent["flows"]}, metrics["rows"]
+
+
+def _of_group(rows: list[dict[str, Any]], group: str) -> dict[str, Any]:
+    return {row["metric"]: row["value"] for row in rows if row["flow"] is None and row.get("group") == group}
+
+
+def test_short_connections_and_lifetimes(engine: UmlEngine, tmp_path: Path) -> None:
+    directory, flows, rows = _run(
+        engine,
+        tmp_path,
+        "groups:\n"
+        "- {name: short, connections: 130, interval: 50 ms, size: 30001 B, pairs: 2}\n"
+        "- {name: asked, connections: 5, interval: 1 s, size: 50 kB, request: 400 B}\n"
+        "- {name: back, role: background, direction: reverse, connections: 3, start: 1 s, interval: 1 s,"
+        " lifetime: 500 ms}\n"
+        "duration: 8 s\n",
+    )
+    short, asked, back = ([flows[number] for number in ids] for ids in (range(130), range(130, 135), range(135, 138)))
+    assert [flow["start_ns"] for flow in short] == [50_000_000 * number for number in range(130)]
+    assert {flow["bytes_received"] for flow in short} == {30_001}
+    assert all(flow["complete"] for flow in short + asked)
+    # A connection that is asked takes a round trip to connect, and its answer one and a half at least.
+    assert all(flow["connected_ns"] - flow["start_ns"] >= 60_000_000 for flow in asked)
+    assert {flow["bytes_received"] for flow in asked} == {50_000}
+    for flow in back:
+        assert 400_000_000 < flow["end_ns"] - flow["start_ns"] < 1_500_000_000
+        assert flow["bytes_received"] > 100_000
+    probe = store.read(directory, "tcp_probe")
+    assert set(probe["flow"].to_pylist()) == set(range(138)), "every connection's ACKs were traced"
+    for flow in short:
+        assert flow["segments_sent"] - flow["segments_retransmitted"] >= 21  # 30001 / 1448
+    whole = _of_group(rows, "short")
+    times = sorted(row["value"] for row in rows if row["metric"] == "completion_time_s" and row["flow"] in range(130))
+    assert len(times) == 130
+    assert times[64] <= whole["completion_time_median_s"] <= times[65]
+    assert whole["completed_share"] == 1
+    assert whole["received_bytes"] == 130 * 30_001
+    assert whole["retransmitted_packets"] == sum(flow["segments_retransmitted"] for flow in short)
+    drops = next(row["value"] for row in rows if row["metric"] == "bottleneck_drops_packets")
+    again = sum(flow["segments_retransmitted"] for flow in flows.values())
+    assert (drops > 0) == (again > 0)
+
+
+def test_connections_do_not_outlast_their_end(engine: UmlEngine, tmp_path: Path) -> None:
+    """Collectors ask for a connection while it is there: readings end with it."""
+    directory, flows, _ = _run(
+        engine,
+        tmp_path,
+        "flows: [{name: bulk, start: 3 s}]\n"
+        "groups:\n- {name: early, connections: 4, size: 200 kB, interval: 200 ms}\n"
+        "duration: 5 s\n",
+    )
+    table = store.read(directory, "tcp_info").to_pylist()
+    for number in range(1, 5):
+        times = [row["time_ns"] for row in table if row["flow"] == number]
+        assert times
+        assert max(times) < flows[number]["end_ns"] + 300_000_000
+    assert max(row["time_ns"] for row in table if row["flow"] == 0) > 4_800_000_000

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of connections become flows: how many, when, between whom, and what the seed decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from howdah.errors import ProfileError
+from howdah.plan.compile import compile_profile
+from howdah.plan.memory import sizes
+from howdah.plan.plan import Flow, Plan
+from howdah.profile import load
+from tests.unit.profile_factory import make_one, make_plans, write_profile
+
+MANY = "groups:\n- {name: many, connections: 50, spread: 2 s, lifetime: 1 s, pairs: 5}\n"
+SHORT = "groups:\n- {name: short, connections: 8, interval: 100 ms, start: 200 ms, size: 30 kB}\n"
+
+
+def _times(plan: Plan) -> list[tuple[int, int]]:
+    return [(flow.start_us, flow.stop_us) for flow in plan.flows]
+
+
+def test_starts_at_an_interval(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, SHORT)
+    assert [flow.start_us for flow in plan.flows] == [200_000 + 100_000 * number for number in range(8)]
+    assert {flow.size_bytes for flow in plan.flows} == {30_000}
+    assert {flow.group for flow in plan.flows} == {"short"}
+    assert [flow.name for flow in plan.flows[:2]] == ["short-1", "short-2"]
+    assert {flow.role for flow in plan.flows} == {"measured"}
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_every_connection_has_ports_of_its_own(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, "groups:\n- {name: a, connections: 400, size: 1 kB, pairs: 3}\n")
+    assert len({flow.source_port for flow in plan.flows}) == len({flow.destination_port for flow in plan.flows}) == 400
+    assert [flow.sender for flow in plan.flows[:4]] == ["s1", "s2", "s3", "s1"]
+    assert len(plan.hosts) == 8
+
+
+def test_uniform_starts_keep_their_lifetime(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, MANY)
+    starts = [start for start, _ in _times(plan)]
+    assert starts == sorted(starts)
+    assert 0 <= starts[0] < starts[-1] < 2_000_000
+    assert 700_000 < sum(starts) / 50 < 1_300_000  # five deviations of the mean
+    assert {stop - start for start, stop in _times(plan)} == {1_000_000}
+
+
+def test_the_seed_and_the_repetition_decide_and_nothing_else(tmp_path: Path) -> None:
+    extra = f"algorithm: [cubic, reno]\nrepetitions: 2\nperturbation: {{start: 0}}\n{MANY}"
+    plans = {plan.run: _times(plan) for plan in make_plans(tmp_path, extra)}
+    assert plans["cubic-r0"] == plans["reno-r0"]
+    assert plans["cubic-r1"] == plans["reno-r1"]
+    assert plans["cubic-r0"] != plans["cubic-r1"]
+    again = make_plans(tmp_path, extra, ["seed=2"])
+    assert _times(again[0]) != plans["cubic-r0"]
+
+
+def test_a_perturbed_start_moves_the_end_with_it(tmp_path: Path) -> None:
+    plans = make_plans(tmp_path, f"repetitions: 2\nperturbation: {{start: 5 ms, rtt: 0}}\n{MANY}")
+    assert all(stop - start == 1_000_000 for plan in plans for start, stop in _times(plan))
+
+
+def test_groups_stand_beside_flows_and_background(tmp_path: Path) -> None:
+    plan = make_one(
+        tmp_path,
+        "flows:\n- {name: bulk}\nbackground:\n- {name: other, direction: reverse}\n"
+        "groups:\n- {name: back, role: background, direction: reverse, connections: 3, size: 9 kB, rtt: 90 ms}\n"
+        "- {name: more, connections: 2, size: 9 kB}\n",
+        ["path.reverse_rate=20 Mbit/s"],
+    )
+    described = [(flow.name, flow.role, flow.direction, flow.sender, flow.receiver) for flow in plan.flows]
+    assert described == [
+        ("bulk", "measured", "forward", "s1", "r1"),
+        ("more-1", "measured", "forward", "s4", "r4"),
+        ("more-2", "measured", "forward", "s4", "r4"),
+        ("other", "background", "reverse", "r2", "s2"),
+        ("back-1", "background", "reverse", "r3", "s3"),
+        ("back-2", "background", "reverse", "r3", "s3"),
+        ("back-3", "background", "reverse", "r3", "s3"),
+    ]
+    assert {flow.rtt_us for flow in plan.flows if flow.group == "back"} == {90_000}
+
+
+def test_without_groups_nothing_changes(tmp_path: Path) -> None:
+    (flow,) = make_one(tmp_path).flows
+    assert (flow.name, flow.group, flow.request_bytes) == ("flow1", None, None)
+
+
+def test_a_request_is_sent_by_the_receiver(tmp_path: Path) -> None:
+    (flow,) = make_one(tmp_path, "groups:\n- {name: a, connections: 1, request: 300 B, size: 1 MB}\n").flows
+    assert (flow.request_bytes, flow.opener, flow.size_bytes) == (300, "receiver", 1_000_000)
+
+
+def test_an_algorithm_of_a_group_is_known(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, "groups:\n- {name: a, connections: 1, algorithm: bbr}\n")
+    assert [flow.kernel_algorithm for flow in plan.flows] == ["bbr"]
+
+
+def test_real_time_takes_processes(tmp_path: Path) -> None:
+    (flow,) = make_one(tmp_path, "groups:\n- {name: a, connections: 1, size: 1 MB}\n", engine="host").flows
+    assert (flow.traffic, flow.sink) == ("python", "python")
+
+
+def test_memory_is_for_those_that_are_there_together(tmp_path: Path) -> None:
+    def pages(flows: list[Flow]) -> int:
+        return sizes(plan.path, flows, plan.duration_us).tcp_mem_pages[0]
+
+    extra = "groups:\n- {name: a, connections: 40, interval: 20 s, lifetime: 5 s}\n"
+    plan = make_one(tmp_path, extra, ["duration=1000 s"])
+    assert pages(plan.flows) == pages(plan.flows[:1])
+    extra = "groups:\n- {name: a, connections: 40, interval: 1 s, lifetime: 5 s}\n"
+    plan = make_one(tmp_path, extra, ["duration=1000 s"])
+    assert pages(plan.flows) > 10 * pages(plan.flows[:1]) - 10 * 16384
+
+
+@pytest.mark.parametrize(
+    ("group", "line", "what"),
+    [
+        ("{name: a}", 8, "groups.0.connections: expected connections"),
+        ("{name: a, connections: 0}", 8, "groups.0.connections"),
+        ("{name: '12', connections: 1}", 8, "a group's name needs a letter"),
+        ("{name: a, connections: 2, interval: 1 s, spread: 1 s}", 8, "interval and spread are both given"),
+        ("{name: a, connections: 2, size: 1 MB, lifetime: 1 s}", 8, "size and lifetime are both given"),
+        ("{name: a, connections: 2, direction: reverse}", 8, "only background can go in the reverse direction"),
+        ("{name: a, connections: 2, start: 4 s}", 8, "the group starts at or after the end of the run"),
+        ("{name: a, connections: 6, interval: 1 s}", 8, "its last connection starts after the end of the run"),
+        ("{name: a, connections: 6, spread: 9 s}", 8, "its last connection starts after the end of the run"),
+        ("{name: a, connections: 1, role: background, direction: reverse}", 8, "the way back has no bottleneck for it"),
+        ("{name: a, connections: 6, role: background}", 7, "nothing is measured"),
+        ("{name: a, connections: 1}\n- {name: a, connections: 1}", 9, "two groups are called 'a'"),
+        ("{name: a, connections: 1, algorithm: cubik}", 8, "there is no algorithm 'cubik'"),
+        ("{name: a, connections: 1, rate: 1}", 8, "rate"),
+    ],
+)
+def test_wrong_groups(tmp_path: Path, group: str, line: int, what: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        text = f"groups:\n- {group}\n" + ("flows: [{}]\n" if "reverse" in group else "")
+        compile_profile(load(write_profile(tmp_path, text)))
+    assert what in caught.value.what
+    if line > 7:
+        assert str(caught.value.where).endswith(f":{line}")
+
+
+def test_too_many_connections(tmp_path: Path) -> None:
+    group = "- {{name: {}, connections: 5000, size: 1 kB}}\n"
+    text = "groups:\n" + "".join(group.format(name) for name in "abc")
+    with pytest.raises(ProfileError, match="the groups up to c make 15000 connections, more than 10000"):
+        compile_profile(load(write_profile(tmp_path, text)))
