@@ -103,9 +103,9 @@ struct slow_start_ops {
  * @round_end: snd_nxt when the round began; the round ends when snd_una passes it
  * @round_start_us: low half of tcp_mstamp when the round began
  * @round_min_rtt_us: smallest RTT of this round, or SLOW_START_NO_RTT
- * @last_round_min_rtt_us: that of the round before
+ * @last_round_min_rtt_us: that of the last round with samples
  * @round_samples: RTT samples in this round, at most 65535
- * @last_round_samples: in the round before
+ * @last_round_samples: in the last round with samples
  * @joined: the connection had sent data before it was switched to the algorithm
  * @left: this slow start's exit has been reported
  * @plain: there was no memory for the plug-in's state: standard slow start

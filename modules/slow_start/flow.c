@@ -26,8 +26,11 @@ static void begin_round(struct sock *sk)
 {
 	struct slow_start *ss = slow_start(sk);
 
-	ss->last_round_min_rtt_us = ss->round_min_rtt_us;
-	ss->last_round_samples = ss->round_samples;
+	/* A round cut short by a pause may have no sample: the one before it stands. */
+	if (ss->round_samples) {
+		ss->last_round_min_rtt_us = ss->round_min_rtt_us;
+		ss->last_round_samples = ss->round_samples;
+	}
 	ss->round_min_rtt_us = SLOW_START_NO_RTT;
 	ss->round_samples = 0;
 	ss->round_start_us = slow_start_now_us(sk);
@@ -98,7 +101,7 @@ static void start(struct sock *sk)
 	memset(slow_start_private(sk), 0, sizeof(struct slow_start_private));
 	ss->min_rtt_us = SLOW_START_NO_RTT;
 	ss->last_rtt_us = SLOW_START_NO_RTT;
-	ss->round_min_rtt_us = SLOW_START_NO_RTT;
+	ss->last_round_min_rtt_us = SLOW_START_NO_RTT;
 	begin_round(sk);
 	ss->joined = tcp_sk(sk)->data_segs_out > 0;
 	ss->left = !tcp_in_slow_start(tcp_sk(sk));
