@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Careful Resume (Convergence of Congestion Control from Retained State,
- * draft-ietf-tsvwg-careful-resume-24, sections 3 and 4).
+ * draft-ietf-tsvwg-careful-resume-22).
  *
  * Observing: each RTT of at least four initial windows in which there was always data
  * to send is saved for its remote address, with the smallest RTT. A new connection goes
