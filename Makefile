@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test lab test check unit guest browser kernels bench docs clean
+.PHONY: help setup setup-test lab test check unit decision fuzz guest browser kernels bench docs clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 VENV := .venv
@@ -33,6 +33,12 @@ check: ## linters and type checker, and generated files against their source
 
 unit: ## tests that need no kernel and no browser
 	$(BIN)/pytest -n $(JOBS) tests/unit tests/golden
+
+decision: ## the algorithms' decisions in user space, with sanitizers and a short run of the fuzzer
+	$(BIN)/pytest -n $(JOBS) tests/decision
+
+fuzz: ## a minute of the fuzzer for every algorithm
+	$(BIN)/python -m tests.decision.fuzz --seconds 60
 
 guest: ## tests that boot a virtual-time kernel
 	$(BIN)/pytest -n $(JOBS) --dist loadfile tests/guest

@@ -372,6 +372,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		step_parameter(&input);
 	if (machine_load(companion) || (plug_in != companion && machine_load(plug_in)))
 		fail("a module cannot be loaded");
+	tell("load %s\n%s%s\n", companion->name, plug_in != companion ? "load " : "",
+	     plug_in != companion ? plug_in->name : "");
 	for (i = 0; i < MOST_STEPS && input.left; i++) {
 		step(&input);
 		fail_where_broken();

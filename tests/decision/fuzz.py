@@ -27,14 +27,22 @@ class Outcome:
     ok: bool
     report: str  # of libFuzzer and the sanitizers; a broken rule is in the line "BROKEN: …"
 
+    @property
+    def story(self) -> list[str]:
+        """The life that broke something, in the runner's commands."""
+        lines = self.report.splitlines()
+        if "--- what was done:" not in lines:
+            return []
+        begin = lines.index("--- what was done:") + 1
+        return lines[begin : lines.index("---", begin)]
+
     def explain(self) -> str:
         """The broken rule or the sanitizer's report, and the end of the life that led to it."""
         lines = self.report.splitlines()
         telling = [line for line in lines if line.startswith("BROKEN:") or "ERROR:" in line or "runtime error" in line]
         places = [line.strip() for line in lines if "/modules/" in line and " in " in line and "NEW_FUNC" not in line]
-        story = lines[lines.index("--- what was done:") :] if "--- what was done:" in lines else []
-        story = story[: story.index("---")] if "---" in story else story
-        return "\n".join([self.program.name, *telling[:4], *places[:6], *story[:6], "…", *story[-25:]])
+        begin, end = self.story[:6], self.story[6:][-25:]
+        return "\n".join([self.program.name, *telling[:4], *places[:6], *begin, "…", *end])
 
 
 def fuzz(target: Path, found: Path, *limits: str) -> Outcome:

@@ -179,6 +179,11 @@ static void take_ack(struct run *run)
 	struct path_result *result = run->result;
 	u64 time_ns = arriving->time_ns, before = sender->una;
 
+	/* As the guest's trace has it: the state before the first ACK behind the round. */
+	if (before >= run->round_end) {
+		run->round_end = sender->next;
+		add_row(&result->rounds, &result->round_count, &result->round_room, sender);
+	}
 	sender_ack(sender, &(struct ack){
 		.cumulative = arriving->cumulative,
 		.sacked_from = arriving->sacked == NEVER ? 0 : arriving->sacked,
@@ -186,10 +191,6 @@ static void take_ack(struct run *run)
 		.rtt_us = MEASURE_RTT,
 	});
 	result->acks++;
-	if (before <= run->round_end && sender->una > run->round_end) {
-		run->round_end = sender->next;
-		add_row(&result->rounds, &result->round_count, &result->round_room, sender);
-	}
 	if (run->path->trace)
 		add_row(&result->rows, &result->row_count, &result->row_room, sender);
 	if (sender->una > before || arriving->sacked != NEVER)
@@ -244,9 +245,7 @@ void path_run(struct sender *sender, const struct path *path, struct path_result
 	run.acks = calloc(run.ack_room, sizeof(*run.acks));
 	if (!run.acks)
 		abort();
-	add_row(&result->rounds, &result->round_count, &result->round_room, sender);
 	send_all(&run, 0);
-	run.round_end = sender->next ? sender->next - 1 : 0;
 	while (step(&run, start_us, path->duration_us * 1000)) {
 		for (i = told; path->until_exit && i < record.tolds; i++)
 			if (record.told[i].event == SLOW_START_EXIT)

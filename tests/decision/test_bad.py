@@ -78,3 +78,12 @@ def test_the_fuzzer_finds_it(tmp_path: Path, name: str) -> None:
     outcome = fuzz(program(_source(name), tmp_path, fuzzer=clang), tmp_path / "found", "-runs=30000", "-seed=1")
     assert not outcome.ok, "the fuzzer noticed nothing"
     assert _matches(BAD[name], outcome.report), outcome.explain()
+
+
+def test_what_the_fuzzer_tells_can_be_done_again(built: Callable[[Path], Path], tmp_path: Path) -> None:
+    clang = compiler_for_fuzzing()
+    if clang is None:
+        pytest.skip(NO_CLANG)
+    outcome = fuzz(program(_source("zero"), tmp_path, fuzzer=clang), tmp_path / "found", "-runs=30000", "-seed=1")
+    with pytest.raises(AssertionError, match="cwnd is not at least 1"), Runner(built(_source("zero"))) as runner:
+        runner.commands([line for line in outcome.story if line])
