@@ -51,12 +51,6 @@ def in_tree_plan(ours: str, *overrides: str) -> Plan:
     return dataclasses.replace(plan, required_modules=other.required_modules)
 
 
-def without_events(plan: Plan) -> Plan:
-    """Reading an event, or finding none, takes a process a different time, and moves an ACK by a tick of the clock
-    (256 ns). Over thousands of round trips with losses that is another run."""
-    return dataclasses.replace(plan, collect=dataclasses.replace(plan.collect, slow_start=False))
-
-
 def carried_out(engine: UmlEngine, path: Path, plan: Plan, flow: int = 0) -> SlowStart:
     engine.prepare([plan], ignore)
     directory, verdict = run(engine, plan, path)
@@ -119,7 +113,7 @@ def test_over_cubic_it_is_in_tree_cubic_ack_for_ack(
 ) -> None:
     ours = plan_of("algorithm=hystart-linux-cubic", *path, profile=SIGNATURE)
     theirs = in_tree_plan("hystart-linux-cubic", *path)
-    seen = [carried_out(engine, tmp_path / str(n), without_events(plan)) for n, plan in enumerate((ours, theirs))]
+    seen = [carried_out(engine, tmp_path / str(n), plan) for n, plan in enumerate((ours, theirs))]
     mine, other = (store.read(each.directory, "tcp_probe") for each in seen)
     assert other.num_rows > records
     assert counted(seen[1], "TCPTimeouts").get("TcpExtTCPTimeouts", 0) >= timeouts
