@@ -16,7 +16,7 @@
 enum shrinking {
 	ANNOUNCED,	/* in the call that told it */
 	JUMPS,		/* between SLOW_START_JUMP and _JUMP_END: to what there is to send */
-	DRAINS,		/* after any event, until SLOW_START_DRAIN_END or _RESUME */
+	DRAINS,		/* from SLOW_START_PHASE to the next event */
 	LIMITS,		/* at any ACK */
 };
 
@@ -24,8 +24,6 @@ static const struct { const char *plug_in; enum shrinking how; } may_shrink[] = 
 	{ "jump", JUMPS },
 	{ "inflight", LIMITS },		/* cwnd follows an estimate of what fits */
 	{ "search", DRAINS },		/* the drain of version 4 */
-	{ "careful", DRAINS },		/* Safe Retreat */
-	{ "rapid", DRAINS },
 };
 
 static struct tcp_sock before_call;
@@ -106,8 +104,7 @@ static bool may_have_shrunk(struct sender *sender, bool told)
 	case JUMPS:
 		return sender->last_event == SLOW_START_JUMP;
 	case DRAINS:
-		return sender->last_event != U32_MAX && sender->last_event != SLOW_START_DRAIN_END &&
-		       sender->last_event != SLOW_START_RESUME;
+		return sender->last_event == SLOW_START_PHASE;
 	case LIMITS:
 		return true;
 	default:
