@@ -68,9 +68,16 @@ def calibration(
         bottleneck_handle=LEAF_HANDLE,
         targets=targets,
         buffer_unknown=_unknown(path),
+        train_rate_bits_per_second=_slower(path),
         train_packets=_train(path, queues),
         early_us=scenario.path.early_us,
     )
+
+
+def _slower(path: Path) -> int | None:
+    """The rate of the sender's interface, where that is what spaces a train out."""
+    interface = path.sender_interface_bits_per_second
+    return interface if interface is not None and interface < path.rate_bits_per_second else None
 
 
 def _train(path: Path, queues: list[Leaf]) -> int | None:

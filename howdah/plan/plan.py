@@ -150,6 +150,7 @@ class Calibration:
     targets: list[CalibrationTarget]
     # Why the depth of the buffer cannot be measured: a queue that drops before it is full.
     buffer_unknown: str | None = None
+    train_rate_bits_per_second: int | None = None  # of a sender slower than the bottleneck; None: the bottleneck's
     train_packets: int | None = None  # longest train without a drop; None: as many as the buffer holds
     early_us: int = 0  # by how much a probe may come early, because the plan asks for reordering
 

@@ -189,8 +189,6 @@ class PathSection(Section):
             raise FieldError(f"{' and '.join(varying)} are both given; give one", varying[1])
         if self.rate_variation is not None and self.rate_variation.least > self.rate:
             raise FieldError("expected at most path.rate", "rate_variation", "least")
-        if self.reorder is not None and (self.reorder.early or 0) > self.forward_delay_us:
-            raise FieldError("a packet cannot be earlier than the forward delay", "reorder", "early")
         if self.reorder is not None and self.forward_delay_us == 0:
             raise FieldError("without a forward delay nothing can overtake", "reorder")
         return self
@@ -198,9 +196,7 @@ class PathSection(Section):
     @property
     def early_us(self) -> int:
         """By how much a packet that overtakes comes early; 0 where none does."""
-        if self.reorder is None:
-            return 0
-        return self.forward_delay_us if self.reorder.early is None else self.reorder.early
+        return 0 if self.reorder is None else self.forward_delay_us
 
     @property
     def forward_delay_us(self) -> int:

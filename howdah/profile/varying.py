@@ -100,19 +100,22 @@ class HandoverSection(Section):
 
 
 class ReorderSection(Section):
-    """Packets that overtake: netem sends a share of them forward at once, past those that still wait for ``early``.
+    """Packets that overtake: forward, netem lets some go at once, past those that wait for the forward delay.
 
-    An overtaking packet arrives ``early`` before its time. ``gap``: only every so-manieth packet can.
+    After each of them ``gap`` - 1 packets keep their place; then each goes at once with probability ``share``, until
+    one has. Of all packets, 1 / (gap - 1 + 1 / share) overtake (net/sched/sch_netem.c, netem_enqueue).
     """
 
-    share: Ratio = Field(description="of the packets, or of every gap-th one")
-    early: PositiveDuration | None = Field(
-        default=None, description="time by which it comes early; the whole forward delay by default"
-    )
-    gap: int = Field(default=1, ge=1, le=1_000_000, description="only every so-manieth packet; 1: any")
+    share: Ratio = Field(description="probability that a packet overtakes")
+    gap: int = Field(default=1, ge=1, le=1_000_000, description="least distance of two that overtake, in packets")
 
     @model_validator(mode="after")
     def _rare(self) -> ReorderSection:
-        if self.share == 0 or self.share / self.gap > Fraction(1, 5):
+        if self.share == 0 or self.of_all > Fraction(1, 5):
             raise FieldError("expected that more than none and at most 20 % of all packets overtake", "share")
         return self
+
+    @property
+    def of_all(self) -> Fraction:
+        """Share of all packets that overtake, in the long run."""
+        return 1 / (self.gap - 1 + 1 / self.share)

@@ -189,6 +189,8 @@ def measure_buffer(
     """
     calibration = plan["calibration"]
     frame_bytes, configured_rate = calibration["frame_bytes"], calibration["rate_bits_per_second"]
+    if calibration["train_rate_bits_per_second"] is not None:
+        rate = configured_rate  # the train was spaced out by the interface; together senders may still fill the buffer
     interface_rate = plan["path"]["sender_interface_bits_per_second"]
     by_sender = {target["sender"]: number for number, target in enumerate(calibration["targets"])}
     if calibration["buffer_unknown"]:

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Paths of every kind in a real kernel: the queue is the one asked for, changes happen when they should, packets
+overtake, hops follow one another. Runs are judged; what a path does wrong behind the plan's back is noticed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from howdah.engine.uml.engine import UmlEngine
+from howdah.measure.sampled import Samples, qdisc_samples
+from howdah.plan.plan import Plan
+from howdah.run.directory import RunDirectory
+from howdah.tables import store
+from tests.guest import guest_run
+
+pytestmark = pytest.mark.guest
+
+STEPS = "path.schedule=[{at: 1 s, rate: 5 Mbit/s}, {at: 2 s, rate: 40 Mbit/s}, {at: 3 s, rtt: 30 ms}]"
+LOSSES = "path.schedule=[{at: 1 s, loss: 5 %}, {at: 2 s, loss: 0 %}, {at: 3 s, outage: 100 ms}]"
+# PIE lets bursts of 150 ms pass, in which a slow start that does not end by itself fills any buffer; and above a
+# probability of 10 % it drops what it could mark.
+AGGRESSIVE = {
+    False: ("path.buffer=4 bdp", "algorithm=cubic-no-hystart"),
+    True: ("path.buffer=4 bdp", "algorithm=cubic"),
+}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[UmlEngine]:
+    yield guest_run.require_engine()
+
+
+def valid(
+    engine: UmlEngine, path: Path, *overrides: str, carried_out: Plan | None = None
+) -> tuple[Plan, RunDirectory, dict[str, dict[str, Any]]]:
+    """A run that must be valid, and its checks by name."""
+    plan = guest_run.plan_of("algorithm=cubic", *overrides)
+    directory, verdict = guest_run.run(engine, plan, path / "run", carried_out)
+    assert guest_run.failures(verdict) == {}
+    return plan, directory, {f"{check['stage']} {check['name']}": check for check in verdict["checks"]}
+
+
+def bottleneck(plan: Plan, directory: RunDirectory) -> Samples:
+    calibration = plan.calibration
+    place = (calibration.bottleneck_node, calibration.bottleneck_interface, calibration.bottleneck_handle)
+    return qdisc_samples(store.read(directory, "qdisc"), *place)
+
+
+def metrics(directory: RunDirectory) -> dict[tuple[int | None, str], Any]:
+    rows = json.loads(directory.metrics.read_text())["rows"]
+    return {(row["flow"], row["metric"]): row["value"] for row in rows}
+
+
+def disagreements(directory: RunDirectory) -> list[dict[str, Any]]:
+    return [item for item in json.loads(directory.metrics.read_text())["cross_checks"] if not item["agree"]]
+
+
+@pytest.mark.parametrize("queue", ["red", "codel", "fq_codel", "pie", "cake"])
+def test_a_queue_drops_before_it_is_full_and_its_drops_are_accounted_for(
+    engine: UmlEngine, queue: str, tmp_path: Path
+) -> None:
+    plan, directory, checks = valid(engine, tmp_path, f"path.queue={queue}", *AGGRESSIVE[queue == "pie"])
+    samples = bottleneck(plan, directory)
+    dropped = int(samples["drops_packets"][-1])
+    assert dropped > 0
+    assert samples["backlog_bytes"].max() < 0.9 * plan.path.buffer_bytes
+    assert f"{dropped} at the queue of left:left-eth0" in checks["accounting packets forward"]["message"]
+    for stage in ("before", "after"):
+        assert checks[f"{stage} buffer"]["ok"] is None
+        assert f"{queue} drops before its buffer is full" in checks[f"{stage} buffer"]["message"]
+        assert checks[f"{stage} rate"]["ok"] is True
+
+
+def test_a_fifo_fills_before_it_drops(engine: UmlEngine, tmp_path: Path) -> None:
+    """Without it, the test above would pass for any queue that is never filled."""
+    plan, directory, _checks = valid(engine, tmp_path, *AGGRESSIVE[False])
+    assert bottleneck(plan, directory)["backlog_bytes"].max() > 0.9 * plan.path.buffer_bytes
+
+
+@pytest.mark.parametrize("queue", ["red", "codel", "fq_codel", "pie", "cake"])
+def test_marks_are_counted_and_take_the_place_of_drops(engine: UmlEngine, queue: str, tmp_path: Path) -> None:
+    overrides = (f"path.queue={queue}", "path.ecn=true")
+    _plan, directory, _checks = valid(engine, tmp_path, *overrides, *AGGRESSIVE[queue == "pie"])
+    found = metrics(directory)
+    assert found[None, "bottleneck_marks_packets"] > 0
+    assert found[None, "bottleneck_drops_packets"] == 0
+    accounting = json.loads((directory.raw / "accounting.json").read_text())["after"]["nodes"]["left"]["qdiscs"]
+    (marked,) = [item["marked"] for item in accounting if item["kind"] == queue]
+    assert marked == found[None, "bottleneck_marks_packets"]
+
+
+def test_the_rate_and_the_delay_follow_the_schedule(engine: UmlEngine, tmp_path: Path) -> None:
+    plan, directory, checks = valid(engine, tmp_path, STEPS)
+    assert checks["during rate schedule"]["ok"] is True
+    samples = bottleneck(plan, directory)
+    for begin_s, end_s, megabits in ((1.1, 1.9, 5), (2.3, 2.9, 40)):
+        first, last = np.searchsorted(samples.time_ns, [int(begin_s * 1e9), int(end_s * 1e9)])
+        sent = int(samples["sent_bytes"][last] - samples["sent_bytes"][first])
+        rate = sent * 8e3 / (samples.time_ns[last] - samples.time_ns[first])
+        # A window that was halved need not fill 40 Mbit/s within a second.
+        assert rate == pytest.approx(megabits, rel=0.005) if megabits == 5 else 20 < rate < 40.1
+    # The queue survives each change, and no packet is lost between readings that no counter admits to.
+    assert samples["backlog_bytes"].max() <= plan.path.buffer_bytes
+    least = metrics(directory)[0, "min_rtt_us"]
+    assert 30_000 <= least < 31_000
+    assert disagreements(directory) == []
+
+
+def test_a_rate_that_does_not_follow_its_schedule_is_invalid(engine: UmlEngine, tmp_path: Path) -> None:
+    plan = guest_run.plan_of("algorithm=cubic", STEPS)
+    late = [
+        dataclasses.replace(item, at_us=item.at_us + 50_000) if item.op == "class" and item.at_us < 2_000_000 else item
+        for item in plan.timeline
+    ]
+    broken = dataclasses.replace(plan, timeline=sorted(late, key=lambda item: item.at_us))
+    _directory, verdict = guest_run.run(engine, plan, tmp_path / "run", broken)
+    assert "does not follow" in guest_run.failures(verdict)["during", "rate schedule"]
+
+
+def test_packets_keep_their_order_when_the_delay_falls(engine: UmlEngine, tmp_path: Path) -> None:
+    steps = "path.schedule=[{at: 1 s, rtt: 100 ms}, {at: 2 s, rtt: 20 ms}, {at: 3 s, rtt: 80 ms}]"
+    _plan, directory, _checks = valid(engine, tmp_path, steps, "collect.pcap=['r1:r1-eth0']", "path.buffer=10 bdp")
+    assert overtaken(directory) == 0
+
+
+def test_losses_and_outages_happen_when_they_should(engine: UmlEngine, tmp_path: Path) -> None:
+    plan, directory, checks = valid(engine, tmp_path, LOSSES)
+    table = store.read(directory, "qdisc")
+    line = qdisc_samples(table, "right", "right-eth1", "1:")
+
+    def dropped(begin_s: float, end_s: float) -> int:
+        first, last = np.searchsorted(line.time_ns, [int(begin_s * 1e9), int(end_s * 1e9)])
+        return int(line["drops_packets"][last] - line["drops_packets"][first])
+
+    assert dropped(0, 0.98) == dropped(2.02, 2.98) == dropped(3.14, 3.9) == 0
+    assert dropped(1.0, 2.0) > 5
+    assert dropped(2.98, 3.12) > 0
+    assert checks["during loss schedule right:right-eth1"]["ok"] is True
+    assert checks["during loss schedule left:left-eth1"]["ok"] is True
+    assert plan.timeline[-1].at_us == plan.duration_us
+
+
+def test_a_loss_that_does_not_follow_its_schedule_is_invalid(engine: UmlEngine, tmp_path: Path) -> None:
+    plan = guest_run.plan_of("algorithm=cubic", "path.schedule=[{at: 1 s, loss: 5 %}]")
+    kept = [item for item in plan.timeline if item.op != "qdisc"]
+    _directory, verdict = guest_run.run(engine, plan, tmp_path / "run", dataclasses.replace(plan, timeline=kept))
+    assert "does not follow" in guest_run.failures(verdict)["during", "loss schedule right:right-eth1"]
+
+
+def sequences(directory: RunDirectory) -> list[tuple[int, int]]:
+    """TCP sequence number and IP identification of each data packet that r1 received, in order of arrival."""
+    found = []
+    data = next(directory.raw.glob("pcap/*.pcap")).read_bytes()
+    offset = 24
+    while offset < len(data):
+        _seconds, _fraction, length, _whole = struct.unpack_from("=IIII", data, offset)
+        frame = data[offset + 16 : offset + 16 + length]
+        offset += 16 + length
+        if frame[12:14] == b"\x08\x00" and frame[23] == 6 and frame[30:34] == bytes([10, 2, 1, 1]):
+            (size,) = struct.unpack_from("!H", frame, 16)
+            if size > 1000:
+                found.append((struct.unpack_from("!I", frame, 38)[0], struct.unpack_from("!H", frame, 18)[0]))
+    assert len(found) > 1000
+    return found
+
+
+def overtaken(directory: RunDirectory) -> int:
+    """Packets that arrived before one sent earlier, by the identification that the sender counts up."""
+    numbers = np.unwrap(np.array([number for _, number in sequences(directory)], dtype=np.float64), period=65536)
+    least_after = np.minimum.accumulate(numbers[::-1])[::-1]
+    return int((numbers[:-1] > least_after[1:]).sum())
+
+
+@pytest.mark.parametrize(("share", "gap", "ratio"), [(2, 1, 1 / 50), (20, 10, 1 / 14), (100, 25, 1 / 25)])
+def test_packets_overtake_as_often_as_asked(
+    engine: UmlEngine, share: int, gap: int, ratio: float, tmp_path: Path
+) -> None:
+    """netem holds gap - 1 packets after each one it lets go at once, then waits for the probability to strike."""
+    reorder = f"path.reorder={{share: {share} %, gap: {gap}}}"
+    overrides = (reorder, "collect.pcap=['r1:r1-eth0']", "path.rtt=10 ms", "path.buffer=8 bdp")
+    plan, directory, checks = valid(engine, tmp_path, *overrides)
+    numbers = [number for _, number in sequences(directory)]
+    early = overtaken(directory)
+    expected = plan.path.reorder_ratio * len(numbers)
+    assert plan.path.reorder_ratio == pytest.approx(ratio)
+    assert abs(early - expected) <= 4 * np.sqrt(expected) + 1
+    assert "some 5000 early" in checks["before forward delay s1-r1"]["message"]
+    plain, other, _checks = valid(engine, tmp_path / "plain", *overrides[1:])
+    assert plain.path.early_us == 0
+    assert overtaken(other) == 0
+
+
+def test_two_bottlenecks_and_cross_traffic_over_one_of_them(engine: UmlEngine, tmp_path: Path) -> None:
+    hops = "path.hops=[{rate: 30 Mbit/s, place: before}, {rate: 22 Mbit/s, buffer: 50 packets}]"
+    cross = "background=[{sender: x3, receiver: y3, start: 1 s}]"
+    plan, directory, _checks = valid(engine, tmp_path, hops, cross)
+    table = store.read(directory, "qdisc")
+    queues = {hop.place: qdisc_samples(table, hop.node, hop.interface, "10:") for hop in plan.path.hops}
+    alone = int(np.searchsorted(queues["after"].time_ns, int(0.98e9)))
+    assert queues["after"]["backlog_bytes"][:alone].max() <= 2 * plan.path.frame_bytes, "22 Mbit/s holds 20 Mbit/s"
+    assert queues["after"]["backlog_bytes"][alone:].max() > 20 * plan.path.frame_bytes, "with company it does not"
+    assert queues["before"]["backlog_bytes"].max() > 2 * plan.path.frame_bytes, "slow start doubles 20 Mbit/s"
+    found = metrics(directory)
+    assert found[1, "background_goodput_bits_per_second"] > 1e6
+    assert (1, "exit_time_s") not in found
+    assert found[None, "utilisation_background"] == 0, "it does not cross the bottleneck"
+
+
+def test_background_both_ways(engine: UmlEngine, tmp_path: Path) -> None:
+    background = "background=[{start: 500 ms}, {direction: reverse}]"
+    plan, directory, _checks = valid(engine, tmp_path, background, "path.reverse_rate=10 Mbit/s")
+    found = metrics(directory)
+    assert [flow.ends for flow in plan.flows] == [("s1", "r1"), ("s2", "r2"), ("s3", "r3")]
+    assert plan.flows[2].sender == "r3"
+    assert found[2, "background_goodput_bits_per_second"] > 5e6
+    together = found[None, "utilisation_measured"] + found[None, "utilisation_background"]
+    assert together == pytest.approx(found[None, "utilisation"])
+    assert found[None, "utilisation_background"] > 0.1
+    assert (None, "jain_index") not in found, "one flow is measured"
+    assert disagreements(directory) == []
+
+
+@pytest.mark.parametrize("interface", ["10 Mbit/s", "unlimited"])
+def test_a_sender_may_be_slower_or_faster_than_the_path(engine: UmlEngine, interface: str, tmp_path: Path) -> None:
+    plan, directory, checks = valid(engine, tmp_path, f"path.sender_interface={interface}")
+    samples = bottleneck(plan, directory)
+    if interface == "unlimited":
+        assert samples["backlog_bytes"].max() > 0.9 * plan.path.buffer_bytes
+        assert checks["before buffer"]["ok"] is True
+    else:
+        assert samples["backlog_bytes"].max() <= 2 * plan.path.frame_bytes
+        assert "cannot outrun" in checks["before buffer"]["message"]
+
+
+def test_a_changing_path_is_the_same_twice(engine: UmlEngine, tmp_path: Path) -> None:
+    overrides = (
+        "algorithm=cubic",
+        "path.rate_variation={least: 5 Mbit/s, correlation_time: 500 ms, source: test}",
+        "path.handover={every: 1 s, delay: 20 ms, outage: 50 ms, source: test}",
+    )
+    plan = guest_run.plan_of(*overrides)
+    first, second = (guest_run.boot(engine, plan, tmp_path / name) for name in ("first", "second"))
+    for name in ("accounting.json", "qdisc.bin"):
+        assert (first.raw / name).read_bytes() == (second.raw / name).read_bytes()
+
+
+def test_ten_gigabits_over_180_ms(engine: UmlEngine, tmp_path: Path) -> None:
+    """148 612 full frames fit on the way; slow start needs fourteen rounds for them, 2.6 s."""
+    overrides = ("path.rate=10 Gbit/s", "path.rtt=180 ms", "path.buffer=0.25 bdp", "path.sender_interface=40 Gbit/s")
+    plan, directory, checks = valid(engine, tmp_path, *overrides, "duration=6 s", "collect.qdisc=100 ms")
+    assert plan.path.bdp_packets == 148_612
+    found = metrics(directory)
+    assert found[0, "peak_cwnd_packets"] > 100_000
+    assert checks["accounting softnet drops"]["ok"] is True
+    assert checks["before buffer"]["ok"] is True
