@@ -19,6 +19,7 @@ from howdah.plan.plan import Flow, Plan
 from howdah.run.directory import RunDirectory
 
 QUANTILES = {"p10": 0.1, "p25": 0.25, "median": 0.5, "p75": 0.75, "p90": 0.9}
+_IP_AND_UDP_BYTES = 28
 _SAME_RTTS = 2  # agent and trace agree on a completion within so many round trips
 
 Record = dict[str, Any]
@@ -86,6 +87,18 @@ def group_rows(sheet: Sheet, plan: Plan, records: dict[int, Record]) -> None:
         _one_group(sheet, group, flows, [records.get(flow.id, {}) for flow in flows])
 
 
+def datagram_bits_per_second(plan: Plan, begin_ns: int, end_ns: int) -> float:
+    """What sources of datagrams send over the bottleneck within an interval, as frames on the wire, by the plan."""
+    total_bits = 0.0
+    for flow in plan.flows:
+        if flow.datagram_bytes is None or flow.datagram_interval_ns is None or flow.direction != "forward":
+            continue
+        frame_bits = (flow.datagram_bytes + plan.path.frame_bytes - plan.path.mtu_bytes + _IP_AND_UDP_BYTES) * 8
+        sends_ns = sum(max(min(end * 1000, end_ns) - max(begin * 1000, begin_ns), 0) for begin, end in flow.bursts)
+        total_bits += sends_ns / flow.datagram_interval_ns * frame_bits
+    return total_bits * SECOND_NS / (end_ns - begin_ns)
+
+
 def _one_group(sheet: Sheet, group: str, flows: list[Flow], records: list[Record]) -> None:
     algorithms = {flow.algorithm for flow in flows}
     name = {"algorithm": algorithms.pop(), "group": group, "role": flows[0].role}
@@ -107,6 +120,10 @@ def _one_group(sheet: Sheet, group: str, flows: list[Flow], records: list[Record
     rates = [rate for rate in map(goodput_bits_per_second, records) if rate is not None]
     value = float(np.median(rates)) if rates else None
     add("connection_goodput_median_bits_per_second", value, "bit/s", "no connection of the group moved a byte")
+    if flows[0].datagram_bytes is not None:
+        sent_bytes = sum(int(record.get("bytes_sent") or 0) for record in records)
+        add("delivered_share", received / sent_bytes if sent_bytes else None, "ratio", "nothing was sent")
+        return
     counted = [record for record in records if record.get("segments_sent")]
     why = "the agent did not count segments of this group"
     again = [int(record["segments_retransmitted"]) for record in counted]

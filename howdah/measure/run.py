@@ -214,7 +214,8 @@ def _utilisation_cross_check(sheet: Sheet, data: Measured, used: float | None, b
     # ACKs of flows the other way are no goodput: at most one, of a twentieth of a frame, for each frame.
     back = any(flow.direction == "reverse" for flow in data.plan.flows)
     acks = 0.05 * (path.reverse_rate_bits_per_second or 0) / path.rate_bits_per_second if back else 0.0
-    tolerance = late * SECOND_NS / (end - begin) + again * path.frame_bytes / full + acks
+    datagrams = group.datagram_bits_per_second(data.plan, begin, end) / 8 * (end - begin) / SECOND_NS / full
+    tolerance = late * SECOND_NS / (end - begin) + again * path.frame_bytes / full + acks + datagrams
     sheet.cross_check(
         None,
         "utilisation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 from howdah.errors import ProfileError
 from howdah.plan.network import Network, bare
@@ -17,6 +18,7 @@ from howdah.profile.model import FlowSection
 
 FIRST_SOURCE_PORT = 40001
 FIRST_DESTINATION_PORT = 5001
+ETHERNET_HEADER_BYTES, IP_AND_UDP_HEADER_BYTES = 14, 28
 KERNEL_INITIAL_WINDOW_PACKETS = 10  # TCP_INIT_CWND, RFC 6928
 
 
@@ -108,6 +110,14 @@ def resolve_flows(
             what = f"flow {index + 1} would start at {start} us, perturbed, and ends at {stop} us"
             raise ProfileError(what, where=cell.place(*scenario.place_of(index), "start"), hint="start it earlier")
         generated = flow if isinstance(flow, GeneratedFlow) else None
+        if generated and generated.udp and source != "kernel":
+            hint = "run it with the uml engine and its own traffic"
+            what = "datagrams are sent and counted by the in-kernel traffic only"
+            raise ProfileError(what, where=cell.place("groups", generated.origin, "udp"), hint=hint)
+        if generated and generated.udp and generated.udp.packet > scenario.path.mtu:
+            what = f"a packet of {generated.udp.packet} bytes is larger than the path's MTU, {scenario.path.mtu}"
+            raise ProfileError(what, where=cell.place("groups", generated.origin, "udp", "packet"))
+        moved_us = start - flow.start
         if generated is None and flow.opener == "receiver" and source == "iperf3":
             what = "with iperf3 it is the sender that connects"
             hint = "let kernel or python send (traffic.source), or leave opener out"
@@ -140,6 +150,7 @@ def resolve_flows(
                 direction=direction,
                 group=generated.group if generated else None,
                 request_bytes=generated.request if generated else None,
+                **(_datagrams(generated, moved_us, stop) if generated and generated.udp else {}),
             )
         )
     return flows
@@ -152,3 +163,15 @@ def _times(flow: FlowSection, offset_us: int, duration_us: int) -> tuple[int, in
         return start, stop
     moved = stop if flow.stop is None else min(stop + offset_us, duration_us)
     return min(start, moved - 1), moved
+
+
+def _datagrams(flow: GeneratedFlow, moved_us: int, stop_us: int) -> dict[str, Any]:
+    """Fields of a flow of datagrams: an interval to the nanosecond, and bursts that end when the flow does."""
+    assert flow.udp is not None
+    frame_bytes = flow.udp.packet + ETHERNET_HEADER_BYTES
+    bursts = [[begin + moved_us, min(end + moved_us, stop_us)] for begin, end in flow.bursts]
+    return {
+        "datagram_bytes": flow.udp.packet - IP_AND_UDP_HEADER_BYTES,
+        "datagram_interval_ns": round(frame_bytes * 8_000_000_000 / flow.udp.rate),
+        "bursts": [burst for burst in bursts if burst[0] < burst[1]],
+    }

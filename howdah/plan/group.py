@@ -10,13 +10,15 @@ import dataclasses
 import random
 
 from howdah.errors import ProfileError
+from howdah.plan.distribution import LAWS
 from howdah.plan.perturbation import derived_seed
 from howdah.profile import Cell
 from howdah.profile.generated import GeneratedFlow
-from howdah.profile.group import GroupSection
+from howdah.profile.group import DatagramSection, GroupSection
 from howdah.profile.model import Scenario
 
 MOST_GENERATED = 10_000  # of all groups; each needs a port of its own
+MOST_BURSTS = 100_000
 LEAST_ROUND_TRIPS = 4  # a connection that has less of the run left is left out
 
 
@@ -27,6 +29,7 @@ class Connection:
     start_us: int
     stop_us: int | None
     size_bytes: int | None
+    bursts: tuple[tuple[int, int], ...] = ()
 
 
 def expand(cell: Cell) -> Cell:
@@ -77,11 +80,30 @@ def connections(group: GroupSection, duration_us: int, before_us: int, draw: ran
     """The connections of a group in the order of their starts, without those that would not start before ``before_us``:
     in what is left of the run they could not even connect."""
     starts = _starts(group, draw)
-    return [
-        Connection(start, None if group.lifetime is None else min(start + group.lifetime, duration_us), group.size)
-        for start in starts
-        if start < before_us
-    ]
+    found = []
+    for start in starts:
+        if start >= before_us:
+            continue
+        stop = None if group.lifetime is None else min(start + group.lifetime, duration_us)
+        bursts = _bursts(group.udp, start, stop or duration_us, draw) if group.udp is not None else ()
+        found.append(Connection(start, stop, group.size, bursts))
+    return found
+
+
+def _bursts(udp: DatagramSection, start_us: int, stop_us: int, draw: random.Random) -> tuple[tuple[int, int], ...]:
+    """When a source sends, the first time from its start."""
+    if udp.on_off is None:
+        return ((start_us, stop_us),)
+    law = LAWS[udp.on_off.distribution]
+    bursts = []
+    now = start_us
+    while now < stop_us:
+        end = now + max(round(law(draw, udp.on_off.on)), 1)
+        bursts.append((now, min(end, stop_us)))
+        now = end + max(round(law(draw, udp.on_off.off)), 1)
+        if len(bursts) > MOST_BURSTS:
+            raise ProfileError(f"a source would be switched on more than {MOST_BURSTS} times")
+    return tuple(bursts)
 
 
 def _starts(group: GroupSection, draw: random.Random) -> list[int]:
@@ -107,4 +129,6 @@ def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: 
         origin=origin,
         slot=slot + number % group.pairs,
         direction=group.direction,
+        udp=group.udp,
+        bursts=connection.bursts,
     )

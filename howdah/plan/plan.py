@@ -111,6 +111,10 @@ class Flow:
     direction: str = "forward"  # or "reverse": the sender is a host of the receivers' side
     group: str | None = None  # name of the group it was made from; its sockets are opened when it starts
     request_bytes: int | None = None  # what the receiver sends before it is answered
+    # UDP instead of TCP: a datagram of this payload at each interval, while a burst lasts ([[from_us, to_us], ...]).
+    datagram_bytes: int | None = None
+    datagram_interval_ns: int | None = None
+    bursts: list[list[int]] = field(default_factory=list)
 
     @property
     def ends(self) -> tuple[str, str]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 from typing import Literal
 
+from howdah.profile.group import DatagramSection
 from howdah.profile.model import FlowSection
 
 
 class GeneratedFlow(FlowSection):
-    """Made by howdah/plan/group.py. ``origin`` is the group's place in ``groups``, ``slot`` the host pair it takes."""
+    """Made by howdah/plan/group.py. ``origin`` is the group's place in ``groups``, ``slot`` the host pair it takes,
+    ``bursts`` when datagrams are sent (from, to; microseconds after the epoch)."""
 
     group: str
     origin: int
     slot: int
     direction: Literal["forward", "reverse"] = "forward"
     request: int | None = None
+    udp: DatagramSection | None = None
+    bursts: tuple[tuple[int, int], ...] = ()

@@ -7,11 +7,39 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from howdah.profile.field import Bytes, Duration, Name, PositiveDuration, Text
+from howdah.profile.field import Bytes, Duration, Name, PositiveDuration, Rate, Text
 from howdah.profile.section import FieldError, Section, fixed
 
 MOST_CONNECTIONS = 5000
 MOST_GROUP_PAIRS = 200
+LEAST_PACKET_BYTES, MOST_PACKET_BYTES = 29, 16000
+
+
+class OnOffSection(Section):
+    """Alternating times in which a source sends and is silent."""
+
+    on: PositiveDuration = Field(description="how long it sends; the mean where it is drawn")
+    off: PositiveDuration = Field(description="how long it is silent; the mean where it is drawn")
+    distribution: Literal["constant", "exponential", "pareto"] = Field(
+        default="constant", description="of both times; pareto has the shape 1.5"
+    )
+
+
+class DatagramSection(Section):
+    """UDP at a constant rate, as background."""
+
+    rate: Rate = Field(description="on the wire, frames counted as path.rate does")
+    packet: Bytes = Field(
+        default=1000, description="IP packet with its headers", json_schema_extra={"x-default": "1000 B"}
+    )
+    on_off: OnOffSection | None = Field(default=None, description="on and off times; always on by default")
+
+    @model_validator(mode="after")
+    def _has_payload(self) -> DatagramSection:
+        if not LEAST_PACKET_BYTES <= self.packet <= MOST_PACKET_BYTES:
+            what = f"expected a packet of {LEAST_PACKET_BYTES} to {MOST_PACKET_BYTES} bytes: headers take 28"
+            raise FieldError(what, "packet")
+        return self
 
 
 class GroupSection(Section):
@@ -44,6 +72,8 @@ class GroupSection(Section):
     initial_receive_window: int | None = Field(default=None, ge=1, le=65535, description="packets")
     opener: Literal["sender", "receiver"] = Field(default="sender", description="who connects")
 
+    udp: DatagramSection | None = Field(default=None, description="datagrams instead of TCP")
+
     @model_validator(mode="after")
     def _consistent(self) -> GroupSection:
         if self.name.isdigit():
@@ -54,9 +84,18 @@ class GroupSection(Section):
             raise FieldError("interval and spread are both given; give one", "spread")
         if self.size is not None and self.lifetime is not None:
             raise FieldError("size and lifetime are both given; give one", "lifetime")
+        if self.udp is not None:
+            self._check_datagrams()
         if self.direction == "reverse" and self.role == "measured":
             raise FieldError("only background can go in the reverse direction", "direction")
         return self
+
+    def _check_datagrams(self) -> None:
+        if self.role == "measured":
+            raise FieldError("datagrams can only be background; say role: background", "udp")
+        for field in ("size", "request", "algorithm", "initial_window", "initial_receive_window"):
+            if getattr(self, field) is not None:
+                raise FieldError(f"{field} is one of TCP's; leave it out with udp", field)
 
     @property
     def last_start_us(self) -> int:

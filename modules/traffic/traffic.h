@@ -2,6 +2,8 @@
 #ifndef HOWDAH_TRAFFIC_H
 #define HOWDAH_TRAFFIC_H
 
+#include <linux/atomic.h>
+#include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/list.h>
 #include <linux/net.h>
@@ -31,6 +33,10 @@ struct traffic_socket {
 	struct tasklet_struct tasklet;	/* sink */
 	struct work_struct work;	/* source; sink whose socket a process held */
 
+	u64 interval_ns;	/* datagrams: between two; 0 receives */
+	struct hrtimer timer;
+	atomic_t due;
+
 	/* what the socket had before */
 	const struct proto_ops *ops;
 	void (*data_ready)(struct sock *sk);
@@ -38,6 +44,7 @@ struct traffic_socket {
 };
 
 #define LARGEST_WRITE_BYTES (1024 * 1024)
+#define LARGEST_DATAGRAM_BYTES 16384
 
 extern struct workqueue_struct *traffic_queue;
 
@@ -52,5 +59,10 @@ int traffic_source_prepare(struct traffic_socket *traffic);
 void traffic_source_take_back(struct traffic_socket *traffic);
 void traffic_source_free(struct traffic_socket *traffic);
 void traffic_source_write_space(struct sock *sk);
+
+void traffic_datagram_prepare(struct traffic_socket *traffic);
+void traffic_datagram_start(struct traffic_socket *traffic);
+void traffic_datagram_stop(struct traffic_socket *traffic);
+void traffic_datagram_data_ready(struct sock *sk);
 
 #endif

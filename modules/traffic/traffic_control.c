@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * howdah_traffic: a bulk source and an eager sink for connected TCP sockets, driven from inside the kernel.
+ * howdah_traffic: a bulk source and an eager sink for connected TCP sockets, and a constant rate of datagrams for
+ * connected UDP sockets, driven from inside the kernel.
  *
  * User space makes and connects ordinary TCP sockets and hands them over by writing one command to
  * /proc/howdah_traffic:
@@ -11,6 +12,7 @@
  *   answer FD BYTES [WRITE_BYTES]  the same, but after BYTES stay open: the other end closes first.
  *   sink FD [BYTES]                consume data at once, as a process would that always waits in recv(); after BYTES
  *                                  shut our side down, as a client does that knows how much it asked for.
+ *   datagrams FD INTERVAL_NS BYTES send one of so many bytes (at most 16384) now and after each interval.
  *   detach FD                      give the socket back.
  *
  * Reading the file gives one line a socket:
@@ -44,6 +46,7 @@
 
 #define DEFAULT_WRITE_BYTES (128 * 1024)
 #define LONGEST_COMMAND 128
+#define SHORTEST_INTERVAL_NS 1000
 
 /* Newer kernels want it said that work stays on its CPU. */
 #ifdef HAVE_WQ_PERCPU
@@ -60,7 +63,7 @@ static DEFINE_MUTEX(traffic_mutex);	/* the list, attaching and detaching */
 struct workqueue_struct *traffic_queue;
 
 /* Copies of the address families' operations with our release(); filled on first use, never changed afterwards. */
-static struct proto_ops traffic_ops[2];
+static struct proto_ops traffic_ops[2][2];	/* stream and datagram; IPv4 and IPv6 */
 
 void traffic_count(struct traffic_socket *traffic, size_t bytes)
 {
@@ -110,7 +113,9 @@ static const struct proto_ops *traffic_undo(struct traffic_socket *traffic)
 
 	/* A callback that still saw us may schedule until the grace period ends; nothing can afterwards. */
 	synchronize_rcu();
-	if (traffic->role == TRAFFIC_SINK)
+	if (sk->sk_type == SOCK_DGRAM)
+		traffic_datagram_stop(traffic);
+	else if (traffic->role == TRAFFIC_SINK)
 		tasklet_kill(&traffic->tasklet);
 	cancel_work_sync(&traffic->work);
 	lock_sock(sk);
@@ -139,7 +144,7 @@ static int traffic_release(struct socket *sock)
 
 static const struct proto_ops *traffic_ops_of(const struct sock *sk, const struct proto_ops *original)
 {
-	struct proto_ops *ops = &traffic_ops[sk->sk_family == AF_INET6];
+	struct proto_ops *ops = &traffic_ops[sk->sk_type == SOCK_DGRAM][sk->sk_family == AF_INET6];
 
 	if (!ops->release) {
 		*ops = *original;
@@ -153,6 +158,20 @@ static bool traffic_is_tcp(const struct sock *sk)
 {
 	return sk && sk->sk_type == SOCK_STREAM && sk->sk_protocol == IPPROTO_TCP &&
 	       (sk->sk_family == AF_INET || sk->sk_family == AF_INET6);
+}
+
+static bool traffic_is_udp(const struct sock *sk)
+{
+	return sk && sk->sk_type == SOCK_DGRAM && sk->sk_protocol == IPPROTO_UDP &&
+	       (sk->sk_family == AF_INET || sk->sk_family == AF_INET6);
+}
+
+/* Caller holds the socket lock. */
+static int traffic_check_udp(const struct sock *sk)
+{
+	if (sk->sk_state != TCP_ESTABLISHED)
+		return -ENOTCONN;
+	return sk->sk_user_data ? -EBUSY : 0;
 }
 
 /* Caller holds the socket lock. */
@@ -175,13 +194,15 @@ static int traffic_check(struct sock *sk, enum traffic_role role)
 }
 
 static int traffic_attach(struct socket *sock, enum traffic_role role, u64 limit_bytes, u32 write_bytes,
-			  bool stays_open)
+			  bool stays_open, u64 interval_ns)
 {
 	struct traffic_socket *traffic;
 	struct sock *sk = sock->sk;
+	bool datagrams = traffic_is_udp(sk);
 	int error;
 
-	if (!traffic_is_tcp(sk))
+	/* TCP writes a stream, UDP sends at intervals; both receive. */
+	if (datagrams ? role == TRAFFIC_SOURCE && !interval_ns : !traffic_is_tcp(sk) || interval_ns)
 		return -EINVAL;
 	if (traffic_find(sock))
 		return -EBUSY;
@@ -193,13 +214,16 @@ static int traffic_attach(struct socket *sock, enum traffic_role role, u64 limit
 	traffic->limit_bytes = limit_bytes;
 	traffic->write_bytes = write_bytes;
 	traffic->stays_open = stays_open;
-	if (role == TRAFFIC_SINK)
+	traffic->interval_ns = interval_ns;
+	if (datagrams)
+		traffic_datagram_prepare(traffic);
+	else if (role == TRAFFIC_SINK)
 		traffic_sink_prepare(traffic);
 	else if (traffic_source_prepare(traffic))
 		goto no_memory;
 
 	lock_sock(sk);
-	error = traffic_check(sk, role);
+	error = datagrams ? traffic_check_udp(sk) : traffic_check(sk, role);
 	if (error) {
 		release_sock(sk);
 		traffic_free(traffic);
@@ -212,7 +236,9 @@ static int traffic_attach(struct socket *sock, enum traffic_role role, u64 limit
 	traffic->data_ready = sk->sk_data_ready;
 	traffic->write_space = sk->sk_write_space;
 	rcu_assign_sk_user_data(sk, traffic);
-	if (role == TRAFFIC_SINK)
+	if (datagrams)
+		sk->sk_data_ready = traffic_datagram_data_ready;
+	else if (role == TRAFFIC_SINK)
 		sk->sk_data_ready = traffic_sink_data_ready;
 	else
 		sk->sk_write_space = traffic_source_write_space;
@@ -222,6 +248,8 @@ static int traffic_attach(struct socket *sock, enum traffic_role role, u64 limit
 
 	/* The source begins; the sink takes what arrived before us. */
 	queue_work(traffic_queue, &traffic->work);
+	if (datagrams)
+		traffic_datagram_start(traffic);
 	return 0;
 
 no_memory:
@@ -245,16 +273,22 @@ static int traffic_command(const char *line)
 	u64 limit_bytes = 0;
 	u32 write_bytes = DEFAULT_WRITE_BYTES;
 	bool detach, sink, answer;
+	u64 interval_ns = 0;
 	struct socket *sock;
-	char name[8];
+	char name[16];
 	int error, fields;
 	u32 fd;
 
-	fields = sscanf(line, "%7s %u %llu %u", name, &fd, &limit_bytes, &write_bytes);
+	fields = sscanf(line, "%15s %u %llu %u", name, &fd, &limit_bytes, &write_bytes);
 	detach = fields == 2 && !strcmp(name, "detach");
 	sink = (fields == 2 || fields == 3) && !strcmp(name, "sink");
 	answer = fields >= 3 && limit_bytes && !strcmp(name, "answer");
-	if (!detach && !sink) {
+	if (fields == 4 && !strcmp(name, "datagrams")) {
+		interval_ns = limit_bytes;
+		limit_bytes = 0;
+		if (interval_ns < SHORTEST_INTERVAL_NS || !write_bytes || write_bytes > LARGEST_DATAGRAM_BYTES)
+			return -EINVAL;
+	} else if (!detach && !sink) {
 		if (!answer && (fields < 3 || strcmp(name, "source")))
 			return -EINVAL;
 		if (!write_bytes || write_bytes > LARGEST_WRITE_BYTES)
@@ -268,7 +302,8 @@ static int traffic_command(const char *line)
 	if (detach)
 		error = traffic_detach(sock);
 	else
-		error = traffic_attach(sock, sink ? TRAFFIC_SINK : TRAFFIC_SOURCE, limit_bytes, write_bytes, answer);
+		error = traffic_attach(sock, sink ? TRAFFIC_SINK : TRAFFIC_SOURCE, limit_bytes, write_bytes, answer,
+				       interval_ns);
 	mutex_unlock(&traffic_mutex);
 	sockfd_put(sock);
 	return error;

@@ -70,7 +70,12 @@ def test_it_loads(seen: dict[str, Any]) -> None:
     [
         ("unconnected", "ENOTCONN"),
         ("listening", "ENOTCONN"),
-        ("datagram", "EINVAL"),
+        ("datagram", "ENOTCONN"),
+        ("stream of datagrams", "EINVAL"),
+        ("datagrams of a stream", "EINVAL"),
+        ("too often", "EINVAL"),
+        ("too large", "EINVAL"),
+        ("no interval", "EINVAL"),
         ("local", "EINVAL"),
         ("file", "ENOTSOCK"),
         ("closed", "EBADF"),

@@ -129,6 +129,22 @@ def test_memory_is_for_those_that_are_there_together(tmp_path: Path) -> None:
         ("{name: a, connections: 6, interval: 1 s}", 8, "its last connection starts after the end of the run"),
         ("{name: a, connections: 6, spread: 9 s}", 8, "its last connection starts after the end of the run"),
         ("{name: a, connections: 1, role: background, direction: reverse}", 8, "the way back has no bottleneck for it"),
+        ("{name: a, connections: 1, udp: {rate: 1 Mbit/s}}", 8, "datagrams can only be background"),
+        (
+            "{name: a, role: background, connections: 1, size: 1 kB, udp: {rate: 1 Mbit/s}} # flows",
+            8,
+            "size is one of TCP's",
+        ),
+        (
+            "{name: a, role: background, connections: 1, udp: {rate: 1 Mbit/s, packet: 20 B}}",
+            8,
+            "expected a packet of 29 to",
+        ),
+        (
+            "{name: a, role: background, connections: 1, udp: {rate: 1 Mbit/s, packet: 2000 B}} # flows",
+            8,
+            "larger than the path's MTU",
+        ),
         ("{name: a, connections: 6, role: background}", 7, "nothing is measured"),
         ("{name: a, connections: 1}\n- {name: a, connections: 1}", 9, "two groups are called 'a'"),
         ("{name: a, connections: 1, algorithm: cubik}", 8, "there is no algorithm 'cubik'"),
@@ -137,7 +153,7 @@ def test_memory_is_for_those_that_are_there_together(tmp_path: Path) -> None:
 )
 def test_wrong_groups(tmp_path: Path, group: str, line: int, what: str) -> None:
     with pytest.raises(ProfileError) as caught:
-        text = f"groups:\n- {group}\n" + ("flows: [{}]\n" if "reverse" in group else "")
+        text = f"groups:\n- {group}\n" + ("flows: [{}]\n" if "reverse" in group or "# flows" in group else "")
         compile_profile(load(write_profile(tmp_path, text)))
     assert what in caught.value.what
     if line > 7:
@@ -149,3 +165,40 @@ def test_too_many_connections(tmp_path: Path) -> None:
     text = "groups:\n" + "".join(group.format(name) for name in "abc")
     with pytest.raises(ProfileError, match="the groups up to c make 15000 connections, more than 10000"):
         compile_profile(load(write_profile(tmp_path, text)))
+
+
+_UDP = (
+    "flows: [{}]\ngroups:\n"
+    "- {name: udp, role: background, connections: 2, start: 500 ms, interval: 1 s, lifetime: 2 s, "
+)
+
+
+def test_datagrams_at_a_constant_rate(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, _UDP + "udp: {rate: 4 Mbit/s, packet: 1000 B}}\n")
+    first = plan.flows[1]
+    assert (first.role, first.datagram_bytes) == ("background", 972)
+    assert first.datagram_interval_ns == 2_028_000  # 1014 bytes at 4 Mbit/s
+    assert first.bursts == [[500_000, 2_500_000]]
+    assert plan.flows[2].bursts == [[1_500_000, 3_500_000]]
+
+
+def test_on_and_off_times(tmp_path: Path) -> None:
+    extra = _UDP + "udp: {rate: 4 Mbit/s, on_off: {on: 300 ms, off: 600 ms}}}\n"
+    first = make_one(tmp_path, extra).flows[1]
+    assert first.bursts == [[500_000, 800_000], [1_400_000, 1_700_000], [2_300_000, 2_500_000]]
+
+
+def test_drawn_on_and_off_times_have_their_means(tmp_path: Path) -> None:
+    group = "groups:\n- {name: udp, role: background, connections: 1, udp: {rate: 1 Mbit/s, on_off: "
+    group += "{on: 20 ms, off: 60 ms, "
+    for law in ("exponential", "pareto"):
+        extra = f"flows: [{{}}]\n{group}distribution: {law}}}}}}}\n"
+        bursts = make_one(tmp_path, extra, ["duration=400 s"]).flows[1].bursts
+        on = sum(end - begin for begin, end in bursts) / 400e6
+        assert on == pytest.approx(0.25, abs=0.06)
+        assert len({end - begin for begin, end in bursts}) > 1000
+
+
+def test_datagrams_need_the_module(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="in-kernel traffic only"):
+        make_one(tmp_path, _UDP + "udp: {rate: 1 Mbit/s}}\n", engine="host")

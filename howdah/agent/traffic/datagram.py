@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""UDP at a constant rate in bursts, sent and counted inside the kernel."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+from howdah.agent.error import AgentError
+from howdah.agent.loop import Loop
+from howdah.agent.namespace import Namespace
+from howdah.agent.netlink.diag import Endpoint as DiagEndpoint
+from howdah.agent.traffic.kernel import CONTROL, cookie_of, parse_status
+
+_RECEIVE_BUFFER_BYTES = 1 << 20
+
+
+class DatagramFlow:
+    """Two connected sockets from the start of the run; the sending one is attached while a burst lasts."""
+
+    def __init__(self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop) -> None:
+        self.description = description
+        self._namespaces = namespaces
+        self._loop = loop
+        self._sender: socket.socket | None = None
+        self._receiver: socket.socket | None = None
+        self._cookies: dict[str, int | None] = {"sender": None, "receiver": None}
+        self._start_ns: int | None = None
+        self._sending = False
+        self._sent_bytes = 0
+        self._received: tuple[int, int | None] = (0, None)
+
+    @property
+    def label(self) -> str:
+        return f"flow {self.description['id']} ({self.description['name']}, UDP)"
+
+    @property
+    def endpoint(self) -> DiagEndpoint:
+        flow = self.description
+        return DiagEndpoint(
+            flow["source_address"], flow["source_port"], flow["destination_address"], flow["destination_port"]
+        )
+
+    def is_active(self) -> bool:
+        """There is no TCP socket to ask for."""
+        return False
+
+    def prepare(self) -> None:
+        if not CONTROL.exists():
+            raise AgentError(self.label, f"{CONTROL} is missing: the module howdah_traffic is not loaded")
+        flow = self.description
+        source = (flow["source_address"], flow["source_port"])
+        destination = (flow["destination_address"], flow["destination_port"])
+        try:
+            self._sender = self._open(flow["sender"], source, destination)
+            self._receiver = self._open(flow["receiver"], destination, source)
+        except OSError as error:
+            raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
+        self._cookies = {"sender": cookie_of(self._sender), "receiver": cookie_of(self._receiver)}
+        self._command(f"sink {self._receiver.fileno()}")
+
+    def _open(self, host: str, own: tuple[str, int], peer: tuple[str, int]) -> socket.socket:
+        opened = self._namespaces[host].socket(socket.SOCK_DGRAM)
+        opened.setblocking(False)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+        opened.bind(own)
+        opened.connect(peer)
+        return opened
+
+    def _command(self, command: str) -> None:
+        descriptor = os.open(CONTROL, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, f"{command}\n".encode())
+        except OSError as error:
+            raise AgentError(f"{CONTROL}: {command}", os.strerror(error.errno or 0)) from error
+        finally:
+            os.close(descriptor)
+
+    def start(self, now: int) -> None:
+        self._start_ns = now
+        start_us = self.description["start_us"]
+        for begin_us, end_us in self.description["bursts"]:
+            if begin_us == start_us:
+                self._switch_on(now)
+            else:
+                self._loop.at(now + (begin_us - start_us) * 1000, self._switch_on)
+            self._loop.at(now + (end_us - start_us) * 1000, self._switch_off)
+
+    def _switch_on(self, _now: int) -> None:
+        if self._sender is None or self._sending:
+            return
+        flow = self.description
+        self._command(f"datagrams {self._sender.fileno()} {flow['datagram_interval_ns']} {flow['datagram_bytes']}")
+        self._sending = True
+
+    def _switch_off(self, _now: int) -> None:
+        if self._sender is None or not self._sending:
+            return
+        self._sent_bytes += self._count("sender", "source")[0]
+        self._command(f"detach {self._sender.fileno()}")
+        self._sending = False
+
+    def _count(self, end: str, role: str) -> tuple[int, int | None]:
+        state = parse_status(CONTROL.read_text()).get((self._cookies[end] or 0, role))
+        return (state.bytes, state.last_ns) if state else (0, None)
+
+    def stop(self, now: int) -> None:
+        self._switch_off(now)
+
+    def finished(self) -> bool:
+        """Whether everything that was sent has come; what a queue dropped never does, so that time ends the wait."""
+        if self._start_ns is None or self._sender is None:
+            return True
+        return not self._sending and self._count("receiver", "sink")[0] == self._sent_bytes
+
+    def close(self) -> None:
+        if self._sender is None or self._receiver is None:
+            return
+        self._switch_off(0)
+        self._received = self._count("receiver", "sink")
+        self._sender.close()
+        self._receiver.close()
+        self._sender = self._receiver = None
+
+    def record(self, epoch_ns: int) -> dict[str, Any]:
+        """The flow's entry in agent.json; ``complete`` if no datagram was lost."""
+        received, last_ns = self._received
+        start_ns = None if self._start_ns is None else self._start_ns - epoch_ns
+        return {
+            "id": self.description["id"],
+            "sender_cookie": self._cookies["sender"],
+            "receiver_cookie": self._cookies["receiver"],
+            "source_port": self.description["source_port"],
+            "start_ns": start_ns,
+            "connected_ns": start_ns,
+            "end_ns": None if last_ns is None else last_ns - epoch_ns,
+            "bytes_sent": self._sent_bytes,
+            "bytes_received": received,
+            "segments_sent": None,
+            "segments_retransmitted": None,
+            "complete": received == self._sent_bytes,
+            "error": None,
+        }
