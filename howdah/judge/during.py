@@ -32,12 +32,12 @@ def backlogged(bottleneck: Samples, frame_bytes: int = 0) -> NDArray[np.bool_]:
     """
     sent = np.diff(bottleneck["sent_bytes"])
     left = sent + frame_bytes * np.diff(bottleneck["drops_packets"]) if frame_bytes else sent
-    return np.asarray((bottleneck["backlog_bytes"][:-1] > left) & (sent > 0))
+    return np.asarray(bottleneck["backlog_bytes"][:-1] > left)
 
 
 def backlogged_spans(bottleneck: Samples, frame_bytes: int = 0) -> list[tuple[int, int]]:
     """Spans of readings (first, last index) between which the queue never ran empty."""
-    busy = backlogged(bottleneck, frame_bytes)
+    busy = backlogged(bottleneck, frame_bytes) & (np.diff(bottleneck["sent_bytes"]) > 0)
     edges = np.diff(np.concatenate([[0], busy.astype(np.int8), [0]]))
     return list(zip(np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True))
 

@@ -47,28 +47,36 @@ def loss_schedule_checks(directory: RunDirectory, plan: Plan, tolerance: Toleran
 def scheduled_loss(
     place: str, samples: Samples, base: float, changes: list[tuple[int, float]], tolerance: Tolerance
 ) -> Check:
-    """Drops between readings against the ratios that held then; where one changed in between, both are allowed.
+    """Drops between readings against the ratios that held then; where one changed in between, anything between the
+    least and the largest of them is allowed.
 
     Loss is decided when a packet enters the delay line; what entered between two readings has left, was dropped, or is
-    held.
+    held. Readings between which one ratio held are judged together with all others of that ratio.
     """
     name = f"loss schedule {place}"
     if len(samples) < 2 or not all(samples.has(column) for column in _READ):
         return Check(name, DURING, None, f"the delay line at {place} was not read", unit="packets")
-    entered = sum(np.diff(samples[column]) for column in _READ)
+    entered = np.asarray(sum(np.diff(samples[column]) for column in _READ))
+    dropped = np.diff(samples["drops_packets"])
     times = [time for time, _ in changes]
     ratios = [base, *(ratio for _, ratio in changes)]
     first = np.searchsorted(times, samples.time_ns[:-1], side="right")
-    last = np.searchsorted(times, samples.time_ns[1:], side="right")
-    low = high = variance = 0.0
-    for count, begin, end in zip(np.asarray(entered).tolist(), first.tolist(), last.tolist(), strict=True):
+    last = np.maximum(np.searchsorted(times, samples.time_ns[1:], side="left"), first)
+    groups: dict[tuple[float, float], list[int]] = {}
+    for number, (begin, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
         held = ratios[begin : end + 1]
-        low += count * min(held)
-        high += count * max(held)
-        variance += count * max(ratio * (1 - ratio) for ratio in held)
-    dropped = int(samples["drops_packets"][-1] - samples["drops_packets"][0])
-    allowed = tolerance.deviations * math.sqrt(variance) + 1
-    ok = low - allowed <= dropped <= high + allowed
-    message = f"the delay line at {place} dropped {dropped} packets, its schedule asks for {low:.4g} to {high:.4g}"
-    message += f" ± {allowed:.3g}" + ("" if ok else ": it does not follow it")
-    return Check(name, DURING, ok, message, low, dropped, high - low + allowed, "packets")
+        groups.setdefault((min(held), max(held)), []).append(number)
+    wrong, told = [], []
+    for (low, high), numbers in groups.items():
+        count, lost = int(entered[numbers].sum()), int(dropped[numbers].sum())
+        allowed = tolerance.deviations * math.sqrt(count * max(low * (1 - low), high * (1 - high)))
+        allowed += 1 if high else 0
+        words = f"{lost} of {count} packets at {low:.4g}" + (f" to {high:.4g}" if high > low else "")
+        told.append(words)
+        if not count * low - allowed <= lost <= count * high + allowed:
+            wrong.append(words)
+    message = f"the delay line at {place} dropped {', '.join(told)}"
+    if wrong:
+        message += f": it does not follow its schedule ({', '.join(wrong)})"
+    total = int(dropped.sum())
+    return Check(name, DURING, not wrong, message, None, total, None, "packets")

@@ -14,9 +14,9 @@ from howdah.judge.calibration import calibration_checks
 from howdah.judge.check import Check
 from howdah.judge.collection import collection_checks, reading_gaps
 from howdah.judge.engine import engine_checks
-from howdah.plan.route import way
 from howdah.judge.tolerance import REAL, VIRTUAL, tolerance_of
 from howdah.plan.plan import CalibrationTarget, Plan
+from howdah.plan.route import way
 from tests.unit import path_factory
 
 Doctor = Callable[[dict[str, Any]], Any]

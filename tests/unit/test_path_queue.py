@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues, hops, background and reordering: from a profile to the qdiscs of a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.agent.netlink import qdisc
+from howdah.errors import ProfileError
+from howdah.plan.command import command_lines
+from howdah.plan.plan import Plan
+from howdah.plan.red import RedNumbers, red_numbers
+from howdah.profile import load
+from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
+
+
+def leaf(plan: Plan, interface: str = "left-eth0") -> Any:
+    (found,) = operations(plan, "qdisc", interface=interface, handle="10:")
+    return found
+
+
+def text(plan: Plan) -> str:
+    return command_lines(leaf(plan))[0].split("handle 10: ")[1]
+
+
+def error(directory: Path, extra: str, overrides: list[str] | None = None) -> ProfileError:
+    with pytest.raises(ProfileError) as caught:
+        make_one(directory, extra, overrides)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ([], "bfifo limit 100000b"),
+        (
+            ["path.queue=red", "path.buffer=4 bdp", "path.ecn=true"],
+            "red limit 400000b min 33333b max 100000b avpkt 1514b burst 37 probability 0.02 bandwidth 20000000bit ecn",
+        ),
+        (["path.queue=codel"], "codel limit 67 target 5ms interval 100ms noecn"),
+        (
+            ["path.queue=fq_codel", "path.ecn=true"],
+            "fq_codel limit 67 target 5ms interval 100ms flows 1024 quantum 1514 memory_limit 33554432b ecn",
+        ),
+        (["path.queue=pie", "path.pie.alpha=3"], "pie limit 67 target 15ms tupdate 15ms alpha 3 beta 20 noecn"),
+        (["path.queue=cake"], "cake unlimited besteffort triple-isolate rtt 100ms memlimit 220000b"),
+    ],
+)
+def test_a_queue_as_tc_would_be_told(tmp_path: Path, overrides: list[str], expected: str) -> None:
+    plan = make_one(tmp_path, overrides=overrides)
+    assert text(plan) == expected
+    item = leaf(plan).arguments
+    assert qdisc.qdisc_request(2, item["parent"], item["handle"], item["kind"], item["options"])
+
+
+@pytest.mark.parametrize("queue", ["red", "codel", "fq_codel", "pie", "cake"])
+def test_a_buffer_that_cannot_be_filled_is_not_measured_and_trains_are_short(tmp_path: Path, queue: str) -> None:
+    plan = make_one(tmp_path, overrides=[f"path.queue={queue}", "path.buffer=4 bdp"])
+    assert plan.calibration.buffer_unknown == f"{queue} drops before its buffer is full"
+    assert plan.calibration.train_packets is not None
+    assert 2 <= plan.calibration.train_packets < 0.8 * plan.path.buffer_bytes / plan.path.frame_bytes
+    assert make_one(tmp_path).calibration.buffer_unknown is None
+    assert make_one(tmp_path).calibration.train_packets is None
+
+
+def test_ecn_is_asked_for_by_the_hosts_as_well(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, overrides=["path.queue=codel", "path.ecn=true"])
+    assert {item.arguments["node"] for item in operations(plan, "sysctl", name="net.ipv4.tcp_ecn")} == {"s1", "r1"}
+    assert not operations(make_one(tmp_path), "sysctl", name="net.ipv4.tcp_ecn")
+    assert "a fifo marks nothing" in error(tmp_path, "", ["path.ecn=true"]).what
+
+
+def test_parameters_of_a_queue_that_no_run_has_are_a_mistake(tmp_path: Path) -> None:
+    found = error(tmp_path, "", ["path.codel.target=1 ms"])
+    assert "no run has path.queue: codel" in found.what
+    swept = load(write_profile(tmp_path), ["path.codel.target=1 ms", "path.queue=[fifo, codel]"])
+    assert [point.scenario.path.queue for point in swept.points] == ["fifo", "codel"]
+    assert "shorter than the interval" in error(tmp_path, "", ["path.queue=codel", "path.codel.target=1 s"]).what
+
+
+def test_red_as_tc_works_it_out() -> None:
+    """tc qdisc … red limit 400000 min 33333 max 100000 avpkt 1514 burst 37 probability 0.02 bandwidth 20mbit shows
+    ewma 5 Plog 22 Scell_log 15."""
+    numbers = red_numbers(33_333, 100_000, 1514, 37, 0.02, 20_000_000)
+    assert isinstance(numbers, RedNumbers)
+    assert (numbers.ewma_log, numbers.probability_log, numbers.idle_log) == (5, 22, 15)
+    assert len(numbers.idle_shifts) == 256
+    assert numbers.idle_shifts == sorted(numbers.idle_shifts)
+    assert (numbers.idle_shifts[0], numbers.idle_shifts[-1]) == (0, 31)
+
+
+def test_red_of_a_large_buffer_fits_into_the_kernels_32_bits() -> None:
+    numbers = red_numbers(3_000_000, 9_000_000, 1514, None, 0.02, 144_000_000)
+    assert isinstance(numbers, RedNumbers)
+    assert (9_000_000).bit_length() + numbers.ewma_log < 32
+    assert isinstance(red_numbers(3_000_000, 9_000_000, 1514, 10_000, 0.02, 144_000_000), str)
+    small = red_numbers(3_000_000, 9_000_000, 1514, 10, 0.02, 144_000_000)
+    assert isinstance(small, str)
+    assert "smaller than least" in small
+
+
+def test_thresholds_of_red_are_in_order(tmp_path: Path) -> None:
+    found = error(tmp_path, "", ["path.queue=red", "path.red={least: 50 packets, most: 20 packets}"])
+    assert "least < most <= buffer" in found.what
+
+
+HOPS = "path.hops=[{rate: 30 Mbit/s, place: before}, {rate: 25 Mbit/s, queue: codel, buffer: 40 packets}]"
+
+
+def test_hops_make_a_chain_and_each_has_its_queue(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, overrides=[HOPS])
+    assert plan.topology == "chain"
+    assert plan.topology_arguments == {"pairs": 1, "before": 1, "after": 1}
+    places = [(hop.node, hop.interface, hop.rate_bits_per_second, hop.place) for hop in plan.path.hops]
+    assert places == [("left", "left-eth0", 30_000_000, "before"), ("m2", "m2-eth1", 25_000_000, "after")]
+    assert (plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface) == ("m1", "m1-eth1")
+    assert leaf(plan, "m2-eth1").arguments["kind"] == "codel"
+    (rate,) = operations(plan, "class", interface="left-eth0")
+    assert rate.arguments["options"]["rate_bits_per_second"] == 30_000_000
+    assert "before the bottleneck" in str(plan.calibration.buffer_unknown)
+
+
+def test_a_hop_is_not_slower_than_the_bottleneck(tmp_path: Path) -> None:
+    found = error(tmp_path, "", ["path.hops=[{rate: 10 Mbit/s}]"])
+    assert found.what.startswith("path.hops.0.rate: this hop is slower than path.rate")
+    assert "a dumbbell has one hop" in error(tmp_path, "topology: {name: dumbbell}\n", [HOPS]).what
+
+
+def test_every_host_of_a_chain_is_reached(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, "background: [{sender: x3, receiver: y3}]\n", [HOPS])
+    assert [flow.ends for flow in plan.flows] == [("s1", "r1"), ("x3", "y3")]
+    assert [(item.sender, item.receiver) for item in plan.calibration.targets] == [("s1", "r1")]
+    routed = {(item.arguments["node"], item.arguments["destination"]) for item in operations(plan, "route")}
+    for router in ("left", "m1", "m2", "right"):
+        own = {prefix for node, prefix in routed if node == router}
+        assert {"10.2.0.0/16", "10.1.0.0/16"} & own
+        neighbours = 1 if router in ("left", "right") else 2
+        assert sum(prefix.startswith(("10.3.", "10.4.")) for prefix in own) == 6 - neighbours
+
+
+def test_measured_flows_cross_the_bottleneck(tmp_path: Path) -> None:
+    found = error(tmp_path, "flows: [{sender: x3, receiver: y3}]\n", [HOPS])
+    assert "does not cross the bottleneck" in found.what
+
+
+def test_background_has_a_role_and_a_direction(tmp_path: Path) -> None:
+    extra = "background: [{start: 1 s}, {direction: reverse, algorithm: reno, name: upload}]\n"
+    plan = make_one(tmp_path, extra, ["path.reverse_rate=5 Mbit/s"])
+    assert [(flow.name, flow.role, flow.direction) for flow in plan.flows] == [
+        ("flow1", "measured", "forward"),
+        ("background1", "background", "forward"),
+        ("upload", "background", "reverse"),
+    ]
+    upload = plan.flows[2]
+    assert (upload.sender, upload.receiver, upload.ends) == ("r3", "s3", ("s3", "r3"))
+    assert upload.source_address == "10.2.3.1"
+    assert operations(plan, "class", interface="r3-eth0"), "its sender has an interface like any other"
+    assert not operations(plan, "class", interface="r1-eth0")
+    assert error(tmp_path, extra).what.endswith("give path.reverse_rate")
+
+
+def test_background_does_not_change_when_measured_flows_start(tmp_path: Path) -> None:
+    starts = []
+    for extra in ("background: [{start: 1 s}]\n", ""):
+        plans = make_plans(tmp_path, extra, ["repetitions=2"])
+        starts.append([plan.flows[0].start_us for plan in plans])
+    assert starts[0] == starts[1]
+    assert starts[0][0] != starts[0][1]
+
+
+def test_overtaking_is_forward_seeded_and_as_often_as_netem_does_it(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, overrides=["path.reorder={share: 20 %, gap: 10}"])
+    lines = {item.arguments["interface"]: item.arguments["options"] for item in operations(plan, "qdisc", kind="netem")}
+    assert (lines["right-eth1"]["reorder_ratio"], lines["right-eth1"]["reorder_gap"]) == (0.2, 10)
+    assert lines["right-eth1"]["seed"] is not None
+    assert lines["left-eth1"]["reorder_ratio"] == 0
+    assert plan.path.reorder_ratio == pytest.approx(1 / 14)
+    assert plan.path.early_us == plan.calibration.early_us == 20_000
+    (line,) = operations(plan, "qdisc", interface="right-eth1")
+    assert "reorder 20% gap 10" in command_lines(line)[0]
+    assert "at most 20 %" in error(tmp_path, "", ["path.reorder.share=50 %"]).what
+
+
+def test_a_sender_slower_than_the_path_is_what_a_train_measures(tmp_path: Path) -> None:
+    assert make_one(tmp_path).calibration.train_rate_bits_per_second is None
+    slow = make_one(tmp_path, overrides=["path.sender_interface=10 Mbit/s"])
+    assert slow.calibration.train_rate_bits_per_second == 10_000_000
