@@ -10,26 +10,20 @@ import dataclasses
 import random
 
 from howdah.errors import ProfileError
+from howdah.plan.connection import MOST_GENERATED, Connection
 from howdah.plan.distribution import LAWS
+from howdah.plan.mix import mix_connections
 from howdah.plan.perturbation import derived_seed
+from howdah.plan.web import web_connections
 from howdah.profile import Cell
 from howdah.profile.generated import GeneratedFlow
 from howdah.profile.group import DatagramSection, GroupSection
 from howdah.profile.model import Scenario
 
-MOST_GENERATED = 10_000  # of all groups; each needs a port of its own
 MOST_BURSTS = 100_000
+HEADER_BYTES = 52  # IPv4, TCP with timestamps
+REQUEST_BYTES = 300  # of a web page's object, unless the group says otherwise
 LEAST_ROUND_TRIPS = 4  # a connection that has less of the run left is left out
-
-
-@dataclasses.dataclass(frozen=True)
-class Connection:
-    """One connection of a group; microseconds after the epoch, ``stop_us`` None: the size or the run ends it."""
-
-    start_us: int
-    stop_us: int | None
-    size_bytes: int | None
-    bursts: tuple[tuple[int, int], ...] = ()
 
 
 def expand(cell: Cell) -> Cell:
@@ -45,10 +39,15 @@ def expand(cell: Cell) -> Cell:
         rtt_us = group.rtt or scenario.path.forward_delay_us + scenario.path.reverse_delay_us
         before_us = scenario.duration - LEAST_ROUND_TRIPS * rtt_us
         draw = generator(scenario.seed, group.name, cell.repetition)
-        drawn = connections(group, scenario.duration, before_us, draw)
+        if group.web is not None:
+            drawn = web_connections(group.web, group.start, before_us, scenario.path.mtu - HEADER_BYTES, draw)
+        elif group.mix is not None:
+            drawn = mix_connections(group.mix, group.start, before_us, scenario.path.mtu, draw)
+        else:
+            drawn = connections(group, scenario.duration, before_us, draw)
         count += len(drawn)
         if count > MOST_GENERATED:
-            what = f"the groups up to {group.name} make {count} connections, more than {MOST_GENERATED}"
+            what = f"the groups up to {group.name} make more than {MOST_GENERATED} connections"
             raise ProfileError(what, where=cell.place("groups", origin), hint="ask for fewer, or a shorter run")
         flows = [_flow(group, origin, number, slot, each) for number, each in enumerate(drawn)]
         (measured if group.role == "measured" else background).extend(flows)  # type: ignore[arg-type]
@@ -114,6 +113,7 @@ def _starts(group: GroupSection, draw: random.Random) -> list[int]:
 
 
 def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: Connection) -> GeneratedFlow:
+    request = group.request or (REQUEST_BYTES if group.web is not None else None)
     return GeneratedFlow.model_construct(
         name=f"{group.name}-{number + 1}",
         start=connection.start_us,
@@ -123,8 +123,8 @@ def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: 
         rtt=group.rtt,
         initial_window=group.initial_window,
         initial_receive_window=group.initial_receive_window,
-        opener="receiver" if group.request else group.opener,
-        request=group.request,
+        opener="receiver" if request else group.opener,
+        request=request,
         group=group.name,
         origin=origin,
         slot=slot + number % group.pairs,

@@ -20,9 +20,9 @@ SEGMENT_OVERHEAD_BYTES = 1024
 SENDER_WINDOWS, RECEIVER_WINDOWS = 2, 1
 
 TRACE_RECORD_BYTES = 150  # one tcp:tcp_probe record in the ring buffer, header included
-# How long a connection of a group is thought to hold memory at most: a transfer of a given size, and what is left in
-# its buffers after its end. Should it be longer, the guest has less memory left, and the judge sees it if it matters.
-LONGEST_TRANSFER_US, LINGER_US = 60_000_000, 10_000_000
+# How long a connection of a group is thought to hold memory at most: a transfer against the time it takes alone, and
+# what is left in buffers at the end. Should it be longer, there is less to spare, and the judge sees it if it matters.
+TRANSFER_SLOWDOWN, LINGER_US = 20, 10_000_000
 
 LEAST_TRACE_BYTES, LARGEST_TRACE_BYTES = 4 << 20, 64 << 20
 
@@ -85,7 +85,8 @@ def _together(path: Path, flows: list[Flow], windows: list[int]) -> int:
         packets, lasts_us = window, flow.stop_us - flow.start_us
         if flow.size_bytes is not None:
             packets = min(window, flow.size_bytes // path.mss_bytes + 16)
-            lasts_us = min(lasts_us, LONGEST_TRANSFER_US)
+            ideal_us = flow.size_bytes * 8_000_000 // path.rate_bits_per_second
+            lasts_us = min(lasts_us, TRANSFER_SLOWDOWN * ideal_us + LINGER_US)
         changes += [(flow.start_us, packets), (flow.start_us + lasts_us + LINGER_US, -packets)]
     most = now = constant
     for _, packets in sorted(changes):

@@ -42,6 +42,62 @@ class DatagramSection(Section):
         return self
 
 
+def _above_one(shape: float, field: str) -> None:
+    if shape <= 1:
+        raise FieldError(f"expected a shape above 1, not {shape}: the mean would be infinite", field)
+
+
+class WebSection(Section):
+    """Sessions of people who look at pages, one connection an object (HTTP/1.0): the model of ns-2 with the figures of
+    the Jump Start paper, section IV. Times are exponential; pages a session geometric; objects a page and packets an
+    object Pareto of the second kind, rounded, at least 1."""
+
+    sessions: int = Field(default=50, ge=1, le=1000, description="how many")
+    between_sessions: PositiveDuration = Field(
+        default=5_000, description="mean time between their starts", json_schema_extra={"x-default": "5 ms"}
+    )
+    pages: int = Field(default=5, ge=1, le=1000, description="mean of a session")
+    between_pages: PositiveDuration = Field(
+        default=500_000,
+        description="mean time from the start of a page to that of the next",
+        json_schema_extra={"x-default": "500 ms"},
+    )
+    objects: int = Field(default=4, ge=1, le=1000, description="mean of a page")
+    objects_shape: float = Field(default=1.5, ge=1, le=100, description="shape of their number")
+    between_objects: PositiveDuration = Field(
+        default=50_000,
+        description="mean time from the request of an object to the next",
+        json_schema_extra={"x-default": "50 ms"},
+    )
+    object_packets: int = Field(default=4, ge=1, le=100_000, description="mean size of an object in full segments")
+    object_shape: float = Field(default=1.2, ge=1, le=100, description="shape of its size")
+    largest: Bytes = Field(
+        default=10_000_000, description="larger objects are cut to this", json_schema_extra={"x-default": "10 MB"}
+    )
+
+    @model_validator(mode="after")
+    def _finite_means(self) -> WebSection:
+        _above_one(self.objects_shape, "objects_shape")
+        _above_one(self.object_shape, "object_shape")
+        return self
+
+
+class MixSection(Section):
+    """Transfers of middle size at a mean rate, as in the HyStart paper's background: Poisson arrivals, sizes of the
+    Surge generator (Barford and Crovella 1998: 93 % lognormal, the rest Pareto), of which only those between least
+    and most are taken."""
+
+    rate: Rate = Field(description="mean load on the wire, from which the time between arrivals follows")
+    least: Bytes = Field(default=50_000, description="smallest transfer", json_schema_extra={"x-default": "50 kB"})
+    most: Bytes = Field(default=5_000_000, description="largest transfer", json_schema_extra={"x-default": "5 MB"})
+
+    @model_validator(mode="after")
+    def _range(self) -> MixSection:
+        if self.least >= self.most:
+            raise FieldError("the largest transfer is not larger than the smallest", "most")
+        return self
+
+
 class GroupSection(Section):
     """Many connections alike. They become flows when a run is planned, drawn from the seed and the repetition."""
 
@@ -74,12 +130,19 @@ class GroupSection(Section):
 
     udp: DatagramSection | None = Field(default=None, description="datagrams instead of TCP")
 
+    web: WebSection | None = Field(default=None, description="instead of connections: sessions of web pages")
+    mix: MixSection | None = Field(default=None, description="instead of connections: transfers at a mean rate")
+
     @model_validator(mode="after")
     def _consistent(self) -> GroupSection:
         if self.name.isdigit():
             raise FieldError("a group's name needs a letter; numbers are those of flows", "name")
-        if self.connections is None:
-            raise FieldError("expected connections: how many there are", "connections")
+        drawn = self.web or self.mix
+        if (self.connections is None) + (self.web is None) + (self.mix is None) != 2:
+            raise FieldError("expected one of connections (how many there are), web and mix", "connections")
+        for field in ("interval", "spread", "size", "lifetime", "udp"):
+            if drawn is not None and getattr(self, field) is not None:
+                raise FieldError(f"{field} cannot be combined with web or mix, which draw it", field)
         if self.interval is not None and self.spread is not None:
             raise FieldError("interval and spread are both given; give one", "spread")
         if self.size is not None and self.lifetime is not None:

@@ -133,3 +133,28 @@ def test_datagrams_keep_their_rate_and_their_periods(engine: UmlEngine, tmp_path
     for period in range(5):
         assert grown(1000 + 1000 * period + 20, 1000 + 1000 * period + 280) > 25_000
         assert grown(1000 + 1000 * period + 320, 1000 + 1000 * period + 980) == 0
+
+
+def test_web_sessions_and_a_mix(engine: UmlEngine, tmp_path: Path) -> None:
+    """Every drawn connection moves its size; with a request it is the answer that is counted."""
+    plan_directory, flows, rows = _run(
+        engine,
+        tmp_path,
+        "groups:\n"
+        "- {name: web, web: {sessions: 12, largest: 300 kB}}\n"
+        "- {name: mid, role: background, direction: reverse, mix: {rate: 3 Mbit/s, most: 400 kB}, pairs: 2}\n"
+        "duration: 12 s\n",
+    )
+    plan = json.loads(plan_directory.plan.read_text())
+    web = [flow for flow in plan["flows"] if flow["group"] == "web"]
+    mid = [flow for flow in plan["flows"] if flow["group"] == "mid"]
+    assert len(web) > 50 and len(mid) > 10
+    for flow in web + mid:
+        assert flows[flow["id"]]["start_ns"] == flow["start_us"] * 1000
+        assert flows[flow["id"]]["bytes_received"] == flow["size_bytes"]
+        assert flows[flow["id"]]["complete"]
+    assert _of_group(rows, "web")["connections"] == len(web)
+    assert _of_group(rows, "mid")["received_bytes"] == sum(flow["size_bytes"] for flow in mid)
+    # A page's object takes at least a round trip to connect and one for request and answer.
+    times = [row["value"] for row in rows if row["metric"] == "completion_time_s" and row["flow"] is not None]
+    assert min(times) >= 0.080
