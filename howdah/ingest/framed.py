@@ -88,8 +88,8 @@ def read_frames(path: Path) -> Frames:
 def parse(frames: Frames, locate: Locate, names: tuple[str, ...]) -> Records:
     """Gather ``names`` from every message ``locate`` knows.
 
-    ``locate(answer, message_type, start, end)`` maps one message, or returns None for one that is not wanted. Answers
-    that are no netlink messages become damage.
+    ``locate(answer, message_type, start, end)`` maps one message, or returns None where its type alone says that it is
+    not wanted. Answers that are no netlink messages become damage.
     """
     identities: dict[tuple[str, ...], int] = {}
     parts: list[tuple[Integers, Integers, Integers, dict[str, Integers | None]]] = []
@@ -129,6 +129,8 @@ def _parse_alike(
         alike = (matrix[:, mask] == matrix[0, mask]).all(axis=1)
         same = matrix[alike]
         for position, item in enumerate(items):
+            if not item.wanted:
+                continue
             code = identities.setdefault(item.identity, len(identities))
             columns = {name: gather(same, item.slots[name]) if name in item.slots else None for name in names}
             many = int(alike.sum())

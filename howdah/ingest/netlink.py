@@ -32,12 +32,14 @@ class Item:
     """What one message says, as a map of where to find it.
 
     ``identity`` is constant text about the object (interface, handle, ports), ``slots`` are the counters, and
-    ``skeleton`` the byte ranges that must be equal in another answer for the same map to hold there.
+    ``skeleton`` the byte ranges that must be equal in another answer for the same map to hold there. One that is not
+    ``wanted`` becomes no record; its skeleton holds what says so.
     """
 
     identity: tuple[str, ...]
     slots: dict[str, Slot]
     skeleton: list[tuple[int, int]] = field(default_factory=list)
+    wanted: bool = True
 
 
 def messages(data: bytes) -> Iterator[tuple[int, int, int]]:

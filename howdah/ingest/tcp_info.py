@@ -110,11 +110,13 @@ def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
     if end - start < _MESSAGE_BYTES:
         raise MalformedMessageError(f"an inet_diag answer of {end - start} bytes")
     family, state = answer[start], answer[start + 1]
+    decisive = [(start, start + 2)]  # family and state
     if family != _AF_INET or state == _TCP_LISTEN:
-        return None
+        return Item((), {}, decisive, wanted=False)
     found = attributes(answer, start + _MESSAGE_BYTES, end)
     if _INET_DIAG_INFO not in found:
-        return None  # TIME_WAIT and SYN_RECV sockets have no tcp_info
+        # TIME_WAIT and SYN_RECV sockets have no tcp_info.
+        return Item((), {}, [*decisive, *skeleton_of(found)], wanted=False)
     source_port, destination_port, source, destination = _SOCKET_ID.unpack_from(answer, start + 4)
     offset, length = found[_INET_DIAG_INFO]
     identity = (

@@ -175,9 +175,9 @@ def _attribute(kind: int, payload: bytes) -> bytes:
     return struct.pack("<HH", 4 + len(payload), kind) + payload + bytes(-len(payload) % 4)
 
 
-def _diag(info: bytes) -> bytes:
+def _diag(info: bytes, state: int = 1) -> bytes:
     ids = struct.pack(">HH4s12x4s12x", 40000, 5201, bytes([10, 0, 1, 1]), bytes([10, 0, 2, 1]))
-    return struct.pack("<BBBB", 2, 1, 0, 0) + ids + bytes(12) + bytes(20) + _attribute(2, info)
+    return struct.pack("<BBBB", 2, state, 0, 0) + ids + bytes(12) + bytes(20) + _attribute(2, info)
 
 
 @pytest.mark.parametrize(("length", "has_wnd", "tail"), [(232, False, 0), (KNOWN_BYTES + 24, True, 24)])
@@ -190,6 +190,16 @@ def test_struct_tcp_info_is_read_by_its_length(length: int, has_wnd: bool, tail:
     assert (row["ssthresh_packets"], row["cwnd_packets"]) == (7, 21)
     assert (row["rcv_wnd_bytes"] is not None) == has_wnd
     assert report.sources["tcp_info"].counts["unknown_tail_bytes"] == tail
+
+
+def test_a_listening_socket_hides_none_of_those_that_follow(run: RunDirectory) -> None:
+    """Before a connection is there the kernel answers with its listener, in a message of the same length."""
+    info = bytearray(KNOWN_BYTES)
+    struct.pack_into("<II", info, 76, 7, 21)
+    listening, established = (_frame(_diag(bytes(info), state), 20) for state in (10, 1))
+    (run.raw / "tcp_info.bin").write_bytes(listening + established * 3 + listening + established)
+    ingest(run)
+    assert [row["cwnd_packets"] for row in store.read(run, "tcp_info").to_pylist()] == [21] * 4
 
 
 def test_equal_lengths_with_another_layout_are_told_apart(tmp_path: Path) -> None:
