@@ -18,6 +18,7 @@ DELAY = "delay"
 LOSS = "loss"
 RTO = "rto"
 CONGESTION_SIGNAL = "congestion-signal"
+QUEUE_ESTIMATE = "queue-estimate"
 BBR_DRAIN = "bbr-drain"
 INITIAL_SSTHRESH = "initial-ssthresh"
 RECEIVE_WINDOW = "receive-window"
@@ -167,8 +168,9 @@ def exit_cause(trace: FlowTrace, found: Exit, detected: Detection, counters: Cou
 
     BBR: ``bbr-drain`` (delivery rate stopped growing for three rounds), unless the kernel says the receive window or
     the application held the flow back. A window that was cut: ``rto`` if a retransmission timer fired and the window
-    collapsed, ``loss`` if anything was retransmitted, else ``congestion-signal`` (ECN, a drop in the sender's own
-    queue). A threshold set to the window: HyStart's own counters, ``ack-train`` or ``delay``.
+    collapsed, ``loss`` if anything was retransmitted, ``queue-estimate`` for in-tree Vegas, else ``congestion-signal``
+    (ECN, a drop in the sender's own queue). A threshold set to the window: HyStart's own counters, ``ack-train`` or
+    ``delay``.
     """
     if found.from_initial_ssthresh:
         return INITIAL_SSTHRESH
@@ -185,7 +187,10 @@ def exit_cause(trace: FlowTrace, found: Exit, detected: Detection, counters: Cou
         again = info.growth("total_retrans_packets", found.time_ns, after)
         if again is None or again == 0:
             again = counters.growth(host, _RETRANSMITTED, found.time_ns, after)
-        return LOSS if again else CONGESTION_SIGNAL
+        if again:
+            return LOSS
+        # tcp_vegas_cong_avoid() cuts the window itself when it sees more than gamma packets queued.
+        return QUEUE_ESTIMATE if trace.flow.kernel_algorithm == "vegas" else CONGESTION_SIGNAL
     if detected.train and not detected.delay:
         return ACK_TRAIN
     if detected.delay and not detected.train:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -231,6 +232,13 @@ def test_retransmissions_make_it_a_loss() -> None:
 
 def test_a_cut_without_retransmission_is_a_congestion_signal() -> None:
     assert cause(loss_trace(), counters_at_exit(), total_retrans_packets=[0, 0]) == leaving.CONGESTION_SIGNAL
+
+
+def test_vegas_cuts_its_window_by_what_it_thinks_is_queued() -> None:
+    cut = loss_trace()
+    vegas = dataclasses.replace(cut, flow=dataclasses.replace(cut.flow, kernel_algorithm="vegas"))
+    assert cause(vegas, counters_at_exit(), total_retrans_packets=[0, 0]) == leaving.QUEUE_ESTIMATE
+    assert cause(vegas, counters_at_exit(), total_retrans_packets=[0, 3]) == leaving.LOSS
 
 
 def test_a_collapsed_window_and_a_timeout_are_an_rto() -> None:
