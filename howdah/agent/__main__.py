@@ -5,12 +5,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import signal
 import sys
 from pathlib import Path
 
 from howdah.agent.output import Output
 from howdah.agent.run import Run
+
+_DESCRIPTORS = 65_536  # a node has some for its namespace and each collector, a connection has up to four
+
+
+def _allow_descriptors() -> None:
+    """As many open files as hundreds of hosts need; the most that is allowed where we may not raise that."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_DESCRIPTORS, max(_DESCRIPTORS, most)))
+    except (OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def main() -> int:
@@ -19,6 +31,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("/howdah/out"), help="where the raw files go")
     parser.add_argument("--wiring", choices=("netlink", "mininet"), default="netlink", help="who builds the network")
     arguments = parser.parse_args()
+    _allow_descriptors()
     plan = json.loads((arguments.inputs / "plan.json").read_text(encoding="utf-8"))
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
     run = Run(plan, arguments.inputs, Output(arguments.out), arguments.wiring)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -98,7 +99,7 @@ def _child(connection: socket.socket, report: int, work: Callable[[], Transferre
     try:
         syscall.die_with_parent(signal.SIGKILL)
         kept = sorted({2, connection.fileno(), report})
-        for low, high in zip([-1, *kept], [*kept, 1024], strict=True):
+        for low, high in zip([-1, *kept], [*kept, resource.getrlimit(resource.RLIMIT_NOFILE)[0]], strict=True):
             os.closerange(low + 1, high)
         connection.setblocking(True)
         state = work()
