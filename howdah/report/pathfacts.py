@@ -50,6 +50,19 @@ def path_facts(runs: list[Run]) -> list[Fact]:
         Fact("Buffer", f"{spread((p.buffer_bytes for p in paths), size)} ({spread(shares, _bdp)})"),
         Fact("Capacity", f"{rate(path.capacity_goodput_bits_per_second)} of goodput (MSS {path.mss_bytes} B)"),
     ]
+    if path.queue != "fifo":
+        facts.append(Fact("Queue", path.queue + (", marks (ECN)" if path.ecn else "")))
+    for hop in path.hops:
+        what = f"{rate(hop.rate_bits_per_second)}, {size(hop.buffer_bytes)}, {hop.queue}"
+        facts.append(Fact(f"Hop {hop.place} it", what))
+    if path.rate_steps:
+        rates = [value for _, value in path.rate_steps]
+        facts.append(Fact("Rate changes", f"{len(rates)}, {rate(min(rates))} to {rate(max(rates))}"))
+    if path.forward_loss_steps or path.reverse_loss_steps:
+        changes = [*path.forward_loss_steps, *path.reverse_loss_steps]
+        facts.append(Fact("Loss changes", f"{len(changes)}, at most {significant(max(c[1] for c in changes) * 100)} %"))
+    if path.early_us:
+        facts.append(Fact("Overtaking", f"{significant(path.reorder_ratio * 100)} % of packets"))
     if path.reverse_rate_bits_per_second:
         facts.append(Fact("Way back", rate(path.reverse_rate_bits_per_second)))
     if path.sender_interface_bits_per_second:
