@@ -60,6 +60,9 @@ def connection_rows(sheet: Sheet, trace: FlowTrace, record: Record) -> None:
         _compare(sheet, trace, flow.size_bytes, time)
     again = record.get("segments_retransmitted")
     sheet.add(flow.id, "retransmitted_packets", again, "packets", "the agent did not count segments", **name)
+    sent = record.get("segments_sent")
+    share = None if again is None or not sent else again / sent
+    sheet.add(flow.id, "retransmission_ratio", share, "ratio", "the agent did not count segments", **name)
     why = "no byte arrived"
     sheet.add(flow.id, "goodput_bits_per_second", goodput_bits_per_second(record), "bit/s", why, **name)
 

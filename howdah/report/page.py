@@ -18,6 +18,7 @@ from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 from howdah.publish.experiment import Experiment, Run
 from howdah.report.assets import REPORTS, UPLOT_VERSION, scripts, style
+from howdah.report.distribution import distribution_drawing, distributions
 from howdah.report.drawing import dumbbell
 from howdah.report.event import told_runs
 from howdah.report.exitstrip import exit_rows, exit_strip
@@ -32,7 +33,7 @@ from howdah.report.variant import Variants
 
 @dataclass(frozen=True)
 class Strip:
-    """The exit strip of one sweep point, wide and narrow."""
+    """A drawing that needs no script, of one sweep point, wide and narrow."""
 
     point: str
     wide: Markup
@@ -65,6 +66,7 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         facts=path_facts(planned),
         path_notes=path_notes(planned),
         strips=_strips(experiments, variants),
+        groups=_groups(experiments, variants),
         table=table(experiments, summaries, variants),
         runs=[(run, variants.key(run)) for run in runs],
         told=told_runs([(run, variants.key(run)) for run in runs]),
@@ -125,6 +127,15 @@ def _headline(runs: list[Run], variants: Variants, plan: Plan | None) -> str:
 def _verdicts(runs: list[Run]) -> list[tuple[str, int]]:
     order = {"pass": 0, "fail": 1, "unsupported": 2, "invalid": 3}
     return sorted(Counter(run.verdict_name for run in runs).items(), key=lambda item: order.get(item[0], 9))
+
+
+def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
+    """Distributions over the connections of groups; ``point`` is the heading."""
+    found = []
+    for shown in distributions(experiments, variants):
+        wide, narrow = (Markup(distribution_drawing(shown, narrow=each)) for each in (False, True))
+        found.append(Strip(", ".join(filter(None, (shown.point, shown.group, shown.words))), wide, narrow))
+    return found
 
 
 def _strips(experiments: list[Experiment], variants: Variants) -> list[Strip]:

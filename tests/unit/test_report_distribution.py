@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributions over the connections of a group, as a report draws them."""
+
+from __future__ import annotations
+
+import re
+
+from howdah.report.distribution import Distribution, distribution_drawing
+
+
+def _points(drawing: str) -> list[tuple[float, float]]:
+    """Corners of the first curve at which it has risen."""
+    path = re.search(r'<path d="([^"]+)" class="curve variant-0"', drawing)
+    assert path
+    return [(float(x), float(y)) for x, y in re.findall(r"H([\d.]+)V([\d.]+)", path.group(1))]
+
+
+def test_each_connection_is_a_step() -> None:
+    shown = Distribution("", "web", "completion time (s)", False, [(0, "cubic", [1.0, 1.0, 2.0, 4.0])])
+    points = _points(distribution_drawing(shown, narrow=False))
+    assert [y for _, y in points] == [164, 114, 64, 14]  # 25, 50, 75 and 100 % of 200 pixels
+    x = [x - 52 for x, _ in points]
+    assert x[0] == x[1]
+    assert abs(x[2] / x[0] - 2) < 0.01
+    assert abs(x[3] / x[0] - 4) < 0.01
+
+
+def test_thousands_of_connections_are_thinned_and_end_at_the_top() -> None:
+    values = [0.01 * number for number in range(1, 5001)]
+    points = _points(distribution_drawing(Distribution("", "a", "s", True, [(0, "cubic", values)]), narrow=True))
+    assert 400 <= len(points) <= 420
+    assert points[-1][1] == 14
+    assert [y for _, y in points] == sorted((y for _, y in points), reverse=True)
+
+
+def test_equal_values_and_a_title() -> None:
+    drawing = distribution_drawing(Distribution("", "a", "s", True, [(0, "<x>", [0.5] * 9)]), narrow=False)
+    assert "&lt;x&gt;: 9 connections, median 0.5" in drawing
