@@ -88,11 +88,20 @@ static void judge(struct sock *sk, u32 rtt_us)
 				rtt_for(sk, divisor));
 }
 
+/* During a recovery cwnd is below ssthresh without being in slow start. */
+static bool is_growing(const struct sock *sk)
+{
+	u8 state = inet_csk(sk)->icsk_ca_state;
+
+	return tcp_in_slow_start(tcp_sk(sk)) && state != TCP_CA_CWR &&
+	       state != TCP_CA_Recovery;
+}
+
 static void sample(struct sock *sk, const struct ack_sample *sample)
 {
 	struct gradual *gradual = slow_start_state(sk);
 
-	if (sample->rtt_us < 0 || !tcp_in_slow_start(tcp_sk(sk)))
+	if (sample->rtt_us < 0 || !is_growing(sk))
 		return;
 	gradual->least_us = min(gradual->least_us, slow_start(sk)->last_rtt_us);
 	if (++gradual->samples < SAMPLES)
@@ -106,7 +115,7 @@ static void next_round(struct sock *sk)
 	struct gradual *gradual = slow_start_state(sk);
 	u32 most = most_divisor(), enough = READ_ONCE(exit_rounds);
 
-	if (gradual->divisor < most || most == 1 || !tcp_in_slow_start(tcp_sk(sk)))
+	if (gradual->divisor < most || most == 1 || !is_growing(sk))
 		gradual->rounds = 0;
 	else if (gradual->rounds < U16_MAX)
 		gradual->rounds++;

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.decision.conftest import Start
-from tests.decision.runner import INFINITE, OPEN, Runner
+from tests.decision.runner import INFINITE, OPEN, RECOVERY, Runner
 
 RTT_US = 100_000
 
@@ -188,6 +188,21 @@ def test_seven_samples_do_not_judge_and_the_least_of_eight_counts(start: Start) 
     for _ in range(8):
         state = connection.ack(1, rtt_us=200_000)
     assert [(each.event, each.quantity, each.threshold) for each in state.events] == [("phase", 200_000, 125_000)]
+
+
+def test_a_round_that_ends_in_recovery_does_not_lower_the_threshold(start: Start) -> None:
+    """Most of a flight is lost: PRR holds cwnd below ssthresh, which is no slow start."""
+    connection = start("gradual").open(cwnd=64)
+    connection.send()
+    for number in range(62):
+        connection.ack(1, wait_us=0 if number else RTT_US, rtt_us=RTT_US if number < 8 else 500_000)
+    connection.send()
+    threshold = connection.lose(connection.state().packets_out - 4).ssthresh
+    before = connection.ack(1, rtt_us=500_000)
+    after = connection.ack(3, rtt_us=500_000)
+    assert (before["round"], after["round"], after.state) == (1, 2, RECOVERY)
+    assert after.cwnd < threshold
+    assert (after.ssthresh, after.exits) == (threshold, [])
 
 
 # --- cached
