@@ -12,7 +12,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.run.directory import RunDirectory
 from howdah.tables import store
-from tests.guest.guest_run import failures, plan_of, require_engine, run
+from tests.guest.guest_run import boot, failures, plan_of, require_engine, run
 
 pytestmark = pytest.mark.guest
 
@@ -158,3 +158,34 @@ def test_web_sessions_and_a_mix(engine: UmlEngine, tmp_path: Path) -> None:
     # A page's object takes at least a round trip to connect and one for request and answer.
     times = [row["value"] for row in rows if row["metric"] == "completion_time_s" and row["flow"] is not None]
     assert min(times) >= 0.080
+
+
+def test_processes_at_both_ends(engine: UmlEngine, tmp_path: Path) -> None:
+    """Where the module cannot be loaded, processes do the same."""
+    _, flows, rows = _run(
+        engine,
+        tmp_path,
+        "traffic: {source: python, sink: python}\n"
+        "groups:\n- {name: asked, connections: 6, interval: 300 ms, size: 40 kB, request: 400 B}\n"
+        "duration: 4 s\n",
+    )
+    assert {flow["bytes_received"] for flow in flows.values()} == {40_000}
+    assert _of_group(rows, "asked")["completed_share"] == 1
+
+
+def test_the_same_plan_twice_sends_the_same_packets(engine: UmlEngine, tmp_path: Path) -> None:
+    profile = tmp_path / "group.yaml"
+    text = (
+        "groups:\n"
+        "- {name: web, web: {sessions: 6, largest: 200 kB}}\n"
+        "- {name: udp, role: background, connections: 2, udp: {rate: 1 Mbit/s, on_off:"
+        " {on: 50 ms, off: 80 ms, distribution: pareto}}}\n"
+        "calibrate: false\nduration: 6 s\n"
+    )
+    profile.write_text(_PATH + text, encoding="utf-8")
+    plan = plan_of(profile=profile)
+    one, two = (boot(engine, plan, tmp_path / name) for name in ("one", "two"))
+    for file in ("tcp_probe.bin", "tcp_info.bin", "qdisc.bin"):
+        assert (one.raw / file).read_bytes() == (two.raw / file).read_bytes(), file
+    agents = [json.loads((directory.raw / "agent.json").read_text()) for directory in (one, two)]
+    assert agents[0]["flows"] == agents[1]["flows"]

@@ -12,6 +12,7 @@ from howdah.agent.namespace import Namespace
 from howdah.agent.traffic.connection import NOTHING, ConnectedFlow
 from howdah.agent.traffic.endpoint import Transferred
 from howdah.agent.traffic.kernel import KernelEndpoint
+from howdah.agent.traffic.python import PythonEndpoint
 
 
 class GeneratedFlow(ConnectedFlow):
@@ -44,11 +45,13 @@ class GeneratedFlow(ConnectedFlow):
 
     def _make_ends(self) -> None:
         flow = self.description
-        if not (self._in_kernel and flow["traffic"] == "kernel" and flow["size_bytes"]):
+        if not flow["size_bytes"]:
             super()._make_ends()
             return
-        self._source = KernelEndpoint("source", flow["size_bytes"], receiver_closes=True)
-        self._sink = KernelEndpoint("sink", flow["size_bytes"], receiver_closes=True)
+        kinds: dict[str, type[KernelEndpoint] | type[PythonEndpoint]]
+        kinds = {"kernel": KernelEndpoint, "python": PythonEndpoint}
+        self._source = kinds[flow["traffic"]]("source", flow["size_bytes"], receiver_closes=True)
+        self._sink = kinds[flow.get("sink") or flow["traffic"]]("sink", flow["size_bytes"], receiver_closes=True)
 
     def stop(self, now: int) -> None:
         if not self._closed and (self._sender is None or self._sender.fileno() >= 0):

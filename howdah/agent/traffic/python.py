@@ -19,8 +19,11 @@ WRITE_BYTES = 128 * 1024
 READ_BYTES = 1 << 20
 
 
-def write_all(connection: socket.socket, limit_bytes: int) -> Transferred:
-    """Send ``limit_bytes`` (0: until someone shuts the sending side down), then shut it down."""
+def write_all(connection: socket.socket, limit_bytes: int, receiver_closes: bool = False) -> Transferred:
+    """Send ``limit_bytes`` (0: until someone shuts the sending side down), then shut it down.
+
+    With ``receiver_closes`` not before the other end has.
+    """
     block = memoryview(bytes(WRITE_BYTES))
     sent = 0
     error = None
@@ -28,7 +31,11 @@ def write_all(connection: socket.socket, limit_bytes: int) -> Transferred:
     try:
         while not limit_bytes or sent < limit_bytes:
             sent += connection.send(block[: limit_bytes - sent] if limit_bytes else block)
+        last = now_ns()
+        if receiver_closes:
+            connection.recv(1)
         connection.shutdown(socket.SHUT_WR)
+        return Transferred(sent, first, last, done=True)
     except BrokenPipeError:
         pass  # shut down by the agent: the flow's time is over
     except OSError as caught:
@@ -36,27 +43,34 @@ def write_all(connection: socket.socket, limit_bytes: int) -> Transferred:
     return Transferred(sent, first, now_ns(), done=error is None, error=error)
 
 
-def read_all(connection: socket.socket) -> Transferred:
-    """Read until the peer's FIN; the kernel discards the data instead of copying it (MSG_TRUNC, tcp(7))."""
+def read_all(connection: socket.socket, limit_bytes: int = 0) -> Transferred:
+    """Read until the peer's FIN; the kernel discards the data instead of copying it (MSG_TRUNC, tcp(7)).
+
+    After ``limit_bytes``, unless that is 0, our side is shut down.
+    """
     buffer = bytearray(READ_BYTES)
     received = 0
     error = None
-    first = None
+    first = last = None
     try:
         connection.recv_into(buffer, 1, socket.MSG_PEEK)
         first = now_ns()
         while count := connection.recv_into(buffer, READ_BYTES, socket.MSG_TRUNC):
             received += count
+            if limit_bytes and received >= limit_bytes and last is None:
+                last = now_ns()
+                connection.shutdown(socket.SHUT_WR)
     except OSError as caught:
         error = os.strerror(caught.errno or 0)
-    return Transferred(received, first, now_ns(), done=error is None, error=error)
+    return Transferred(received, first, last or now_ns(), done=error is None, error=error)
 
 
 class PythonEndpoint:
     """Runs ``write_all`` or ``read_all`` in a process of its own, which reports once, when it ends."""
 
-    def __init__(self, role: str, limit_bytes: int = 0) -> None:
+    def __init__(self, role: str, limit_bytes: int = 0, receiver_closes: bool = False) -> None:
         self._role = role
+        self._receiver_closes = receiver_closes
         self._limit_bytes = limit_bytes
         self._report = -1
         self._process = 0
@@ -68,9 +82,13 @@ class PythonEndpoint:
         sys.stderr.flush()
         self._process = os.fork()
         if self._process == 0:
-            work = (lambda: write_all(connection, self._limit_bytes)) if self._role == "source" else None
-            _child(connection, writer, work or (lambda: read_all(connection)))
+            _child(connection, writer, lambda: self._work(connection))
         os.close(writer)
+
+    def _work(self, connection: socket.socket) -> Transferred:
+        if self._role == "source":
+            return write_all(connection, self._limit_bytes, self._receiver_closes)
+        return read_all(connection, self._limit_bytes if self._receiver_closes else 0)
 
     def state(self) -> Transferred:
         if self._report >= 0 and self._process:
