@@ -99,6 +99,11 @@ SUMMARY_HELP: dict[str, str] = {
     "queue_peak_bytes": "Largest backlog of the bottleneck.",
     "blackout_s": "Time in round trips with goodput below 1 % of capacity.",
     "completion_time_s": "Time to transfer a flow of fixed size.",
+    "completion_time_median_s": "Median time to transfer a connection of a group.",
+    "completed_share": "Share of the connections of a group that transferred all their bytes.",
+    "retransmission_ratio": "Share of the segments of a group's connections that were retransmissions.",
+    "retransmission_free_share": "Share of the connections of a group without a retransmission.",
+    "delivered_share": "Share of the bytes of a group's datagrams that arrived.",
     "jain_index": "Jain's fairness index of the flows.",
 }
 
