@@ -106,7 +106,8 @@ struct slow_start_ops {
  * @last_round_min_rtt_us: that of the last round with samples
  * @round_samples: RTT samples in this round, at most 65535
  * @last_round_samples: in the last round with samples
- * @joined: the connection had sent data before it was switched to the algorithm
+ * @joined: the connection had sent data, other than in its SYN, before it was switched to
+ *	the algorithm
  * @left: this slow start's exit has been reported
  * @plain: there was no memory for the plug-in's state: standard slow start
  * @paced: slow_start_pace() holds

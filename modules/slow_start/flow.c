@@ -103,7 +103,8 @@ static void start(struct sock *sk)
 	ss->last_rtt_us = SLOW_START_NO_RTT;
 	ss->last_round_min_rtt_us = SLOW_START_NO_RTT;
 	begin_round(sk);
-	ss->joined = tcp_sk(sk)->data_segs_out > 0;
+	/* The SYN of a fast open has carried data, and nothing but the start follows it. */
+	ss->joined = tcp_sk(sk)->data_segs_out > tcp_sk(sk)->syn_data;
 	ss->left = !tcp_in_slow_start(tcp_sk(sk));
 	if (slow_start_algorithm(sk)->base->init)
 		slow_start_algorithm(sk)->base->init(sk);

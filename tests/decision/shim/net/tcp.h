@@ -128,7 +128,7 @@ struct tcp_sock {
 	u32 prr_delivered, prr_out, high_seq, undo_marker;
 	u32 packets_out, sacked_out, lost_out, retrans_out;
 	u32 max_packets_out, cwnd_usage_seq;
-	u8 is_cwnd_limited : 1, is_sack_reneg : 1;
+	u8 is_cwnd_limited : 1, is_sack_reneg : 1, syn_data : 1;
 	u8 ecn_flags;
 	u32 delivered, delivered_ce, lost, app_limited;
 	u32 segs_out, data_segs_out, segs_in, data_segs_in;
