@@ -90,8 +90,10 @@ def execute(directory: RunDirectory, progress: Progress) -> str:
         record["status"] = "finished"
     except RunFailedError as error:
         record["status"] = "failed"
-        record["error"] = str(error)
-        _invalid(directory, str(error))
+        # Whoever reads this finds the directory under the name it gets when it is kept.
+        said = str(error).replace(directory.path.name, directory.name)
+        record["error"] = said
+        _invalid(directory, said)
     record["ended"] = now()
     record["wall_s"] = round(time.monotonic() - start, 3)
     record["virtual_s"] = (plan.epoch_us + plan.duration_us) / 1e6
