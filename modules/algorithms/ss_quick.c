@@ -103,9 +103,8 @@ static u32 granted_rate(void)
 
 static u32 packet_bytes(const struct sock *sk)
 {
-	u32 network = sk->sk_family == AF_INET6 ? 40 : 20;
-
-	return tcp_sk(sk)->mss_cache + tcp_sk(sk)->tcp_header_len + network;
+	return tcp_sk(sk)->mss_cache + tcp_sk(sk)->tcp_header_len +
+	       inet_csk(sk)->icsk_af_ops->net_header_len;
 }
 
 static void start(struct sock *sk)

@@ -118,6 +118,7 @@ static int open_connection(const struct command *command, struct sender **place)
 	OPTION(&opening, net);
 	OPTION(&opening, peer);
 	OPTION(&opening, slow_start_after_idle);
+	OPTION(&opening, ipv6);
 	if (*place)
 		return -EBUSY;
 	*place = calloc(1, sizeof(**place));

@@ -44,6 +44,23 @@ static void update_write_seq(struct sender *sender)
 	sender->tcp.write_seq = sender->tcp.snd_nxt + (u32)(unsent * sender->tcp.mss_cache);
 }
 
+static const struct inet_connection_sock_af_ops over_ipv4 = { .net_header_len = 20 };
+static const struct inet_connection_sock_af_ops over_ipv6 = { .net_header_len = 40 };
+
+/* What TCP leaves in the IPv4 address of an accepted IPv6 socket is 127.0.0.6. */
+static void describe_ipv6(struct sock *sk, const struct opening *opening)
+{
+	sk->sk_family = AF_INET6;
+	ipv6_addr_set_v4mapped(sk->sk_daddr, &sk->sk_v6_daddr);
+	if (opening->ipv6 == 2)
+		return;
+	sk->sk_v6_daddr.s6_addr32[0] = __cpu_to_be32(0x20010db8);
+	sk->sk_v6_daddr.s6_addr32[2] = 0;
+	sk->sk_v6_daddr.s6_addr32[3] = __cpu_to_be32(opening->peer);
+	sk->sk_daddr = __cpu_to_be32(0x7f000006);
+	inet_csk(sk)->icsk_af_ops = &over_ipv6;
+}
+
 static void describe_peer(struct sock *sk, const struct opening *opening)
 {
 	struct net *net = &shim_nets[opening->net & 1];
@@ -58,7 +75,9 @@ static void describe_peer(struct sock *sk, const struct opening *opening)
 	sk->sk_family = AF_INET;
 	sk->sk_state = TCP_ESTABLISHED;
 	sk->sk_daddr = __cpu_to_be32(0x0a000000 | (opening->peer & 0xff));
-	ipv6_addr_set_v4mapped(sk->sk_daddr, &sk->sk_v6_daddr);
+	inet_csk(sk)->icsk_af_ops = &over_ipv4;
+	if (opening->ipv6)
+		describe_ipv6(sk, opening);
 	sk->sk_rcv_saddr = __cpu_to_be32(0x0a0000fe);
 	sk->sk_pacing_rate = ~0UL;
 	sk->sk_max_pacing_rate = ~0UL;

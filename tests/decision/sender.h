@@ -39,11 +39,12 @@ struct packet {
  * @net: 0 or 1, the name space
  * @peer: last byte of the peer's address
  * @slow_start_after_idle: the sysctl
+ * @ipv6: 1: over IPv6, 2: an IPv6 socket with an IPv4 peer
  */
 struct opening {
 	u32 mss_bytes, cwnd, ssthresh, clamp, handshake_rtt_us, sequence;
 	u32 window_bytes, unsent_packets;
-	u32 late_ack_event, net, peer, slow_start_after_idle;
+	u32 late_ack_event, net, peer, slow_start_after_idle, ipv6;
 };
 
 extern const struct opening opening_default;

@@ -105,9 +105,14 @@ struct inet_sock {
 #define inet_dport	sk.sk_dport
 #define inet_num	sk.sk_num
 
+struct inet_connection_sock_af_ops {
+	u16 net_header_len;
+};
+
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	const struct tcp_congestion_ops *icsk_ca_ops;
+	const struct inet_connection_sock_af_ops *icsk_af_ops;
 	u8 icsk_ca_state;
 	u8 icsk_ca_initialized;
 	u8 icsk_retransmits;
