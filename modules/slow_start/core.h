@@ -53,6 +53,16 @@ slow_start_algorithm(const struct sock *sk)
 			    const struct slow_start_algorithm, tcp);
 }
 
+/* An accepted IPv6 socket has 127.0.0.6 for its IPv4 addresses; 0 says what is meant. */
+static inline __be32 slow_start_ipv4(const struct sock *sk, __be32 address)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr))
+		return 0;
+#endif
+	return address;
+}
+
 extern const struct tcp_congestion_ops slow_start_hooks;
 
 void slow_start_trace(struct sock *sk, enum slow_start_event event,

@@ -43,8 +43,8 @@ TRACE_EVENT(slow_start,
 
 		__entry->cookie = atomic64_read(&sk->sk_cookie);
 		__entry->mstamp_us = tcp_sk(sk)->tcp_mstamp;
-		__entry->saddr = (__force u32)inet->inet_saddr;
-		__entry->daddr = (__force u32)inet->inet_daddr;
+		__entry->saddr = (__force u32)slow_start_ipv4(sk, inet->inet_saddr);
+		__entry->daddr = (__force u32)slow_start_ipv4(sk, inet->inet_daddr);
 		__entry->cwnd = cwnd;
 		__entry->ssthresh = tcp_sk(sk)->snd_ssthresh;
 		__entry->quantity = quantity;
