@@ -330,6 +330,11 @@ static void end_bins(struct sock *sk)
 	s32 late_us = slow_start_now_us(sk) - search->bin_end_us;
 	u32 passed;
 
+	/* A bin ends no further ahead than it is long, or the clock has wrapped. */
+	if (late_us < -(s64)search->bin_us) {
+		begin(sk);
+		return;
+	}
 	if (late_us < 0)
 		return;
 	passed = late_us / search->bin_us + 1;

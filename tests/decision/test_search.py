@@ -227,3 +227,12 @@ def test_a_receiver_that_stops_the_doubling_is_no_capacity_for_version_4(start: 
     assert [event.reason for event in fast(start, 2, 600_000).exits] == ["delivery-rate"]
     assert [event.reason for event in fast(start, 3, 600_000).exits] == ["delivery-rate"]
     assert fast(start, 4, 600_000).exits == []
+
+
+def test_a_pause_of_half_the_clock_does_not_blind_it(start: Start) -> None:
+    """The low half of the clock wraps after 71 minutes; 40 later the end of a bin seems to lie ahead."""
+    connection = start("search").open(slow_start_after_idle=0)
+    connection.round(rtt_us=102_000)
+    connection.runner.wait(40 * 60 * 1_000_000)
+    course = connection.path(until_exit=1, buffer_packets=8000)
+    assert [each.reason for each in course.exits] == ["delivery-rate"]
