@@ -37,12 +37,16 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(tmp_path: Path, finished: Path) -> Iterator[Path]:
+    """A file system on which one of the finished runs fits, but not two."""
     if os.geteuid() != 0:
         pytest.skip("a small file system to fill can be mounted only by root")
     place = tmp_path / "small"
     place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)], check=True)
+    files = [path for path in next(finished.glob("quick/reno-*")).rglob("*") if path.is_file()]
+    page = 4096
+    needs = sum(-(-path.stat().st_size // page) * page for path in files)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={needs + needs // 2}", "tmpfs", str(place)], check=True)
     yield place
     subprocess.run(["umount", str(place)], check=True)
 
