@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from howdah.profile.algorithm_entry import Algorithm
-from howdah.profile.plug_in import PLUG_INS
+from howdah.profile.plug_in import PLUG_IN_PREFIX, PLUG_INS, PlugIn
 
 LONGEST_KERNEL_NAME = 15  # TCP_CA_NAME_MAX - 1, include/net/tcp.h
 PROFILE_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*", re.ASCII)
@@ -50,13 +50,19 @@ def module_name(source: Path) -> str:
 
 
 def from_modules(modules: Iterable[Path]) -> dict[str, Algorithm]:
-    """Algorithms that modules bring without being declared: ``tcp_mine.c`` provides ``mine``.
+    """Algorithms that modules bring without being declared: ``tcp_mine.c`` provides ``mine``, and a slow-start plug-in
+    ``ss_mine.c`` provides ``mine`` over reno and ``mine-cubic``.
 
     The kernel itself asks for ``tcp_<name>`` when an unknown algorithm is requested, so the convention is its own.
     """
     found: dict[str, Algorithm] = {}
     for source in modules:
         module = module_name(source)
+        if module.startswith(PLUG_IN_PREFIX):
+            short = module.removeprefix(PLUG_IN_PREFIX)
+            plug_in = PlugIn(short.replace("_", "-"), short, f"from {source.name}")
+            found |= {algorithm.name: algorithm for algorithm in plug_in.algorithms()}
+            continue
         kernel = module.removeprefix("tcp_")
         if module == kernel or not KERNEL_NAME.fullmatch(kernel):
             continue

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from howdah.profile.algorithm_entry import Algorithm
 
+PLUG_IN_PREFIX = "ss_"  # of a module's name
 BASES = {"reno": "", "cubic": "-cubic"}  # what follows a plug-in's name in a profile
 
 
@@ -26,7 +27,9 @@ class PlugIn:
             kernel = f"{self.short}_{base}"
             summary = f"{self.summary}; then {base}"
             name = self.name + suffix
-            yield Algorithm(name, kernel, f"ss_{self.short}", base, summary, self.parameters, builtin=False)
+            yield Algorithm(
+                name, kernel, f"{PLUG_IN_PREFIX}{self.short}", base, summary, self.parameters, builtin=False
+            )
 
 
 PLUG_INS = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example in the documentation, run as written."""
+"""The examples in the documentation, run as written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from tests.guest.guest_run import ignore, plan_of, require_engine, run
+from tests.guest.signature import SIGNATURE, read
 
 pytestmark = pytest.mark.guest
 
@@ -47,6 +51,24 @@ def test_a_module_of_ones_own_against_cubic(tmp_path: Path) -> None:
         outputs.append(answer.stdout)
     assert "mine" in outputs[2]
     assert "cubic" in outputs[2]
+
+
+def test_the_plug_in_of_the_modules_readme_does_what_it_says(tmp_path: Path) -> None:
+    """Half of standard slow start: 1.5 times a round, until the RTT of a round has risen by a quarter."""
+    code = re.search(r"```c\n(.*?)```", (ROOT / "modules/README.md").read_text(), re.DOTALL)
+    assert code is not None
+    (tmp_path / "ss_half.c").write_text(code.group(1))
+    profile = tmp_path / "half.yaml"
+    profile.write_text(SIGNATURE.read_text().replace("algorithm: standard", "modules: [./ss_half.c]\nalgorithm: half"))
+    engine = require_engine()
+    plan = plan_of("path.buffer=4 bdp", profile=profile)  # a round sees the queue of the one before it
+    engine.prepare([plan], ignore)
+    found = read(*run(engine, plan, tmp_path / "run"))
+    windows = found.round_windows()
+    np.testing.assert_allclose(found.growth()[(windows[:-1] > 20) & (windows[:-1] < 561)], 1.5, rtol=0.05)
+    assert [row["reason"] for row in found.exits] == ["delay"]
+    told = found.exits[0]
+    assert told["quantity"] > told["threshold"] == told["min_rtt_us"] + told["min_rtt_us"] // 4
 
 
 def test_a_module_that_does_not_compile_is_named_with_its_line(tmp_path: Path) -> None:

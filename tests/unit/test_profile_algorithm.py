@@ -143,3 +143,11 @@ def test_a_like_that_cannot_be_is_refused_with_its_line(tmp_path: Path, section:
         load(file)
     assert words in str(caught.value)
     assert caught.value.where == f"{file}:{line}"
+
+
+def test_a_plug_in_of_ones_own_brings_both_bases() -> None:
+    found = from_modules([Path("elsewhere/ss_half_way.c")])
+    assert {name: (entry.kernel, entry.module, entry.base) for name, entry in found.items()} == {
+        "half-way": ("half_way_reno", "ss_half_way", "reno"),
+        "half-way-cubic": ("half_way_cubic", "ss_half_way", "cubic"),
+    }
