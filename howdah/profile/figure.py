@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures that a profile asks for over the runs of its sweep: curves, bars, distributions, time lines and tables."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
+
+from howdah.profile.field import Duration, Name, Text
+from howdah.profile.section import FieldError, Section, fixed
+
+MOST_FIGURES = 64
+SERIES = ("cwnd", "ssthresh", "goodput", "rtt", "queue", "sequence", "drops")
+SERIES_PANELS = "series"  # panels of a time figure that are no axis: one for each series
+
+AxisName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,120}$")]
+MetricName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,80}$")]
+EntryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,80}$")]
+AxisValues = dict[str, JsonValue]
+
+_CHOICE = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+
+
+def _flow(value: object) -> int | str:
+    if isinstance(value, bool) or not isinstance(value, int | str) or value in (0, ""):
+        raise ValueError(f"expected the number of a flow, its name, the name of a group, or all, not {value!r}")
+    return value
+
+
+FlowChoice = Annotated[
+    int | str, BeforeValidator(_flow), WithJsonSchema({**_CHOICE, "x-value": "number, name or `all`"})
+]
+Take = Literal["sum", "mean", "min", "max"]
+
+
+def _names(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Names = Annotated[
+    list[AxisName],
+    BeforeValidator(_names),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array"}], "x-value": "name, or list of names"}),
+]
+Entries = Annotated[
+    list[EntryName],
+    BeforeValidator(_names),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array"}], "x-value": "id, or list of ids"}),
+]
+
+
+class ColumnSection(Section):
+    """A column of a table: a metric, of which flow, and at which values of the axes that are not rows."""
+
+    metric: MetricName = fixed(description="a measure of metrics.json")
+    title: Text | None = fixed(None, description="heading; that of the measure by default")
+    flow: FlowChoice | None = fixed(None, description="number or name of a flow, name of a group, or `all` with take")
+    take: Take | None = fixed(None, description="over the flows of a run")
+    at: AxisValues = fixed(default_factory=dict, description="axis name: value as written in the sweep")
+
+
+def _column(value: object) -> object:
+    return {"metric": value} if isinstance(value, str) else value
+
+
+def _columns(value: object) -> object:
+    return [_column(item) for item in value] if isinstance(value, list) else value
+
+
+Columns = Annotated[
+    list[ColumnSection] | AxisName,
+    BeforeValidator(_columns),
+    WithJsonSchema({"x-value": "list of metrics or columns, or an axis (with y)"}),
+]
+Number = Annotated[JsonValue, WithJsonSchema({"type": ["number", "string"], "x-value": "number with its unit"})]
+
+
+class PaperSection(Section):
+    """Numbers that a paper prints, drawn hollow beside the measured ones."""
+
+    label: Text = fixed("the paper", description="where they are printed, e.g. Table 1")
+    points: dict[str, dict[str, Number]] = fixed(
+        description="line: x: number; of a table row: column: number. With panels, panel / line for the line"
+    )
+
+    @model_validator(mode="after")
+    def _leaves(self) -> PaperSection:
+        for line, values in self.points.items():
+            for at, value in values.items():
+                if isinstance(value, bool) or not isinstance(value, int | float | str):
+                    raise FieldError(f"expected a number with its unit, not {value!r}", "points", line, at)
+                if isinstance(value, float) and not math.isfinite(value):
+                    raise FieldError(f"expected a finite number, not {value!r}", "points", line, at)
+        return self
+
+
+_NEEDED = {
+    "sweep": ("x", "y"),
+    "bars": ("x", "y"),
+    "cdf": ("metric",),
+    "time": ("series",),
+    "table": ("rows", "columns"),
+}
+_ALLOWED = {
+    "sweep": {"x", "y", "flow", "take", "lines", "panels", "relative_to", "log", "paper"},
+    "bars": {"x", "y", "flow", "take", "lines", "panels", "relative_to", "log", "paper"},
+    "cdf": {"metric", "group", "lines", "panels", "log"},
+    "time": {"series", "flows", "lines", "panels", "window", "log", "repetition"},
+    "table": {"rows", "columns", "y", "flow", "take", "paper"},
+}
+_OF_ALL_KINDS = {"id", "entry", "title", "kind", "at", "note"}
+
+
+class FigureSection(Section):
+    """A figure over the runs of the profile. What each kind needs and takes is in docs/report.md."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)] = fixed(
+        description="lower-case words joined by hyphens, unique in the profile"
+    )
+    entry: Entries = fixed(default_factory=list, description="entry of the atlas that shows it, or a list of them")
+    title: Text = fixed(description="what is shown")
+    note: Text = fixed("", description="a sentence for the caption")
+    kind: Literal["sweep", "bars", "cdf", "time", "table"] = fixed(description="form of the figure")
+    x: AxisName | None = fixed(None, description="axis of the sweep: its values are the abscissa, or the categories")
+    y: MetricName | None = fixed(None, description="a measure of metrics.json")
+    metric: MetricName | None = fixed(None, description="of cdf: a measure of each connection of a group")
+    group: Name | None = fixed(None, description="of cdf: the group; needed if there are several")
+    flow: FlowChoice | None = fixed(None, description="number or name of a flow, name of a group, or `all` with take")
+    take: Take | None = fixed(None, description="over the flows of a run")
+    lines: AxisName = fixed("algorithm", description="axis with one line, or one bar of each category, a value")
+    panels: AxisName | None = fixed(None, description="axis with one panel a value; of time also `series`")
+    at: AxisValues = fixed(
+        default_factory=dict, description="value, or list of values, of axes as written in the sweep"
+    )
+    relative_to: AxisValues = fixed(
+        default_factory=dict, description="y as per cent more or less than at this value of lines"
+    )
+    log: Literal["x", "y", "xy"] | None = fixed(None, description="logarithmic axes")
+    paper: PaperSection | None = fixed(None, description="printed numbers to compare with")
+    series: list[Literal["cwnd", "ssthresh", "goodput", "rtt", "queue", "sequence", "drops"]] = fixed(
+        default_factory=list, description="of time: what is drawn"
+    )
+    flows: list[FlowChoice] = fixed(default_factory=list, description="of time: numbers or names; all by default")
+    window: list[Duration] = fixed(default_factory=list, description="of time: begin and end, from the epoch")
+    repetition: int | None = fixed(None, ge=0, description="of time: the first that counts and has tables by default")
+    rows: Names = fixed(default_factory=list, description="of table: axis, or axes, with one row a value")
+    columns: Columns = fixed(default_factory=list, description="of table: metrics, columns, or an axis (with y)")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _paper_of_a_table(cls, data: Any) -> Any:
+        """Of a table the numbers may stand in ``paper`` without ``points`` between."""
+        paper = data.get("paper") if isinstance(data, dict) else None
+        if isinstance(paper, dict) and data.get("kind") == "table" and "points" not in paper:
+            points = {key: value for key, value in paper.items() if key != "label"}
+            labelled = {"label": paper["label"]} if "label" in paper else {}
+            return {**data, "paper": {**labelled, "points": points}}
+        return data
+
+    @model_validator(mode="after")
+    def _of_its_kind(self) -> FigureSection:
+        for name in _NEEDED[self.kind]:
+            if not getattr(self, name):
+                raise FieldError(f"a figure of kind {self.kind} needs {name}", "kind")
+        for name in sorted(self.model_fields_set - _ALLOWED[self.kind] - _OF_ALL_KINDS):
+            raise FieldError(f"a figure of kind {self.kind} has no {name}", name)
+        if self.take is not None and self.flow != "all":
+            raise FieldError("take is over the flows of a run; it needs flow: all", "take")
+        if self.flow == "all" and self.take is None:
+            raise FieldError("flow: all needs take (sum, mean, min or max)", "flow")
+        if self.window and (len(self.window) != 2 or self.window[0] >= self.window[1]):
+            raise FieldError("expected a begin and a later end, such as [11 s, 16 s]", "window")
+        if self.relative_to and set(self.relative_to) != {self.lines}:
+            raise FieldError(
+                f"expected the value of {self.lines} that the other lines are compared with", "relative_to"
+            )
+        if self.x is not None and self.x in (self.lines, self.panels):
+            raise FieldError(f"{self.x} is the abscissa and cannot be lines or panels as well", "x")
+        if self.panels is not None and self.panels == self.lines:
+            raise FieldError(f"{self.panels} is both lines and panels", "panels")
+        if self.kind != "time" and self.panels == SERIES_PANELS:
+            raise FieldError("only a figure of kind time has a panel for each series", "panels")
+        if self.kind == "table" and isinstance(self.columns, str) != (self.y is not None):
+            raise FieldError("columns that are an axis need y; a list of metrics has none", "columns")
+        return self
