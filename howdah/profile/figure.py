@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from howdah.profile.field import Duration, Name, Text
 from howdah.profile.section import FieldError, Section, fixed
@@ -18,7 +18,23 @@ SERIES_PANELS = "series"  # panels of a time figure that are no axis: one for ea
 AxisName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,120}$")]
 MetricName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,80}$")]
 EntryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,80}$")]
-AxisValues = dict[str, JsonValue]
+
+
+def _axis_value(value: object) -> object:
+    """As it was written: 6.10 is not 6.1."""
+    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, list | dict) for item in value)):
+        raise ValueError("expected a value of the axis, or a list of values")
+    return value
+
+
+AxisValues = dict[
+    str,
+    Annotated[
+        Any,
+        BeforeValidator(_axis_value),
+        WithJsonSchema({"type": ["string", "number", "boolean", "array"], "x-value": "value, or list of values"}),
+    ],
+]
 
 _CHOICE = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
 
@@ -74,7 +90,7 @@ Columns = Annotated[
     BeforeValidator(_columns),
     WithJsonSchema({"x-value": "list of metrics or columns, or an axis (with y)"}),
 ]
-Number = Annotated[JsonValue, WithJsonSchema({"type": ["number", "string"], "x-value": "number with its unit"})]
+Number = Annotated[Any, WithJsonSchema({"type": ["number", "string"], "x-value": "number with its unit"})]
 
 
 class PaperSection(Section):
