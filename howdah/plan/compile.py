@@ -276,6 +276,7 @@ def _collect(cell: Cell, network: Network, size: Sizes) -> Collect:
         pcap=list(asked.pcap),
         trace_buffer_bytes=size.trace_buffer_bytes,
         slow_start=asked.slow_start,
+        cpu=asked.cpu,
     )
 
 

@@ -172,6 +172,7 @@ class Collect:
     pcap: list[str]  # "node:interface"
     trace_buffer_bytes: int
     slow_start: bool = True  # where the slow-start modules are loaded
+    cpu: bool = False  # processor time by function; in plan.json only if it is on
 
 
 @dataclass(frozen=True)
@@ -231,6 +232,8 @@ class Plan:
     def to_json(self) -> str:
         value = dataclasses.asdict(self)
         del value["parameter_places"]
+        if not self.collect.cpu:
+            del value["collect"]["cpu"]
         return json.dumps(value, indent=1)
 
     @staticmethod

@@ -168,6 +168,8 @@ def _collect(plan: Plan) -> Iterator[str]:
         ("ss", "at the beginning and the end" if collect.ss else "off"),
         ("pcap", ", ".join(collect.pcap) or "off"),
     ]
+    if collect.cpu:
+        rows.append(("cpu", "time of the guest's kernel by function"))
     return _pairs(rows)
 
 

@@ -204,6 +204,10 @@ class CollectSection(Section):
     pcap: list[Text] = Field(
         default_factory=list, max_length=64, description="interfaces to capture, as node:interface"
     )
+    cpu: bool = Field(
+        default=False,
+        description="processor time of the guest's kernel by function, where the machine lets perf look (uml only)",
+    )
 
 
 _BufferTriple = Annotated[str, Field(pattern=r"^\s*[0-9]{1,10}\s+[0-9]{1,10}\s+[0-9]{1,10}\s*$")]
