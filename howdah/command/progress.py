@@ -9,10 +9,13 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from howdah.run.batch import Outcome, Work
+from howdah.run.batch import Outcome, Rest, Work
+from howdah.run.cost import expected_core_s
 
 # Phases before the flows take little wall time; the bar of a run is the share of its simulated time that has passed.
 _MARKS = {"pass": "✓", "fail": "✕", "unsupported": "?", "invalid": "!"}
+_LINE_EVERY_S = 60.0  # of a log, which has no bars
+_LEAST_SHARE = 0.1  # of a run, from which on its pace tells something
 
 
 def _clock(seconds: float) -> str:
@@ -40,7 +43,8 @@ class Display:
         self._tasks: dict[str, TaskID] = {}
         self._phases: dict[str, str] = {}
         self._reported = 0
-        self._began = time.monotonic()
+        self._several = False
+        self._last_line = time.monotonic()
 
     def __enter__(self) -> Display:
         if self.live:
@@ -79,36 +83,36 @@ class Display:
             self._phases["single"] = phase
             self.say(f"  {phase}")
 
-    def batch(self, active: list[Work], outcomes: list[Outcome], total: int) -> None:
-        """Runs of a batch: one bar for all with the time left, one a worker; finished runs as lines."""
+    def batch(self, active: list[Work], outcomes: list[Outcome], rest: Rest) -> None:
+        """Runs of a batch: one bar for all with the time left, one a worker; finished runs as lines.
+
+        Where there is no terminal to draw on, a line a minute says how far it is.
+        """
+        self._several = rest.experiments > 1
         for outcome in outcomes[self._reported :]:
             self._say_outcome(outcome)
         self._reported = len(outcomes)
-        if not self.live:
+        if self.quiet:
             return
-        known = {f"run {work.cell.directory_name}" for work in active}
+        left = time_left(active, outcomes, rest)
+        note = f"{len(outcomes)}/{rest.total}" + (f"  about {_clock(left)} left" if left is not None else "")
+        if not self.live:
+            if time.monotonic() - self._last_line >= _LINE_EVERY_S and active:
+                self._last_line = time.monotonic()
+                self.say(f"  … {note}")
+            return
+        known = {f"run {work.job.name}" for work in active}
         for name in [name for name in self._tasks if name.startswith("run ") and name not in known]:
             self._drop(name)
-        self._bar(
-            "all", "all runs", len(outcomes), total, f"{len(outcomes)}/{total}  {self._left(active, outcomes, total)}"
-        )
+        self._bar("all", "all runs", len(outcomes), rest.total, note)
         for work in active:
             note = (
                 f"{work.phase}  {max(work.done_us, 0) / 1e6:.1f}/{work.of_us / 1e6:.1f} s" if work.of_us else work.phase
             )
-            self._bar(f"run {work.cell.directory_name}", f"  {work.cell.plan.run}", work.done_us, work.of_us, note)
-
-    def _left(self, active: list[Work], outcomes: list[Outcome], total: int) -> str:
-        made = [outcome.wall_s for outcome in outcomes if not outcome.reused]
-        if not made:
-            return ""
-        mean = sum(made) / len(made)
-        rest = (total - len(outcomes) - len(active)) * mean
-        rest += sum(max(mean - (time.monotonic() - work.started), 0.0) for work in active)
-        return f"about {_clock(rest / max(len(active), 1))} left"
+            self._bar(f"run {work.job.name}", f"  {work.cell.plan.run}", work.done_us, work.of_us, note)
 
     def _say_outcome(self, outcome: Outcome) -> None:
-        name = outcome.cell.directory_name
+        name = outcome.job.name if self._several else outcome.cell.directory_name
         if outcome.reused:
             self.say(f"  = {name}  already there ({outcome.verdict})")
         elif outcome.error is not None:
@@ -127,3 +131,23 @@ class Display:
 
     def _drop(self, key: str) -> None:
         self._progress.remove_task(self._tasks.pop(key))
+
+
+def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float | None:
+    """Seconds until the batch is done, or None while nothing tells.
+
+    Runs are unequal, so what is left is counted in expected core seconds (``run/cost.py``); how long such a second
+    takes here, with so many at once, is learnt from the runs made, and from those in progress by their share.
+    """
+    now = time.monotonic()
+    spent = sum(each.wall_s for each in outcomes if not each.reused and each.error is None)
+    expected = sum(expected_core_s(each.cell.plan) for each in outcomes if not each.reused and each.error is None)
+    for work in active:
+        if work.share >= _LEAST_SHARE:
+            spent += now - work.started
+            expected += work.share * expected_core_s(work.cell.plan)
+    if not expected:
+        return None
+    pace = spent / expected
+    begun = [max(expected_core_s(work.cell.plan) * pace - (now - work.started), 0.0) for work in active]
+    return max((rest.waiting_core_s * pace + sum(begun)) / max(len(active), 1), *begun, 0.0)

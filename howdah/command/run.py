@@ -21,9 +21,10 @@ from howdah.publish.experiment import load_experiment
 from howdah.report import report
 from howdah.report.build import source_for
 from howdah.report.compare import results, text_table
-from howdah.run.batch import Outcome, run_cells
+from howdah.run.batch import Job, Outcome, run_cells
 from howdah.run.experiment import Cell, Experiment, set_latest
 from howdah.run.provenance import run_key
+from howdah.run.retention import keeps_data
 
 FAILED, INVALID, CLAIM_FAILED = 4, 5, 6
 
@@ -52,12 +53,15 @@ def execute(options: argparse.Namespace) -> int:
     with experiment.locked(), Display(quiet=options.json) as display:
         experiment.sweep_partial()
         identity = engine.prepare(plans, display.build)
-        cells = [Cell(plan, run_key(plan.to_json(), identity)) for plan in plans]
+        cells = [
+            Cell(plan, run_key(plan.to_json(), identity), keeps_data(profile.keep, plan.repetition)) for plan in plans
+        ]
         (experiment.path / "profile.yaml").write_text(profile.text, encoding="utf-8")
         display.say(f"{profile.name}: {len(cells)} runs, engine {engine.name}")
         workers = options.jobs or (len(os.sched_getaffinity(0)) if engine.parallel else 1)
         try:
-            outcomes = run_cells(experiment, cells, workers, options.again, display.batch)
+            jobs = [Job(experiment, cell) for cell in cells]
+            outcomes = run_cells(jobs, workers, options.again, display.batch)
         finally:
             index = experiment.write_index(profile.text, str(options.profile), profile.description, cells)
             set_latest(options.runs, experiment)

@@ -23,6 +23,7 @@ from howdah.profile.field import (
 )
 from howdah.profile.group import GroupSection
 from howdah.profile.path import PathSection
+from howdah.profile.receiver import LINUX, ReceiverName
 from howdah.profile.section import FieldError, Section, fixed
 from howdah.quantity import Span
 
@@ -76,6 +77,9 @@ class FlowSection(Section):
     opener: Literal["sender", "receiver"] = Field(
         default="sender",
         description="who connects; a sender that does is offered at most 64 KiB until the first ACK of its data",
+    )
+    receiver_behaviour: ReceiverName | None = Field(
+        default=None, description="how its receiver acknowledges, instead of the profile's receiver; emulated"
     )
 
     @model_validator(mode="after")
@@ -237,6 +241,9 @@ class MeasureSection(Section):
     """How results are measured."""
 
     window: WindowSection = Field(default_factory=WindowSection, description="start and stop of the measured time")
+    reach: Annotated[int, Field(ge=2, le=1_000_000)] | None = Field(
+        default=None, description="congestion window in packets, the time and rounds to which are measured"
+    )
 
 
 def _one_flow() -> list[FlowSection]:
@@ -268,6 +275,10 @@ class Scenario(Section):
     algorithm: Text = Field(
         default="cubic", description="congestion control of every flow; howdah list algorithms shows the names"
     )
+    receiver: ReceiverName = Field(
+        default=LINUX,
+        description="how the receivers of measured flows acknowledge (docs/receivers.md); all but linux are emulated",
+    )
     duration: PositiveDuration = Field(description="simulated time from the epoch to the end of the flows")
     repetitions: int = fixed(1, ge=1, le=1000, description="runs of each point; 1 is the unperturbed path")
     seed: int = Field(default=1, ge=0, le=2**32 - 1, description="seed of everything random")
@@ -277,6 +288,11 @@ class Scenario(Section):
         None, description="the first repetition of one algorithm again, with other traffic"
     )
     collect: CollectSection = Field(default_factory=CollectSection, description="what is recorded")
+    keep: Literal["everything", "first"] = fixed(
+        "everything",
+        description="first: raw records and tables of the first repetition of each point alone, and of invalid runs; "
+        "results always",
+    )
     calibrate: bool = Field(
         default=True, description="measure the path before and after the flows; without it a run is invalid"
     )

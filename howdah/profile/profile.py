@@ -7,7 +7,7 @@ import dataclasses
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ruamel.yaml import YAML
 
@@ -74,6 +74,10 @@ class Profile:
     @property
     def repetitions(self) -> int:
         return self.points[0].scenario.repetitions
+
+    @property
+    def keep(self) -> Literal["everything", "first"]:
+        return self.points[0].scenario.keep
 
     def cells(self) -> list[Cell]:
         """Every run, repetitions of one point together."""

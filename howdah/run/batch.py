@@ -15,27 +15,46 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from howdah.errors import HowdahError
-from howdah.run.directory import RunDirectory
+from howdah.errors import HowdahError, explain
+from howdah.run.cost import expected_core_s
+from howdah.run.directory import RunDirectory, read_json
 from howdah.run.experiment import Cell, Experiment
+
+_LEAST_FREE_BYTES = 64_000_000  # with less no further run is begun after one has failed
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell and the experiment it belongs to, whose lock the caller holds."""
+
+    experiment: Experiment
+    cell: Cell
+
+    @property
+    def name(self) -> str:
+        return f"{self.experiment.path.name}/{self.cell.directory_name}"
 
 
 @dataclass
 class Outcome:
-    """How one cell ended; ``verdict`` is None when there is an ``error``."""
+    """How one job ended; ``verdict`` is None when there is an ``error``."""
 
-    cell: Cell
+    job: Job
     verdict: str | None = None
     error: HowdahError | None = None
     reused: bool = False
     wall_s: float = 0.0
+
+    @property
+    def cell(self) -> Cell:
+        return self.job.cell
 
 
 @dataclass
 class Work:
     """A run in progress, as shown to the person who waits."""
 
-    cell: Cell
+    job: Job
     directory: RunDirectory
     process: subprocess.Popen[str]
     started: float
@@ -44,8 +63,27 @@ class Work:
     of_us: int = 0
     last: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def cell(self) -> Cell:
+        return self.job.cell
 
-Listener = Callable[[list[Work], list[Outcome], int], None]
+    @property
+    def share(self) -> float:
+        """How much of its simulated time has passed, 0 to 1."""
+        return min(max(self.done_us / self.of_us, 0.0), 1.0) if self.of_us else 0.0
+
+
+@dataclass(frozen=True)
+class Rest:
+    """How far a batch is: jobs in all, the expected core seconds (of ``run/cost.py``) of those not begun, and of how
+    many experiments they are."""
+
+    total: int
+    waiting_core_s: float = 0.0
+    experiments: int = 1
+
+
+Listener = Callable[[list[Work], list[Outcome], Rest], None]
 WORKER = (sys.executable, "-m", "howdah.run.worker")
 
 
@@ -54,17 +92,20 @@ def _output(process: subprocess.Popen[str]) -> IO[str]:
     return process.stdout
 
 
-def _start(experiment: Experiment, cell: Cell, worker: Sequence[str]) -> Work:
-    directory = experiment.begin(cell)
-    with directory.log.open("w") as errors:
-        process = subprocess.Popen(
-            [*worker, str(directory.path), str(os.getpid())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        )
-    return Work(cell, directory, process, time.monotonic())
+def _start(job: Job, worker: Sequence[str]) -> Work:
+    try:
+        directory = job.experiment.begin(job.cell)
+        with directory.log.open("w") as errors:
+            process = subprocess.Popen(
+                [*worker, str(directory.path), str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+    except OSError as error:
+        raise HowdahError(f"the run cannot be begun: {explain(error)}", where=str(job.experiment.path)) from error
+    return Work(job, directory, process, time.monotonic())
 
 
 def _read(work: Work) -> bool:
@@ -80,20 +121,25 @@ def _read(work: Work) -> bool:
     return True
 
 
-def _finish(experiment: Experiment, work: Work) -> Outcome:
+def _finish(work: Work) -> Outcome:
+    experiment, cell = work.job.experiment, work.cell
     status = work.process.wait()
     _output(work.process).close()
-    outcome = Outcome(work.cell, wall_s=time.monotonic() - work.started)
+    outcome = Outcome(work.job, wall_s=time.monotonic() - work.started)
     if "verdict" in work.last:
-        experiment.keep(work.cell, work.directory)
-        outcome.verdict = work.last["verdict"]
-        return outcome
-    if "error" in work.last:
+        try:
+            experiment.keep(cell, work.directory)
+        except OSError as error:
+            outcome.error = HowdahError(f"the run cannot be kept: {explain(error)}", where=str(experiment.path))
+        else:
+            outcome.verdict = work.last["verdict"]
+            return outcome
+    elif "error" in work.last:
         outcome.error = HowdahError(work.last["error"], where=work.last["where"], hint=work.last["hint"])
     else:
         tail = work.directory.log.read_text(errors="replace").strip().splitlines()[-8:]
         outcome.error = HowdahError(
-            f"the process of run {work.cell.plan.run} ended with status {status} and no result",
+            f"the process of run {cell.plan.run} ended with status {status} and no result",
             where=str(experiment.path),
             hint="\n  ".join(tail) or None,
         )
@@ -110,33 +156,45 @@ def _end(active: list[Work]) -> None:
 
 
 def run_cells(
-    experiment: Experiment,
-    cells: list[Cell],
+    jobs: Sequence[Job],
     workers: int,
     again: bool,
     listen: Listener,
     worker: Sequence[str] = WORKER,
+    *,
+    keep_going: bool = False,
 ) -> list[Outcome]:
-    """Run every cell that has no finished run yet, ``workers`` at a time, and return all outcomes in the cells' order.
+    """Run every job that has no finished run yet, ``workers`` at a time, and return the outcomes in the jobs' order.
 
-    On KeyboardInterrupt (or any error here) the workers and their guests are killed and their partial directories
-    removed; runs that had finished stay.
+    The longest come first, so that no core waits at the end for one that began late. An error (which is not about the
+    path: that would be an invalid run) ends the batch once the runs in progress are done; with ``keep_going`` only a
+    full disk does. On KeyboardInterrupt (or any error here) the workers and their guests are killed and their partial
+    directories removed; runs that had finished stay.
     """
     outcomes: list[Outcome] = []
-    waiting: deque[Cell] = deque()
-    for cell in cells:
-        if not again and experiment.finished(cell):
-            verdict = json.loads((experiment.path / cell.directory_name / "verdict.json").read_text())["verdict"]
-            outcomes.append(Outcome(cell, verdict=verdict, reused=True))
+    unfinished: list[Job] = []
+    for job in jobs:
+        finished = None if again else job.experiment.finished(job.cell)
+        if finished is not None:
+            outcomes.append(Outcome(job, verdict=read_json(finished.verdict)["verdict"], reused=True))
         else:
-            waiting.append(cell)
+            unfinished.append(job)
+    expected = {id(job): expected_core_s(job.cell.plan) for job in unfinished}
+    waiting = deque(sorted(unfinished, key=lambda job: -expected[id(job)]))  # stable: equal ones in their order
+    experiments = len({job.experiment.path for job in jobs})
     active: list[Work] = []
     stop = False
     with selectors.DefaultSelector() as selector:
         try:
             while waiting or active:
                 while waiting and len(active) < workers and not stop:
-                    work = _start(experiment, waiting.popleft(), worker)
+                    job = waiting.popleft()
+                    try:
+                        work = _start(job, worker)
+                    except HowdahError as error:
+                        outcomes.append(Outcome(job, error=error))
+                        stop = _meets_every_run(outcomes[-1], keep_going)
+                        continue
                     active.append(work)
                     selector.register(_output(work.process), selectors.EVENT_READ, work)
                 if not active:
@@ -145,14 +203,25 @@ def run_cells(
                     work = key.data
                     if not _read(work):
                         selector.unregister(key.fileobj)
-                        outcome = _finish(experiment, work)
+                        outcome = _finish(work)
                         active.remove(work)
                         outcomes.append(outcome)
-                        # An error that is not about one run (no space, no engine) would meet every other run as well.
-                        stop = stop or outcome.error is not None
-                listen(active, outcomes, len(cells))
+                        stop = stop or _meets_every_run(outcome, keep_going)
+                rest = 0.0 if stop else sum(expected[id(job)] for job in waiting)
+                listen(active, outcomes, Rest(len(jobs), rest, experiments))
         except BaseException:
             _end(active)
             raise
-    order = {cell.key: position for position, cell in enumerate(cells)}
-    return sorted(outcomes, key=lambda outcome: order[outcome.cell.key])
+    order = {id(job): position for position, job in enumerate(jobs)}
+    return sorted(outcomes, key=lambda outcome: order[id(outcome.job)])
+
+
+def _meets_every_run(outcome: Outcome, keep_going: bool) -> bool:
+    """Whether no further run should be begun: an error (no space, no engine) that the others would meet as well."""
+    if outcome.error is None:
+        return False
+    try:
+        free = shutil.disk_usage(outcome.job.experiment.path).free
+    except OSError:
+        return True
+    return not keep_going or free < _LEAST_FREE_BYTES

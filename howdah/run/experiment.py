@@ -17,16 +17,21 @@ from howdah.errors import HowdahError, explain
 from howdah.plan.plan import Plan
 from howdah.run.directory import PARTIAL, RunDirectory, read_json, write_json
 from howdah.run.provenance import first_record, now
+from howdah.run.retention import REMOVED, remove_data
 
 EXPERIMENT_FORMAT = 1
 
 
 @dataclass
 class Cell:
-    """One run the profile asks for: its plan, its key and where it will lie."""
+    """One run the profile asks for: its plan, its key and where it will lie.
+
+    Without ``keep_data`` only its results stay when it is done (see ``run/retention.py``).
+    """
 
     plan: Plan
     key: str
+    keep_data: bool = True
 
     @property
     def directory_name(self) -> str:
@@ -86,12 +91,14 @@ class Experiment:
         return removed
 
     def finished(self, cell: Cell) -> RunDirectory | None:
-        """The run of this cell, when a finished one with the same key is there."""
+        """The run of this cell, when a finished one with the same key and all that is to be kept is there."""
         directory = RunDirectory(self.path / cell.directory_name)
         if not directory.provenance.exists():
             return None
         record = read_json(directory.provenance)
-        return directory if record["status"] == "finished" and record["key"] == cell.key else None
+        if record["status"] != "finished" or record["key"] != cell.key:
+            return None
+        return None if cell.keep_data and record.get(REMOVED, False) else directory
 
     def begin(self, cell: Cell) -> RunDirectory:
         """A partial directory with the plan in it, ready for a worker."""
@@ -108,6 +115,8 @@ class Experiment:
     def keep(self, cell: Cell, partial: RunDirectory) -> RunDirectory:
         """Give a whole run its name. A failed run of the same key that was there before gives way."""
         final = RunDirectory(self.path / cell.directory_name)
+        if not cell.keep_data:
+            remove_data(partial)
         if final.path.exists():
             shutil.rmtree(final.path)
         partial.path.rename(final.path)

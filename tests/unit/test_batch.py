@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.run.batch import Outcome, Work, run_cells
+from howdah.run.batch import Job, Outcome, Rest, Work, run_cells
 from howdah.run.directory import PARTIAL
 from howdah.run.experiment import Cell, Experiment
 from tests.unit.plan_factory import make_plan
@@ -47,32 +47,36 @@ def experiment(tmp_path: Path) -> Experiment:
     return experiment
 
 
-def _ignore(_active: list[Work], _outcomes: list[Outcome], _total: int) -> None:
+def _jobs(experiment: Experiment, cells: list[Cell]) -> list[Job]:
+    return [Job(experiment, cell) for cell in cells]
+
+
+def _ignore(_active: list[Work], _outcomes: list[Outcome], _rest: Rest) -> None:
     return None
 
 
 def test_every_cell_gets_a_whole_directory(experiment: Experiment, tmp_path: Path) -> None:
     cells = _cells(3)
     cells = [Cell(cell.plan, f"{number}" * 64) for number, cell in enumerate(cells)]
-    outcomes = run_cells(experiment, cells, 2, False, _ignore, _worker(tmp_path, WHOLE))
+    outcomes = run_cells(_jobs(experiment, cells), 2, False, _ignore, _worker(tmp_path, WHOLE))
     assert [outcome.verdict for outcome in outcomes] == ["pass"] * 3
     assert sorted(entry.name for entry in experiment.path.iterdir()) == [cell.directory_name for cell in cells]
 
 
 def test_a_finished_run_is_not_made_again(experiment: Experiment, tmp_path: Path) -> None:
     cells = [Cell(make_plan(), "a" * 64)]
-    run_cells(experiment, cells, 1, False, _ignore, _worker(tmp_path, WHOLE))
+    run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, WHOLE))
     failing = _worker(tmp_path, "import sys; sys.exit(3)")
-    outcomes = run_cells(experiment, cells, 1, False, _ignore, failing)
+    outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, failing)
     assert outcomes[0].reused
     assert outcomes[0].verdict == "pass"
-    assert run_cells(experiment, cells, 1, True, _ignore, failing)[0].error is not None
+    assert run_cells(_jobs(experiment, cells), 1, True, _ignore, failing)[0].error is not None
 
 
 def test_a_changed_plan_leaves_the_old_run_alone(experiment: Experiment, tmp_path: Path) -> None:
     worker = _worker(tmp_path, WHOLE)
     for key in ("a" * 64, "b" * 64):
-        run_cells(experiment, [Cell(make_plan(), key)], 1, False, _ignore, worker)
+        run_cells(_jobs(experiment, [Cell(make_plan(), key)]), 1, False, _ignore, worker)
     assert sorted(entry.name for entry in experiment.path.iterdir()) == ["cubic-r0-aaaaaaaa", "cubic-r0-bbbbbbbb"]
 
 
@@ -85,7 +89,7 @@ def test_an_error_stops_the_rest_and_keeps_what_finished(experiment: Experiment,
         1,
     )
     cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
-    outcomes = run_cells(experiment, cells, 1, False, _ignore, _worker(tmp_path, body))
+    outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, body))
     assert [outcome.verdict for outcome in outcomes] == ["pass", None]
     assert str(outcomes[1].error) == "/full: no space left"
     assert [entry.name for entry in experiment.path.iterdir()] == ["cubic-r0-00000000"]
@@ -95,7 +99,7 @@ def test_a_worker_that_dies_without_a_word_is_an_error_with_its_last_lines(
     experiment: Experiment, tmp_path: Path
 ) -> None:
     worker = _worker(tmp_path, "raise SystemError('out of luck')")
-    outcome = run_cells(experiment, [Cell(make_plan(), "a" * 64)], 1, False, _ignore, worker)[0]
+    outcome = run_cells(_jobs(experiment, [Cell(make_plan(), "a" * 64)]), 1, False, _ignore, worker)[0]
     assert outcome.error is not None
     assert "out of luck" in str(outcome.error)
     assert list(experiment.path.iterdir()) == []
@@ -105,13 +109,13 @@ def test_interruption_ends_workers_and_removes_their_directories(experiment: Exp
     pids = tmp_path / "pids"
     worker = _worker(tmp_path, f"import os, time\nopen({str(pids)!r}, 'a').write(f'{{os.getpid()}} ')\ntime.sleep(60)")
 
-    def interrupt(active: list[Work], _outcomes: list[Outcome], _total: int) -> None:
+    def interrupt(active: list[Work], _outcomes: list[Outcome], _rest: Rest) -> None:
         if len(active) == 2 and pids.exists() and len(pids.read_text().split()) == 2:
             raise KeyboardInterrupt
 
     cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(3)]
     with pytest.raises(KeyboardInterrupt):
-        run_cells(experiment, cells, 2, False, interrupt, worker)
+        run_cells(_jobs(experiment, cells), 2, False, interrupt, worker)
     assert list(experiment.path.iterdir()) == []
     for pid in pids.read_text().split():
         assert not Path(f"/proc/{pid}").exists()
@@ -136,13 +140,13 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
         f"""
         import sys
         from pathlib import Path
-        from howdah.run.batch import run_cells
+        from howdah.run.batch import Job, run_cells
         from howdah.run.experiment import Cell, Experiment
         from tests.unit.plan_factory import make_plan
         experiment = Experiment(Path({str(runs)!r}))
         experiment.create()
         with experiment.locked():
-            run_cells(experiment, [Cell(make_plan(), "a" * 64)], 1, False, lambda *_: None,
+            run_cells([Job(experiment, Cell(make_plan(), "a" * 64))], 1, False, lambda *_: None,
                       (sys.executable, {str(tmp_path / "worker.py")!r}))
         """
     )
@@ -165,7 +169,7 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
 
 def test_index_tells_what_is_there(experiment: Experiment, tmp_path: Path) -> None:
     cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(2)]
-    run_cells(experiment, cells[:1], 1, False, _ignore, _worker(tmp_path, WHOLE))
+    run_cells(_jobs(experiment, cells[:1]), 1, False, _ignore, _worker(tmp_path, WHOLE))
     experiment.write_index("text", "a.yaml", "words", cells)
     index = json.loads(experiment.index.read_text())
     assert [(cell["status"], cell["verdict"]) for cell in index["cells"]] == [("finished", "pass"), ("pending", None)]
