@@ -124,6 +124,7 @@ def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: 
         initial_window=group.initial_window,
         initial_receive_window=group.initial_receive_window,
         opener="receiver" if request else group.opener,
+        receiver_behaviour=group.receiver_behaviour,
         request=request,
         group=group.name,
         origin=origin,

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from howdah.profile.field import Bytes, Duration, Name, PositiveDuration, Rate, Text
+from howdah.profile.receiver import ReceiverName
 from howdah.profile.section import FieldError, Section, fixed
 
 MOST_CONNECTIONS = 5000
@@ -127,6 +128,9 @@ class GroupSection(Section):
     initial_window: int | None = Field(default=None, ge=1, le=65535, description="packets; the kernel's 10")
     initial_receive_window: int | None = Field(default=None, ge=1, le=65535, description="packets")
     opener: Literal["sender", "receiver"] = Field(default="sender", description="who connects")
+    receiver_behaviour: ReceiverName | None = Field(
+        default=None, description="how its receivers acknowledge, instead of the profile's receiver; emulated"
+    )
 
     udp: DatagramSection | None = Field(default=None, description="datagrams instead of TCP")
 
