@@ -12,7 +12,7 @@ from howdah.errors import HowdahError
 from howdah.report import report
 from howdah.run.directory import RunDirectory, read_json
 from howdah.run.experiment import find
-from howdah.run.stage import refresh
+from howdah.run.stage import outdated, refresh
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,10 +31,17 @@ def execute(options: argparse.Namespace) -> int:
         path = path.parent
     if not (path / "experiment.json").exists():
         raise HowdahError("this is not an experiment: it has no experiment.json", where=str(path))
+    old = 0
     for cell in read_json(path / "experiment.json")["cells"]:
         directory = RunDirectory(path / cell["run"])
         if directory.provenance.exists():
             refresh(directory, force=options.reanalyse)
+            old += outdated(directory)
+    if old:
+        sys.stderr.write(
+            f"howdah: {old} runs were analysed by an earlier version, and their data were not kept (keep: first); "
+            "'howdah run --again' makes them anew\n"
+        )
     page = report(path, prometheus="off" if options.without_prometheus else "auto")
     sys.stdout.write(json.dumps({"report": str(page)}) + "\n" if options.json else f"{page}\n")
     return 0

@@ -17,8 +17,9 @@ from howdah.errors import HowdahError
 from howdah.run.directory import RunDirectory, read_json, write_json
 from howdah.run.experiment import find
 from howdah.run.provenance import first_record
+from howdah.run.retention import has_data
 from howdah.run.stage import execute as execute_run
-from howdah.run.stage import read_plan, refresh
+from howdah.run.stage import outdated, read_plan, refresh
 from howdah.tables.store import equal
 
 DIFFERENT = 6
@@ -30,6 +31,25 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_runs_option(parser)
     add_json_option(parser)
     parser.set_defaults(execute=execute)
+
+
+def _difference(original: RunDirectory, again: RunDirectory) -> str | None:
+    """The first difference of the tables; of the measures where the original's tables were not kept."""
+    if has_data(original):
+        found = equal(original, again)
+        return str(found) if found else None
+    if outdated(original):
+        raise HowdahError(
+            "the results of this run were made by an earlier version of the analysis, and its data were not kept",
+            where=str(original.path),
+            hint="There is nothing to compare with; 'howdah run --again' makes the run anew.",
+        )
+    before, after = (read_json(run.metrics)["rows"] for run in (original, again))
+    for left, right in zip(before, after, strict=False):
+        if left != right:
+            of = f"{right['metric']} of flow {right['flow']}" if right["flow"] is not None else str(right["metric"])
+            return f"metrics.json {of}: {left['value']!r} against {right['value']!r}"
+    return None if len(before) == len(after) else f"metrics.json: {len(before)} against {len(after)} measures"
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -51,8 +71,7 @@ def execute(options: argparse.Namespace) -> int:
             find_engine(plan.engine).prepare([plan], display.build)
             verdict = execute_run(partial, display.single)
         refresh(original)  # the same analysis on both sides, or the comparison would compare our code
-        found = equal(original, partial)
-        difference = str(found) if found else None
+        difference = _difference(original, partial)
         partial.path.rename(final)
     except BaseException:
         shutil.rmtree(partial.path, ignore_errors=True)
@@ -73,7 +92,10 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(json.dumps(answer) + "\n")
     elif difference is None:
-        sys.stdout.write(f"equal: every row and column of every table ({final})\n")
+        what = (
+            "every row and column of every table" if has_data(original) else "every measure; its tables were not kept"
+        )
+        sys.stdout.write(f"equal: {what} ({final})\n")
     else:
         sys.stdout.write(f"different: {difference}\n  rerun: {final}\n")
         for name in changes:

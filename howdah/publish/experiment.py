@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 from howdah.run.directory import RunDirectory, read_json
+from howdah.run.retention import REMOVED
 
 # Axes that have a label of their own; the others name the sweep point.
 _OWN_LABEL = {"algorithm", "algorithms", "flows.algorithm", "repetition", "repetitions"}
@@ -52,6 +53,11 @@ class Run:
     def counts(self) -> bool:
         """Whether the run's measures may enter a summary."""
         return self.status == "finished" and self.verdict_name in ("pass", "fail", "unjudged")
+
+    @property
+    def data_kept(self) -> bool:
+        """False when the profile keeps the results alone of this run: there are no tables to draw from."""
+        return not self.provenance.get(REMOVED, False)
 
     @property
     def kernel(self) -> str:

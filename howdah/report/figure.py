@@ -104,7 +104,7 @@ _LIMIT_NAMES = {
 
 def page_data(experiments: list[Experiment], source: Source, variants: Variants) -> dict[str, Any]:
     """Everything the figures draw: points, variants, runs and their coded columns."""
-    runs = [run for experiment in experiments for run in experiment.runs if run.plan]
+    runs = drawn_runs(experiments)
     flows = sum(len(shown_flows(run.plan)) for run in runs if run.plan) or 1
     points = list(dict.fromkeys(run.point for run in runs))
     curve_points = max(200, _CURVE_VALUES // max(1, 4 * flows + len(runs)))
@@ -119,6 +119,11 @@ def page_data(experiments: list[Experiment], source: Source, variants: Variants)
         ],
         "runs": [_run(run, source, variants, points, curve_points, acks) for run in runs],
     }
+
+
+def drawn_runs(experiments: list[Experiment]) -> list[Run]:
+    """The runs that have curves: not those of which a profile keeps the results alone."""
+    return [run for experiment in experiments for run in experiment.runs if run.plan and run.data_kept]
 
 
 def _limits(run: Run) -> dict[str, float]:

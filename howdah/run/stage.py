@@ -18,6 +18,7 @@ from howdah.measure import measure
 from howdah.plan.plan import Plan
 from howdah.run.directory import RunDirectory, read_json, write_json
 from howdah.run.provenance import analysis_sha256, now
+from howdah.run.retention import REMOVED
 
 Progress = Callable[[str, int, int], None]  # phase, done, total (microseconds of simulated time)
 
@@ -104,11 +105,22 @@ def execute(directory: RunDirectory, progress: Progress) -> str:
 
 
 def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
-    """Make tables, metrics and verdict again when the analysis has changed since; return whether it was done."""
+    """Make tables, metrics and verdict again when the analysis has changed since; return whether it was done.
+
+    Of a run whose data were not kept nothing can be made again: its results stay as they are (see ``outdated``).
+    """
     record: dict[str, Any] = read_json(directory.provenance)
-    if record["status"] != "finished" or (not force and record.get("analysis_sha256") == analysis_sha256()):
+    if record["status"] != "finished" or record.get(REMOVED, False):
+        return False
+    if not force and record.get("analysis_sha256") == analysis_sha256():
         return False
     record["stages"] = [item for item in record["stages"] if item["stage"] == "engine"]
     analyse(directory, read_plan(directory), record, lambda _phase, _done, _total: None)
     write_json(directory.provenance, record)
     return True
+
+
+def outdated(directory: RunDirectory) -> bool:
+    """Whether the results were made by another analysis than today's and there are no data to make them again from."""
+    record: dict[str, Any] = read_json(directory.provenance)
+    return bool(record.get(REMOVED, False)) and record.get("analysis_sha256") != analysis_sha256()
