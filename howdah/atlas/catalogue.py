@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The entries of the atlas: figures, tables and claims of published papers, from ``reports/atlas``."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+
+from howdah.errors import ProfileError
+from howdah.profile.section import Section
+from howdah.profile.source import Document, parse_yaml
+from howdah.report.assets import REPORTS
+
+ATLAS = REPORTS / "atlas"
+_Section = TypeVar("_Section", bound=Section)
+Kind = Literal["experiment", "definition", "trace"]
+KINDS: tuple[Kind, ...] = ("experiment", "definition", "trace")
+
+
+class EntrySection(Section):
+    """One entry as its file gives it. ``reason`` belongs to definitions and traces: why nothing is measured."""
+
+    id: str
+    title: str
+    where: str
+    setup: str = ""
+    says: str
+    profiles: list[str] = Field(default_factory=list)
+    differences: str = ""
+    notes: str = ""
+    reason: str = ""
+
+
+class PaperSection(Section):
+    """A paper: ``key`` is how its entries' ids begin."""
+
+    key: str
+    title: str
+    authors: str
+    year: int | None = None
+    note: str = ""
+
+
+class InconsistencySection(Section):
+    """Where a paper contradicts itself or its numbers do not come out: the print, the arithmetic, what was done."""
+
+    title: str
+    printed: str
+    arithmetic: str
+    handled: str
+    entries: list[str]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry with its kind and its paper; ``place`` is where its file has it."""
+
+    section: EntrySection
+    kind: Kind
+    paper: PaperSection
+    place: str
+
+    @property
+    def id(self) -> str:
+        return self.section.id
+
+    @property
+    def page(self) -> str:
+        """Name of its page on the site."""
+        return f"{self.section.id.lower().replace('_', '-')}.html"
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All entries in the order of ``kinds.yaml``; papers in the order of ``papers.yaml``."""
+
+    entries: list[Entry]
+    papers: list[PaperSection]
+    inconsistencies: list[InconsistencySection]
+
+    def of(self, paper: PaperSection) -> list[Entry]:
+        return [entry for entry in self.entries if entry.paper is paper]
+
+    def inconsistencies_of(self, entry: Entry) -> list[tuple[int, InconsistencySection]]:
+        """With their numbers, counted from 1."""
+        return [(number, item) for number, item in enumerate(self.inconsistencies, 1) if entry.id in item.entries]
+
+
+def read_catalogue(directory: Path = ATLAS) -> Catalogue:
+    """Read kinds, papers, entries and inconsistencies, and check that they belong together.
+
+    Raises ProfileError that names file and line, and lists every entry that is missing.
+    """
+    kinds, kind_places = _kinds(directory / "kinds.yaml")
+    papers = [_section(PaperSection, *item) for item in _items(directory / "papers.yaml")]
+    found: dict[str, Entry] = {}
+    for file in sorted((directory / "entries").glob("*.yaml")):
+        for data, document, path in _items(file):
+            place = document.place((*path, "id"))
+            section = _section(EntrySection, data, document, path)
+            if section.id not in kinds:
+                near = difflib.get_close_matches(section.id, list(kinds), n=1)
+                hint = f"did you mean {near[0]}?" if near else "every entry is named in kinds.yaml first"
+                raise ProfileError(f"there is no entry {section.id!r}", where=place, hint=hint)
+            if section.id in found:
+                raise ProfileError(
+                    f"the entry {section.id} is there twice", where=place, hint=f"first at {found[section.id].place}"
+                )
+            found[section.id] = _entry(section, kinds[section.id], papers, place)
+    missing = [name for name in kinds if name not in found]
+    if missing:
+        raise ProfileError(
+            f"{len(missing)} entries are not written: {', '.join(missing)}",
+            where=kind_places[missing[0]],
+            hint=f"write them in a file of {directory / 'entries'}",
+        )
+    items = _items(directory / "inconsistencies.yaml")
+    inconsistencies = [_inconsistency(*item, known=found) for item in items]
+    return Catalogue([found[name] for name in kinds], papers, inconsistencies)
+
+
+def _kinds(file: Path) -> tuple[dict[str, Kind], dict[str, str]]:
+    data, places = _yaml(file)
+    if not isinstance(data, dict):
+        raise ProfileError("expected a mapping of entry ids to kinds", where=str(file))
+    found: dict[str, Kind] = {}
+    for name, word in data.items():
+        kind = next((kind for kind in KINDS if kind == word), None)
+        if kind is None:
+            raise ProfileError(f"{name}: expected {', '.join(KINDS)}, not {word!r}", where=places[(name,)])
+        found[name] = kind
+    return found, {name: places[(name,)] for name in found}
+
+
+def _entry(section: EntrySection, kind: Kind, papers: list[PaperSection], place: str) -> Entry:
+    paper = next((paper for paper in papers if section.id.startswith(f"{paper.key}_")), None)
+    if paper is None:
+        raise ProfileError(f"{section.id} belongs to no paper of papers.yaml", where=place)
+    if kind == "experiment" and not section.profiles:
+        raise ProfileError(f"{section.id} is an experiment and names no profile", where=place)
+    if kind != "experiment" and not section.reason:
+        raise ProfileError(f"{section.id} is a {kind}: its reason must say why nothing is measured", where=place)
+    return Entry(section, kind, paper, place)
+
+
+def _inconsistency(
+    data: Any, document: Document, path: tuple[str | int, ...], *, known: dict[str, Entry]
+) -> InconsistencySection:
+    section = _section(InconsistencySection, data, document, path)
+    for index, name in enumerate(section.entries):
+        if name not in known:
+            raise ProfileError(f"there is no entry {name!r}", where=document.place((*path, "entries", index)))
+    return section
+
+
+def _yaml(file: Path) -> tuple[Any, dict[tuple[str | int, ...], str]]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ProfileError(f"cannot be read: {error.strerror}", where=str(file)) from error
+    return parse_yaml(text, str(file))
+
+
+def _items(file: Path) -> list[tuple[Any, Document, tuple[str | int, ...]]]:
+    data, places = _yaml(file)
+    if not isinstance(data, list):
+        raise ProfileError("expected a list", where=str(file))
+    document = Document({}, places)
+    return [(item, document, (index,)) for index, item in enumerate(data)]
+
+
+def _section(model: type[_Section], data: Any, document: Document, path: tuple[str | int, ...]) -> _Section:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        inner = tuple(first["loc"])
+        name = ".".join(str(part) for part in inner)
+        raise ProfileError(f"{name}: {first['msg'].lower()}", where=document.place((*path, *inner))) from None

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The profiles of ``profiles/atlas``: each serves one entry or several, by the claims and figures in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from howdah.atlas.catalogue import Catalogue, Entry
+from howdah.errors import HowdahError, ProfileError
+from howdah.profile import Profile, load
+from howdah.profile.experiment import names_of
+from howdah.publish.experiment import Experiment, load_experiment
+from howdah.run.directory import read_json
+
+
+@dataclass
+class Chapter:
+    """One profile of the atlas and what its experiment has so far. ``problem`` says why something is missing."""
+
+    profile: Profile
+    path: Path
+    problems: list[str] = field(default_factory=list)
+    _experiment: Experiment | None = None
+
+    @property
+    def name(self) -> str:
+        return self.profile.name
+
+    @property
+    def claimed(self) -> set[str]:
+        """Ids of the entries that claims of this profile belong to."""
+        return names_of(self.profile.claims)
+
+    @property
+    def drawn(self) -> set[str]:
+        """Ids of the entries that figures of this profile belong to."""
+        return names_of(self.profile.figures)
+
+    def experiment(self) -> Experiment | None:
+        """The experiment as it lies on disk, read once; None when there is none yet."""
+        if self._experiment is None:
+            try:
+                self._experiment = load_experiment(self.path)
+            except HowdahError:
+                return None
+        return self._experiment
+
+    def judged(self) -> dict[str, Any] | None:
+        """claims.json, or None while nothing has been judged."""
+        try:
+            result: dict[str, Any] = read_json(self.path / "claims.json")
+        except (OSError, ValueError):
+            return None
+        return result
+
+
+def read_chapters(profiles: Path, runs: Path, *, quick: bool, only: Iterable[str] = ()) -> list[Chapter]:
+    """Every profile of a directory, in the order of their names; ``only`` keeps those of these names.
+
+    Raises ProfileError for the first profile that is wrong, or for a directory without any.
+    """
+    files = sorted(profiles.glob("*.yaml"))
+    if not files:
+        raise ProfileError("there is no profile", where=str(profiles))
+    wanted = set(only)
+    chapters = []
+    for file in files:
+        if wanted and file.stem not in wanted:
+            continue
+        profile = load(file, quick=quick)
+        if profile.name != file.stem:
+            hint = f"rename the file to {profile.name}.yaml, or the profile to {file.stem}"
+            raise ProfileError(f"the profile is called {profile.name!r}, not as its file", where=str(file), hint=hint)
+        chapters.append(Chapter(profile, runs / profile.name))
+    return chapters
+
+
+def check(catalogue: Catalogue, chapters: list[Chapter]) -> None:
+    """That entries and profiles belong together. Raises ProfileError that lists everything that does not."""
+    entries = {entry.id: entry for entry in catalogue.entries}
+    named = {chapter.name: chapter for chapter in chapters}
+    found = [*_unknown(entries, named), *_without_claim(entries, named)]
+    if found:
+        hint = "\n  ".join(found[1:20]) or None
+        raise ProfileError(found[0], where=str(chapters[0].profile.path.parent), hint=hint)
+
+
+def _unknown(entries: dict[str, Entry], named: dict[str, Chapter]) -> list[str]:
+    found = []
+    for chapter in named.values():
+        for name in sorted(chapter.claimed | chapter.drawn):
+            entry = entries.get(name)
+            if entry is None:
+                found.append(f"{chapter.name} speaks of the entry {name}, which there is not")
+            elif chapter.name not in entry.section.profiles:
+                found.append(f"{chapter.name} has claims or figures of {name}, whose entry does not name it")
+    for entry in entries.values():
+        found += [
+            f"{entry.place}: there is no profile {name!r}" for name in entry.section.profiles if name not in named
+        ]
+    return found
+
+
+def _without_claim(entries: dict[str, Entry], named: dict[str, Chapter]) -> list[str]:
+    claimed = {name for chapter in named.values() for name in chapter.claimed}
+    return [
+        f"{entry.place}: the experiment {entry.id} has no claim in any profile"
+        for entry in entries.values()
+        if entry.kind == "experiment" and entry.id not in claimed
+    ]
+
+
+def chosen(catalogue: Catalogue, chapters: list[Chapter], only: list[str]) -> list[Chapter]:
+    """The chapters that ``--only`` names, by entry, paper or profile. Raises HowdahError for a name that is none."""
+    if not only:
+        return chapters
+    names: set[str] = set()
+    for word in only:
+        profiles = {chapter.name for chapter in chapters if chapter.name == word}
+        for entry in catalogue.entries:
+            if word in (entry.id, entry.paper.key):
+                profiles |= set(entry.section.profiles)
+        if not profiles:
+            raise HowdahError(
+                f"there is no entry, paper or profile {word!r} to run",
+                hint=f"papers: {', '.join(paper.key for paper in catalogue.papers)}; entries: 'howdah atlas --list'",
+            )
+        names |= profiles
+    return [chapter for chapter in chapters if chapter.name in names]

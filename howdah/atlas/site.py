@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The site: an index and a page for each entry; its files link to one another and to the experiments' reports."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from howdah import __version__
+from howdah.atlas.catalogue import ATLAS, Catalogue
+from howdah.atlas.record import Record, provenance
+from howdah.atlas.verdict import count
+from howdah.atlas.view import ClaimView, View
+from howdah.errors import HowdahError, explain
+from howdah.report.assets import REPORTS, Script
+from howdah.report.number import significant
+from howdah.report.origin import Fact
+from howdah.report.page import write
+
+_STYLES = ("tokens.css", "page.css", "table.css", "plot.css", "print.css")
+
+
+@cache
+def _style() -> str:
+    files = [REPORTS / "css" / name for name in _STYLES]
+    files.append(ATLAS / "css" / "atlas.css")
+    return "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
+
+
+@cache
+def _scripts() -> tuple[Script, ...]:
+    files = (REPORTS / "js" / "theme.js", ATLAS / "js" / "atlas.js")
+    return tuple(Script(file.read_text(encoding="utf-8")) for file in files)
+
+
+def _slug(word: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", word.lower())
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(ATLAS / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["slug"] = _slug
+    environment.globals.update(
+        version=__version__,
+        style=Markup(_style()),
+        scripts=[Markup(script.text) for script in _scripts()],
+        policy=" ".join(f"'{script.policy}'" for script in _scripts()),
+    )
+    return environment
+
+
+def write_site(
+    site: Path, catalogue: Catalogue, views: list[View], record: Record, problems: list[str], *, quick: bool
+) -> Path:
+    """Write index.html and the pages; return the index. Raises HowdahError when the directory cannot be written."""
+    try:
+        site.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HowdahError(f"the site cannot be written: {explain(error)}", where=str(site)) from error
+    environment = _environment()
+    made_by = _made_by()
+    entry_page = environment.get_template("entry.html.j2")
+    for place, view in enumerate(views):
+        text = entry_page.render(
+            view=view,
+            previous=views[place - 1].entry if place else None,
+            next=views[place + 1].entry if place + 1 < len(views) else None,
+            inconsistencies=catalogue.inconsistencies_of(view.entry),
+            provenance=made_by,
+        )
+        write(text, site / view.entry.page)
+    index = environment.get_template("index.html.j2").render(
+        headline=_headline(views, quick=quick),
+        entries=catalogue.entries,
+        papers=catalogue.papers,
+        by_paper=[(paper, [view for view in views if view.entry.paper is paper]) for paper in catalogue.papers],
+        verdicts=list(count(view.verdict for view in views).items()),
+        differing=with_verdict(views, "differs"),
+        failing=with_verdict(views, "fail"),
+        inconsistencies=catalogue.inconsistencies,
+        pages={entry.id: entry.page for entry in catalogue.entries},
+        cost=[*cost(record, quick=quick), Fact("Software", made_by)],
+        problems=problems,
+    )
+    return write(index, site / "index.html")
+
+
+def with_verdict(views: list[View], verdict: str) -> list[tuple[View, ClaimView]]:
+    """Claims of a verdict, each once, under the first entry it belongs to."""
+    found: dict[str, tuple[View, ClaimView]] = {}
+    for view in views:
+        for claim in view.claims:
+            if claim.verdict == verdict:
+                found.setdefault(claim.anchor, (view, claim))
+    return list(found.values())
+
+
+def _headline(views: list[View], *, quick: bool) -> str:
+    claims = {claim.anchor: claim.verdict for view in views for claim in view.claims}
+    words = ", ".join(f"{number} {word}" for word, number in count(claims.values()).items())
+    what = "The quick atlas: fewer points and repetitions. " if quick else ""
+    return f"{what}{len(claims)} claims judged: {words}." if claims else f"{what}Nothing has been run yet."
+
+
+def cost(record: Record, *, quick: bool) -> list[Fact]:
+    """What the runs took, in words."""
+    sittings = [sitting for sitting in record.of(quick=quick) if sitting.made or sitting.failed]
+    if not sittings:
+        return [Fact("Runs", "none were made for this")]
+    made = sum(sitting.made for sitting in sittings)
+    times = f" in {len(sittings)} sittings" if len(sittings) > 1 else ""
+    return [
+        Fact("Atlas", "quick" if quick else "full"),
+        Fact("Runs made", f"{made}{times}"),
+        Fact("Wall time", _duration(record.wall_s(quick=quick))),
+        Fact("Processor time", f"{_duration(record.core_s(quick=quick))} of one core"),
+        Fact("Simulated", _duration(record.simulated_s(quick=quick))),
+    ]
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 120:
+        return f"{significant(round(seconds, 1))} s"
+    if whole < 7200:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _made_by() -> str:
+    software: dict[str, Any] = provenance()["howdah"]
+    revision = str(software.get("revision") or "")[:12]
+    changed = ", with changes that are not committed" if software.get("modified") else ""
+    return f"howdah {__version__}{f', revision {revision}' if revision else ''}{changed}"

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""summary.md: entries by verdict, what differs and why, what fails, and the time it took."""
+
+from __future__ import annotations
+
+from howdah.atlas.record import Record
+from howdah.atlas.site import cost, with_verdict
+from howdah.atlas.verdict import VERDICTS, count
+from howdah.atlas.view import View
+
+
+def summary(views: list[View], record: Record, problems: list[str], *, quick: bool) -> str:
+    """The summary as Markdown that also reads as plain text."""
+    lines = [f"# The {'quick ' if quick else ''}atlas: {len(views)} entries", ""]
+    lines += _by_paper(views)
+    claims = {claim.anchor: claim.verdict for view in views for claim in view.claims}
+    words = ", ".join(f"{number} {word}" for word, number in count(claims.values()).items())
+    lines += ["", f"{len(claims)} claims: {words or 'none judged'}.", ""]
+    for verdict, heading in (("differs", "Claims that differ, and why"), ("fail", "Claims that fail")):
+        found = with_verdict(views, verdict)
+        if found:
+            lines += [f"## {heading}", ""]
+        for view, claim in found:
+            lines.append(
+                f"- **{view.entry.id}**: {claim.says.rstrip('.')}. Expected {claim.expected_text}; measured "
+                f"{claim.measured_text}."
+            )
+            if verdict == "differs" and claim.control:
+                lines.append(f"  With {claim.control.what}: {claim.control.measured_text}. {claim.because}")
+        if found:
+            lines.append("")
+    lines += [f"- {fact.name}: {fact.value}" for fact in cost(record, quick=quick)]
+    if problems:
+        lines += ["", "## Not made", "", *(f"- {problem}" for problem in problems)]
+    return "\n".join(lines) + "\n"
+
+
+def _by_paper(views: list[View]) -> list[str]:
+    present = [verdict for verdict in VERDICTS if any(view.verdict == verdict for view in views)]
+    rows = [["paper", *present, "all"]]
+    papers = dict.fromkeys(view.entry.paper.key for view in views)
+    for paper in papers:
+        mine = [view.verdict for view in views if view.entry.paper.key == paper]
+        rows.append([paper, *(str(mine.count(verdict) or "") for verdict in present), str(len(mine))])
+    everything = [view.verdict for view in views]
+    rows.append(["all", *(str(everything.count(verdict)) for verdict in present), str(len(views))])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    drawn = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
+    return [drawn[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *drawn[1:]]

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An entry as its page shows it: claims in words, figures drawn, the paths and runs behind them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from howdah.atlas.catalogue import Catalogue, Entry
+from howdah.atlas.chapter import Chapter
+from howdah.atlas.verdict import count, entry_verdict
+from howdah.report.drawing import dumbbell
+from howdah.report.origin import Fact
+from howdah.report.pathfacts import first_point, path_facts
+
+Draw = Callable[[Any, Any], str]  # a figure of a profile and its experiment to inline SVG or a table
+
+
+@dataclass(frozen=True)
+class PointView:
+    """One value of the axes over which a claim is judged."""
+
+    at: str
+    text: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class ControlView:
+    what: str
+    verdict: str
+    measured_text: str
+
+
+@dataclass(frozen=True)
+class ClaimView:
+    """One claim of claims.json; ``data`` is what it holds there."""
+
+    profile: str
+    data: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        return str(self.data["id"])
+
+    @property
+    def anchor(self) -> str:
+        return re.sub(r"[^a-z0-9-]+", "-", f"{self.profile}-{self.id}".lower())
+
+    @property
+    def verdict(self) -> str:
+        return str(self.data["verdict"])
+
+    @property
+    def says(self) -> str:
+        return str(self.data["says"])
+
+    @property
+    def source(self) -> str:
+        return str(self.data["source"] or "")
+
+    @property
+    def why(self) -> str:
+        return str(self.data.get("why") or "")
+
+    @property
+    def because(self) -> str:
+        """Why it differs: shown only where the control proved it."""
+        return str(self.data.get("because") or "") if self.verdict == "differs" else ""
+
+    @property
+    def expected_text(self) -> str:
+        return _text(self.data.get("expected"))
+
+    @property
+    def measured_text(self) -> str:
+        return _text(self.data.get("measured"))
+
+    @property
+    def than_text(self) -> str:
+        return _text(self.data.get("than"), "")
+
+    @property
+    def control(self) -> ControlView | None:
+        control = self.data.get("control")
+        if not control or not control.get("verdict"):
+            return None
+        return ControlView(
+            str(control["what"]).rstrip("."), str(control["verdict"]), _text(control.get("measured"), "")
+        )
+
+    @property
+    def points(self) -> list[PointView]:
+        points = (self.data.get("measured") or {}).get("points") or []
+        return [PointView(_at(point.get("at")), _text(point), str(point.get("verdict") or "")) for point in points]
+
+
+@dataclass(frozen=True)
+class ChapterView:
+    """An experiment behind an entry; ``report`` is a link from the site, empty where there is none."""
+
+    name: str
+    counts_text: str
+    report: str
+    command: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class SetupView:
+    name: str
+    description: str
+    facts: list[Fact]
+    drawings: list[Markup]
+
+
+@dataclass
+class View:
+    """Everything a page shows of one entry."""
+
+    entry: Entry
+    verdict: str
+    claims: list[ClaimView] = field(default_factory=list)
+    figures: list[Markup] = field(default_factory=list)
+    setups: list[SetupView] = field(default_factory=list)
+    chapters: list[ChapterView] = field(default_factory=list)
+
+    @property
+    def missing(self) -> str:
+        problems = [chapter.problem for chapter in self.chapters if chapter.problem]
+        return problems[0] if problems else "its runs have not been made."
+
+    @property
+    def counts_text(self) -> str:
+        """``5 pass, 1 differs``."""
+        return ", ".join(f"{number} {word}" for word, number in count(claim.verdict for claim in self.claims).items())
+
+
+def _text(sample: Any, nothing: str = "–") -> str:
+    if not isinstance(sample, dict):
+        return nothing
+    return str(sample.get("text") or nothing)
+
+
+def _at(axes: Any) -> str:
+    if isinstance(axes, dict):
+        return ", ".join(f"{name} {value}" for name, value in axes.items())
+    return str(axes or "")
+
+
+def views(catalogue: Catalogue, chapters: list[Chapter], site: Path, draw: Draw, *, quick: bool) -> list[View]:
+    """A view of every entry, from what lies on disk. ``site`` is where the pages will be, for links."""
+    named = {chapter.name: chapter for chapter in chapters}
+    shown = {chapter.name: _chapter(chapter, site, quick=quick) for chapter in chapters}
+    setups = {chapter.name: _setup(chapter) for chapter in chapters}
+    found = []
+    for entry in catalogue.entries:
+        mine = [named[name] for name in entry.section.profiles if name in named]
+        claims = [claim for chapter in mine for claim in _claims(chapter, entry)]
+        view = View(entry, "", claims)
+        view.chapters = [shown[chapter.name] for chapter in mine]
+        view.setups = [setup for chapter in mine if (setup := setups[chapter.name])]
+        view.figures = [Markup(figure) for chapter in mine for figure in _figures(chapter, entry, draw)]
+        view.verdict = entry_verdict(entry.kind, [claim.verdict for claim in claims] or ["not run"])
+        found.append(view)
+    return found
+
+
+def _claims(chapter: Chapter, entry: Entry) -> list[ClaimView]:
+    judged = chapter.judged()
+    if judged is None:
+        return []
+    return [ClaimView(chapter.name, claim) for claim in judged["claims"] if entry.id in claim["entries"]]
+
+
+def _figures(chapter: Chapter, entry: Entry, draw: Draw) -> list[str]:
+    experiment = chapter.experiment()
+    if experiment is None:
+        return []
+    return [draw(figure, experiment) for figure in chapter.profile.figures if entry.id in figure.entry]
+
+
+def _chapter(chapter: Chapter, site: Path, *, quick: bool) -> ChapterView:
+    experiment = chapter.experiment()
+    report = chapter.path / "report.html"
+    link = ""
+    if report.exists():
+        link = Path(_relative(report, site)).as_posix()
+    verdicts = count(run.verdict_name for run in experiment.runs) if experiment else {}
+    if experiment and experiment.pending:
+        verdicts["not run"] = len(experiment.pending)
+    text = ", ".join(f"{number} {word}" for word, number in verdicts.items()) or "none"
+    command = f"howdah run {shlex.quote(_relative(chapter.profile.path, Path.cwd()))}{' --quick' if quick else ''}"
+    return ChapterView(chapter.name, text, link, command, " ".join(chapter.problems))
+
+
+def _setup(chapter: Chapter) -> SetupView | None:
+    experiment = chapter.experiment()
+    planned = [run for run in experiment.runs if run.plan] if experiment else []
+    if not planned:
+        return None
+    drawings = [Markup(drawing) for drawing in dumbbell(first_point(planned))]
+    return SetupView(chapter.name, chapter.profile.description, path_facts(planned), drawings)
+
+
+def _relative(target: Path, start: Path) -> str:
+    return os.path.relpath(target.resolve(), start.resolve())

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah atlas``: run every published experiment, judge every claim, write the site."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from howdah.atlas.catalogue import Catalogue, read_catalogue
+from howdah.atlas.chapter import check, chosen, read_chapters
+from howdah.atlas.index import write_index
+from howdah.atlas.record import add, begin, read_record
+from howdah.atlas.site import write_site
+from howdah.atlas.summary import summary
+from howdah.atlas.view import views
+from howdah.atlas.work import conclude, make
+from howdah.command.common import PROFILES, add_json_option, add_runs_option
+from howdah.command.progress import Display
+from howdah.errors import HowdahError
+from howdah.report.plot import draw
+
+FAILED, INVALID, CLAIM_FAILED = 4, 5, 6
+RECORD = "atlas.json"
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("atlas", help="run the published experiments, judge their claims, write the site")
+    parser.add_argument("--quick", action="store_true", help="fewer points and repetitions")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an entry, a paper or a profile; may be repeated. The site is of all entries even so",
+    )
+    parser.add_argument(
+        "--site", type=Path, default=None, metavar="DIR", help="where to write it (default: RUNS/atlas)"
+    )
+    parser.add_argument("--no-run", action="store_true", help="make no run; judge and show what is there")
+    parser.add_argument("--list", action="store_true", help="list the entries and do nothing")
+    parser.add_argument("--again", action="store_true", help="make runs again that are already there")
+    parser.add_argument("--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)")
+    add_runs_option(parser)
+    add_json_option(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    if options.jobs is not None and options.jobs < 1:
+        raise HowdahError("--jobs must be at least 1")
+    catalogue = read_catalogue()
+    if options.list:
+        _list(catalogue)
+        return 0
+    chapters = read_chapters(PROFILES / "atlas", options.runs, quick=options.quick)
+    check(catalogue, chapters)
+    wanted = chosen(catalogue, chapters, options.only)
+    site = options.site or options.runs / "atlas"
+    workers = options.jobs or len(os.sched_getaffinity(0))
+    record_file = options.runs / RECORD
+    with Display(quiet=options.json) as display:
+        if options.no_run:
+            record = read_record(record_file)
+        else:
+            sitting = begin(options.quick, workers)
+            try:
+                make(wanted, workers, options.again, display, sitting)
+            finally:
+                record = add(record_file, sitting)
+        conclude(wanted, workers, display)
+        display.say("writing the site")
+        shown = views(catalogue, chapters, site, draw, quick=options.quick)
+    problems = [f"{chapter.name}: {problem}" for chapter in chapters for problem in chapter.problems]
+    page = write_site(site, catalogue, shown, record, problems, quick=options.quick)
+    data = write_index(site, shown, record, quick=options.quick)
+    text = summary(shown, record, problems, quick=options.quick)
+    (site / "summary.md").write_text(text, encoding="utf-8")
+    if options.json:
+        sys.stdout.write(json.dumps({"site": str(page), **data}) + "\n")
+    else:
+        sys.stdout.write(f"{text}\nsite: {page}\n")
+    return _exit_code(data["claims"], problems)
+
+
+def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
+    if problems:
+        return FAILED
+    if claims.get("invalid"):
+        return INVALID
+    return CLAIM_FAILED if claims.get("fail") else 0
+
+
+def _list(catalogue: Catalogue) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("entry", "kind", "where", "title", "profiles"):
+        table.add_column(heading, overflow="fold")
+    for entry in catalogue.entries:
+        section = entry.section
+        table.add_row(entry.id, entry.kind, section.where, section.title, ", ".join(section.profiles))
+    Console(highlight=False).print(table)

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The index shows what is asked for: any of some verdicts, one paper, and all the words of a search.
+"use strict";
+howdah.theme.bind();
+(() => {
+  const filter = document.getElementById("filter");
+  if (!filter) return;
+  const buttons = [...filter.querySelectorAll("button[data-verdict]")];
+  const paper = document.getElementById("paper");
+  const search = document.getElementById("search");
+  const papers = [...document.querySelectorAll("section.paper")];
+
+  function apply() {
+    const verdicts = buttons.filter((button) => button.getAttribute("aria-pressed") === "true").map((button) => button.dataset.verdict);
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shown = 0;
+    let all = 0;
+    for (const section of papers) {
+      let here = 0;
+      for (const row of section.querySelectorAll("tr[data-verdict]")) {
+        const fits = (!paper.value || section.dataset.paper === paper.value)
+          && (!verdicts.length || verdicts.includes(row.dataset.verdict))
+          && words.every((word) => row.dataset.text.includes(word));
+        row.hidden = !fits;
+        here += fits ? 1 : 0;
+        all += 1;
+      }
+      section.hidden = here === 0;
+      shown += here;
+    }
+    document.getElementById("nothing").hidden = shown > 0;
+    document.getElementById("shown").textContent = shown === all ? "" : `${shown} of ${all}`;
+  }
+
+  for (const button of buttons) {
+    button.addEventListener("click", () => {
+      button.setAttribute("aria-pressed", button.getAttribute("aria-pressed") === "true" ? "false" : "true");
+      apply();
+    });
+  }
+  paper.addEventListener("change", apply);
+  search.addEventListener("input", apply);
+  filter.hidden = false;
+  apply();
+})();
