@@ -7,8 +7,11 @@ import json
 from typing import Any
 
 from howdah.measure import group, outside, overshoot, queue, throughput
+from howdah.measure.estimate import estimate_rows
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
 from howdah.measure.measured import Measured, load
+from howdah.measure.reach import reach_rows
+from howdah.measure.recovery import recovery_rows
 from howdah.measure.role import BACKGROUND, background_rows, forward, role_rows
 from howdah.measure.rounds import raw_rtt
 from howdah.measure.row import Sheet
@@ -70,6 +73,8 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     name = {"algorithm": flow.algorithm}
     startup = find_startup(data, trace)
     exit_rows(sheet, data, trace, startup)
+    estimate_rows(sheet, trace, data.events.get(flow.id, []))
+    reach_rows(sheet, trace, plan.measure_cwnd_packets)
     found = startup.found
     why = None if len(trace) else NO_ACKS
     peak = overshoot.peak_packets_out(trace, found)
@@ -100,6 +105,7 @@ def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples) ->
     path = data.plan.path
     drain_ns = path.buffer_bytes * 8 * SECOND_NS // path.rate_bits_per_second
     episode = overshoot.first_loss_episode(trace, info, data.bottleneck, drain_ns, len(data.plan.flows))
+    recovery_rows(sheet, data, trace, episode)
     why = None if len(trace) else NO_ACKS
     dropped = 0 if episode is None and len(trace) else (episode.dropped if episode else None)
     again = 0 if episode is None and len(trace) else (episode.retransmitted if episode else None)

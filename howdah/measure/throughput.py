@@ -36,6 +36,17 @@ def time_to_share_s(trace: FlowTrace, capacity: FairCapacity, share: float = GOO
 def blackout_s(trace: FlowTrace, capacity: FairCapacity, share: float = BLACKOUT_SHARE) -> float | None:
     """Seconds in RTT windows with goodput below ``share`` of the path's capacity, after the flow had got going.
 
+    None for a flow that never got going (:func:`silent_spans`).
+    """
+    spans = silent_spans(trace, capacity, share)
+    return None if spans is None else sum(end - begin for begin, end in spans) / SECOND_NS
+
+
+def silent_spans(
+    trace: FlowTrace, capacity: FairCapacity, share: float = BLACKOUT_SHARE
+) -> list[tuple[int, int]] | None:
+    """Begin and end (ns) of each stretch of consecutive RTT windows with goodput below ``share`` of the capacity.
+
     Windows follow one another from the first ACK to the flow's end, each as long as the RTT is at its beginning.
     Those before the first one with :data:`RAMP_SHARE` of the capacity are the ramp and no blackout: ten packets are
     0.13 % of 400 Mbit/s x 240 ms, and while a flight is small against a window, one that comes early or late leaves a
@@ -45,16 +56,19 @@ def blackout_s(trace: FlowTrace, capacity: FairCapacity, share: float = BLACKOUT
         return None
     lengths = trace.window_ns
     begin = int(trace.time_ns[0])
-    total, reached = 0, False
+    spans: list[tuple[int, int]] = []
+    reached = False
     while True:
         length = int(lengths[np.searchsorted(trace.time_ns, begin, side="right") - 1])
         end = begin + length
         if end > trace.stop_ns:
-            return total / SECOND_NS if reached else None
+            return spans if reached else None
         got = int(trace.acked_bytes(end)) - int(trace.acked_bytes(begin))
         full = capacity.whole_bytes(begin, end)
         reached = reached or got >= RAMP_SHARE * full
-        total += length if reached and got < share * full else 0
+        if reached and got < share * full:
+            since = spans.pop()[0] if spans and spans[-1][1] == begin else begin
+            spans.append((since, end))
         begin = end
 
 

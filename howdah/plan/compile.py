@@ -101,6 +101,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         guest_memory_bytes=size.guest_memory_bytes,
         wall_clock_limit_s=_wall_clock_limit_s(scenario, path, flows),
         measure_window_us=(window.start, window.stop or scenario.duration),
+        measure_cwnd_packets=scenario.measure.reach,
         topology_arguments=topology_arguments,
         parameter_places=parameter_places(cell),
     )

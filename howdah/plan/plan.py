@@ -221,6 +221,7 @@ class Plan:
     guest_memory_bytes: int
     wall_clock_limit_s: float
     measure_window_us: tuple[int, int] = (0, 0)
+    measure_cwnd_packets: int | None = None  # window whose time is measured; in plan.json only if there is one
     capabilities: list[str] = field(default_factory=list)
     topology_arguments: dict[str, int] = field(default_factory=dict)  # of the Topo class
     required_modules: list[str] | None = None  # kernel modules the run needs by name; None: all that are there
@@ -232,6 +233,8 @@ class Plan:
     def to_json(self) -> str:
         value = dataclasses.asdict(self)
         del value["parameter_places"]
+        if self.measure_cwnd_packets is None:
+            del value["measure_cwnd_packets"]
         if not self.collect.cpu:
             del value["collect"]["cpu"]
         return json.dumps(value, indent=1)

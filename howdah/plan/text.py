@@ -62,6 +62,8 @@ def _run(plan: Plan) -> Iterator[str]:
         ("guest memory", f"{plan.guest_memory_bytes >> 20} MiB"),
         ("wall-clock limit", f"{plan.wall_clock_limit_s:g} s"),
     ]
+    if plan.measure_cwnd_packets is not None:
+        rows.append(("measured time to a window of", f"{plan.measure_cwnd_packets} packets"))
     return _pairs(rows)
 
 
