@@ -35,6 +35,7 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
         metavar="FIELD=VALUE",
         help="override a field, e.g. --set path.rate=100Mbit/s; a list ([cubic,reno]) is a sweep; may be repeated",
     )
+    parser.add_argument("--quick", action="store_true", help="only what the profile's quick: leaves of its sweep")
     parser.add_argument("--engine", default=None, help="uml (default) or host")
     parser.add_argument(
         "--kernel", default=None, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
@@ -58,5 +59,5 @@ def load_plans(options: argparse.Namespace) -> tuple[Profile, list[Plan]]:
     kernel = options.kernel
     if kernel is not None and Path(kernel).exists():
         kernel = str(Path(kernel).resolve())
-    profile = load(find_profile(options.profile), options.overrides)
+    profile = load(find_profile(options.profile), options.overrides, quick=options.quick)
     return profile, [compile_plan(cell, engine=options.engine, kernel=kernel) for cell in profile.cells()]

@@ -11,47 +11,116 @@ from pydantic import ValidationError
 
 from howdah.errors import ProfileError
 from howdah.profile.check import check_scenario
+from howdah.profile.control import (
+    axis_key,
+    check_at,
+    control_axes,
+    control_document,
+    control_points,
+    count_control_cells,
+)
+from howdah.profile.experiment import SECTIONS, bare, read_sections
 from howdah.profile.like import check_queues, take_path
 from howdah.profile.model import Scenario, TrafficSection
 from howdah.profile.override import apply_override
 from howdah.profile.profile import PointScenario, Profile, to_yaml
+from howdah.profile.quick import apply_quick, check_quick
 from howdah.profile.report import profile_error
 from howdah.profile.source import Document, read_document
-from howdah.profile.sweep import MOST_CELLS, count_cells, find_axes, points
+from howdah.profile.sweep import MOST_CELLS, Axis, Point, count_cells, find_axes, points
 
 
-def load(path: str | Path, overrides: Iterable[str] = (), *, large_sweep_confirmed: bool = False) -> Profile:
-    """Read and check a profile; ``overrides`` are ``field.field=value`` texts, applied in order.
+def load(
+    path: str | Path, overrides: Iterable[str] = (), *, large_sweep_confirmed: bool = False, quick: bool = False
+) -> Profile:
+    """Read and check a profile; ``overrides`` are ``field.field=value`` texts, applied in order, after what ``quick``
+    leaves out.
 
     A sweep of more than 1000 runs is refused unless ``large_sweep_confirmed``. Raises ProfileError, which names the
     file and line (or the override), what was expected and the nearest valid name.
     """
     path = Path(path)
     document = read_document(path)
+    check_quick(document)
+    written = find_axes(bare(document)) if any(document.data.get(name) for name in SECTIONS) else []
     applied = list(overrides)
+    if quick:
+        apply_quick(document)
     for override in applied:
         apply_override(document, override)
+    text = to_yaml(document.data) if applied or quick else document.text
+    sections = read_sections(document)
+    document = bare(document)
     axes = find_axes(document)
-    repetitions = document.data.get("repetitions", 1)
-    cells = count_cells(axes, repetitions if isinstance(repetitions, int) else 1)
-    if cells > MOST_CELLS and not large_sweep_confirmed:
-        factors = [f"{len(axis.values)} of {axis.name}" for axis in axes] + [f"{repetitions} repetitions"]
-        what = f"the sweep has {cells} runs ({' x '.join(factors)}), more than {MOST_CELLS}"
-        place = document.place(axes[0].path if axes else ("repetitions",))
-        raise ProfileError(what, where=place, hint="shorten a list, or split the profile")
+    for name, control in sections.controls.items():
+        check_at(document, _union(written, axes), name, control)
+    controls = {name: control_document(document, name, control) for name, control in sections.controls.items()}
+    restricted = {name: control_axes(document, axes, sections.controls[name]) for name in controls}
+    _check_size(document, axes, controls, restricted, large_sweep_confirmed)
+    directory = path.resolve().parent
+    checked = _checked(document, points(document, axes), directory)
+    ordinary = list(checked)
+    for name, changed in controls.items():
+        some = control_points(changed, restricted[name], name)
+        checked += _checked(changed, some, directory)
+    return Profile(
+        path=path,
+        text=text,
+        points=[*checked, *_cross_check(ordinary)],
+        is_quick=quick,
+        quick=sections.quick,
+        controls=sections.controls,
+        claims=sections.claims,
+        figures=sections.figures,
+    )
+
+
+def _checked(document: Document, some: Iterable[Point], directory: Path) -> list[PointScenario]:
+    """Every point of the sweep, or of a control, as a scenario. Raises ProfileError."""
     checked = []
-    for point in points(document, axes):
-        whole = take_path(document, point, path.resolve().parent)
+    for point in some:
+        whole = take_path(document, point, directory)
         try:
             scenario = Scenario.model_validate(point.data)
         except ValidationError as error:
-            raise profile_error(error, whole, point.chosen) from None
+            raise profile_error(error, whole, point.chosen, beside=SECTIONS) from None
         at_point = _at(whole, point.chosen)
-        algorithms = check_scenario(scenario, at_point, path.resolve().parent)
+        algorithms = check_scenario(scenario, at_point, directory)
         checked.append(PointScenario(point.slug, point.axes, scenario, algorithms, at_point))
-    check_queues(document, [point.scenario.path for point in checked])
-    checked += _cross_check(checked)
-    return Profile(path, to_yaml(document.data) if applied else document.text, checked)
+    if checked:
+        check_queues(document, [point.scenario.path for point in checked])
+    return checked
+
+
+def _check_size(
+    document: Document,
+    axes: list[Axis],
+    controls: dict[str, Document],
+    restricted: dict[str, list[Axis] | None],
+    confirmed: bool,
+) -> None:
+    """Refuse a sweep of very many runs before it is expanded."""
+    written = document.data.get("repetitions", 1)
+    repetitions = written if isinstance(written, int) else 1
+    cells = count_cells(axes, repetitions)
+    more = sum(count_control_cells(restricted[name], changed, repetitions) for name, changed in controls.items())
+    if cells + more <= MOST_CELLS or confirmed:
+        return
+    factors = [f"{len(axis.values)} of {axis.name}" for axis in axes] + [f"{repetitions} repetitions"]
+    further = f", and {more} of controls" if more else ""
+    what = f"the sweep has {cells + more} runs ({' x '.join(factors)}{further}), more than {MOST_CELLS}"
+    place = document.place(axes[0].path if axes else ("repetitions",))
+    raise ProfileError(what, where=place, hint="shorten a list, or split the profile")
+
+
+def _union(written: list[Axis], now: list[Axis]) -> list[Axis]:
+    """The axes of the sweep as it was written and as it is now, with the values of both."""
+    found = {axis.path: list(axis.values) for axis in written}
+    for axis in now:
+        values = found.setdefault(axis.path, [])
+        known = [axis_key(value) for value in values]
+        values += [value for value in axis.values if axis_key(value) not in known]
+    return [Axis(path, tuple(values)) for path, values in found.items()]
 
 
 def _cross_check(checked: list[PointScenario]) -> list[PointScenario]:

@@ -24,13 +24,34 @@ def apply_override(document: Document, text: str) -> None:
     if not equals or not all(keys) or len(keys) > LARGEST_DEPTH:
         raise ProfileError("expected FIELD=VALUE", where=where, hint="for example --set path.rate=100Mbit/s")
     value, places = parse_yaml(value_text, where, lines=False)
+    set_field(document, name.strip(), value, dict.fromkeys(places, where), where)
+
+
+def set_field(document: Document, name: str, value: Any, places: dict[Path_, str], where: str) -> None:
+    """Set the field of that dotted name. ``places`` says where the value and each one in it was written, ``where``
+    where it was asked for. Raises ProfileError where there can be no such field."""
+    keys = name.split(".")
+    if not all(keys) or len(keys) > LARGEST_DEPTH:
+        raise ProfileError(f"{name!r} is not the name of a field", where=where, hint="for example path.rate")
     path = _path(keys)
     _store(document.data, path, value, where)
     for known in [known for known in document.places if known[: len(path)] == path]:
         del document.places[known]
     for length in range(1, len(path)):
         document.places.setdefault(path[:length], where)
-    document.places.update({path + inner: where for inner in places})
+    document.places.update({path + inner: line for inner, line in places.items()})
+
+
+def field_value(data: Any, name: str) -> Any:
+    """What stands in the field of that dotted name; None if nothing."""
+    for part in _path(name.split(".")):
+        if isinstance(data, dict):
+            data = data.get(str(part))
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        else:
+            return None
+    return data
 
 
 def _path(keys: list[str]) -> Path_:

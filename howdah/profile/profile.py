@@ -12,6 +12,9 @@ from typing import Any, Literal
 from ruamel.yaml import YAML
 
 from howdah.profile.algorithm_entry import Algorithm
+from howdah.profile.claim import ClaimSection
+from howdah.profile.control import ControlSection
+from howdah.profile.figure import FigureSection
 from howdah.profile.model import Scenario
 from howdah.profile.source import Document, WrittenFloat
 
@@ -57,11 +60,16 @@ class PointScenario:
 @dataclass(frozen=True)
 class Profile:
     """``text`` is the profile with overrides applied (as it was written if there are none); ``points`` is its sweep,
-    checked point by point."""
+    checked point by point, then the points of its controls. ``is_quick``: only what ``quick`` leaves of it."""
 
     path: Path
     text: str
     points: list[PointScenario]
+    is_quick: bool = False
+    quick: dict[str, Any] = dataclasses.field(default_factory=dict)
+    controls: dict[str, ControlSection] = dataclasses.field(default_factory=dict)
+    claims: list[ClaimSection] = dataclasses.field(default_factory=list)
+    figures: list[FigureSection] = dataclasses.field(default_factory=list)
 
     @property
     def name(self) -> str:

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from howdah.profile.algorithm import ALGORITHMS
+from howdah.profile.experiment import ExperimentSections
 from howdah.profile.field import QUANTITIES
 from howdah.profile.model import Scenario
 from howdah.profile.sweep import MOST_CELLS, is_fixed, shape_of
@@ -31,9 +32,13 @@ class _Generator(GenerateJsonSchema):
 
 
 def _raw_schema() -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The models' own schema, and the definition of each model by its class name."""
+    """The models' own schema, and the definition of each model by its class name. The sections of the experiment stand
+    at the top of a profile like those of the scenario."""
     schema = Scenario.model_json_schema(by_alias=True, schema_generator=_Generator)
-    return schema, {"Scenario": schema, **schema.get("$defs", {})}
+    whole = ExperimentSections.model_json_schema(by_alias=True, schema_generator=_Generator)
+    definitions = {**schema.get("$defs", {}), **whole.get("$defs", {})}
+    schema = {**schema, "properties": {**schema["properties"], **whole["properties"]}, "$defs": definitions}
+    return schema, {"Scenario": schema, **definitions}
 
 
 def json_schema() -> dict[str, Any]:
@@ -41,7 +46,7 @@ def json_schema() -> dict[str, Any]:
     schema, definitions = _raw_schema()
     models = {model.__name__: model for model in _sections()}
     for name, definition in definitions.items():
-        for key, info in _fields(models[name]):
+        for key, info in _fields(models[name], whole=True):
             definition["properties"][key] = _field_schema(definition["properties"][key], info)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -75,13 +80,13 @@ def _plain(schema: Any) -> Any:
 def _sections() -> list[type[BaseModel]]:
     """Every model, in the order of its first use."""
     found: list[type[BaseModel]] = []
-    waiting: list[Any] = [Scenario]
+    waiting: list[Any] = [Scenario, ExperimentSections]
     while waiting:
         shape, inner = shape_of(waiting.pop(0))
         if shape in ("list", "mapping"):
             waiting.insert(0, inner)
         elif shape == "section" and inner not in found:
-            found.append(inner)
+            found += [] if inner is ExperimentSections else [inner]
             waiting = [info.annotation for info in inner.model_fields.values()] + waiting
     return found
 
@@ -121,7 +126,7 @@ def page() -> str:
         lines += [f"## `{path}`" if path else "## The profile", "", description, ""] if path else ["## The profile", ""]
         lines += ["| field | value | default | meaning |", "|---|---|---|---|"]
         properties = definitions[model.__name__]["properties"]
-        lines += [_row(name, info, properties[name]) for name, info in _fields(model)]
+        lines += [_row(name, info, properties[name]) for name, info in _fields(model, whole=True)]
         lines.append("")
     lines += ["## Algorithms", "", "| name | kernel | parameters | what it is |", "|---|---|---|---|"]
     for algorithm in ALGORITHMS.values():
@@ -135,13 +140,15 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _fields(model: type[BaseModel]) -> list[tuple[str, Any]]:
-    return [(info.alias or name, info) for name, info in model.model_fields.items()]
+def _fields(model: type[BaseModel], *, whole: bool = False) -> list[tuple[str, Any]]:
+    """The fields of a section by their names; with ``whole`` those of the profile include the experiment's."""
+    fields = [(info.alias or name, info) for name, info in model.model_fields.items()]
+    return [*fields, *_fields(ExperimentSections)] if whole and model is Scenario else fields
 
 
 def _places(model: type[BaseModel], path: str, description: str) -> Iterator[tuple[str, str, type[BaseModel]]]:
     yield path, description, model
-    for name, info in _fields(model):
+    for name, info in _fields(model, whole=True):
         shape, inner = shape_of(info.annotation)
         suffix = ""
         if shape in ("list", "mapping"):
@@ -187,13 +194,13 @@ def _value(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return ", ".join(f"`{item}`" for item in schema["enum"])
     kind = schema.get("type")
-    if kind == "array":
+    if kind == "array" and "items" in schema:
         return f"list of {_value(schema['items'])}s"
     if kind == "object":
         values = schema.get("additionalProperties") or next(iter(schema["patternProperties"].values()))
         return f"mapping of names to {_value(values)}s"
     if kind == "integer" and "minimum" in schema:
-        return f"{schema['minimum']} … {schema['maximum']}"
+        return f"{schema['minimum']} … {schema['maximum']}" if "maximum" in schema else f"from {schema['minimum']}"
     kinds = kind if isinstance(kind, list) else [kind]
     return _WORDS[str(next(item for item in kinds if item != "null"))]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import typing
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -28,9 +29,19 @@ _PLAIN_TYPES = {
 }
 
 
-def profile_error(error: ValidationError, document: Document, chosen: dict[Path_, int]) -> ProfileError:
-    """Describe every finding; unknown names come first because other findings often follow from them."""
-    findings = [_describe(item, document, chosen) for item in error.errors(include_url=False)]
+def profile_error(
+    error: ValidationError,
+    document: Document,
+    chosen: dict[Path_, int],
+    model: type[BaseModel] = Scenario,
+    beside: tuple[str, ...] = (),
+) -> ProfileError:
+    """Describe every finding; unknown names come first because other findings often follow from them.
+
+    ``model`` is what was read; ``beside`` are names at the top that others read.
+    """
+    known = _Known(model, beside)
+    findings = [_describe(item, document, chosen, known) for item in error.errors(include_url=False)]
     findings.sort(key=lambda finding: finding[0])
     _, where, what, hint = findings[0]
     notes = [hint] if hint else []
@@ -40,7 +51,20 @@ def profile_error(error: ValidationError, document: Document, chosen: dict[Path_
     return ProfileError(what, where=where, hint="\n  ".join(notes) or None)
 
 
-def _describe(item: Any, document: Document, chosen: dict[Path_, int]) -> tuple[int, str, str, str | None]:
+@dataclass(frozen=True)
+class _Known:
+    """Where names are looked up."""
+
+    model: type[BaseModel]
+    beside: tuple[str, ...]
+
+    def at(self, path: Path_) -> list[str]:
+        return [*_names_at(self.model, path), *(self.beside if not path else ())]
+
+
+def _describe(
+    item: Any, document: Document, chosen: dict[Path_, int], names: _Known
+) -> tuple[int, str, str, str | None]:
     path: Path_ = tuple(item["loc"])
     kind, context, value = item["type"], item.get("ctx", {}), item["input"]
     cause = context.get("error")
@@ -49,7 +73,7 @@ def _describe(item: Any, document: Document, chosen: dict[Path_, int]) -> tuple[
     name = _dotted(path)
     where = _place(document, path, chosen)
     if kind == "extra_forbidden":
-        known, parent = _names_at(path[:-1]), _dotted(path[:-1])
+        known, parent = names.at(path[:-1]), _dotted(path[:-1])
         what = f"there is no field {str(path[-1])!r}" + (f" in {parent}" if parent else "")
         close = (None if parent else _elsewhere(str(path[-1]))) or nearest(str(path[-1]), known)
         return 0, where, what, f"did you mean {close}?" if close else f"known fields: {', '.join(known)}"
@@ -90,9 +114,9 @@ def _place(document: Document, path: Path_, chosen: dict[Path_, int]) -> str:
     return document.place(path if index is None else (*path, index))
 
 
-def _names_at(path: Path_) -> list[str]:
+def _names_at(root: type[BaseModel], path: Path_) -> list[str]:
     """Names of the fields a section may have."""
-    model: Any = Scenario
+    model: Any = root
     for part in path:
         shape, inner = shape_of(model)
         if shape == "section":

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims: what the runs of a profile are expected to show. docs/claims.md fixes the words; howdah/judge judges them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from howdah.profile.field import Text
+from howdah.profile.figure import AxisName, AxisValues, Entries, FlowChoice, MetricName, Names, Take
+from howdah.profile.section import FieldError, Section, fixed
+
+MOST_CLAIMS = 500
+
+Word = Literal["much more", "more", "similar", "less", "much less"]
+Hold = Literal["all", "any", "max", "min", "mean"]
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
+
+WORDS: tuple[str, ...] = ("much more", "more", "similar", "less", "much less")
+_NUMERIC = ("equals", "above", "below", "at_least", "at_most", "between")
+
+
+def _quantity(value: object) -> str:
+    """As it was written; howdah/judge/quantity.py reads it in the unit of the metric."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"expected a number with its unit, such as 12.9 Mbit/s, not {value!r}")
+    return str(value)
+
+
+Quantity = Annotated[
+    str, BeforeValidator(_quantity), WithJsonSchema({"type": ["number", "string"], "x-value": "number with its unit"})
+]
+
+
+class SelectorSection(Section):
+    """Which number of the runs is meant: a metric, of which flow, at which point of the sweep."""
+
+    metric: MetricName = fixed(description="a measure of metrics.json (docs/measures.md)")
+    flow: FlowChoice | None = fixed(
+        None, description="number (1 is the first) or name of a flow, name of a group, or `all` with take"
+    )
+    take: Take | None = fixed(None, description="over the flows, or the connections of the group, within a run")
+    at: AxisValues = fixed(default_factory=dict, description="axis name: value as written in the sweep")
+
+
+class ThanSection(Section):
+    """The other side of a comparison; what it does not give is that of value."""
+
+    metric: MetricName | None = fixed(None, description="a measure in the same unit")
+    flow: FlowChoice | None = fixed(None, description="number or name of a flow, name of a group, or `all`")
+    take: Take | None = fixed(None, description="over the flows, or the connections of the group, within a run")
+    at: AxisValues = fixed(default_factory=dict, description="axis name: value, over those of value")
+
+
+class RangeSection(Section):
+    """A range of numbers; give one of equals, above, below, at_least, at_most and between."""
+
+    equals: Quantity | None = fixed(None, description="the expected number")
+    within: Quantity | None = fixed(
+        None, description="with equals: how far off it may be, a quantity or a percentage of it; 10 % by default"
+    )
+    above: Quantity | None = fixed(None, description="the 95 % interval of the mean lies above it")
+    below: Quantity | None = fixed(None, description="the 95 % interval of the mean lies below it")
+    at_least: Quantity | None = fixed(None, description="the mean is not less")
+    at_most: Quantity | None = fixed(None, description="the mean is not more")
+    between: list[Quantity] | None = fixed(
+        None, min_length=2, max_length=2, description="the mean is not less than the first nor more than the second"
+    )
+
+    @property
+    def given(self) -> list[str]:
+        """The forms that are given."""
+        return [name for name in _NUMERIC if getattr(self, name) is not None]
+
+    @model_validator(mode="after")
+    def _within_of_equals(self) -> RangeSection:
+        if self.within is not None and self.equals is None:
+            raise FieldError("within belongs to equals, which is not given", "within")
+        return self
+
+
+class BoundsSection(RangeSection):
+    """A range for the ratio, or the difference, of the two means that are compared."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> BoundsSection:
+        if len(self.given) != 1:
+            raise FieldError(f"expected one of {', '.join(_NUMERIC)}, not {' and '.join(self.given) or 'none'}")
+        return self
+
+
+class ExpectSection(RangeSection):
+    """What is expected, in one form: a word that compares, a range, a ratio or difference, a text, or a trend."""
+
+    word: Word | None = fixed(None, description="as `expect: more`: value compared with than")
+    ratio: BoundsSection | None = fixed(None, description="range of value : than")
+    difference: BoundsSection | None = fixed(None, description="range of value - than")
+    is_: Text | None = fixed(None, alias="is", description="the text of a measure such as exit_cause")
+    in_at_least: Quantity | None = fixed(None, description="with is: share of the repetitions; 100 % by default")
+    trend: Literal["rises", "falls", "flat"] | None = fixed(None, description="of the means along over")
+    over: AxisName | None = fixed(None, description="with trend: the axis")
+
+    @property
+    def form(self) -> str:
+        """The one form that is given."""
+        return self._forms()[0]
+
+    @property
+    def compares(self) -> bool:
+        return self.form in ("word", "ratio", "difference")
+
+    def _forms(self) -> list[str]:
+        others = [name for name in ("word", "ratio", "difference", "is_", "trend") if getattr(self, name) is not None]
+        return [*others, *self.given]
+
+    @model_validator(mode="after")
+    def _one_expectation(self) -> ExpectSection:
+        forms = [name.rstrip("_") for name in self._forms()]
+        if not forms:
+            choices = f"{', '.join(WORDS)}, {', '.join(_NUMERIC)}, ratio, difference, is, trend"
+            raise FieldError(f"nothing is expected; give one of {choices}")
+        if len(forms) > 1:
+            raise FieldError(f"{' and '.join(forms)} are both given; a claim expects one thing")
+        if self.in_at_least is not None and self.is_ is None:
+            raise FieldError("in_at_least belongs to is, which is not given", "in_at_least")
+        if (self.trend is None) != (self.over is None):
+            missing, present = ("over", "trend") if self.over is None else ("trend", "over")
+            raise FieldError(f"trend and over belong together; {missing} is missing", present)
+        return self
+
+
+def _expect(value: object) -> object:
+    if isinstance(value, str):
+        if value not in WORDS:
+            raise ValueError(f"expected {', '.join(WORDS)}, or a mapping such as {{equals: 870}}, not {value!r}")
+        return {"word": value}
+    return value
+
+
+Expect = Annotated[ExpectSection, BeforeValidator(_expect)]
+
+
+class ClaimSection(Section):
+    """Something the runs are expected to show; a claim is judged over their repetitions (docs/claims.md)."""
+
+    id: Slug = fixed(description="lower-case words joined by hyphens, unique in the profile")
+    entry: Entries = fixed(default_factory=list, description="entry of the atlas, or a list of them")
+    says: Text = fixed(description="the claim in words")
+    source: Text = fixed("", description="where it is said")
+    value: SelectorSection | None = fixed(None, description="the number that the claim is about")
+    than: ThanSection | None = fixed(None, description="what it is compared with")
+    expect: Expect | None = fixed(None, description="what is expected: a word, or a section")
+    each: Names = fixed(default_factory=list, description="axes at each of whose values the claim is judged")
+    hold: Hold = fixed(
+        "all", description="over each: at all, at any; or of the largest, smallest or mean value of the points"
+    )
+    control: Text | None = fixed(None, description="where it fails, the control on whose runs it is judged again")
+    because: Text | None = fixed(None, description="why a modern kernel behaves differently; needed with control")
+    unsupported: Text | None = fixed(None, description="instead of value and expect: why it cannot be measured here")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_null(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            for name in ("value", "expect", "unsupported"):
+                if name in data and data[name] is None:
+                    raise FieldError(f"{name} is given and empty", name)
+        return data
+
+    @model_validator(mode="after")
+    def _whole(self) -> ClaimSection:
+        if self.unsupported is not None:
+            for name in ("value", "than", "expect", "control", "because"):
+                if getattr(self, name) is not None:
+                    raise FieldError(f"{name} and unsupported are both given; give one", name)
+            return self
+        if self.value is None or self.expect is None:
+            missing = "value" if self.value is None else "expect"
+            raise FieldError(f"{missing} is missing; or say why it cannot be measured with unsupported")
+        if self.expect.compares and self.than is None:
+            raise FieldError(f"{self._shown()} compares with something; than is missing", "expect")
+        if not self.expect.compares and self.than is not None:
+            raise FieldError(f"{self._shown()} compares with nothing; it takes no than", "than")
+        if (self.control is None) != (self.because is None):
+            missing, present = ("because", "control") if self.because is None else ("control", "because")
+            raise FieldError(f"control and because belong together; {missing} is missing", present)
+        if self.expect.over is not None and self.expect.over in self.each:
+            raise FieldError(f"{self.expect.over} is the axis of the trend and cannot be in each as well", "each")
+        if self.hold != "all" and not self.each:
+            raise FieldError(f"hold: {self.hold} is over the values of each, which is not given", "hold")
+        if self.hold in ("max", "min", "mean") and self.expect.form in ("is_", "trend"):
+            raise FieldError(f"hold: {self.hold} is of numbers; with this expectation give all or any", "hold")
+        return self
+
+    def _shown(self) -> str:
+        assert self.expect is not None
+        return f"the word {self.expect.word}" if self.expect.word else self.expect.form.rstrip("_")

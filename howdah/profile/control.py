@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Controls: further runs of the same experiment with one mechanism changed, to tell why a claim fails."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from howdah.errors import ProfileError
+from howdah.profile.algorithm import nearest
+from howdah.profile.field import Text
+from howdah.profile.figure import AxisValues
+from howdah.profile.override import field_value, set_field
+from howdah.profile.section import Section, fixed
+from howdah.profile.source import Document, Path_
+from howdah.profile.sweep import Axis, Point, find_axes, points
+
+CONTROL_AXIS = "control"
+MOST_CONTROLS = 32
+
+
+def _settings(value: object) -> object:
+    if isinstance(value, dict) and not value:
+        raise ValueError("nothing is changed; expected field.field: value")
+    return value
+
+
+ControlName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=40)]
+Settings = Annotated[
+    dict[str, Any],
+    BeforeValidator(_settings),
+    WithJsonSchema({"type": "object", "x-value": "mapping of field.field to value"}),
+]
+
+
+class ControlSection(Section):
+    """Runs with a mechanism changed. A control's runs have the axis `control`; the others have none."""
+
+    what: Text = fixed(description="what is changed, in words")
+    set: Settings = fixed(
+        description="field.field: value, as --set takes them; a swept field gets the one value at every point"
+    )
+    at: AxisValues = fixed(
+        default_factory=dict, description="only these points of the sweep: axis name: value, or list of values"
+    )
+
+
+def axis_key(value: Any) -> str:
+    """What two spellings of an axis' value have in common: ``100 ms`` and ``100ms`` are the same point."""
+    return "".join(str(value).split())
+
+
+def control_document(document: Document, name: str, control: ControlSection) -> Document:
+    """The profile as this control runs it. Raises ProfileError where a setting is not one value."""
+    changed = Document(copy.deepcopy(document.data), dict(document.places), document.text)
+    for field, value in control.set.items():
+        place = ("controls", name, "set", field)
+        where = document.place(place)
+        if isinstance(value, list) and any(axis.name == field for axis in find_axes(document)):
+            what = f"the control {name} lists several values for {field}, which is swept"
+            raise ProfileError(what, where=where, hint="give one value, and restrict the points with at")
+        inner = {path[len(place) :]: line for path, line in document.places.items() if path[: len(place)] == place}
+        set_field(changed, field, copy.deepcopy(value), inner or {(): where}, where)
+        swept = [axis.name for axis in find_axes(document)]
+        for axis in find_axes(changed):
+            if axis.name not in swept:
+                what = f"the control {name} sweeps {axis.name}; a control sets one value"
+                raise ProfileError(what, where=where)
+    return changed
+
+
+def control_axes(document: Document, axes: list[Axis], control: ControlSection) -> list[Axis] | None:
+    """The axes of the sweep with the values that the control's ``at`` leaves; None if it leaves no point."""
+    found = []
+    for axis in axes:
+        wanted = _wanted(control, axis.name)
+        values = [value for value in axis.values if wanted is None or axis_key(value) in wanted]
+        found.append(Axis(axis.path, tuple(values)))
+    for name in control.at:  # a field that has one value, perhaps by --set
+        wanted = _wanted(control, name)
+        single = name not in [axis.name for axis in axes]
+        if single and wanted is not None and axis_key(_single(document, name)) not in wanted:
+            return None
+    return found if all(axis.values for axis in found) else None
+
+
+def _wanted(control: ControlSection, name: str) -> list[str] | None:
+    if name not in control.at:
+        return None
+    values = control.at[name]
+    return [axis_key(value) for value in (values if isinstance(values, list) else [values])]
+
+
+def _single(document: Document, name: str) -> Any:
+    value = field_value(document.data, name)
+    return "cubic" if value is None and name == "algorithm" else value
+
+
+def check_at(document: Document, written: list[Axis], name: str, control: ControlSection) -> None:
+    """Every axis and value of ``at`` is one of the sweep as it was written. Raises ProfileError."""
+    axes = {axis.name: [str(value) for value in axis.values] for axis in written}
+    for axis, wanted in control.at.items():
+        where = document.place(("controls", name, "at", axis))
+        single = _single(document, axis)
+        known = axes.get(axis) or ([] if single is None or isinstance(single, dict | list) else [str(single)])
+        if not known:
+            close = nearest(axis, list(axes))
+            hint = f"did you mean {close}?" if close else f"its axes: {', '.join(axes) or 'none'}"
+            raise ProfileError(f"this profile does not sweep over {axis}", where=where, hint=hint)
+        for value in wanted if isinstance(wanted, list) else [wanted]:
+            if axis_key(value) not in map(axis_key, known):
+                what = f"{axis} is never {value} in this profile"
+                raise ProfileError(what, where=where, hint=f"its values: {', '.join(known)}")
+
+
+def control_points(document: Document, axes: list[Axis] | None, name: str) -> Iterator[Point]:
+    """The points of a control. ``document`` is that of ``control_document``; ``axes`` those of ``control_axes``.
+
+    An axis that ``set`` replaces is none any more: its points fall together.
+    """
+    if axes is None:
+        return
+    left = {axis.path: axis.values for axis in find_axes(document)}
+    chosen_axes = [axis for axis in axes if axis.path in left]
+    for point in points(document, chosen_axes):
+        # The place of a value is counted in the list as it is written.
+        chosen: dict[Path_, int] = {}
+        for axis in chosen_axes:
+            chosen[axis.path] = left[axis.path].index(axis.values[point.chosen[axis.path]])
+        yield Point(chosen, {CONTROL_AXIS: name, **point.axes}, point.data, f"{point.slug}-{name}")
+
+
+def count_control_cells(axes: list[Axis] | None, changed: Document, repetitions: int) -> int:
+    """How many runs a control adds."""
+    left = [axis.path for axis in find_axes(changed)]
+    return 0 if axes is None else math.prod(len(axis.values) for axis in axes if axis.path in left) * repetitions

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a profile says of its runs together: what --quick leaves out, controls, claims and figures.
+
+These sections are taken off the document before its sweep is expanded: they enter no plan and no run's key.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import ValidationError, WithJsonSchema, model_validator
+
+from howdah.errors import ProfileError
+from howdah.profile.claim import MOST_CLAIMS, ClaimSection
+from howdah.profile.control import MOST_CONTROLS, ControlName, ControlSection
+from howdah.profile.figure import MOST_FIGURES, FigureSection
+from howdah.profile.report import profile_error
+from howdah.profile.section import FieldError, Section, fixed
+from howdah.profile.source import Document, parse_yaml
+
+QuickFields = Annotated[
+    dict[str, Any], WithJsonSchema({"type": "object", "x-value": "mapping of field.field to value"})
+]
+
+
+class ExperimentSections(Section):
+    """The sections of a profile that are about all its runs together."""
+
+    quick: QuickFields = fixed(
+        default_factory=dict,
+        description="what --quick changes, to run a part of the sweep only: field.field: value, as --set takes them",
+    )
+    controls: dict[ControlName, ControlSection] = fixed(
+        default_factory=dict, max_length=MOST_CONTROLS, description="further runs with a mechanism changed"
+    )
+    claims: list[ClaimSection] = fixed(
+        default_factory=list, max_length=MOST_CLAIMS, description="what the runs are expected to show"
+    )
+    figures: list[FigureSection] = fixed(
+        default_factory=list, max_length=MOST_FIGURES, description="what is drawn from the runs"
+    )
+
+    @model_validator(mode="after")
+    def _unique(self) -> ExperimentSections:
+        for kind, items in (("claims", self.claims), ("figures", self.figures)):
+            names: list[str] = [item.id for item in items]
+            for index, name in enumerate(names):
+                if name in names[:index]:
+                    raise FieldError(f"two {kind} are called {name!r}", kind, index, "id")
+        return self
+
+
+SECTIONS = tuple(ExperimentSections.model_fields)
+
+
+def bare(document: Document) -> Document:
+    """A copy of the document without these sections; the places of all are kept."""
+    data = {name: value for name, value in document.data.items() if name not in SECTIONS}
+    return Document(copy.deepcopy(data), dict(document.places), document.text)
+
+
+def read_sections(document: Document) -> ExperimentSections:
+    """The sections of a document, each by itself checked. Raises ProfileError."""
+    given = {name: document.data[name] for name in SECTIONS if document.data.get(name) is not None}
+    try:
+        return ExperimentSections.model_validate(given)
+    except ValidationError as error:
+        raise profile_error(error, document, {}, ExperimentSections) from None
+
+
+def sections_of_text(text: str, name: str) -> ExperimentSections:
+    """The sections of a profile's text alone, as an experiment's directory keeps it; ``name`` is that of the file."""
+    data, places = parse_yaml(text, name)
+    if not isinstance(data, dict):
+        raise ProfileError("a profile is a mapping of fields", where=name)
+    return read_sections(Document(data, places, text))
+
+
+def sections_of_experiment(directory: Path) -> ExperimentSections:
+    """The sections with which an experiment was run; none if its profile is not there."""
+    file = directory / "profile.yaml"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError:
+        return ExperimentSections()
+    return sections_of_text(text, str(file))
+
+
+def names_of(figures_or_claims: Iterable[ClaimSection | FigureSection]) -> set[str]:
+    """The entries of the atlas that they belong to."""
+    return {entry for item in figures_or_claims for entry in item.entry}
