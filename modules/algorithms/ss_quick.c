@@ -12,7 +12,8 @@
  *
  * With paced=0 the window is the same and leaves as fast as the interface allows. The
  * sender is an application that asked for a large window, to which TCP knows no
- * special answer: losses are treated as usual.
+ * special answer: losses are treated as usual. It need not have a window that a request
+ * could carry: window_packets sets any.
  *
  * Left out: IP and TCP options, the nonce and the report of the approved rate (many
  * paths drop packets with such options), requests in mid-connection.
@@ -52,6 +53,9 @@ MODULE_PARM_DESC(rate_kbps, "granted rate in kbit/s with headers, 80 to 1310720,
 
 slow_start_parameter(paced, 1, 0, 1,
 		     "1: sent at the granted rate; 0: at once, and lost as any packet");
+
+slow_start_parameter(window_packets, 0, 0, 1000000,
+		     "with paced=0, the window the application sets; 0: what the granted rate carries");
 
 slow_start_parameter(slow_start_on, 1, 0, 1,
 		     "1: slow start goes on from the window; 0: the window is ssthresh");
@@ -111,13 +115,16 @@ static void start(struct sock *sk)
 {
 	struct quick *quick = slow_start_state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 rate = granted_rate(), size;
+	u32 rate = granted_rate(), size = 0;
 
-	if (slow_start(sk)->joined || !slow_start_is_initial(sk) || !rate ||
+	if (slow_start(sk)->joined || !slow_start_is_initial(sk) ||
 	    !(tp->srtt_us >> 3))
 		return;
-	size = div_u64(div_u64((u64)rate * (tp->srtt_us >> 3), USEC_PER_SEC),
-		       packet_bytes(sk));
+	if (!READ_ONCE(paced))
+		size = READ_ONCE(window_packets);
+	if (!size)
+		size = div_u64(div_u64((u64)rate * (tp->srtt_us >> 3), USEC_PER_SEC),
+			       packet_bytes(sk));
 	/* A grant below the initial window is of no use. */
 	if (size <= tcp_snd_cwnd(tp))
 		return;

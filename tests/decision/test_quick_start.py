@@ -87,6 +87,16 @@ def test_the_unpaced_variant_is_not_paced_and_lost_as_usual(start: Start) -> Non
     assert [event.event for event in state.events] == ["exit"]
 
 
+@pytest.mark.parametrize(("rate_kbps", "window"), [(81_920, 1263), (0, 148_612), (1_310_720, 20)])
+def test_the_unpaced_variant_may_have_any_window(start: Start, rate_kbps: int, window: int) -> None:
+    state = start("quick", paced=0, rate_kbps=rate_kbps, window_packets=window).open().state()
+    assert (state.cwnd, state.ssthresh, state["pacing"]) == (window, INFINITE, 0)
+
+
+def test_the_window_of_an_application_is_none_of_the_paced_variant(start: Start) -> None:
+    assert start("quick", window_packets=1263).open().state().cwnd == 682
+
+
 def reverted(start: Start, lost: int) -> Connection:
     """Everything is sent; the last packets arrive, the first ``lost`` do not."""
     connection = start("quick").open(unsent_packets=682)
