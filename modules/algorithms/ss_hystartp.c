@@ -17,6 +17,9 @@
  * for otherwise slow start could not end any more. The pseudo-code takes the minimum
  * of the samples, the text of section 4.2.2 speaks of their average: it is the
  * minimum. The first round has no round before it, so it knows no delay.
+ *
+ * abc_limit=1 is the growth of the kernels the paper used, one packet an ACK whatever
+ * it acknowledges (Linux 2.6.23 with tcp_abc=0); Linux counts packets since 3.15.
  */
 #include "slow_start.h"
 #include "slow_start_parameter.h"
@@ -41,6 +44,9 @@ slow_start_parameter(eta_low_us, 2000, 1, 10000000,
 		     "smallest eta, us (default 2000)");
 slow_start_parameter(eta_high_us, 8000, 1, 10000000,
 		     "largest eta, us; not below eta_low_us (default 8000)");
+
+slow_start_parameter(abc_limit, 0, 0, 1000000,
+		     "packets cwnd grows by at most for one ACK (L of RFC 3465), 0: no limit (default 0)");
 
 /**
  * struct hystart - all times in ticks
@@ -213,6 +219,16 @@ static void sample(struct sock *sk, const struct ack_sample *ack)
 		leave(sk, h);
 }
 
+static u32 grow(struct sock *sk, u32 acked)
+{
+	u32 limit = READ_ONCE(abc_limit);
+	u32 counted = limit ? min(acked, limit) : acked;
+	u32 left = tcp_slow_start(tcp_sk(sk), counted);
+
+	/* Congestion avoidance knows no limit: it gets all that did not count. */
+	return tcp_in_slow_start(tcp_sk(sk)) ? 0 : left + acked - counted;
+}
+
 /* After a pause the first ACK begins a round, and is too late for the train of the last. */
 static void restart(struct sock *sk, enum slow_start_restart why)
 {
@@ -227,6 +243,7 @@ static const struct slow_start_ops hystartp = {
 	.start		= start,
 	.round		= next_round,
 	.sample		= sample,
+	.grow		= grow,
 	.restart	= restart,
 };
 

@@ -212,3 +212,15 @@ def test_paper_an_rtt_of_no_round_is_no_delay(start: Start) -> None:
 )
 def test_values_that_make_no_sense_are_refused(start: Start, name: str, parameter: str, value: int) -> None:
     assert start(name, load=False).try_set(parameter, str(value)).error != 0
+
+
+def test_paper_grows_by_packets_or_by_acks(start: Start) -> None:
+    """abc_limit=1: one packet an ACK, as Linux 2.6.23; what is over at the threshold goes to congestion avoidance."""
+    for limit, window in ((0, 24), (1, 21)):
+        connection = start("hystartp", abc_limit=limit).open(cwnd=20)
+        connection.send()
+        assert connection.ack(4, wait_us=RTT_US, rtt_us=RTT_US).cwnd == window
+    connection = start("hystartp", abc_limit=1).open(ssthresh=11)
+    connection.send()
+    state = connection.ack(7, wait_us=RTT_US)
+    assert (state.cwnd, state["cwnd_count"]) == (11, 6)
