@@ -7,7 +7,9 @@ import json
 from typing import Any
 
 from howdah.measure import group, outside, overshoot, queue, throughput
+from howdah.measure.early_loss import early_loss_rows
 from howdah.measure.estimate import estimate_rows
+from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
 from howdah.measure.measured import Measured, load
 from howdah.measure.reach import reach_rows
@@ -83,7 +85,7 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     above = None if peak is None else overshoot.overshoot_packets(peak, bdp_bytes, path.buffer_bytes, path.frame_bytes)
     sheet.add(flow.id, "overshoot_packets", above, "packets", why, **name)
     sheet.add(flow.id, "peak_cwnd_packets", overshoot.peak_cwnd(trace, found), "packets", why, **name)
-    _loss_rows(sheet, data, trace, info)
+    _loss_rows(sheet, data, trace, info, found)
     reached = throughput.time_to_share_s(trace, data.capacity)
     missing = why or "no RTT window reached 90 % of the fair capacity"
     sheet.add(flow.id, "time_to_90_percent_s", reached, "s", missing, **name)
@@ -99,13 +101,14 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
         _completion_row(sheet, data, trace, flow.size_bytes)
 
 
-def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples) -> None:
+def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples, found: Exit | None) -> None:
     flow = trace.flow
     name = {"algorithm": flow.algorithm}
     path = data.plan.path
     drain_ns = path.buffer_bytes * 8 * SECOND_NS // path.rate_bits_per_second
     episode = overshoot.first_loss_episode(trace, info, data.bottleneck, drain_ns, len(data.plan.flows))
     recovery_rows(sheet, data, trace, episode)
+    early_loss_rows(sheet, data, trace, found, episode, drain_ns)
     why = None if len(trace) else NO_ACKS
     dropped = 0 if episode is None and len(trace) else (episode.dropped if episode else None)
     again = 0 if episode is None and len(trace) else (episode.retransmitted if episode else None)
