@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from howdah.errors import ProfileError
 from howdah.profile.check import check_scenario
+from howdah.profile.claim_check import ClaimCheck
 from howdah.profile.control import (
     axis_key,
     check_at,
@@ -63,9 +64,12 @@ def load(
     for name, changed in controls.items():
         some = control_points(changed, restricted[name], name)
         checked += _checked(changed, some, directory)
+    whole = _union(written, axes)
+    ClaimCheck(document, whole, [point.scenario for point in ordinary], sections.controls).check(sections.claims)
     return Profile(
         path=path,
         text=text,
+        axes={axis.name: [str(value) for value in axis.values] for axis in whole},
         points=[*checked, *_cross_check(ordinary)],
         is_quick=quick,
         quick=sections.quick,

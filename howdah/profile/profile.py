@@ -60,11 +60,13 @@ class PointScenario:
 @dataclass(frozen=True)
 class Profile:
     """``text`` is the profile with overrides applied (as it was written if there are none); ``points`` is its sweep,
-    checked point by point, then the points of its controls. ``is_quick``: only what ``quick`` leaves of it."""
+    checked point by point, then the points of its controls. ``is_quick``: only what ``quick`` leaves of it. ``axes``
+    are the swept fields with all their values, also those left out now."""
 
     path: Path
     text: str
     points: list[PointScenario]
+    axes: dict[str, list[str]] = dataclasses.field(default_factory=dict)
     is_quick: bool = False
     quick: dict[str, Any] = dataclasses.field(default_factory=dict)
     controls: dict[str, ControlSection] = dataclasses.field(default_factory=dict)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether claims fit their profile: metrics, flows, axes, values, controls and units, before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from howdah.errors import ProfileError
+from howdah.profile.algorithm import nearest
+from howdah.profile.claim import ClaimSection, RangeSection, SelectorSection
+from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
+from howdah.profile.metric import RATIO, Metric, known_entries, known_metrics, read_share
+from howdah.profile.model import Scenario
+from howdah.profile.override import field_value
+from howdah.profile.source import Document, Path_
+from howdah.profile.sweep import Axis
+from howdah.quantity import QuantityError
+
+TRAFFIC_AXIS = "traffic"  # of the run that cross_check adds
+ALGORITHM = "algorithm"
+
+
+def completed(claim: ClaimSection) -> tuple[SelectorSection, SelectorSection | None]:
+    """Both sides of a claim; what ``than`` does not give it has from ``value``."""
+    value = claim.value
+    assert value is not None
+    if claim.than is None:
+        return value, None
+    given = {name: getattr(claim.than, name) for name in claim.than.model_fields_set if name != "at"}
+    return value, value.model_copy(update={**given, "at": {**value.at, **claim.than.at}})
+
+
+@dataclass
+class ClaimCheck:
+    """What claims may refer to. ``axes`` are those of the sweep as it was written and as it is."""
+
+    document: Document
+    axes: Sequence[Axis]
+    scenarios: Sequence[Scenario]
+    controls: dict[str, ControlSection]
+    _place: Path_ = field(default=(), init=False)
+
+    def check(self, claims: Sequence[ClaimSection]) -> None:
+        """Raises ProfileError at the first claim that does not fit."""
+        for index, claim in enumerate(claims):
+            self._place = ("claims", index)
+            self._entries(claim)
+            if claim.value is not None:
+                self._claim(claim)
+
+    def _claim(self, claim: ClaimSection) -> None:
+        value, than = completed(claim)
+        metric = self._metric(value.metric, "value", "metric")
+        self._flow(value, "value")
+        other = metric
+        if than is not None:
+            other = self._metric(than.metric, "than", "metric")
+            self._flow(than, "than")
+            if other.unit != metric.unit or other.is_text:
+                what = f"{metric.name} and {other.name} have different units and cannot be compared"
+                raise self._error(what, "than", "metric")
+        self._axes(claim, value, than)
+        self._expectation(claim, metric)
+        if claim.control is not None:
+            self._control(claim, value, than)
+
+    def _entries(self, claim: ClaimSection) -> None:
+        for entry in claim.entry:
+            if entry not in known_entries():
+                raise self._unknown(f"the atlas has no entry {entry!r}", entry, known_entries(), "entry")
+
+    def _metric(self, name: str, *place: str) -> Metric:
+        metric = known_metrics().get(name)
+        if metric is None:
+            raise self._unknown(
+                f"there is no metric {name!r}", name, known_metrics(), *place, listed="docs/measures.md"
+            )
+        return metric
+
+    def _flow(self, selector: SelectorSection, side: str) -> None:
+        flow = selector.flow
+        groups = {group.name for scenario in self.scenarios for group in scenario.groups}
+        if selector.take is not None and flow != "all" and flow not in groups:
+            raise self._error("take is over flow: all or the connections of a group", side, "take")
+        if flow is None:
+            return
+        if flow == "all":
+            if selector.take is None:
+                raise self._error("flow: all needs take (sum, mean, min or max)", side, "flow")
+            return
+        if isinstance(flow, int):
+            count = min(len(scenario.every_flow) for scenario in self.scenarios)
+            if not 1 <= flow <= count:
+                has = f"the profile has {count} flow{'s' if count != 1 else ''}, counted from 1"
+                raise self._error(f"there is no flow {flow}: {has}", side, "flow")
+            return
+        names = self._flow_names() | groups
+        generated = any(flow.startswith(f"{group}-") and flow[len(group) + 1 :].isdigit() for group in groups)
+        if flow not in names and not generated:
+            raise self._unknown(f"there is no flow or group {flow!r}", flow, names, side, "flow")
+
+    def _flow_names(self) -> set[str]:
+        names = set()
+        for scenario in self.scenarios:
+            names |= {flow.name or f"flow{index + 1}" for index, flow in enumerate(scenario.flows)}
+            names |= {flow.name or f"background{index + 1}" for index, flow in enumerate(scenario.background)}
+        return names
+
+    def _axes(self, claim: ClaimSection, value: SelectorSection, than: SelectorSection | None) -> None:
+        expect = claim.expect
+        assert expect is not None
+        along = [*claim.each, *([expect.over] if expect.over else [])]
+        for name in along:
+            place = ("expect", "over") if name == expect.over else ("each",)
+            known = [axis.name for axis in self.axes]
+            if name not in known:
+                raise self._unknown(f"this profile does not sweep over {name}", name, known, *place)
+        if expect.over is not None and len(self._values(expect.over)) < 2:
+            raise self._error(f"a trend over {expect.over} needs at least two values of it", "expect", "over")
+        for name in value.at:
+            if name in along:
+                raise self._error(f"{name} is fixed here and given in each or over as well", "value", "at", name)
+        given = claim.than.at if claim.than is not None else {}
+        for side, at in (("value", value.at), ("than", given)):
+            for name, wanted in at.items():
+                self._point(name, wanted, side)
+        for side, selector in (("value", value), ("than", than)):
+            for axis in self.axes:
+                if selector and len(axis.values) > 1 and axis.name not in selector.at and axis.name not in along:
+                    values = ", ".join(str(item) for item in axis.values)
+                    what = f"the axis {axis.name} is not fixed: it is {values}"
+                    raise self._error(what, side, "at", hint=f"give it in at, or {axis.name} in each")
+        if than is not None and claim.than is not None and than == value:
+            raise self._error("both sides are the same: than gives nothing that differs from value", "than")
+
+    def _values(self, name: str) -> list[str]:
+        """The values of an axis, or of a field that has one value."""
+        axis = next((axis for axis in self.axes if axis.name == name), None)
+        if axis is not None:
+            return [str(item) for item in axis.values]
+        if name == CONTROL_AXIS:
+            return list(self.controls)
+        if name == TRAFFIC_AXIS:
+            check = self.scenarios[0].cross_check
+            return [check.traffic] if check else []
+        if name == ALGORITHM:
+            return [self.scenarios[0].algorithm]
+        value = field_value(self.document.data, name)
+        return [] if value is None or isinstance(value, dict | list) else [str(value)]
+
+    def _point(self, name: str, wanted: Any, side: str) -> None:
+        known = self._values(name)
+        if not known:
+            names = [*(axis.name for axis in self.axes), *([CONTROL_AXIS] if self.controls else [])]
+            raise self._unknown(f"this profile does not sweep over {name}", name, names, side, "at", name)
+        if isinstance(wanted, list):
+            what = f"{name} has several values here; a claim is about one point"
+            raise self._error(what, side, "at", name, hint=f"give one, or {name} in each")
+        if axis_key(wanted) not in map(axis_key, known):
+            what = f"{name} is never {wanted} in this profile"
+            raise self._unknown(what, str(wanted), known, side, "at", name)
+
+    def _expectation(self, claim: ClaimSection, metric: Metric) -> None:
+        expect = claim.expect
+        assert expect is not None
+        if metric.is_text != (expect.form == "is_"):
+            kind, fits = ("text", "is: ...") if metric.is_text else ("number", "a number, a word or a trend")
+            raise self._error(f"{metric.name} is a {kind}; expect {fits}", "expect")
+        try:
+            if expect.in_at_least is not None:
+                read_share(expect.in_at_least)
+            check_range(expect, metric)
+            if expect.ratio is not None:
+                check_range(expect.ratio, RATIO)
+            if expect.difference is not None:
+                check_range(expect.difference, metric)
+        except QuantityError as error:
+            raise self._error(f"{metric.name}: {error}", "expect") from None
+
+    def _control(self, claim: ClaimSection, value: SelectorSection, than: SelectorSection | None) -> None:
+        control = self.controls.get(str(claim.control))
+        if control is None:
+            what = f"there is no control {claim.control!r}"
+            raise self._unknown(what, str(claim.control), self.controls, "control")
+        for side, selector in (("value", value), ("than", than)):
+            if selector is None:
+                continue
+            if CONTROL_AXIS in selector.at:
+                raise self._error("a claim with a control cannot name one in at as well", side, "at", CONTROL_AXIS)
+            for name, wanted in selector.at.items():
+                kept = control.at.get(name)
+                left = [axis_key(item) for item in (kept if isinstance(kept, list) else [kept])]
+                if name in control.at and name not in control.set and axis_key(wanted) not in left:
+                    what = f"the control {claim.control} has no runs at {name} = {wanted}, of which the claim speaks"
+                    raise self._error(what, "control", hint=f"widen controls.{claim.control}.at")
+
+    def _error(self, what: str, *place: str | int, hint: str | None = None) -> ProfileError:
+        return ProfileError(what, where=self.document.place((*self._place, *place)), hint=hint)
+
+    def _unknown(self, what: str, name: str, known: Any, *place: str | int, listed: str | None = None) -> ProfileError:
+        names = sorted(str(item) for item in known)
+        close = nearest(name, names)
+        shown = f"{listed} has them" if listed else f"known: {', '.join(names[:30])}" if names else None
+        return self._error(what, *place, hint=f"did you mean {close}?" if close else shown)
+
+
+def check_range(expect: RangeSection, metric: Metric) -> None:
+    """Whether every quantity of a range is one of this metric. Raises QuantityError."""
+    for name in ("above", "below", "at_least", "at_most"):
+        text = getattr(expect, name)
+        if text is not None:
+            metric.read(text)
+    if expect.equals is not None:
+        metric.read_tolerance(expect.within or "10 %", metric.read(expect.equals))
+    if expect.between is not None:
+        low, high = (metric.read(text) for text in expect.between)
+        if low > high:
+            raise QuantityError(f"the range from {expect.between[0]} to {expect.between[1]} is empty")
