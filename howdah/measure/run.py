@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from howdah.measure import group, outside, overshoot, queue, throughput
+from howdah.measure.course import course_rows
 from howdah.measure.early_loss import early_loss_rows
 from howdah.measure.estimate import estimate_rows
 from howdah.measure.exit import Exit
@@ -96,6 +97,7 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     rate = throughput.goodput_bits_per_second(trace, begin, end) if len(trace) else None
     missing = why or "the flow was not active in the window"
     sheet.add(flow.id, "goodput_bits_per_second", rate, "bit/s", missing, **name)
+    course_rows(sheet, data, trace, startup, rate, end)
     _rtt_rows(sheet, trace, info, path.early_us)
     if flow.size_bytes is not None:
         _completion_row(sheet, data, trace, flow.size_bytes)
