@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from howdah.measure import throughput
+from howdah.measure.large import is_large, large_rows
 from howdah.measure.row import Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Flow, Plan
@@ -65,6 +66,10 @@ def connection_rows(sheet: Sheet, trace: FlowTrace, record: Record) -> None:
     sheet.add(flow.id, "retransmission_ratio", share, "ratio", "the agent did not count segments", **name)
     why = "no byte arrived"
     sheet.add(flow.id, "goodput_bits_per_second", goodput_bits_per_second(record), "bit/s", why, **name)
+    if is_large(flow, trace.mss_bytes):
+        why = f"the connection did not complete its {flow.size_bytes} bytes"
+        sheet.add(flow.id, "large_completion_time_s", time, "s", why, **name)
+        sheet.add(flow.id, "large_retransmission_ratio", share, "ratio", "the agent did not count segments", **name)
 
 
 def _compare(sheet: Sheet, trace: FlowTrace, size_bytes: int, time_s: float | None) -> None:
@@ -87,7 +92,20 @@ def group_rows(sheet: Sheet, plan: Plan, records: dict[int, Record]) -> None:
         if flow.group is not None:
             groups.setdefault(flow.group, []).append(flow)
     for group, flows in groups.items():
-        _one_group(sheet, group, flows, [records.get(flow.id, {}) for flow in flows])
+        mine = [records.get(flow.id, {}) for flow in flows]
+        _one_group(sheet, group, flows, mine)
+        large = [
+            (flow, record) for flow, record in zip(flows, mine, strict=True) if is_large(flow, plan.path.mss_bytes)
+        ]
+        times = [completion_s(flow, record) for flow, record in large]
+        counts = [segments for _, record in large if (segments := _segments(record)) is not None]
+        large_rows(sheet, group, flows[0].algorithm, flows[0].role, times, counts)
+
+
+def _segments(record: Record) -> tuple[int, int] | None:
+    """Sent and retransmitted; None where nothing was counted."""
+    sent = record.get("segments_sent")
+    return (int(sent), int(record["segments_retransmitted"])) if sent else None
 
 
 def datagram_bits_per_second(plan: Plan, begin_ns: int, end_ns: int) -> float:

@@ -32,6 +32,14 @@ def sampled_peak_bytes(bottleneck: Samples) -> int | None:
     return int(bottleneck["backlog_bytes"].max()) if bottleneck.has("backlog_bytes") else None
 
 
+def drop_ratio(bottleneck: Samples) -> float | None:
+    """Packets dropped over packets that came to the queue, of all flows, from the first reading to the last."""
+    if not (bottleneck.has("drops_packets") and bottleneck.has("sent_packets")):
+        return None
+    dropped, sent = (int(bottleneck[name][-1] - bottleneck[name][0]) for name in ("drops_packets", "sent_packets"))
+    return dropped / (dropped + sent) if dropped + sent else None
+
+
 def rtt_peak_bytes(
     trace: FlowTrace, rate_bits_per_second: int, frame_bytes: int, begin_ns: int, end_ns: int
 ) -> float | None:

@@ -8,11 +8,14 @@ from typing import Any
 
 from howdah.measure import group, outside, overshoot, queue, throughput
 from howdah.measure.course import course_rows
+from howdah.measure.cpu import cpu_rows
 from howdah.measure.early_loss import early_loss_rows
 from howdah.measure.estimate import estimate_rows
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
+from howdah.measure.jump import jump_rows
 from howdah.measure.measured import Measured, load
+from howdah.measure.opening import opening_rows
 from howdah.measure.reach import reach_rows
 from howdah.measure.recovery import recovery_rows
 from howdah.measure.role import BACKGROUND, background_rows, forward, role_rows
@@ -48,6 +51,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
         if trace.flow.group is not None:
             if trace.flow.role != BACKGROUND:
                 group.connection_rows(sheet, trace, records.get(trace.flow.id, {}))
+                jump_rows(sheet, data, trace)
             continue
         if trace.flow.role == BACKGROUND:
             background_rows(sheet, plan, trace)
@@ -56,6 +60,8 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
         outside.compare(sheet, directory, trace.flow, data.info[trace.flow.id], plan.epoch_us * 1000)
     group.group_rows(sheet, plan, records)
     _run_rows(sheet, data)
+    if plan.collect.cpu:
+        cpu_rows(sheet, directory, plan)
     result = sheet.to_json()
     write_json(directory.metrics, result)
     return result
@@ -98,6 +104,8 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     missing = why or "the flow was not active in the window"
     sheet.add(flow.id, "goodput_bits_per_second", rate, "bit/s", missing, **name)
     course_rows(sheet, data, trace, startup, rate, end)
+    opening_rows(sheet, trace, path)
+    jump_rows(sheet, data, trace)
     _rtt_rows(sheet, trace, info, path.early_us)
     if flow.size_bytes is not None:
         _completion_row(sheet, data, trace, flow.size_bytes)
@@ -199,6 +207,8 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
     drops = data.bottleneck["drops_packets"] if data.bottleneck.has("drops_packets") else None
     total = int(drops[-1] - drops[0]) if drops is not None else None
     sheet.add(None, "bottleneck_drops_packets", total, "packets", "the queue was not read")
+    ratio = queue.drop_ratio(data.bottleneck)
+    sheet.add(None, "bottleneck_drop_ratio", ratio, "ratio", "the queue was not read, or nothing came to it")
     if plan.path.ecn or plan.path.queue == "cake":
         marks = data.bottleneck["marks_packets"] if data.bottleneck.has("marks_packets") else None
         count = int(marks[-1] - marks[0]) if marks is not None else None
