@@ -9,7 +9,8 @@
  * closest together give a rate, the slope of a least-squares line through what they
  * acknowledge over time. ssthresh becomes that rate times the RTT of the first segment,
  * once; slow start goes on until there. A window of too few ACKs decides nothing, and
- * the next one is asked.
+ * the next one is asked. With skip the first ACKs of a window do not count: a token
+ * bucket that was idle lets two packets pass at once, where a link lets one.
  *
  * With volley, Swift-Start (Partridge and others, BBN TR-8339, 2002; here after the
  * paper on Jump Start): the first window is so many segments, and after it cwnd itself
@@ -33,6 +34,9 @@ slow_start_parameter(average, 0, 0, 1,
 slow_start_parameter(min_span_us, 1, 1, 1000000,
 		     "three ACKs closer than this were compressed, us (default 1)");
 
+slow_start_parameter(skip, 0, 0, 64,
+		     "ACKs at the beginning of a window that do not count (default 0)");
+
 slow_start_parameter(max_ssthresh, 0, 0, 1000000,
 		     "largest estimate in packets, 0: none");
 
@@ -50,6 +54,7 @@ slow_start_parameter(paced, 1, 0, 1, "pace the window after a volley over one RT
  * @samples: sets of three ACKs seen
  * @rate: bytes a second of the closest three, or the sum over all sets
  * @volley: segments of the first window, 0: no Swift-Start
+ * @skipped: ACKs of the window that did not count
  * @jump_end: snd_nxt when cwnd was set
  * @begun: an ACK of the window has arrived
  * @done: estimated, or there is nothing to estimate
@@ -67,6 +72,7 @@ struct pair {
 	u16 samples;
 	u8 points;
 	u8 volley;
+	u8 skipped;
 	u8 begun : 1,
 	   done : 1,
 	   jumping : 1;
@@ -178,6 +184,7 @@ static void next_window(struct sock *sk)
 
 	pair->begun = 0;
 	pair->points = 0;
+	pair->skipped = 0;
 	pair->samples = 0;
 	pair->rate = 0;
 }
@@ -200,7 +207,10 @@ static void sample(struct sock *sk, const struct ack_sample *sample)
 		pair->begun = 1;
 		pair->end = tp->snd_nxt;
 	}
-	add_point(sk);
+	if (pair->skipped < READ_ONCE(skip))
+		pair->skipped++;
+	else
+		add_point(sk);
 	if (before(tp->snd_una, pair->end))
 		return;
 	if (pair->samples && pair->rtt_us)

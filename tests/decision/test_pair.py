@@ -68,6 +68,23 @@ def test_compressed_acks_are_left_out(start: Start) -> None:
     assert patient.quantity == 80_000
 
 
+def test_the_first_acks_of_a_window_can_be_left_out(start: Start) -> None:
+    """An idle token bucket lets the second packet pass with the first: gaps of 0, 200 and 200 us."""
+    gaps = [0, 200, 200]
+    deceived, patient = (
+        window(start("pair", skip=skip).open(cwnd=4, mss_bytes=MSS), gaps).events[0] for skip in (0, 1)
+    )
+    assert deceived.quantity == 60_000  # x = 0, 0, 200: half as much again
+    assert (patient.quantity, patient.threshold) == (40_000, 1)
+
+
+def test_each_window_is_skipped_anew(start: Start) -> None:
+    connection = start("pair", skip=1).open(cwnd=3, mss_bytes=MSS)
+    assert window(connection, [100, 100]).events == []  # two count: too few
+    state = window(connection, [0, 100, 100, 100, 100])  # six packets
+    assert [event.quantity for event in state.events] == [80_000]
+
+
 def test_acks_at_the_same_time_are_no_pair(start: Start) -> None:
     state = window(start("pair").open(cwnd=10, mss_bytes=MSS), [0] * 9)
     assert (state.events, state.ssthresh) == ([], INFINITE)
@@ -139,6 +156,8 @@ def test_a_connection_that_joins_is_left_alone(start: Start) -> None:
     assert window(connection, [100] * 19).events == []
 
 
-@pytest.mark.parametrize(("name", "value"), [("volley", "65"), ("average", "2"), ("min_span_us", "0"), ("paced", "-1")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("volley", "65"), ("average", "2"), ("min_span_us", "0"), ("skip", "65"), ("paced", "-1")]
+)
 def test_nonsense_is_refused(start: Start, name: str, value: str) -> None:
     assert start("pair").try_set(name, value).error < 0
