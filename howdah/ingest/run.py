@@ -8,6 +8,7 @@ from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.ingest.counters import ingest_counters
+from howdah.ingest.cpu import ingest_cpu
 from howdah.ingest.flow import ingest_flow
 from howdah.ingest.interface import ingest_interface, interface_names, read_interfaces
 from howdah.ingest.qdisc import ingest_qdisc
@@ -46,6 +47,8 @@ def ingest(directory: RunDirectory) -> IngestReport:
         "counter": ingest_counters(context),
         "flow": ingest_flow(context),
     }
+    if context.plan.collect.cpu:
+        made["cpu"] = ingest_cpu(context)
     for name, (table, source) in made.items():
         store.write(directory, name, table)
         report.sources[name] = source

@@ -6,6 +6,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 SCHEMA_VERSION = 2  # 2: the table slow_start
+# There only if they were asked for, and a property of the machine that made the run: two runs of one plan differ here.
+MACHINE_TABLES = ("cpu",)
 
 _TEXT = pa.dictionary(pa.int16(), pa.string())
 
@@ -139,6 +141,20 @@ FLOW = pa.schema(
     ]
 )
 
+CPU = pa.schema(
+    [
+        ("time_ns", pa.int64()),  # virtual time at which the interval begins
+        ("duration_ns", pa.int64()),  # of the interval, virtual
+        (
+            "domain",
+            _TEXT,
+        ),  # "kernel" (the image), "module", "library" (the kernel's process, outside its image), "user"
+        ("symbol", _TEXT),  # function whose code it was
+        ("inlined", _TEXT),  # functions inlined there, innermost first, joined by "<"; empty: none, or not known
+        ("cpu_ns", pa.int64()),  # processor time of the machine
+    ]
+)
+
 TABLES: dict[str, pa.Schema] = {
     "tcp_probe": TCP_PROBE,
     "slow_start": SLOW_START,
@@ -147,4 +163,5 @@ TABLES: dict[str, pa.Schema] = {
     "interface": INTERFACE,
     "counter": COUNTER,
     "flow": FLOW,
+    "cpu": CPU,
 }

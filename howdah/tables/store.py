@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from howdah.errors import HowdahError
 from howdah.run.directory import RunDirectory
-from howdah.tables.schema import SCHEMA_VERSION, TABLES
+from howdah.tables.schema import MACHINE_TABLES, SCHEMA_VERSION, TABLES
 
 # Chosen for speed. Behind the delta encoding, level 3 is 2 % smaller; level 9 is 9 % smaller and takes 2.5 times as
 # long.
@@ -122,8 +122,13 @@ class Difference:
 
 
 def equal(run_a: RunDirectory, run_b: RunDirectory) -> Difference | None:
-    """Compare every table of two runs, every row and column; None when they are equal, else the first difference."""
+    """Compare every table of two runs, every row and column; None when they are equal, else the first difference.
+
+    Tables that tell of the machine and not of the run are left out.
+    """
     for name in TABLES:
+        if name in MACHINE_TABLES:
+            continue
         there = [directory.table(name).exists() for directory in (run_a, run_b)]
         if there[0] != there[1]:
             return Difference(name, f"only {(run_a if there[0] else run_b).name} has this table")

@@ -11,6 +11,7 @@ from typing import Any
 from howdah.engine.cache import Cache
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
 from howdah.engine.share import stage
+from howdah.engine.uml import naming
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.guest import Ending, Guest, boot, console_tail
 from howdah.engine.uml.modules import Module
@@ -66,6 +67,8 @@ class UmlEngine:
                     said = "cannot run" if isinstance(error, ParameterError) else "not built"
                     progress(f"{said}: {error.where}: {error.what}", 0, 0)
                 failures.append(error)
+            if plan.collect.cpu:
+                naming.prepare(built.kernel, progress, self.cache)
         # A module that does not build, or lacks a parameter, fails the runs that need it, one by one; without any other
         # run, all at once.
         if failures and len(failures) == len(plans):
@@ -96,6 +99,7 @@ class UmlEngine:
             clock_limit_s=(plan.epoch_us + plan.duration_us) // 10**6 + _CLOCK_SLACK_S,
             seed=plan.seed,
             kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
+            profiled=plan.collect.cpu,
         )
         started = time.monotonic()
         with directory.log.open("a", encoding="utf-8") as log:
@@ -105,6 +109,10 @@ class UmlEngine:
             finally:
                 log.write(f"guest ended after {time.monotonic() - started:.3f} s\n")
         record = check_agent(directory, ending)
+        if plan.collect.cpu:
+            naming.name_samples(
+                directory.raw, built.kernel, lambda what, _done, _total: progress(what, 0, 0), self.cache
+            )
         return report(built, modules, ending, record.get("modules") or {})
 
 

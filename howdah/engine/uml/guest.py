@@ -19,6 +19,7 @@ from pathlib import Path
 from howdah.engine.uml import memory
 from howdah.engine.uml.life import Life
 from howdah.engine.uml.processor import own_processor
+from howdah.engine.uml.profiler import Profiler
 from howdah.engine.uml.tools import Tools
 from howdah.errors import EngineUnavailableError, RunFailedError
 
@@ -42,6 +43,7 @@ class Guest:
 
     ``command`` runs as the guest's second process and ``kernel_arguments`` join the kernel's command line; neither may
     hold white space. ``seed`` determines every random number the guest draws. ``clock_limit_s`` is in virtual time.
+    ``profiled`` has perf look at the kernel's process (profiler.py).
     """
 
     kernel: Path
@@ -57,6 +59,7 @@ class Guest:
     kernel_arguments: tuple[str, ...] = ()
     clock_limit_s: int = 30 * 24 * 3600
     stalled_after_s: float = 20.0
+    profiled: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,13 +188,18 @@ def _boot(guest: Guest, progress: Progress, base: Path, processor: int | None) -
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    profiler = Profiler(guest.tools.launch, guest.raw, guest.kernel) if guest.profiled else None
     try:
+        if profiler is not None:
+            profiler.start(launcher.pid)
         life = Life(launcher.pid, guest.raw / "progress.json", guest.wall_clock_limit_s, guest.stalled_after_s)
         _watch(guest, launcher, life, progress)
     finally:
         if launcher.poll() is None:
             launcher.terminate()  # it kills the guest and removes the private directory
         status = launcher.wait()
+        if profiler is not None:
+            profiler.finish()
     progress(*life.position())
     if status == _NOT_STARTED:
         raise EngineUnavailableError("the guest could not be started: " + " / ".join(console_tail(guest.console)[-3:]))

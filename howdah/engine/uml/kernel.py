@@ -36,7 +36,7 @@ _FIXED = {
 }
 # The kernel's makefiles ask for the large code model, in which every call goes through a 64-bit constant. The image is
 # linked at 0x60000000, where the small one does and is 15 % faster. Modules live beyond 2 GiB and keep the large one.
-_IMAGE_FLAGS = "KCFLAGS=-mcmodel=small"
+IMAGE_FLAGS = "KCFLAGS=-mcmodel=small"
 _KEPT_SOURCE = ("Makefile", "Kbuild", "scripts", "include", "arch/um", "arch/x86", "tools/include")
 _KEPT_HEADERS = ("net", "kernel", "lib", "crypto")
 _HOST_PROGRAMS = "scripts"
@@ -72,7 +72,7 @@ def make_command(source_dir: Path, build_dir: Path, *arguments: str) -> list[str
 def kernel_key(source: KernelSource) -> str:
     wanted = read_wanted(source.release)
     options = ["required", *wanted.required, "optional", *wanted.optional]
-    return content_key(_LAYOUT, _IMAGE_FLAGS, source.key, *options, compiler_version())
+    return content_key(_LAYOUT, IMAGE_FLAGS, source.key, *options, compiler_version())
 
 
 def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) -> Kernel:
@@ -199,7 +199,7 @@ class _Build:
 
         self.progress("kernel: compile", 0, _EXPECTED_OBJECTS)
         jobs = f"-j{len(os.sched_getaffinity(0))}"
-        self._make("the kernel does not compile", jobs, _IMAGE_FLAGS, "linux", on_line=count)
+        self._make("the kernel does not compile", jobs, IMAGE_FLAGS, "linux", on_line=count)
         self.progress("kernel: compile", _EXPECTED_OBJECTS, _EXPECTED_OBJECTS)
         # Module.symvers: with it, a module that uses a symbol the kernel lacks is refused when it is built. The goal
         # must stand alone, or make would compile the image's own objects again for want of the image's flags.

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Addresses of a profile to names, as long as the kernel's image is at hand; what follows needs the run alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+from howdah.engine.cache import Cache, Progress
+from howdah.engine.uml.inlined import Function, Inlined, SymbolTable, build_objects, read_functions
+from howdah.engine.uml.kernel import Kernel
+from howdah.engine.uml.profiler import PROFILE_FILE, SAMPLES_FILE
+from howdah.errors import HowdahError
+
+_CLOCK_FILE = "cpu-clock.json"
+_LARGEST_FUNCTION_BYTES = 1 << 16  # kallsyms gives no sizes
+_UNKNOWN = "?"
+
+
+def prepare(kernel: Kernel, progress: Progress, cache: Cache) -> None:
+    """Build what names of inlined functions come from, before the first run needs it; what fails is told of there."""
+    with contextlib.suppress(HowdahError):
+        build_objects(kernel, progress, cache)
+
+
+def name_samples(raw: Path, kernel: Kernel, progress: Progress, cache: Cache) -> None:
+    """Rewrite cpu-profile.txt: ``HOST_US DOMAIN SYMBOL INLINED`` a sample, INLINED ``f<g`` (innermost first) or ``-``.
+
+    DOMAIN is ``kernel`` (the image), ``module``, ``library`` (the kernel's process elsewhere) or ``user`` (processes of
+    the guest). cpu-profile.json gets ``inlined_why``: null, or why nothing is known of inlined functions.
+    """
+    account: dict[str, Any] = json.loads((raw / PROFILE_FILE).read_text(encoding="utf-8"))
+    if account["why"] is not None:
+        return
+    image = SymbolTable(read_functions(kernel.image))
+    inlined: Inlined | None = None
+    try:
+        inlined = Inlined(image, build_objects(kernel, progress, cache))
+        account["inlined_why"] = None
+    except HowdahError as error:
+        account["inlined_why"] = f"{error.where}: {error.what}" if error.where else error.what
+    samples = [line.split() for line in (raw / SAMPLES_FILE).read_text(encoding="utf-8").splitlines()]
+    addresses = {int(address, 16) for _time, where, address, _object in samples if where == "main"}
+    chains = inlined.chains(addresses) if inlined is not None else {}
+    modules = _module_symbols(raw / _CLOCK_FILE)
+    temporary = raw / f".{SAMPLES_FILE}.new"
+    with temporary.open("w", encoding="utf-8") as file:
+        for time_us, where, text, name in samples:
+            address = int(text, 16)
+            domain, symbol = _place(address, where, name, image, modules)
+            file.write(f"{time_us} {domain} {symbol} {'<'.join(chains.get(address, ())) or '-'}\n")
+    temporary.replace(raw / SAMPLES_FILE)
+    (raw / PROFILE_FILE).write_text(json.dumps(account, indent=1) + "\n", encoding="utf-8")
+
+
+def _place(address: int, where: str, name: str, image: SymbolTable, modules: SymbolTable) -> tuple[str, str]:
+    """Domain and symbol of one sample."""
+    if where != "main":
+        return "user", _UNKNOWN
+    if found := image.at(address):
+        return "kernel", found.name
+    if name == "linux":
+        return "kernel", _UNKNOWN
+    if found := modules.at(address):
+        return "module", found.name
+    return "library", name
+
+
+def _module_symbols(file: Path) -> SymbolTable:
+    """What the guest said of its modules; sizes reach to the next symbol. Empty if it said nothing."""
+    try:
+        symbols = json.loads(file.read_text(encoding="utf-8"))["modules"]
+    except (OSError, ValueError, KeyError):
+        symbols = []
+    ends = [*(address for address, _name, _module in symbols[1:]), 0]
+    return SymbolTable(
+        Function(address, min(max(end - address, 1), _LARGEST_FUNCTION_BYTES), name)
+        for (address, name, _module), end in zip(symbols, ends, strict=True)
+    )

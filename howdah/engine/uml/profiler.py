@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a guest's kernel spends the machine's processor time: perf looks at its process while it runs.
+
+A user-mode kernel is a process of the machine, and perf samples it from outside: nothing in the guest knows, and
+virtual time does not pass faster or slower for it. ``cpu-clock`` is a timer of the processor time of a task, which
+needs no hardware counter, so it works in virtual machines too; samples are of user mode alone, which is all that the
+guest's kernel is and all that an unprivileged user may see where perf_event_paranoid is 2 or less.
+
+Leaves ``cpu-profile.txt`` (a line a sample: host CLOCK_REALTIME in us, "main" or "other" process, address, object;
+naming.py puts names for the addresses) and ``cpu-profile.json``. Where perf is missing or refused the latter says why,
+and the run goes on without.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from howdah.engine.uml.life import descendants
+
+PROFILE_FILE, SAMPLES_FILE = "cpu-profile.json", "cpu-profile.txt"
+EVENT, PERIOD_NS = "cpu-clock:u", 250_000
+_APPEARS_S = 5.0
+_ENDS_S = 20.0
+_LINE = re.compile(r"^\s*(?P<pid>\d+)\s+(?P<s>\d+)\.(?P<us>\d{6})\d*:\s+(?P<ip>[0-9a-f]+)\s+\((?P<object>.*)\)\s*$")
+_LOST = re.compile(r"PERF_RECORD_LOST\S*.*?(?:lost |lost:)(?P<count>\d+)")
+
+
+class Profiler:
+    """Of one guest: ``start`` when it has been launched, ``finish`` when it has ended. Neither ever fails the run."""
+
+    def __init__(self, launch: Path, raw: Path, image: Path) -> None:
+        self._launch = launch
+        self._raw = raw
+        self._image = image
+        self._data = raw / ".cpu-profile.data"
+        self._said = raw / ".cpu-profile.log"
+        self._perf: subprocess.Popen[bytes] | None = None
+        self._main = 0
+        self._why: str | None = None
+        for name in (PROFILE_FILE, SAMPLES_FILE):
+            (raw / name).unlink(missing_ok=True)
+
+    def start(self, launcher: int) -> None:
+        """Look for the kernel's process below ``launcher`` and attach to it, and to all it will start."""
+        if shutil.which("perf") is None:
+            self._why = "perf is not installed (apt install linux-perf)"
+            return
+        self._main = _appear(launcher, self._image)
+        if not self._main:
+            self._why = "the guest ended before perf could look at it"
+            return
+        command = [str(self._launch), "watch", str(os.getpid()), "-", "--", "/usr/bin/env", "perf", *record_arguments()]
+        command += ["--output", str(self._data), "--pid", str(self._main)]
+        with self._said.open("wb") as log:
+            self._perf = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=_environment()
+            )
+
+    def finish(self) -> None:
+        """Wait for perf, and write what it saw."""
+        record: dict[str, Any] = {"format": 1, "event": EVENT, "period_ns": PERIOD_NS, "samples": 0, "lost": 0}
+        try:
+            if self._why is None:
+                self._why = self._collect(record)
+        except (OSError, subprocess.SubprocessError) as error:
+            self._why = f"perf: {error}"
+        record["why"] = self._why
+        (self._raw / PROFILE_FILE).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        for path in (self._data, self._said):
+            path.unlink(missing_ok=True)
+
+    def _collect(self, record: dict[str, Any]) -> str | None:
+        assert self._perf is not None
+        try:
+            status = self._perf.wait(_ENDS_S)
+        except subprocess.TimeoutExpired:
+            self._perf.terminate()
+            self._perf.wait()
+            return "perf did not end with the guest"
+        if status or not self._data.exists():
+            return f"perf refused: {refusal(self._said.read_text(errors='replace'))}"
+        with (self._raw / SAMPLES_FILE).open("w", encoding="utf-8") as samples:
+            script = subprocess.Popen(
+                ["perf", "script", "--input", str(self._data), "--fields", "pid,time,ip,dso", "--show-lost-events"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                errors="replace",
+                env=_environment(),
+            )
+            assert script.stdout is not None
+            for line in script.stdout:
+                if sample := parse_line(line, self._main):
+                    samples.write(f"{sample}\n")
+                    record["samples"] += 1
+                elif lost := _LOST.search(line):
+                    record["lost"] += int(lost["count"])
+        if script.wait():
+            return "perf cannot read what it wrote"
+        return None if record["samples"] else "perf saw nothing of the guest"
+
+
+def record_arguments() -> list[str]:
+    """``perf record`` without output and target; timestamps are those the guest can compare with its own clock."""
+    return [
+        *("record", "--quiet", "--no-buildid", "--no-buildid-cache", "--clockid", "CLOCK_REALTIME"),
+        *("--event", EVENT, "--count", str(PERIOD_NS)),
+    ]
+
+
+def parse_line(line: str, main: int) -> str | None:
+    """``HOST_US main|other ADDRESS OBJECT`` of a line of perf script, None if it is no sample."""
+    match = _LINE.match(line)
+    if match is None:
+        return None
+    where = "main" if int(match["pid"]) == main else "other"
+    name = Path(match["object"].removesuffix(" (deleted)")).name.replace(" ", "_") or "?"
+    return f"{match['s']}{match['us']} {where} {match['ip']} {name}"
+
+
+def refusal(said: str) -> str:
+    """What perf said, in one line."""
+    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("#")]
+    text = " ".join(lines)[:300]
+    if "perf_event_paranoid" in text or "ermission" in text:
+        return "no permission (sysctl kernel.perf_event_paranoid is above 2, or perf events are forbidden here)"
+    return text or "it said nothing"
+
+
+def trial() -> str | None:
+    """Why perf could not look at a process of ours; None if it can."""
+    if shutil.which("perf") is None:
+        return "not installed"
+    command = ["perf", *record_arguments(), "--output", "/dev/null", "--", "true"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False, env=_environment())
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    return refusal(answer.stderr + answer.stdout) if answer.returncode else None
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "LC_ALL": "C.UTF-8", "PAGER": "cat", "PERF_CONFIG": "/dev/null"}
+
+
+def _appear(launcher: int, image: Path) -> int:
+    """The number of the process that runs the image; 0 if there is none in time."""
+    limit = time.monotonic() + _APPEARS_S
+    wanted = image.resolve()
+    while time.monotonic() < limit and Path(f"/proc/{launcher}").exists():
+        for pid in descendants(launcher):
+            try:
+                if Path(f"/proc/{pid}/exe").readlink() == wanted:
+                    return pid
+            except OSError:
+                continue
+        time.sleep(0.002)
+    return 0

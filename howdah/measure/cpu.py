@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processor time of the guest's kernel: in all, at its peak, of the two ends of TCP, and of functions that papers name.
+
+One process simulates every host, so what a sender costs is told from what a receiver costs by the function alone: those
+of ``SENDER`` only ever work for who sends data, those of ``RECEIVER`` for who takes it in. Most of the time is the
+network's and of neither. docs/cpu.md says what follows from that.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from howdah.measure.row import Sheet
+from howdah.measure.trace import SECOND_NS
+from howdah.plan.plan import Plan
+from howdah.run.directory import RunDirectory
+from howdah.tables import store
+
+# Functions that papers name, as metrics cpu_share_NAME. A sample counts if it was in the function's own code, or in
+# what the compiler had inlined there; or, of "with" functions, in one that nothing else calls.
+NAMED: dict[str, tuple[str, ...]] = {
+    "tcp_sacktag_write_queue": (
+        "tcp_sacktag_walk",
+        "tcp_sacktag_one",
+        "tcp_sacktag_skip",
+        "tcp_sacktag_bsearch",
+        "tcp_maybe_skipping_dsack",
+        "tcp_match_skb_to_sack",
+        "tcp_shift_skb_data",
+        "tcp_shifted_skb",
+        "tcp_skb_shift",
+        "tcp_check_sack_reordering",
+    ),
+    "tcp_clean_rtx_queue": ("tcp_rtx_queue_unlink_and_free", "tcp_tso_acked", "tcp_ack_tstamp"),
+    "tcp_fastretrans_alert": (
+        "tcp_identify_packet_loss",
+        "tcp_mark_head_lost",
+        "tcp_update_scoreboard",
+        "tcp_rack_mark_lost",
+        "tcp_rack_detect_loss",
+        "tcp_try_undo_recovery",
+        "tcp_try_undo_partial",
+    ),
+    "tcp_data_queue": (
+        "tcp_data_queue_ofo",
+        "tcp_ofo_queue",
+        "tcp_queue_rcv",
+        "tcp_try_coalesce",
+        "tcp_ooo_try_coalesce",
+        "tcp_sack_new_ofo_skb",
+        "tcp_dsack_extend",
+        "tcp_dsack_set",
+    ),
+    "user_copy": (
+        "simple_copy_to_iter",
+        "_copy_to_iter",
+        "raw_copy_to_user",
+        "copy_chunk_to_user",
+        "skb_copy_datagram_iter",
+    ),
+}
+SENDER = (
+    *(name for group in list(NAMED)[:3] for name in (group, *NAMED[group])),
+    *("tcp_ack", "tcp_ack_update_rtt", "tcp_xmit_retransmit_queue", "tcp_retransmit_skb", "__tcp_retransmit_skb"),
+    *("tcp_write_xmit", "tcp_xmit_recovery", "tcp_process_tlp_ack", "tcp_cong_control", "tcp_newly_delivered"),
+    *("tcp_rate_skb_sent", "tcp_rate_skb_delivered", "tcp_rate_gen", "tcp_rack_advance", "tcp_rack_update_reo_wnd"),
+    *("tcp_rack_skb_timeout", "tcp_rack_reo_timeout", "tcp_sendmsg_locked", "tcp_skb_entail", "tcp_pace_kick"),
+)
+RECEIVER = (
+    *("tcp_data_queue", *NAMED["tcp_data_queue"], "tcp_event_data_recv", "tcp_rcv_space_adjust", "tcp_grow_window"),
+    *("__tcp_ack_snd_check", "tcp_recvmsg_locked", "tcp_read_sock", "tcp_cleanup_rbuf", "tcp_recv_skb"),
+    *("sink_tasklet", "sink_consume", "sink_actor", "traffic_sink_data_ready"),
+)
+_KERNEL = ("kernel", "module")
+_COPYING_SINKS = ("iperf3", "http")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some of the processor time of one interval. ``functions`` are the symbol and all that was inlined there."""
+
+    begin_ns: int
+    duration_ns: int
+    functions: frozenset[str]
+    cpu_ns: int
+
+
+def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
+    """Rows of a run whose profile was asked for (collect.cpu). What cannot be had is null and says why.
+
+    ``cpu_seconds_per_simulated_second`` = processor time in the guest's kernel and modules / virtual time, over the
+    intervals that begin within the run's flows; ``cpu_peak_…`` the most of one interval of a second;
+    ``cpu_sender_…``, ``cpu_receiver_…`` that of SENDER, RECEIVER; ``cpu_share_NAME`` the time of NAMED over that of the
+    kernel and its modules; ``cpu_sender_share_NAME`` (``cpu_receiver_share_NAME``) over that of SENDER (RECEIVER).
+    """
+    account = _account(directory)
+    samples = _samples(store.read(directory, "cpu"), plan)
+    spans = {sample.begin_ns: sample.duration_ns for sample in samples}
+    total_ns = sum(sample.cpu_ns for sample in samples)
+    why = account.get("why") or ("perf saw nothing while the flows ran" if not total_ns else None)
+    simulated_ns = sum(spans.values())
+
+    def add(metric: str, value: float | None, unit: str, missing: str | None = None) -> None:
+        reason = why or missing
+        sheet.add(None, metric, None if reason else value, unit, reason)
+
+    def time_of(names: tuple[str, ...]) -> int:
+        wanted = frozenset(names)
+        return sum(sample.cpu_ns for sample in samples if sample.functions & wanted)
+
+    rate = "s/s"
+    add("cpu_seconds_per_simulated_second", total_ns / simulated_ns if simulated_ns else None, rate)
+    per_interval: dict[int, int] = {}
+    for sample in samples:
+        per_interval[sample.begin_ns] = per_interval.get(sample.begin_ns, 0) + sample.cpu_ns
+    whole = [cpu_ns / spans[begin] for begin, cpu_ns in per_interval.items() if spans[begin] >= SECOND_NS // 2]
+    add("cpu_peak_seconds_per_simulated_second", max(whole, default=None), rate, None if whole else "no whole second")
+    unknown = account.get("inlined_why") and f"what is inlined where is not known ({account['inlined_why']})"
+    ends_ns = {"sender": time_of(SENDER), "receiver": time_of(RECEIVER)}
+    for end, cpu_ns in ends_ns.items():
+        add(f"cpu_{end}_seconds_per_simulated_second", cpu_ns / simulated_ns if simulated_ns else None, rate, unknown)
+    copies = any(flow.sink in _COPYING_SINKS for flow in plan.flows)
+    for name, helpers in NAMED.items():
+        cpu_ns = time_of((name, *helpers))
+        missing = unknown
+        if name == "user_copy" and not copies:
+            missing = "nothing is copied to user space by this traffic's sink; iperf3 and http do it"
+        add(f"cpu_share_{name}", cpu_ns / total_ns if total_ns else None, "ratio", missing)
+        end = "receiver" if name in RECEIVER else "sender"
+        if name == "user_copy":
+            continue
+        of_ns = ends_ns[end]
+        nothing = missing or (None if of_ns else f"no time of the {end} was seen")
+        add(f"cpu_{end}_share_{name}", cpu_ns / of_ns if of_ns else None, "ratio", nothing)
+
+
+def _account(directory: RunDirectory) -> dict[str, Any]:
+    """What ingest says of the profile."""
+    try:
+        value = json.loads((directory.tables / "ingest.json").read_text(encoding="utf-8"))["sources"]["cpu"]["counts"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"why": "there is no profile"}
+    return dict(value)
+
+
+def _samples(table: pa.Table, plan: Plan) -> list[Sample]:
+    """Rows of the kernel and its modules while the flows ran."""
+    end_ns = plan.duration_us * 1000
+    found = []
+    for row in table.to_pylist():
+        if row["domain"] in _KERNEL and -SECOND_NS // 2 <= row["time_ns"] < end_ns:
+            names = [base_name(row["symbol"]), *filter(None, row["inlined"].split("<"))]
+            found.append(Sample(row["time_ns"], row["duration_ns"], frozenset(names), row["cpu_ns"]))
+    return found
+
+
+def base_name(symbol: str) -> str:
+    """A function's name without what the compiler appends to that of a changed copy (``.part.0``)."""
+    return symbol.partition(".")[0]
