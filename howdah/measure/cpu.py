@@ -112,7 +112,7 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
         wanted = frozenset(names)
         return sum(sample.cpu_ns for sample in samples if sample.functions & wanted)
 
-    rate = "s/s"
+    rate = "ratio"  # seconds in a second
     add("cpu_seconds_per_simulated_second", total_ns / simulated_ns if simulated_ns else None, rate)
     per_interval: dict[int, int] = {}
     for sample in samples:
