@@ -194,8 +194,6 @@ class FigureSection(Section):
             )
         if self.x is not None and self.x in (self.lines, self.panels):
             raise FieldError(f"{self.x} is the abscissa and cannot be lines or panels as well", "x")
-        if self.panels is not None and self.panels == self.lines:
-            raise FieldError(f"{self.panels} is both lines and panels", "panels")
         if self.kind != "time" and self.panels == SERIES_PANELS:
             raise FieldError("only a figure of kind time has a panel for each series", "panels")
         if self.kind == "table" and isinstance(self.columns, str) != (self.y is not None):

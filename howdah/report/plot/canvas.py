@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ground of a plot as inline SVG: axes, ticks, labels; and what a figure consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape
+
+from howdah.report.drawing import line, text
+from howdah.report.plot.scale import Scale, Tick, thinned, ticks
+
+
+@dataclass(frozen=True)
+class Size:
+    """Pixels of a plot with its margins; ``css`` is ``wide``, ``narrow`` or, for panels, nothing."""
+
+    width: int
+    height: int
+    css: str = ""
+
+    @property
+    def ticks_across(self) -> int:
+        return max(3, self.width // 95)
+
+    @property
+    def ticks_up(self) -> int:
+        return max(3, self.height // 62)
+
+
+WIDE = Size(900, 340, "wide")
+NARROW = Size(360, 270, "narrow")
+PANEL = Size(430, 270)
+
+
+@dataclass
+class Panel:
+    """One plot, in the sizes it is shown in; ``title`` is empty for the only one of a figure."""
+
+    title: str
+    drawings: list[str]
+
+
+@dataclass(frozen=True)
+class LegendItem:
+    """``sample`` is a small SVG."""
+
+    sample: str
+    label: str
+
+
+@dataclass
+class Drawn:
+    """What a kind of figure gives: panels (or ``html`` instead), legend, and sentences for the caption."""
+
+    panels: list[Panel] = field(default_factory=list)
+    legend: list[LegendItem] = field(default_factory=list)
+    caption: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    html: str = ""
+
+
+@dataclass(frozen=True)
+class AxisLook:
+    """Label and, for an axis with its own ticks (swept values, categories), those."""
+
+    label: str
+    marks: list[Tick] | None = None
+    grid: bool = True
+
+
+class Canvas:
+    """A plot under construction: scales with pixels in them, and SVG elements in the order of painting."""
+
+    def __init__(self, size: Size, across: tuple[float, float, bool], up: tuple[float, float, bool]) -> None:
+        """``across`` and ``up`` are least, most and whether the axis is logarithmic."""
+        self.size = size
+        self.left, self.right, self.top = 58.0, size.width - 12.0, 12.0
+        self.bottom = size.height - 46.0
+        probe = Scale(up[0], up[1], self.bottom, self.top, up[2])
+        self._up_ticks = ticks(probe, size.ticks_up)
+        longest = max((len(tick.text) for tick in self._up_ticks), default=0)
+        self.left = max(44.0, 28 + 6.8 * longest)
+        self.x = Scale(across[0], across[1], self.left, self.right, across[2])
+        self.y = probe
+        self.parts: list[str] = []
+
+    def ground(self, x: AxisLook, y: AxisLook) -> None:
+        """Grid, ticks and labels."""
+        for tick in self._up_ticks:
+            at = self.y.at(tick.value)
+            if tick.strong:
+                self.parts.append(line(self.left, at, self.right, at, "rail"))
+                self.parts.append(text(self.left - 7, at + 4, tick.text, "note", "end"))
+            else:
+                self.parts.append(line(self.left - 3, at, self.left, at, "tick"))
+        marks = ticks(self.x, self.size.ticks_across) if x.marks is None else x.marks
+        for tick in thinned(marks, self.x):
+            at = self.x.at(tick.value)
+            self.parts.append(line(at, self.bottom, at, self.bottom + (5 if tick.text else 3), "tick"))
+            if tick.text:
+                self.parts.append(text(at, self.bottom + 18, tick.text, "note"))
+        self.parts.append(line(self.left, self.bottom, self.right, self.bottom, "axis"))
+        middle = (self.left + self.right) / 2
+        self.parts.append(text(middle, self.size.height - 8, x.label, "label"))
+        up = (self.top + self.bottom) / 2
+        label = escape(y.label)
+        self.parts.append(
+            f'<text transform="translate(13 {up:.1f}) rotate(-90)" text-anchor="middle" class="label">{label}</text>'
+        )
+
+    def zero_line(self) -> None:
+        """Where 0 lies, if the plot goes to both sides of it."""
+        if not self.y.logarithmic and self.y.least < 0 < self.y.most:
+            at = self.y.at(0)
+            self.parts.append(line(self.left, at, self.right, at, "axis"))
+
+    def whisker(self, x: float, low: float, high: float) -> str:
+        """The interval of a mean; ``x`` is in pixels."""
+        if self.y.logarithmic:
+            low = max(low, self.y.least)
+        top, bottom = self.y.at(high), self.y.at(low)
+        path = f"M{x - 4:.1f} {top:.1f}h8m-4 0V{bottom:.1f}m-4 0h8"
+        return f'<path d="{path}" class="whisker"/>'
+
+    def svg(self, title: str, description: str) -> str:
+        """The whole as an SVG element, with what a screen reader says."""
+        size = self.size
+        return (
+            f'<svg class="drawing chart {size.css}" viewBox="0 0 {size.width} {size.height}" role="img" '
+            f'aria-label="{escape(title, {chr(34): "&quot;"})}"><title>{escape(title)}</title>'
+            f"<desc>{escape(description)}</desc>{''.join(self.parts)}</svg>"
+        )

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a measure is distributed over the connections of a group: the share of them that have at most so much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from howdah.profile.figure import FigureSection
+from howdah.publish.experiment import Experiment, Run
+from howdah.report.number import significant
+from howdah.report.plot.canvas import NARROW, PANEL, WIDE, AxisLook, Canvas, Drawn, LegendItem, Panel, Size
+from howdah.report.plot.measure import Measure, measure_of
+from howdah.report.plot.sample import NothingToDrawError, Selection, select
+from howdah.report.plot.scale import bounds
+from howdah.report.plot.style import Style, key, styles
+from howdah.report.plot.swept import field_name
+
+_MOST_STEPS = 500
+
+
+@dataclass
+class Distribution:
+    """Sorted values of one line, in the unit shown; connections ``without`` one, which the curve never reaches; of how
+    many runs; and what there is to say of connections and runs that are not in it."""
+
+    label: str
+    style: Style
+    values: list[float]
+    without: int
+    runs: int
+    left_out: list[str]
+
+
+def draw_cdf(figure: FigureSection, experiment: Experiment) -> Drawn:
+    """A step curve for each value of ``lines``, over the connections of all repetitions that count."""
+    assert figure.metric is not None
+    axes = [figure.lines, *([figure.panels] if figure.panels else [])]
+    selection = select(figure, experiment, *axes)
+    group = _group(figure, selection.runs)
+    looks = styles(selection.values(figure.lines))
+    places = selection.values(figure.panels) if figure.panels else [""]
+    panels: dict[str, list[Distribution]] = {}
+    for place in places:
+        here = selection.where({figure.panels: place}) if figure.panels else selection
+        panels[place] = [
+            _distribution(figure.metric, group, here.where({figure.lines: label}), label, looks[label])
+            for label in looks
+        ]
+    shown = [each for panel in panels.values() for each in panel if each.values]
+    if not shown:
+        raise NothingToDrawError(f"no connection of {group} has {figure.metric} in a run that counts")
+    measure = measure_of(figure.metric, _unit(selection.runs, figure.metric), [each.values[-1] for each in shown])
+    for each in shown:
+        each.values = [value * measure.factor for value in each.values]
+    drawn = Drawn()
+    ends = bounds([edge for each in shown for edge in _ends(each)], logarithmic="x" in (figure.log or ""), zero=True)
+    for place, panel in panels.items():
+        title = f"{field_name(figure.panels)} {place}" if figure.panels and len(panels) > 1 else ""
+        sizes = (PANEL,) if len(panels) > 1 else (WIDE, NARROW)
+        some = [each for each in panel if each.values]
+        drawn.panels.append(Panel(title, [_panel(figure, measure, group, some, ends, size) for size in sizes]))
+        for each in panel:
+            where = ", ".join(filter(None, (each.label, place)))
+            drawn.missing += [f"{where}: {why}" for why in each.left_out]
+            if not each.values and not each.left_out:
+                drawn.missing.append(f"{where}: not run")
+    drawn.legend = [LegendItem(key(style, line=True, shape=False), label) for label, style in looks.items()]
+    least, most = (pick(len(each.values) + each.without for each in shown) for pick in (min, max))
+    runs = sorted({each.runs for each in shown})
+    drawn.caption = [
+        f"Share of the connections of {group} that have at most so much; "
+        f"{least if least == most else f'{least} … {most}'} connections a line, "
+        f"of {' … '.join(map(str, dict.fromkeys((runs[0], runs[-1]))))} "
+        f"repetition{'s' if runs[-1] > 1 else ''} together."
+    ]
+    return drawn
+
+
+def _group(figure: FigureSection, runs: list[Run]) -> str:
+    groups = list(dict.fromkeys(str(row["group"]) for run in runs for row in run.metrics if row.get("group")))
+    if not groups:
+        raise NothingToDrawError("no run has a group of connections")
+    if figure.group is not None:
+        if figure.group not in groups:
+            raise NothingToDrawError(f"no run has the group {figure.group}; there are {', '.join(groups)}")
+        return figure.group
+    if len(groups) > 1:
+        raise NothingToDrawError(f"there are several groups ({', '.join(groups)}); say which with group")
+    return groups[0]
+
+
+def _unit(runs: list[Run], metric: str) -> str:
+    return next(str(row.get("unit") or "") for run in runs for row in run.metrics if row["metric"] == metric)
+
+
+def _distribution(metric: str, group: str, here: Selection, label: str, style: Style) -> Distribution:
+    values: list[float] = []
+    without = counted = 0
+    left_out = []
+    for run in here.runs:
+        if not run.counts:
+            left_out.append(f"{run.name} is {run.verdict_name}")
+            continue
+        counted += 1
+        for row in run.metrics:
+            if row["metric"] == metric and row["flow"] is not None and row.get("group") == group:
+                if isinstance(row["value"], int | float):
+                    values.append(float(row["value"]))
+                else:
+                    without += 1
+    if without:
+        left_out.append(f"{without} of {without + len(values)} connections have no {metric.replace('_', ' ')}")
+    return Distribution(label, style, sorted(values), without, counted, left_out)
+
+
+def _ends(each: Distribution) -> tuple[float, float]:
+    return each.values[0], each.values[-1]
+
+
+def _panel(
+    figure: FigureSection,
+    measure: Measure,
+    group: str,
+    panel: list[Distribution],
+    ends: tuple[float, float],
+    size: Size,
+) -> str:
+    canvas = Canvas(size, (*ends, "x" in (figure.log or "")), (0.0, 100.0, False))
+    canvas.ground(AxisLook(measure.label), AxisLook("connections (%)"))
+    words = []
+    for each in panel:
+        middle = each.values[len(each.values) // 2]
+        title = f"{each.label}: {len(each.values)} connections, median {significant(middle)} {measure.unit}".strip()
+        words.append(title)
+        path = f'<path d="{_steps(canvas, each)}" class="curve"><title>{escape(title)}</title></path>'
+        canvas.parts.append(f"<g {each.style.attributes}>{path}</g>")
+    return canvas.svg(figure.title, f"{measure.label} of the connections of {group}. {'; '.join(words)}.")
+
+
+def _steps(canvas: Canvas, each: Distribution) -> str:
+    values, count = each.values, len(each.values)
+    every = max(1, count // _MOST_STEPS)
+    path = f"M{canvas.x.at(values[0]):.1f} {canvas.bottom:.1f}"
+    for number in [*range(every - 1, count - 1, every), count - 1]:
+        path += f"H{canvas.x.at(values[number]):.1f}V{canvas.y.at(100 * (number + 1) / (count + each.without)):.1f}"
+    return path + f"H{canvas.right:g}"

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A declared figure as a piece of HTML with inline SVG, which needs no script; or the reason why there is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from markupsafe import escape
+
+from howdah.errors import HowdahError
+from howdah.profile.figure import FigureSection
+from howdah.publish.experiment import Experiment
+from howdah.report.plot.canvas import Drawn
+from howdah.report.plot.cdf import draw_cdf
+from howdah.report.plot.sweep import draw_bars, draw_sweep
+from howdah.report.plot.table import draw_table
+from howdah.report.plot.timeline import draw_time
+
+_KINDS: dict[str, Callable[[FigureSection, Experiment], Drawn]] = {
+    "sweep": draw_sweep,
+    "bars": draw_bars,
+    "cdf": draw_cdf,
+    "time": draw_time,
+    "table": draw_table,
+}
+_MOST_MISSING = 12
+
+
+def draw(figure: FigureSection, experiment: Experiment) -> str:
+    """``<figure>`` with title, legend, one SVG a panel (or a table) and a caption with n and all that is missing.
+
+    Its colours come from reports/css/chart.css. Where nothing can be drawn the figure says why. Never raises for what
+    the runs lack.
+    """
+    opening = f'<figure class="declared {figure.kind}" data-figure="{escape(figure.id)}">'
+    title = f"<h3>{escape(figure.title)}</h3>"
+    try:
+        drawn = _KINDS[figure.kind](figure, experiment)
+    except HowdahError as error:
+        words = f"Nothing to draw: {error.what}."
+        return f'{opening}{title}<p class="missing" role="status">{escape(words)}</p></figure>'
+    return f"{opening}{title}{_legend(drawn)}{_panels(drawn)}{_caption(figure, drawn, experiment)}</figure>"
+
+
+def _legend(drawn: Drawn) -> str:
+    if len(drawn.legend) < 2 and not drawn.panels:
+        return ""
+    items = "".join(f"<li>{item.sample}<span>{escape(item.label)}</span></li>" for item in drawn.legend)
+    return f'<ul class="chart-legend" aria-label="Legend">{items}</ul>' if items else ""
+
+
+def _panels(drawn: Drawn) -> str:
+    if drawn.html:
+        return drawn.html
+    parts = []
+    for panel in drawn.panels:
+        title = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
+        parts.append(f'<div class="panel">{title}{"".join(panel.drawings)}</div>')
+    many = " many" if len(drawn.panels) > 1 else ""
+    return f'<div class="panels{many}">{"".join(parts)}</div>'
+
+
+def _caption(figure: FigureSection, drawn: Drawn, experiment: Experiment) -> str:
+    sentences = [figure.note, *drawn.caption]
+    if experiment.pending:
+        sentences.append(f"{len(experiment.pending)} runs of this experiment have not been made.")
+    text = f"<p>{escape(' '.join(filter(None, sentences)))}</p>" if any(sentences) else ""
+    if drawn.missing:
+        shown = drawn.missing[:_MOST_MISSING]
+        more = len(drawn.missing) - len(shown)
+        items = "".join(f"<li>{escape(each)}</li>" for each in shown)
+        items += f"<li>and {more} more</li>" if more else ""
+        text += f'<details class="absences"><summary>{len(drawn.missing)} missing</summary><ul>{items}</ul></details>'
+    return f"<figcaption>{text}</figcaption>"

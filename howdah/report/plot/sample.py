@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which runs a figure is drawn from, and the numbers it takes from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from howdah.errors import HowdahError
+from howdah.measure.statistics import Statistic, statistic
+from howdah.plan.plan import Plan
+from howdah.profile.figure import FigureSection
+from howdah.publish.experiment import Experiment, Run
+
+# Axes that only some runs have: controls, and the run that checks the traffic. They show where a figure names them.
+_OCCASIONAL = ("control", "traffic")
+NO_CONTROL = "none"
+
+
+class NothingToDrawError(HowdahError):
+    """The figure cannot be drawn; the text says why, and stands where it would be."""
+
+
+def axis_value(run: Run, axis: str) -> str | None:
+    """Where a run lies on an axis, as the profile writes it; None for an axis it does not have."""
+    if axis == "algorithm":
+        return run.algorithm
+    if axis in _OCCASIONAL:
+        return str(run.axes.get(axis, NO_CONTROL))
+    return None if axis not in run.axes else _text(run.axes[axis])
+
+
+def _text(value: Any) -> str:
+    """As ``axes`` of a plan holds it, in one spelling for true and false."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def wanted(at: Mapping[str, Any]) -> dict[str, list[str]]:
+    """``at`` of a figure with each value as a list of texts."""
+    return {
+        axis: [_text(item) for item in value] if isinstance(value, list) else [_text(value)]
+        for axis, value in at.items()
+    }
+
+
+@dataclass
+class Selection:
+    """The runs of a figure. ``unmade`` of them are not there yet (their points cannot be told)."""
+
+    runs: list[Run]
+    unmade: int
+
+    def values(self, axis: str) -> list[str]:
+        """Distinct values of an axis, in the order of the profile."""
+        found = (axis_value(run, axis) for run in self.runs)
+        return list(dict.fromkeys(value for value in found if value is not None))
+
+    def where(self, at: Mapping[str, Any]) -> Selection:
+        """Those at some values of axes."""
+        texts = wanted(at)
+        kept = [run for run in self.runs if all(axis_value(run, axis) in texts[axis] for axis in texts)]
+        return Selection(kept, self.unmade)
+
+
+def select(figure: FigureSection, experiment: Experiment, *axes: str) -> Selection:
+    """The runs at the figure's ``at``; every axis that is neither there nor in ``axes`` has one value among them.
+
+    Raises NothingToDrawError, which says what is missing.
+    """
+    named = {*axes, *figure.at, *figure.relative_to}
+    whole = Selection(list(experiment.runs), len(experiment.pending))
+    if not whole.runs:
+        raise NothingToDrawError("no run of this experiment has been made yet")
+    for axis, values in wanted(figure.at).items():
+        there = whole.values(axis)
+        absent = [value for value in values if value not in there]
+        if not there:
+            raise NothingToDrawError(f"no run has the axis {axis}")
+        if len(absent) == len(values):
+            raise NothingToDrawError(f"no run has {axis} = {' or '.join(absent)}; the runs have {', '.join(there)}")
+    found = whole.where(figure.at)
+    for axis in _OCCASIONAL:
+        if axis not in named:
+            found = found.where({axis: NO_CONTROL})
+    if not found.runs:
+        raise NothingToDrawError(f"no run has {', '.join(f'{axis} = {value}' for axis, value in figure.at.items())}")
+    for axis in dict.fromkeys(name for run in found.runs for name in run.axes):
+        if axis not in (*axes, "algorithm") and len(found.values(axis)) > 1:
+            many = ", ".join(found.values(axis))
+            raise NothingToDrawError(f"{axis} has several values ({many}); say which with at, lines or panels")
+    if "algorithm" not in axes and len(found.values("algorithm")) > 1:
+        raise NothingToDrawError("there are several algorithms; say which with at, lines or panels")
+    for axis in axes:
+        if axis not in _OCCASIONAL and not found.values(axis):
+            raise NothingToDrawError(f"no run has the axis {axis}; in these runs it has one value")
+    return found
+
+
+def flow_of(plan: Plan, choice: int | str) -> int | str | None:
+    """``flow`` of a figure as metrics.json has it: the id of a flow, the name of a group; None if there is neither.
+
+    Numbers count the measured flows from 1.
+    """
+    single = [flow for flow in plan.flows if flow.group is None]
+    if isinstance(choice, int):
+        measured = [flow for flow in single if flow.role == "measured"]
+        return measured[choice - 1].id if 0 < choice <= len(measured) else None
+    for flow in single:
+        if flow.name == choice:
+            return flow.id
+    return choice if any(flow.group == choice for flow in plan.flows) else None
+
+
+def _rows(run: Run, metric: str, choice: int | str | None) -> list[dict[str, Any]]:
+    rows = [row for row in run.metrics if row["metric"] == metric]
+    if choice == "all":
+        return [row for row in rows if row["flow"] is not None]
+    if choice is None:
+        whole = [row for row in rows if row["flow"] is None]
+        return whole or [row for row in rows if not row.get("group")] or rows
+    of = flow_of(run.plan, choice) if run.plan else None
+    if isinstance(of, str):
+        return [row for row in rows if row["flow"] is None and row.get("group") == of]
+    return [row for row in rows if row["flow"] == of and of is not None]
+
+
+_TAKEN: dict[str, Callable[[list[float]], float]] = {
+    "sum": math.fsum,
+    "mean": lambda values: math.fsum(values) / len(values),
+    "min": min,
+    "max": max,
+}
+
+
+def run_value(run: Run, metric: str, flow: int | str | None, take: str | None) -> tuple[float | str | None, str]:
+    """The number (or text) of one run, and why there is none.
+
+    Raises NothingToDrawError when the figure does not say which of several flows is meant.
+    """
+    rows = _rows(run, metric, flow)
+    if not rows:
+        return None, f"{metric} was not measured" + (f" of {flow}" if flow is not None else "")
+    values = [row["value"] for row in rows if row["value"] is not None]
+    if flow != "all" and len(rows) > 1:
+        raise NothingToDrawError(f"{metric} is measured of {len(rows)} flows; say which with flow")
+    if not values:
+        return None, str(rows[0].get("why") or "it does not exist in this run")
+    if flow == "all" and take:
+        numbers = [float(value) for value in values if isinstance(value, int | float)]
+        return (float(_TAKEN[take](numbers)), "") if numbers else (None, "it is no number")
+    value = values[0]
+    return (value, "") if isinstance(value, str) else (float(value), "")
+
+
+def base_unit(runs: list[Run], metric: str) -> str:
+    """The measure's unit in metrics.json. Raises NothingToDrawError when no run has the measure."""
+    for run in runs:
+        for row in run.metrics:
+            if row["metric"] == metric:
+                return str(row.get("unit") or "")
+    if not any(run.counts for run in runs):
+        raise NothingToDrawError("; ".join(dict.fromkeys(_fate(run) for run in runs)))
+    raise NothingToDrawError(f"no run has the measure {metric}")
+
+
+def _fate(run: Run) -> str:
+    return f"{run.name} is {run.verdict_name}"
+
+
+@dataclass
+class Sample:
+    """One measure at one place over its repetitions: numbers by repetition, and the reasons of what is missing."""
+
+    numbers: dict[int, float] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    runs: int = 0
+
+    @property
+    def statistic(self) -> Statistic | None:
+        return statistic(list(self.numbers.values())) if self.numbers else None
+
+    @property
+    def why(self) -> str:
+        """Why there is no number, in words."""
+        reasons = dict.fromkeys(self.missing)
+        return "; ".join(f"{self.missing.count(reason)} x {reason}" for reason in reasons) or "no run was made"
+
+
+def sample(runs: list[Run], metric: str, flow: int | str | None, take: str | None) -> Sample:
+    """Over the repetitions that count."""
+    found = Sample(runs=len(runs))
+    for run in runs:
+        if not run.counts:
+            found.missing.append(run.verdict_name)
+            continue
+        value, why = run_value(run, metric, flow, take)
+        if value is None:
+            found.missing.append(why)
+        elif isinstance(value, str):
+            found.texts.append(value)
+        else:
+            found.numbers[run.repetition] = value
+    return found
+
+
+def relative(of: Sample, to: Sample) -> Sample:
+    """Per cent more (or less, below 0) than ``to``, for each repetition that both have: they share a perturbation."""
+    both = {number: of.numbers[number] for number in of.numbers if to.numbers.get(number)}
+    shares = {number: 100 * (value / to.numbers[number] - 1) for number, value in both.items()}
+    missing = of.missing if not of.numbers else [*of.missing, *["what it is compared with is missing"][: not shares]]
+    return Sample(shares, [], list(missing), of.runs)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From values to pixels, and where the ticks stand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from howdah.report.number import significant
+
+_NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A value with its text; ``strong`` ones have a line across the plot."""
+
+    value: float
+    text: str
+    strong: bool = True
+
+
+@dataclass(frozen=True)
+class Scale:
+    """``least`` to ``most`` on the pixels ``first`` to ``last`` (which may run downwards)."""
+
+    least: float
+    most: float
+    first: float
+    last: float
+    logarithmic: bool = False
+
+    def at(self, value: float) -> float:
+        """The pixel of a value; what lies beyond the scale is drawn at its edge."""
+        value = min(max(value, self.least), self.most)
+        if self.logarithmic:
+            share = math.log(value / self.least) / math.log(self.most / self.least)
+        else:
+            share = (value - self.least) / (self.most - self.least)
+        return self.first + (self.last - self.first) * share
+
+
+def bounds(values: list[float], *, logarithmic: bool, zero: bool) -> tuple[float, float]:
+    """Ends of a scale that holds the values with a little room; ``zero``: it begins (or ends) at 0 if that is near.
+
+    A logarithmic scale leaves out what is not above 0. Without a value: 0 to 1, or 1 to 10.
+    """
+    if logarithmic:
+        positive = [value for value in values if value > 0]
+        if not positive:
+            return 1.0, 10.0
+        least, most = min(positive), max(positive)
+        return (least / 1.15, most * 1.15) if most > least else (least / 2, most * 2)
+    if not values:
+        return 0.0, 1.0
+    least, most = min(values), max(values)
+    if zero and least >= 0 and least < 0.6 * most:
+        return 0.0, most * 1.05
+    if zero and most <= 0 and most > 0.6 * least:
+        return least * 1.05, 0.0
+    room = 0.08 * (most - least) or 0.1 * abs(most) or 1.0
+    low = least - room
+    return (max(low, 0.0) if least >= 0 else low), most + room
+
+
+def ticks(scale: Scale, wanted: int) -> list[Tick]:
+    """About ``wanted`` round values within the scale."""
+    return _logarithmic(scale, wanted) if scale.logarithmic else _linear(scale, wanted)
+
+
+def _linear(scale: Scale, wanted: int) -> list[Tick]:
+    raw = (scale.most - scale.least) / max(wanted, 1)
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = power * next(nice for nice in _NICE if nice * power >= raw * (1 - 1e-9))
+    first = math.ceil(scale.least / step - 1e-9)
+    last = math.floor(scale.most / step + 1e-9)
+    return [Tick(number * step, _text(number * step, step)) for number in range(first, last + 1)]
+
+
+def _text(value: float, step: float) -> str:
+    """With the digits that the step needs, so that 10 and 12.5 do not become 10 and 12."""
+    digits = 4 if value == 0 else max(2, math.floor(math.log10(abs(value))) - math.floor(math.log10(step)) + 2)
+    return significant(value, min(digits, 9))
+
+
+def _logarithmic(scale: Scale, wanted: int) -> list[Tick]:
+    low, high = math.floor(math.log10(scale.least)), math.ceil(math.log10(scale.most))
+    decades = high - low
+    every = max(1, math.ceil(decades / max(wanted, 1)))
+    named = (1, 2, 5) if math.log10(scale.most / scale.least) < 2.2 else (1,)
+    found = []
+    for exponent in range(low, high + 1):
+        for factor in range(1, 10):
+            value = factor * 10.0**exponent
+            if scale.least <= value <= scale.most:
+                shown = factor in named and exponent % every == 0
+                found.append(Tick(value, significant(value) if shown else "", strong=shown))
+    if sum(bool(tick.text) for tick in found) < 2:  # less than a decade between the ends
+        plain = Scale(scale.least, scale.most, scale.first, scale.last)
+        return [tick for tick in _linear(plain, wanted) if tick.value > 0]
+    return found
+
+
+def thinned(marks: list[Tick], scale: Scale, pixels_a_letter: float = 6.6) -> list[Tick]:
+    """Ticks without the texts that would run into the text before; the last one's text stays."""
+    kept: list[Tick] = []
+    edge = -math.inf
+    half = [len(mark.text) * pixels_a_letter / 2 + 4 for mark in marks]
+    final = scale.at(marks[-1].value) - half[-1] if marks else 0.0
+    for number, mark in enumerate(marks):
+        middle = scale.at(mark.value)
+        last = number == len(marks) - 1
+        fits = middle - half[number] >= edge and (last or middle + half[number] <= final)
+        if mark.text and (fits or (last and not kept)):
+            edge = middle + half[number]
+            kept.append(mark)
+        else:
+            kept.append(Tick(mark.value, "", mark.strong and last))
+    return kept

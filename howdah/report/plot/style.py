@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How lines are told apart: by colour, by the shape of their marks, and flows by dashes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from xml.sax.saxutils import escape, quoteattr
+
+from howdah.report.palette import Colour, colours, dashes
+
+_SHAPES = 6
+
+
+@dataclass(frozen=True)
+class Style:
+    """Colour on light and dark pages, number of the mark's shape, dash pattern."""
+
+    colour: Colour
+    shape: int = 0
+    dash: tuple[int, ...] = ()
+
+    @property
+    def attributes(self) -> str:
+        """For the element that holds the marks: reports/css/chart.css takes its colour from here."""
+        return f'class="line" style="--on-light:{self.colour.light};--on-dark:{self.colour.dark}"'
+
+    @property
+    def dashed(self) -> str:
+        """Attribute of a path."""
+        return f' stroke-dasharray="{" ".join(map(str, self.dash))}"' if self.dash else ""
+
+
+def styles(labels: list[str], algorithms: dict[str, str] | None = None) -> dict[str, Style]:
+    """One for each line, in their order; ``algorithms`` gives the algorithm of a line whose label is not its name."""
+    chosen = colours([(label, (algorithms or {}).get(label, label)) for label in labels])
+    return {label: Style(chosen[label], number % _SHAPES) for number, label in enumerate(labels)}
+
+
+def flow_dash(number: int) -> tuple[int, ...]:
+    """Of the flow with this number from 0: the first is solid."""
+    patterns = dashes()
+    return tuple(patterns[number % len(patterns)])
+
+
+def mark(x: float, y: float, shape: int, title: str = "", *, hollow: bool = False, size: float = 4.2) -> str:
+    """A mark at a point: filled, or hollow for printed numbers."""
+    css = "mark hollow" if hollow else "mark"
+    words = f"<title>{escape(title)}</title>" if title else ""
+    if shape == 0:
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size:g}" class="{css}">{words}</circle>'
+    s = size * 1.12
+    outlines = {
+        1: [(-s, -s), (s, -s), (s, s), (-s, s)],
+        2: [(0, -1.3 * s), (1.2 * s, s), (-1.2 * s, s)],
+        3: [(0, -1.4 * s), (1.4 * s, 0), (0, 1.4 * s), (-1.4 * s, 0)],
+        4: [(-1.2 * s, -s), (1.2 * s, -s), (0, 1.3 * s)],
+        5: [(-1.5 * s, -0.7 * s), (1.5 * s, -0.7 * s), (1.5 * s, 0.7 * s), (-1.5 * s, 0.7 * s)],
+    }
+    points = "".join(
+        f"{'L' if number else 'M'}{x + dx:.1f} {y + dy:.1f}" for number, (dx, dy) in _numbered(outlines[shape])
+    )
+    return f'<path d="{points}Z" class="{css}">{words}</path>'
+
+
+def _numbered(points: list[tuple[float, float]]) -> list[tuple[int, tuple[float, float]]]:
+    return list(enumerate(points))
+
+
+def cross(x: float, y: float, title: str) -> str:
+    """Where a number is missing."""
+    path = f"M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8"
+    return f'<path d="{path}" class="missing-mark"><title>{escape(title)}</title></path>'
+
+
+def key(style: Style, *, line: bool, shape: bool, hollow: bool = False, bar: bool = False) -> str:
+    """The sample of a legend."""
+    inner = ""
+    if bar:
+        inner = '<rect x="7" y="1" width="12" height="12" class="bar"/>'
+    if line:
+        inner += f'<path d="M0 7H26" class="curve"{style.dashed}/>'
+    if shape:
+        inner += mark(13, 7, style.shape, hollow=hollow)
+    return f'<svg viewBox="0 0 26 14" width="26" height="14" aria-hidden="true"><g {style.attributes}>{inner}</g></svg>'
+
+
+def attribute(text: str) -> str:
+    """A text as a quoted attribute."""
+    return quoteattr(text)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of a swept field on an axis: where they stand, how they are written, and in which unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from howdah.quantity import BufferSize, QuantityError, Span, parse_duration, parse_rate, parse_ratio
+from howdah.report.number import significant
+
+_NAMES = {
+    "path.rtt": "round-trip time",
+    "path.delay": "one-way delay",
+    "path.rate": "bottleneck rate",
+    "path.buffer": "buffer",
+    "path.loss": "loss",
+    "algorithm": "slow start",
+    "seed": "seed",
+}
+_DURATIONS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
+_RATES = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
+_SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
+
+
+@dataclass(frozen=True)
+class Swept:
+    """``position`` holds a number for each value as written; ``numeric`` is False for categories, which stand side by
+    side in the order of the profile."""
+
+    name: str
+    label: str
+    texts: dict[str, str]
+    position: dict[str, float]
+    numeric: bool
+
+
+def field_name(name: str) -> str:
+    """A swept field in words: ``path.rtt`` is the round-trip time; others are called as in the profile."""
+    return _NAMES.get(name, name)
+
+
+def swept(name: str, values: list[str]) -> Swept:
+    """The values (distinct, as written) on an axis; numbers if all of them can be read in one unit."""
+    for reader in (_plain, _durations, _rates, _shares, _buffers, _spans):
+        try:
+            numbers, unit = reader(values)
+        except (QuantityError, ValueError):
+            continue
+        label = f"{field_name(name)} ({unit})" if unit else field_name(name)
+        texts = {value: significant(number, 6) for value, number in zip(values, numbers, strict=True)}
+        return Swept(name, label, texts, dict(zip(values, numbers, strict=True)), numeric=True)
+    places = {value: float(index) for index, value in enumerate(values)}
+    return Swept(name, field_name(name), {value: value for value in values}, places, numeric=False)
+
+
+Numbers = tuple[list[float], str]
+
+
+def _plain(values: list[str]) -> Numbers:
+    return [float(Fraction(value)) for value in values], ""
+
+
+def _scaled(numbers: list[float], units: tuple[tuple[str, float], ...]) -> Numbers:
+    """In the largest unit in which the smallest of them (0 apart) is not below 1, or in which all are short."""
+    least = min((abs(number) for number in numbers if number), default=1.0)
+    most = max((abs(number) for number in numbers), default=1.0)
+    unit, factor = next(((unit, factor) for unit, factor in units if least >= factor), units[-1])
+    larger = next(((name, each) for name, each in units if most >= each), units[-1])
+    if most / factor >= 10_000 and least / larger[1] >= 0.01:
+        unit, factor = larger
+    return [number / factor for number in numbers], unit
+
+
+def _durations(values: list[str]) -> Numbers:
+    return _scaled([float(parse_duration(value)) for value in values], _DURATIONS)
+
+
+def _rates(values: list[str]) -> Numbers:
+    return _scaled([float(parse_rate(value)) for value in values], _RATES)
+
+
+def _shares(values: list[str]) -> Numbers:
+    if not any("%" in value for value in values):
+        raise ValueError("no share")
+    return [float(parse_ratio(value)) * 100 for value in values], "%"
+
+
+def _of_one_unit(kinds: list[str]) -> None:
+    if len(set(kinds)) > 1:
+        raise ValueError("several units")
+
+
+def _buffers(values: list[str]) -> Numbers:
+    sizes = [BufferSize.parse(value) for value in values]
+    _of_one_unit([size.unit for size in sizes if size.amount])
+    unit = next((size.unit for size in sizes if size.amount), "bytes")
+    amounts = [float(size.amount) for size in sizes]
+    return _scaled(amounts, _SIZES) if unit == "bytes" else (amounts, "BDP" if unit == "bdp" else unit)
+
+
+def _spans(values: list[str]) -> Numbers:
+    spans: list[Span] = [Span.parse(value) for value in values]
+    _of_one_unit([span.unit for span in spans if span.amount])
+    return [float(span.amount) for span in spans], "RTT"
+
+
+Reader = Callable[[list[str]], Numbers]

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Curves against time, of one repetition of each line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+import numpy as np
+
+from howdah.profile.figure import SERIES_PANELS, FigureSection
+from howdah.publish.experiment import Experiment, Run
+from howdah.publish.sample import Float64, Int64, sample_run
+from howdah.report.downsample import extremes
+from howdah.report.number import significant
+from howdah.report.plot.canvas import NARROW, PANEL, WIDE, AxisLook, Canvas, Drawn, LegendItem, Panel, Size
+from howdah.report.plot.sample import NothingToDrawError, Selection, flow_of, select
+from howdah.report.plot.scale import bounds
+from howdah.report.plot.style import Style, flow_dash, key, styles
+from howdah.report.plot.swept import field_name
+from howdah.report.shown import shown_flows
+from howdah.report.source import Curve, TableSource
+
+_MOST_NUMBERS = 9_000  # points of all curves of a figure together, about 11 characters each, in the larger size
+_MOST_OF_A_CURVE = 700
+_FEWEST_OF_A_CURVE = 60
+_BELOW = {"ssthresh": "faint"}
+_OF_THE_RUN = ("queue", "drops")
+_NAMES = {
+    "cwnd": "congestion window",
+    "ssthresh": "ssthresh",
+    "goodput": "goodput",
+    "rtt": "round-trip time",
+    "queue": "bottleneck queue",
+    "sequence": "acknowledged",
+    "drops": "packets dropped",
+}
+_UNITS = {"cwnd": "packets", "ssthresh": "packets", "goodput": "Mbit/s", "rtt": "ms", "queue": "kB", "sequence": "MB"}
+_UNITS["drops"] = "packets in all"
+
+
+@dataclass
+class Trace:
+    """One curve of one panel: seconds and values, cut to the window, with gaps as NaN."""
+
+    series: str
+    line: str
+    flow: str
+    flow_number: int
+    style: Style
+    time_s: Float64
+    value: Float64
+
+    @property
+    def words(self) -> str:
+        return ", ".join(filter(None, (self.line, self.flow, _NAMES[self.series])))
+
+
+def draw_time(figure: FigureSection, experiment: Experiment) -> Drawn:
+    """Panels by series of one unit, by series, or by the values of an axis."""
+    by_series = figure.panels in (None, SERIES_PANELS)
+    axes = [figure.lines] if by_series else [figure.lines, str(figure.panels)]
+    selection = select(figure, experiment, *axes)
+    lines = selection.values(figure.lines)
+    looks = styles(lines)
+    missing: list[str] = []
+    used: list[Run] = []
+    panels: list[tuple[str, list[str], list[Trace]]] = []
+    places = [""] if by_series else selection.values(str(figure.panels))
+    for place in places:
+        here = selection if by_series else selection.where({str(figure.panels): place})
+        traces = []
+        for label in lines:
+            run = _run_of(figure, here.where({figure.lines: label}), ", ".join(filter(None, (label, place))), missing)
+            if run is not None:
+                used.append(run)
+                traces += _traces(figure, run, label, looks[label], missing)
+        for names in _groups(figure):
+            title = f"{field_name(str(figure.panels))} {place}" if place else ""
+            if len(_groups(figure)) > 1:
+                title = ", ".join(filter(None, (title, " and ".join(_NAMES[name] for name in names))))
+            panels.append((title, names, [each for each in traces if each.series in names]))
+    if not any(traces for _, _, traces in panels):
+        raise NothingToDrawError("; ".join(missing) or "no run has records of it")
+    return _drawn(figure, panels, used, missing)
+
+
+def _groups(figure: FigureSection) -> list[list[str]]:
+    """Series that share a panel: those of one unit, unless each has its own."""
+    if figure.panels == SERIES_PANELS:
+        return [[name] for name in figure.series]
+    units = dict.fromkeys(_UNITS[name] for name in figure.series)
+    return [[name for name in figure.series if _UNITS[name] == unit] for unit in units]
+
+
+def _run_of(figure: FigureSection, here: Selection, where: str, missing: list[str]) -> Run | None:
+    """The repetition that is shown: the one asked for, or the first that counts and has its tables."""
+    runs = sorted(here.runs, key=lambda run: run.repetition)
+    if figure.repetition is not None:
+        runs = [run for run in runs if run.repetition == figure.repetition]
+    if not runs:
+        missing.append(f"{where}: not run")
+        return None
+    for run in runs:
+        if run.counts and run.data_kept and run.plan:
+            return run
+    fates = [
+        f"{run.name} is {run.verdict_name}" if not run.counts else f"the data of {run.name} were not kept"
+        for run in runs
+    ]
+    missing.append(f"{where}: {'; '.join(fates)}")
+    return None
+
+
+def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: list[str]) -> list[Trace]:
+    assert run.plan is not None
+    flows = shown_flows(run.plan)
+    if figure.flows:
+        wanted = [flow_of(run.plan, each) for each in figure.flows]
+        missing += [
+            f"{label}: there is no flow {each}" for each, of in zip(figure.flows, wanted, strict=True) if of is None
+        ]
+        flows = [flow for flow in flows if flow.id in wanted or flow.group in wanted]
+    begin, end = (edge / 1e6 for edge in figure.window) if figure.window else (0.0, run.plan.duration_us / 1e6)
+    curves = TableSource().curves(run)
+    curves["sequence"] = _sequence(run)
+    found = []
+    for name in figure.series:
+        mine = curves.get(name, {})
+        if name in _OF_THE_RUN:
+            cut = [_cut(curve, begin, end) for curve in list(mine.values())[:1]]
+            found += [Trace(name, label, "", 0, style, *part) for part in cut if len(part[0])]
+        else:
+            for number, flow in enumerate(flows):
+                curve = mine.get(str(flow.id))
+                if curve is not None and len((part := _cut(curve, begin, end))[0]):
+                    dashed = Style(style.colour, style.shape, flow_dash(number))
+                    shown = flow.name if len(flows) > 1 else ""
+                    found.append(Trace(name, label, shown, number, dashed, *part))
+        if not any(trace.series == name for trace in found):
+            missing.append(f"{label}: no records of {_NAMES[name]} in {run.name}")
+    return found
+
+
+def _sequence(run: Run) -> dict[str, Curve]:
+    """Bytes acknowledged from the beginning, by flow, in MB."""
+    return {
+        series.label("flow"): Curve(series.time_ms, series.value / 1e6)
+        for series in sample_run(run)
+        if series.metric == "howdah_flow_acked_bytes_total" and series.label("role") == "sender"
+    }
+
+
+def _cut(curve: Curve, begin: float, end: float) -> tuple[Float64, Float64]:
+    """Within the window, with one sample beyond each end so that the line reaches it."""
+    time: Int64 = curve.time_ms
+    first = max(int(np.searchsorted(time, begin * 1000, side="right")) - 1, 0)
+    last = int(np.searchsorted(time, end * 1000, side="left")) + 1
+    seconds: Float64 = np.clip(time[first:last] / 1e3, begin, end)
+    inside = (time[first:last] >= begin * 1000) & (time[first:last] <= end * 1000)
+    return (seconds, curve.value[first:last]) if inside.any() else (seconds[:0], curve.value[:0])
+
+
+def _drawn(
+    figure: FigureSection, panels: list[tuple[str, list[str], list[Trace]]], used: list[Run], missing: list[str]
+) -> Drawn:
+    count = sum(len(traces) for _, _, traces in panels)
+    most = min(_MOST_OF_A_CURVE, max(_FEWEST_OF_A_CURVE, _MOST_NUMBERS // max(count, 1)))
+    several = len(panels) > 1
+    ends = _ends(figure, used)
+    common = figure.panels not in (None, SERIES_PANELS)
+    drawn = Drawn(missing=list(dict.fromkeys(missing)))
+    for title, names, traces in panels:
+        alike = [each for _, others, some in panels if others == names for each in some] if common else traces
+        sizes = (PANEL,) if several else (WIDE, NARROW)
+        drawings = [_panel(figure, names, traces, alike, ends, size, most) for size in sizes]
+        drawn.panels.append(Panel(title, drawings))
+    drawn.legend = _legend(figure, [each for _, _, traces in panels for each in traces])
+    repetitions = sorted({run.repetition for run in used})
+    drawn.caption = [f"One repetition of each line (number {', '.join(str(each + 1) for each in repetitions)})."]
+    return drawn
+
+
+def _ends(figure: FigureSection, used: list[Run]) -> tuple[float, float]:
+    if figure.window:
+        return figure.window[0] / 1e6, figure.window[1] / 1e6
+    return 0.0, max(run.plan.duration_us for run in used if run.plan) / 1e6
+
+
+def _legend(figure: FigureSection, traces: list[Trace]) -> list[LegendItem]:
+    """Colours of the lines, then dashes of the flows, then what the fainter curve is."""
+    items: dict[str, LegendItem] = {}
+    lines = dict.fromkeys(each.line for each in traces)
+    for each in traces:
+        plain = Style(each.style.colour)
+        items.setdefault(each.line, LegendItem(key(plain, line=True, shape=False), each.line))
+    if figure.panels == figure.lines and len(lines) > 1:
+        items.clear()  # each panel says which line it holds
+    found = list(items.values())
+    flows = {each.flow: each.style for each in traces if each.flow}
+    if len(flows) > 1:
+        found += [LegendItem(_ink(style.dash, ""), flow) for flow, style in flows.items()]
+    if {"cwnd", "ssthresh"} <= {each.series for each in traces} and figure.panels != SERIES_PANELS:
+        found.append(LegendItem(_ink((), " faint"), "thin: ssthresh"))
+    return found
+
+
+def _ink(dash: tuple[int, ...], css: str) -> str:
+    dashed = f' stroke-dasharray="{" ".join(map(str, dash))}"' if dash else ""
+    path = f'<path d="M0 7H26" class="curve ink{css}"{dashed}/>'
+    return f'<svg viewBox="0 0 26 14" width="26" height="14" aria-hidden="true">{path}</svg>'
+
+
+def _panel(
+    figure: FigureSection,
+    names: list[str],
+    traces: list[Trace],
+    alike: list[Trace],
+    ends: tuple[float, float],
+    size: Size,
+    most: int,
+) -> str:
+    unit, factor = _unit(names, alike)
+    log = figure.log or ""
+    reach = [float(edge) * factor for each in alike for edge in _reach(each, alike)]
+    begin, end = ends
+    log_x = "x" in log
+    if log_x and begin <= 0:
+        begin = min(
+            (float(each.time_s[each.time_s > 0][0]) for each in alike if (each.time_s > 0).any()), default=end / 1000
+        )
+    canvas = Canvas(size, (begin, end, log_x), (*bounds(reach, logarithmic="y" in log, zero=True), "y" in log))
+    words = " and ".join(_NAMES[name] for name in names)
+    canvas.ground(AxisLook("time (s)"), AxisLook(f"{words} ({unit})"))
+    few = most if size.css != "narrow" else max(_FEWEST_OF_A_CURVE, most // 2)
+    for each in sorted(traces, key=lambda trace: trace.series in _BELOW, reverse=True):
+        canvas.parts.append(_curve(canvas, each, factor, few, "y" in log))
+    drawn = "; ".join(f"{each.words} up to {significant(float(np.nanmax(each.value)) * factor)}" for each in traces)
+    return canvas.svg(figure.title, f"{words} ({unit}) against time. {drawn or 'nothing'}.")
+
+
+def _reach(each: Trace, alike: list[Trace]) -> tuple[float, float]:
+    """Least and greatest; ssthresh counts up to half above the windows: before the first loss it is without bound."""
+    known = each.value[~np.isnan(each.value)]
+    if not len(known):
+        return 0.0, 0.0
+    if each.series == "ssthresh":
+        others = [float(np.nanmax(other.value)) for other in alike if other.series == "cwnd"]
+        known = np.minimum(known, 1.5 * max(others)) if others else known
+    return float(known.min()), float(known.max())
+
+
+def _unit(names: list[str], traces: list[Trace]) -> tuple[str, float]:
+    unit = _UNITS[names[0]]
+    most = max((float(np.nanmax(each.value)) for each in traces if not np.isnan(each.value).all()), default=0.0)
+    return ("MB", 0.001) if unit == "kB" and most >= 10_000 else (unit, 1.0)
+
+
+def _curve(canvas: Canvas, each: Trace, factor: float, most: int, log_y: bool) -> str:
+    kept = extremes(each.value, most) if len(each.value) > most else np.arange(len(each.value))
+    path, pen = "", "M"
+    for time, value in zip(each.time_s[kept], each.value[kept] * factor, strict=True):
+        if np.isnan(value) or (log_y and value <= 0) or (canvas.x.logarithmic and time <= 0):
+            pen = "M"
+            continue
+        if each.series == "ssthresh" and value > canvas.y.most:
+            pen = "M"  # no bound yet
+            continue
+        path += f"{pen}{canvas.x.at(float(time)):.1f} {canvas.y.at(float(value)):.1f}"
+        pen = "L"
+    css = f"curve {_BELOW.get(each.series, '')}".strip()
+    inner = f'<path d="{path}" class="{css}"{each.style.dashed}><title>{escape(each.words)}</title></path>'
+    return f"<g {each.style.attributes}>{inner}</g>"
