@@ -16,6 +16,7 @@ from howdah.measure.sampled import Samples
 from howdah.measure.steps import Steps
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Plan
+from howdah.profile.receiver import RECEIVERS
 
 
 def during_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
@@ -130,12 +131,13 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
         )
     least = float(rtt[good].min()) / 1000
     low = tolerance.delay(flow.rtt_us) + path.early_us - path.least_added_us
-    # A data frame and its ACK take time at each rate limit; a receiver acknowledges every second frame.
+    # A data frame and its ACK take time at each rate limit; a receiver acknowledges every second frame, or fewer.
+    frames = RECEIVERS[flow.receiver_behaviour].most_segments_an_ack
     slowest = min([path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)])
-    frames_us = 2 * path.frame_bytes * 8e6 / slowest
-    frames_us += sum(2 * path.frame_bytes * 8e6 / hop.rate_bits_per_second for hop in path.hops)
+    frames_us = frames * path.frame_bytes * 8e6 / slowest
+    frames_us += sum(frames * path.frame_bytes * 8e6 / hop.rate_bits_per_second for hop in path.hops)
     if path.sender_interface_bits_per_second:
-        frames_us += 2 * path.frame_bytes * 8e6 / path.sender_interface_bits_per_second
+        frames_us += frames * path.frame_bytes * 8e6 / path.sender_interface_bits_per_second
     if path.reverse_rate_bits_per_second:
         frames_us += path.frame_bytes * 8e6 / path.reverse_rate_bits_per_second
     varies = sum(

@@ -7,6 +7,7 @@ from howdah.judge.check import DURING, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.measured import Measured
 from howdah.plan.plan import Flow, Plan
+from howdah.profile.receiver import RECEIVERS
 
 _LIMITS = {
     "rwnd_limited_us": ("receive window", "receiver", "net.ipv4.tcp_rmem"),
@@ -32,10 +33,17 @@ def limit_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
             busy = int(info["busy_time_us"].max())
             share = int(info[column].max()) / busy if busy else 0.0
             asked = _asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow)
-            ok = share <= tolerance.limited_share or asked
+            waits = end == "receiver" and not RECEIVERS[flow.receiver_behaviour].sack
+            ok = share <= tolerance.limited_share or asked or waits
             message = f"the {what} held flow {flow.id} back for {share:.1%} of its time"
             if share > tolerance.limited_share:
-                message += ", as the profile asks" if asked else f": the {end}'s buffers are too small"
+                message += (
+                    ", as the profile asks"
+                    if asked
+                    else "; without SACK, Linux offers no more for what lies beyond a gap"
+                    if waits
+                    else f": the {end}'s buffers are too small"
+                )
             checks.append(Check(name, DURING, ok, message, 0.0, share, tolerance.limited_share, "ratio"))
     return checks
 
@@ -54,7 +62,9 @@ def _group_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
             held = sum(int(data.info[flow.id][column].max()) for flow in read)
             share = held / busy if busy else 0.0
             asked = bool(read) and all(
-                _asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow) for flow in read
+                _asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow)
+                or (end == "receiver" and not RECEIVERS[flow.receiver_behaviour].sack)
+                for flow in read
             )
             message = f"the {what} held the connections of {group} back for {share:.1%} of their time"
             if share > tolerance.limited_share:

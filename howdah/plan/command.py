@@ -70,11 +70,14 @@ def _address(a: dict[str, Any]) -> list[_Words]:
 
 
 def _route(a: dict[str, Any]) -> list[_Words]:
-    words: _Words = ["ip", "-n", a["node"], "route", "add", a["destination"], "via", a["via"], "dev", a["interface"]]
+    verb = "replace" if a.get("quick_ack") else "add"  # Mininet has made a default route by then
+    words: _Words = ["ip", "-n", a["node"], "route", verb, a["destination"], "via", a["via"], "dev", a["interface"]]
     if a["initial_window_packets"] is not None:
         words += ["initcwnd", a["initial_window_packets"]]
     if a["initial_receive_window_packets"] is not None:
         words += ["initrwnd", a["initial_receive_window_packets"]]
+    if a.get("quick_ack"):
+        words += ["quickack", a["quick_ack"]]
     return [words]
 
 
@@ -157,6 +160,12 @@ def _cake(options: dict[str, Any]) -> _Words:
     return ["unlimited", "besteffort", options["isolation"], *rest]
 
 
+def _receiver(options: dict[str, Any]) -> _Words:
+    """Of our own module, which tc does not know: as it would be written."""
+    words: _Words = ["every", options["acknowledge_every"], "delay", _compact(options["delay_us"])]
+    return [*words, "sack-blocks", options["sack_blocks"], "backlog-blocks", options["backlog_blocks"]]
+
+
 def _compact(us: int) -> str:
     return format_duration(us).replace(" ", "")
 
@@ -172,6 +181,7 @@ _OPTIONS: dict[str, Callable[[dict[str, Any]], _Words]] = {
     "pie": _pie,
     "cake": _cake,
     "netem": _netem,
+    "howdah_receiver": _receiver,
 }
 
 _COMMANDS: dict[str, Callable[[dict[str, Any]], list[_Words]]] = {

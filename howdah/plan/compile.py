@@ -16,6 +16,15 @@ from howdah.plan.network import Network, bare
 from howdah.plan.operation import event, operation
 from howdah.plan.perturbation import Perturbation, draw
 from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, Path, Plan
+from howdah.plan.receiver import (
+    RECEIVER_MODULE,
+    Receivers,
+    ack_filters,
+    acknowledge_at_once,
+    find_receivers,
+    name_receivers,
+    receiver_settings,
+)
 from howdah.plan.schedule import Schedule, schedule
 from howdah.plan.shaping import Shaping, find_hops, shape
 from howdah.plan.timetable import timetable
@@ -54,6 +63,8 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     pairs = endpoints(cell, network)
     delays = host_delays(cell, network, pairs, perturbation)
     flows = resolve_flows(cell, network, pairs, delays, perturbation, virtual_time=engine == "uml")
+    receivers = find_receivers(cell, flows, virtual_time=engine == "uml")
+    flows = name_receivers(flows, receivers)
     varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
     size = sizes(path, flows, scenario.duration, varying.forward_largest_us + varying.reverse_largest_us)
@@ -81,9 +92,11 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         flows=flows,
         operations=[
             *_kernel_settings(cell, size),
-            *wire(network, cell, pairs),
+            *acknowledge_at_once(wire(network, cell, pairs), receivers),
+            *receiver_settings(receivers),
             *_host_settings(cell, network, size),
             *shaping.operations,
+            *ack_filters(cell, network, receivers, shaping.operations),
         ],
         timeline=_timeline(flows, shaping),
         calibration=measured,
@@ -95,7 +108,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
             if entry.module and entry.parameters and not entry.builtin
         },
         kernel_parameters=kernel_parameters,
-        required_modules=_required_modules(cell, flows),
+        required_modules=_required_modules(cell, flows, receivers),
         epoch_us=setup_us - measured.before_us,
         duration_us=scenario.duration,
         guest_memory_bytes=size.guest_memory_bytes,
@@ -103,6 +116,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         measure_window_us=(window.start, window.stop or scenario.duration),
         measure_cwnd_packets=scenario.measure.reach,
         topology_arguments=topology_arguments,
+        receiver=scenario.receiver,
         parameter_places=parameter_places(cell),
     )
 
@@ -112,8 +126,8 @@ def compile_profile(profile: Profile, engine: str | None = None, kernel: str | N
     return [compile_plan(cell, engine, kernel) for cell in profile.cells()]
 
 
-def _required_modules(cell: Cell, flows: list[Flow]) -> list[str]:
-    """Modules of the algorithms and of the traffic, and those of the profile that no algorithm is known to come from.
+def _required_modules(cell: Cell, flows: list[Flow], receivers: Receivers) -> list[str]:
+    """Modules of algorithms, traffic and receivers, and those of the profile that no algorithm is known to come from.
 
     A module of an algorithm that this run does not use is left out: were it broken, this run would not be.
     """
@@ -121,6 +135,8 @@ def _required_modules(cell: Cell, flows: list[Flow]) -> list[str]:
     needed = {entry.module for entry in cell.algorithms.values() if entry.module and not entry.builtin}
     if any("kernel" in (flow.traffic, flow.sink) for flow in flows):
         needed.add(TRAFFIC_MODULE)
+    if receivers.needs_module:
+        needed.add(RECEIVER_MODULE)
     sources = [FilePath(module) for module in scenario.modules]
     elsewhere = {entry.module for entry in from_modules(sources).values()}
     elsewhere |= {

@@ -61,6 +61,9 @@ OPERATIONS: dict[str, _Arguments] = {
     },
 }
 
+# Arguments that need not be there.
+_FURTHER: dict[str, _Arguments] = {"route": {"quick_ack": _INTEGER}}
+
 EVENTS: dict[str, _Arguments] = {
     "start_flow": {"flow": _INTEGER},
     "stop_flow": {"flow": _INTEGER},
@@ -105,6 +108,12 @@ QDISC_OPTIONS: dict[str, _Arguments] = {
         "alpha": _INTEGER,
         "beta": _INTEGER,
         "ecn": _BOOLEAN,
+    },
+    "howdah_receiver": {
+        "acknowledge_every": _INTEGER,
+        "delay_us": _INTEGER,
+        "sack_blocks": _INTEGER,
+        "backlog_blocks": _INTEGER,
     },
     "cake": {"rtt_us": _INTEGER, "target_us": _INTEGER, "isolation": _TEXT, "memory_limit_bytes": _INTEGER},
     "netem": {
@@ -154,7 +163,8 @@ def check_operation(candidate: Operation) -> None:
 def _check(op: str, arguments: dict[str, Any], vocabulary: dict[str, _Arguments]) -> None:
     if op not in vocabulary:
         raise OperationError(f"there is no operation {op!r}; known: {', '.join(vocabulary)}")
-    _check_arguments(op, arguments, vocabulary[op])
+    further = {name: types for name, types in _FURTHER.get(op, {}).items() if name in arguments}
+    _check_arguments(op, arguments, vocabulary[op] | further)
     if op in ("qdisc", "class"):
         kinds = QDISC_OPTIONS if op == "qdisc" else CLASS_OPTIONS
         kind = arguments["kind"]

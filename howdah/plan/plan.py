@@ -115,6 +115,7 @@ class Flow:
     datagram_bytes: int | None = None
     datagram_interval_ns: int | None = None
     bursts: list[list[int]] = field(default_factory=list)
+    receiver_behaviour: str = "linux"  # how its receiver acknowledges, howdah/profile/receiver.py; others are emulated
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -225,6 +226,7 @@ class Plan:
     capabilities: list[str] = field(default_factory=list)
     topology_arguments: dict[str, int] = field(default_factory=dict)  # of the Topo class
     required_modules: list[str] | None = None  # kernel modules the run needs by name; None: all that are there
+    receiver: str = "linux"  # behaviour of the receivers of measured flows that do not say otherwise
     format: int = PLAN_FORMAT
     # "module.parameter" to where a person wrote it; for messages only, and not part of plan.json: a line more in a
     # profile makes no other run.
@@ -233,6 +235,7 @@ class Plan:
     def to_json(self) -> str:
         value = dataclasses.asdict(self)
         del value["parameter_places"]
+        _leave_out_plain_receivers(value)
         if self.measure_cwnd_packets is None:
             del value["measure_cwnd_packets"]
         if not self.collect.cpu:
@@ -257,3 +260,11 @@ class Plan:
         value["collect"] = Collect(**value["collect"])
         value["measure_window_us"] = tuple(value["measure_window_us"])
         return Plan(**value)
+
+
+def _leave_out_plain_receivers(value: dict[str, Any]) -> None:
+    """What every plan had before there were others is not said."""
+    for name, places in (("receiver", [value]), ("receiver_behaviour", value["flows"])):
+        for place in places:
+            if place[name] == "linux":
+                del place[name]

@@ -130,6 +130,8 @@ def _flows(plan: Plan) -> Iterator[str]:
         opened = ", opened by the receiver" if flow.opener == "receiver" else ""
         if flow.role != "measured":
             yield f"    {flow.role}, {flow.direction}"
+        if flow.receiver_behaviour != "linux":
+            yield f"    receiver {flow.receiver_behaviour} (emulated)"
         ends = f"{flow.traffic} source, {flow.sink} sink"
         yield f"    {times}, RTT {format_duration(flow.rtt_us)}, {window}, {ends}{opened}"
 

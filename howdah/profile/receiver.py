@@ -51,6 +51,11 @@ class Receiver:
         """Whether anything is done to Linux' own receiver."""
         return self.quick_ack or not self.sack
 
+    @property
+    def most_segments_an_ack(self) -> int:
+        """Segments in order that wait for one ACK; that of Linux acknowledges two."""
+        return max(self.ack_filter.acknowledge_every, 2) if self.ack_filter else 2
+
 
 _KNOWN = [
     Receiver(LINUX, "Linux as it is: about 16 quick ACKs, then one for two segments or after 40 ms"),

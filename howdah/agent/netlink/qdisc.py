@@ -169,12 +169,19 @@ def _netem(options: Options) -> bytes:
     return encoded
 
 
+def _receiver(options: Options) -> bytes:
+    """struct receiver_options of modules/receiver/receiver.h."""
+    names = ("acknowledge_every", "delay_us", "sack_blocks", "backlog_blocks")
+    return struct.pack("=IIII", *(options[name] for name in names))
+
+
 _QDISC_OPTIONS: dict[str, Callable[[Options], bytes]] = {
     "htb": _htb,
     "tbf": _tbf,
     "netem": _netem,
     "fq": _fq,
     **ACTIVE,
+    "howdah_receiver": _receiver,
     "bfifo": lambda options: struct.pack("=I", options["limit_bytes"]),
     "pfifo": lambda options: struct.pack("=I", options["limit_packets"]),
 }

@@ -44,7 +44,7 @@ class MininetWiring(NetlinkWiring):
         for label, operation in numbered:
             if operation["op"] in _MININET_DOES or (label, operation) in kernel_wide:
                 continue
-            if operation["op"] == "route" and not _has_windows(operation["arguments"]):
+            if operation["op"] == "route" and not _has_attributes(operation["arguments"]):
                 continue
             self._run(label, operation)
 
@@ -114,5 +114,6 @@ def _is_kernel_wide(operation: dict[str, Any]) -> bool:
     return operation["op"] == "sysctl" and operation["arguments"]["node"] is None
 
 
-def _has_windows(arguments: dict[str, Any]) -> bool:
-    return any(arguments.get(f"initial_{name}_packets") is not None for name in ("window", "receive_window"))
+def _has_attributes(arguments: dict[str, Any]) -> bool:
+    names = ("initial_window_packets", "initial_receive_window_packets", "quick_ack")
+    return any(arguments.get(name) is not None for name in names)
