@@ -18,6 +18,8 @@ from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 from howdah.publish.experiment import Experiment, Run
 from howdah.report.assets import REPORTS, UPLOT_VERSION, scripts, style
+from howdah.report.claim import at_text, shown_claims
+from howdah.report.declared import declared_figures, without_data
 from howdah.report.distribution import distribution_drawing, distributions
 from howdah.report.drawing import dumbbell
 from howdah.report.event import told_runs
@@ -67,8 +69,12 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         path_notes=path_notes(planned),
         strips=_strips(experiments, variants),
         groups=_groups(experiments, variants),
+        declared=declared_figures(experiments),
+        without_data=without_data(experiments),
         table=table(experiments, summaries, variants),
         runs=[(run, variants.key(run)) for run in runs],
+        claims=shown_claims(experiments),
+        at_text=at_text,
         told=told_runs([(run, variants.key(run)) for run in runs]),
         origins=origins(runs),
         variants=variants.all,
