@@ -36,6 +36,13 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
         help="override a field, e.g. --set path.rate=100Mbit/s; a list ([cubic,reno]) is a sweep; may be repeated",
     )
     parser.add_argument("--quick", action="store_true", help="only what the profile's quick: leaves of its sweep")
+    parser.add_argument(
+        "--confirm-runs",
+        type=int,
+        default=None,
+        metavar="N",
+        help="make a sweep of more than 1000 runs; N is their number, which the refusal gives",
+    )
     parser.add_argument("--engine", default=None, help="uml (default) or host")
     parser.add_argument(
         "--kernel", default=None, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
@@ -59,5 +66,7 @@ def load_plans(options: argparse.Namespace) -> tuple[Profile, list[Plan]]:
     kernel = options.kernel
     if kernel is not None and Path(kernel).exists():
         kernel = str(Path(kernel).resolve())
-    profile = load(find_profile(options.profile), options.overrides, quick=options.quick)
+    profile = load(
+        find_profile(options.profile), options.overrides, confirmed_runs=options.confirm_runs, quick=options.quick
+    )
     return profile, [compile_plan(cell, engine=options.engine, kernel=kernel) for cell in profile.cells()]

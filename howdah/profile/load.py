@@ -32,13 +32,13 @@ from howdah.profile.sweep import MOST_CELLS, Axis, Point, count_cells, find_axes
 
 
 def load(
-    path: str | Path, overrides: Iterable[str] = (), *, large_sweep_confirmed: bool = False, quick: bool = False
+    path: str | Path, overrides: Iterable[str] = (), *, confirmed_runs: int | None = None, quick: bool = False
 ) -> Profile:
     """Read and check a profile; ``overrides`` are ``field.field=value`` texts, applied in order, after what ``quick``
     leaves out.
 
-    A sweep of more than 1000 runs is refused unless ``large_sweep_confirmed``. Raises ProfileError, which names the
-    file and line (or the override), what was expected and the nearest valid name.
+    A sweep of more than 1000 runs is refused unless ``confirmed_runs`` is their number. Raises ProfileError, which
+    names the file and line (or the override), what was expected and the nearest valid name.
     """
     path = Path(path)
     document = read_document(path)
@@ -57,7 +57,7 @@ def load(
         check_at(document, _union(written, axes), name, control)
     controls = {name: control_document(document, name, control) for name, control in sections.controls.items()}
     restricted = {name: control_axes(document, axes, sections.controls[name]) for name in controls}
-    _check_size(document, axes, controls, restricted, large_sweep_confirmed)
+    _check_size(document, axes, controls, restricted, confirmed_runs)
     directory = path.resolve().parent
     checked = _checked(document, points(document, axes), directory)
     ordinary = list(checked)
@@ -101,20 +101,23 @@ def _check_size(
     axes: list[Axis],
     controls: dict[str, Document],
     restricted: dict[str, list[Axis] | None],
-    confirmed: bool,
+    confirmed_runs: int | None,
 ) -> None:
     """Refuse a sweep of very many runs before it is expanded."""
     written = document.data.get("repetitions", 1)
     repetitions = written if isinstance(written, int) else 1
     cells = count_cells(axes, repetitions)
     more = sum(count_control_cells(restricted[name], changed, repetitions) for name, changed in controls.items())
-    if cells + more <= MOST_CELLS or confirmed:
+    if cells + more <= MOST_CELLS or cells + more == confirmed_runs:
         return
     factors = [f"{len(axis.values)} of {axis.name}" for axis in axes] + [f"{repetitions} repetitions"]
     further = f", and {more} of controls" if more else ""
     what = f"the sweep has {cells + more} runs ({' x '.join(factors)}{further}), more than {MOST_CELLS}"
     place = document.place(axes[0].path if axes else ("repetitions",))
-    raise ProfileError(what, where=place, hint="shorten a list, or split the profile")
+    hint = f"shorten a list, or split the profile; to have them all made, add --confirm-runs {cells + more}"
+    if confirmed_runs is not None:
+        hint = f"--confirm-runs {confirmed_runs} is not their number: {hint}"
+    raise ProfileError(what, where=place, hint=hint)
 
 
 def _union(written: list[Axis], now: list[Axis]) -> list[Axis]:

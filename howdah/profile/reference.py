@@ -99,7 +99,8 @@ _INTRODUCTION = f"""\
 A profile is a YAML mapping. Units are part of a value (`400 Mbit/s`, `120 ms`, `1 bdp`, `0.5 %`); rates are decimal.
 
 **A list in a field that takes one value is a sweep**: one run for each value; several lists make all combinations, and
-more than {MOST_CELLS} runs are refused. Fields marked *fixed* cannot be swept.
+more than {MOST_CELLS} runs are refused unless `--confirm-runs N` names their number ([sweeps.md](sweeps.md)). Fields
+marked *fixed* cannot be swept.
 
 Any field can be set from the command line: `--set path.rate=100Mbit/s`, `--set 'flows.1.start=5 s'`,
 `--set 'algorithm=[cubic, reno]'`. YAML tags, anchors and aliases are refused.

@@ -106,12 +106,15 @@ def _axis(values: list[Any], path: Path_, document: Document, *, fixed: bool) ->
         raise ProfileError(f"{name} cannot be swept; expected one value, not a list", where=where)
     if not values:
         raise ProfileError(f"{name} is an empty list; expected one value, or a list of values to sweep", where=where)
+    seen: set[str] = set()
     for index, value in enumerate(values):
         if isinstance(value, list | dict):
             what = f"{name} sweeps over single values; this is a {'list' if isinstance(value, list) else 'mapping'}"
             raise ProfileError(what, where=document.place((*path, index)))
-        if str(value) in [str(earlier) for earlier in values[:index]]:
+        written = str(value)
+        if written in seen:
             raise ProfileError(f"{name} lists {value} twice", where=document.place((*path, index)))
+        seen.add(written)
     return Axis(path, tuple(values))
 
 

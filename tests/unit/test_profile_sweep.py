@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,8 @@ from hypothesis import strategies as st
 
 from howdah.errors import ProfileError
 from howdah.profile import load
-from howdah.profile.source import Document, parse_yaml
-from howdah.profile.sweep import count_cells, find_axes, points
+from howdah.profile.source import Document, parse_yaml, read_document
+from howdah.profile.sweep import Point, count_cells, find_axes, points
 
 BASE = """\
 howdah: 1
@@ -97,7 +99,41 @@ def test_a_large_sweep_is_refused_with_its_size_unless_confirmed(tmp_path: Path)
     file = _write(tmp_path, f"seed: [{', '.join(map(str, range(251)))}]\nalgorithm: [cubic, reno]\nrepetitions: 2\n")
     with pytest.raises(ProfileError, match=r"1004 runs \(251 of seed x 2 of algorithm x 2 repetitions\)"):
         load(file)
-    assert len(load(file, large_sweep_confirmed=True).cells()) == 1004
+    assert len(load(file, confirmed_runs=1004).cells()) == 1004
+    with pytest.raises(ProfileError, match="more than 1000") as caught:
+        load(file, confirmed_runs=1003)
+    assert "--confirm-runs 1003 is not their number" in str(caught.value)
+    assert "--confirm-runs 1004" in str(caught.value)
+
+
+def test_a_sweep_of_a_million_points_is_refused_before_it_is_expanded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def expanded(*_: object) -> Iterator[Point]:
+        raise AssertionError("the sweep was expanded")
+
+    monkeypatch.setattr(sys.modules["howdah.profile.load"], "points", expanded)
+    many = ", ".join(map(str, range(1000)))
+    file = _write(tmp_path, f"seed: [{many}]\nflows:\n  - initial_window: [{', '.join(map(str, range(1, 1001)))}]\n")
+    with pytest.raises(ProfileError, match="1000000 runs"):
+        load(file)
+
+
+def test_a_long_list_is_read_in_little_work(tmp_path: Path) -> None:
+    """Looking for a value that is listed twice must not compare each with all before it."""
+    file = _write(tmp_path, f"seed: [{', '.join(map(str, range(15_000)))}]\n")
+    document = read_document(file)
+    texts = 0
+
+    class Counted(int):
+        def __str__(self) -> str:
+            nonlocal texts
+            texts += 1
+            return int.__repr__(self)
+
+    document.data["seed"] = [Counted(value) for value in document.data["seed"]]
+    assert len(find_axes(document)[0].values) == 15_000
+    assert texts <= 2 * 15_000
 
 
 _WORD = st.text(alphabet="abcXYZ019 ./%-_µ", min_size=1, max_size=12).filter(lambda text: text.strip() == text)
