@@ -50,7 +50,10 @@ def expand(cell: Cell) -> Cell:
             what = f"the groups up to {group.name} make more than {MOST_GENERATED} connections"
             raise ProfileError(what, where=cell.place("groups", origin), hint="ask for fewer, or a shorter run")
         flows = [_flow(group, origin, number, slot, each) for number, each in enumerate(drawn)]
+        back = flows[1::2] if group.alternate else []
+        flows = flows[::2] if group.alternate else flows
         (measured if group.role == "measured" else background).extend(flows)  # type: ignore[arg-type]
+        background.extend(_turned(flow) for flow in back)  # type: ignore[misc]
         slot += group.pairs
     if not measured:
         raise ProfileError("nothing is measured: no connection starts before the run ends", where=cell.place("groups"))
@@ -110,6 +113,11 @@ def _starts(group: GroupSection, draw: random.Random) -> list[int]:
     if group.spread is not None:
         return sorted(group.start + int(draw.random() * group.spread) for _ in range(count))
     return [group.start + number * (group.interval or 0) for number in range(count)]
+
+
+def _turned(flow: GeneratedFlow) -> GeneratedFlow:
+    """The same connection between the same hosts, with the receiver's host sending."""
+    return flow.model_copy(update={"direction": "reverse", "group": f"{flow.group}-back"})
 
 
 def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: Connection) -> GeneratedFlow:

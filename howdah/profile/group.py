@@ -123,6 +123,10 @@ class GroupSection(Section):
         default=None, description="the receiver connects and sends so many bytes first; the answer is what is measured"
     )
     pairs: int = Field(default=1, ge=1, le=MOST_GROUP_PAIRS, description="host pairs that its connections take in turn")
+    alternate: bool = Field(
+        default=False,
+        description="every other connection goes the other way, as background of a group called NAME-back",
+    )
     algorithm: Text | None = Field(default=None, description="instead of the profile's algorithm")
     rtt: PositiveDuration | None = Field(default=None, description="round-trip delay of the group's hosts")
     initial_window: int | None = Field(default=None, ge=1, le=65535, description="packets; the kernel's 10")
@@ -153,6 +157,8 @@ class GroupSection(Section):
             raise FieldError("size and lifetime are both given; give one", "lifetime")
         if self.udp is not None:
             self._check_datagrams()
+        if self.alternate and (self.direction == "reverse" or self.udp is not None):
+            raise FieldError("alternate is of TCP connections whose direction is forward", "alternate")
         if self.direction == "reverse" and self.role == "measured":
             raise FieldError("only background can go in the reverse direction", "direction")
         return self

@@ -339,9 +339,12 @@ class Scenario(Section):
         for index, group in enumerate(self.groups):
             if group.name in names[:index]:
                 raise FieldError(f"two groups are called {group.name!r}", "groups", index, "name")
-            if group.direction == "reverse" and self.path.reverse_rate is None:
+            back = "direction" if group.direction == "reverse" else "alternate"
+            if (group.direction == "reverse" or group.alternate) and self.path.reverse_rate is None:
                 what = "the way back has no bottleneck for it; give path.reverse_rate"
-                raise FieldError(what, "groups", index, "direction")
+                raise FieldError(what, "groups", index, back)
+            if group.alternate and f"{group.name}-back" in names:
+                raise FieldError(f"two groups are called {group.name}-back", "groups", index, "alternate")
             if group.start >= self.duration:
                 raise FieldError("the group starts at or after the end of the run", "groups", index, "start")
             if group.last_start_us > self.duration:

@@ -207,3 +207,30 @@ def test_drawn_on_and_off_times_have_their_means(tmp_path: Path) -> None:
 def test_datagrams_need_the_module(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="in-kernel traffic only"):
         make_one(tmp_path, _UDP + "udp: {rate: 1 Mbit/s}}\n", engine="host")
+
+
+def test_every_other_connection_may_go_the_other_way(tmp_path: Path) -> None:
+    both = "groups:\n- {name: both, connections: 6, interval: 100 ms, size: 30 kB, pairs: 3, alternate: true}\n"
+    plan = make_one(tmp_path, both, ["path.reverse_rate=5Mbit/s"])
+    forward = [flow for flow in plan.flows if flow.group == "both"]
+    back = [flow for flow in plan.flows if flow.group == "both-back"]
+    assert [flow.start_us for flow in forward] == [0, 200_000, 400_000]
+    assert [flow.start_us for flow in back] == [100_000, 300_000, 500_000]
+    assert {(flow.role, flow.direction) for flow in forward} == {("measured", "forward")}
+    assert {(flow.role, flow.direction) for flow in back} == {("background", "reverse")}
+    # The same hosts, each on its side, whatever the direction.
+    assert [flow.sender for flow in forward] == ["s1", "s3", "s2"]
+    assert [flow.sender for flow in back] == ["r2", "r1", "r3"]
+    with pytest.raises(ProfileError, match="reverse_rate"):
+        make_one(tmp_path, both)
+
+
+def test_a_sender_queue_may_be_as_short_as_a_card_has_it(tmp_path: Path) -> None:
+    def limits(*overrides: str) -> list[int]:
+        plan = make_one(tmp_path, "", list(overrides))
+        return [
+            op.arguments["options"]["limit_packets"] for op in plan.operations if op.arguments.get("kind") == "pfifo"
+        ]
+
+    assert limits("path.sender_queue=1000 packets") == [1000]
+    assert limits() == [10_000]
