@@ -11,9 +11,13 @@ Value = float | int | str | None
 
 @dataclass
 class Sheet:
-    """Collects the rows of one run; ``common`` is what all of them share."""
+    """Collects the rows of one run; ``common`` is what all of them share.
+
+    ``receivers`` are the behaviours of the receivers of single flows, where they are not the run's.
+    """
 
     common: dict[str, Any]
+    receivers: dict[int, str] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     cross_checks: list[dict[str, Any]] = field(default_factory=list)
 
@@ -22,6 +26,8 @@ class Sheet:
         if value is None and not why:
             raise ValueError(f"{metric} has neither a value nor a reason")
         row = {**self.common, **extra, "flow": flow, "metric": metric, "value": value, "unit": unit}
+        if flow in self.receivers:
+            row["receiver"] = self.receivers[flow]
         if value is None:
             row["why"] = why
         self.rows.append(row)

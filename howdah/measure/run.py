@@ -41,10 +41,11 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
             "engine": plan.engine,
             "kernel": _kernel_release(directory) or plan.kernel,
             "algorithm": plan.algorithm,
-            "receiver": "linux",
+            "receiver": plan.receiver,
             "repetition": plan.repetition,
             "axes": plan.axes,
-        }
+        },
+        {flow.id: flow.receiver_behaviour for flow in plan.flows if flow.receiver_behaviour != plan.receiver},
     )
     records = group.read_records(directory)
     for trace in data.traces:

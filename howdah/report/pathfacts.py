@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from howdah.plan.plan import Plan
+from howdah.profile.receiver import RECEIVERS
 from howdah.publish.experiment import Run
 from howdah.report.drawing import path_label, spread
 from howdah.report.number import delay, rate, significant, size
@@ -74,7 +75,14 @@ def path_facts(runs: list[Run]) -> list[Fact]:
         facts.append(Fact("Delay variation", _variation(path.delay_variation)))
     initial = sorted({flow.initial_window_packets for flow in plans[0].flows})
     facts.append(Fact("Initial window", f"{', '.join(map(str, initial))} packets"))
+    behaviours = dict.fromkeys(flow.receiver_behaviour for run in runs if run.plan for flow in run.plan.flows)
+    if [*behaviours] != ["linux"]:
+        facts.append(Fact("Receivers", ", ".join(_behaviour(name) for name in behaviours)))
     return facts
+
+
+def _behaviour(name: str) -> str:
+    return f"{name} (emulated)" if RECEIVERS[name].emulated else name
 
 
 def _bdp(share: float) -> str:
