@@ -15,7 +15,7 @@ from howdah.atlas.record import Sitting
 from howdah.command.progress import Display
 from howdah.engine.engine import engine as find_engine
 from howdah.errors import HowdahError
-from howdah.judge.claims import judge_claims
+from howdah.claim.claims import judge_claims
 from howdah.plan.compile import compile_plan
 from howdah.report import report
 from howdah.run.batch import Job, Outcome, run_cells
@@ -32,7 +32,14 @@ class _Prepared:
 
     def write_index(self) -> None:
         profile = self.chapter.profile
-        self.experiment.write_index(profile.text, str(profile.path), profile.description, self.cells)
+        self.experiment.write_index(
+            profile.text,
+            str(profile.path),
+            profile.description,
+            self.cells,
+            quick=profile.is_quick,
+            axes=profile.axes,
+        )
 
 
 def make(chapters: list[Chapter], workers: int, again: bool, display: Display, sitting: Sitting) -> None:

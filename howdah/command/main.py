@@ -15,7 +15,7 @@ import sys
 from types import FrameType
 
 from howdah import __version__
-from howdah.command import build, clean, compare, doctor, listing, plan, report, rerun, run, serve
+from howdah.command import build, claims, clean, compare, doctor, listing, plan, report, rerun, run, serve
 from howdah.errors import HowdahError, explain
 
 INTERRUPTED = 130
@@ -26,11 +26,11 @@ def build_parser() -> argparse.ArgumentParser:
         prog="howdah",
         description="Measure how TCP starts up on long fat paths, on real kernels in virtual time.",
         epilog="Exit codes: 0 done, 1 error, 2 wrong profile or usage, 3 engine cannot run here, 4 a run failed, "
-        "5 a run is invalid, 6 results differ, 130 interrupted.",
+        "5 a run is invalid, 6 a claim failed or results differ, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"howdah {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (build, run, plan, report, compare, rerun, listing, serve, doctor, clean):
+    for module in (build, run, plan, report, claims, compare, rerun, listing, serve, doctor, clean):
         module.add_parser(commands)
     return parser
 

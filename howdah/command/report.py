@@ -7,6 +7,7 @@ import argparse
 import json
 import sys
 
+from howdah.claim.claims import judge_claims
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
 from howdah.report import report
@@ -42,6 +43,7 @@ def execute(options: argparse.Namespace) -> int:
             f"howdah: {old} runs were analysed by an earlier version, and their data were not kept (keep: first); "
             "'howdah run --again' makes them anew\n"
         )
+    judge_claims(path)
     page = report(path, prometheus="off" if options.without_prometheus else "auto")
     sys.stdout.write(json.dumps({"report": str(page)}) + "\n" if options.json else f"{page}\n")
     return 0

@@ -12,7 +12,9 @@ from typing import Any
 
 from rich.console import Console
 
+from howdah.claim.claims import judge_claims
 from howdah.command import plan as plan_command
+from howdah.command.claims import CLAIM_FAILED, print_claims
 from howdah.command.common import add_json_option, add_profile_options, add_runs_option, load_plans
 from howdah.command.progress import Display
 from howdah.engine.engine import engine as find_engine
@@ -26,7 +28,7 @@ from howdah.run.experiment import Cell, Experiment, set_latest
 from howdah.run.provenance import run_key
 from howdah.run.retention import keeps_data
 
-FAILED, INVALID, CLAIM_FAILED = 4, 5, 6
+FAILED, INVALID = 4, 5
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -63,16 +65,18 @@ def execute(options: argparse.Namespace) -> int:
             jobs = [Job(experiment, cell) for cell in cells]
             outcomes = run_cells(jobs, workers, options.again, display.batch)
         finally:
-            index = experiment.write_index(profile.text, str(options.profile), profile.description, cells)
+            about = (profile.text, str(options.profile), profile.description)
+            index = experiment.write_index(*about, cells, quick=profile.is_quick, axes=profile.axes)
             set_latest(options.runs, experiment)
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         if errors:
             raise errors[0]
+        claims = judge_claims(experiment.path)
         page = None
         if not options.no_report:
             display.build("report", 0, 0)
             page = report(experiment.path)
-    return _conclude(options, experiment, index, outcomes, page)
+    return _conclude(options, experiment, {**index, "claims": claims["claims"] if claims else []}, outcomes, page)
 
 
 def _conclude(
@@ -91,6 +95,7 @@ def _conclude(
             console.print(text_table(results(loaded, source)), markup=False)
         for outcome in outcomes:
             _explain(console, experiment, outcome)
+        print_claims(console, index["claims"])
         if page:
             console.print(f"report: {page}", markup=False)
     statuses = {cell["status"] for cell in index["cells"]}
@@ -99,7 +104,7 @@ def _conclude(
         return FAILED
     if "invalid" in verdicts:
         return INVALID
-    return CLAIM_FAILED if "fail" in verdicts else 0
+    return CLAIM_FAILED if "fail" in {claim["verdict"] for claim in index["claims"]} else 0
 
 
 def _explain(console: Console, experiment: Experiment, outcome: Outcome) -> None:

@@ -46,7 +46,6 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
         "format": 1,
         "verdict": "invalid" if invalid else "pass",
         "checks": [check.to_json() for check in checks],
-        "claims": [],
     }
     write_json(directory.verdict, verdict)
     return verdict

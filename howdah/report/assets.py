@@ -31,7 +31,7 @@ _SCRIPTS = (
     "controls.js",
     "main.js",
 )
-_STYLES = ("tokens.css", "page.css", "table.css", "figure.css", "chart.css", "print.css")
+_STYLES = ("tokens.css", "page.css", "table.css", "claim.css", "figure.css", "chart.css", "print.css")
 
 
 @dataclass(frozen=True)

@@ -122,8 +122,20 @@ class Experiment:
         partial.path.rename(final.path)
         return final
 
-    def write_index(self, profile_text: str, profile_file: str, description: str, cells: list[Cell]) -> dict[str, Any]:
-        """experiment.json from what lies on disk, so it is true however the last command ended."""
+    def write_index(
+        self,
+        profile_text: str,
+        profile_file: str,
+        description: str,
+        cells: list[Cell],
+        *,
+        quick: bool = False,
+        axes: dict[str, list[str]] | None = None,
+    ) -> dict[str, Any]:
+        """experiment.json from what lies on disk, so it is true however the last command ended.
+
+        ``axes`` are the swept fields with all the values they have in the profile; ``quick`` may leave some out.
+        """
         rows = []
         for cell in cells:
             directory = RunDirectory(self.path / cell.directory_name)
@@ -147,6 +159,8 @@ class Experiment:
             "profile": {"file": profile_file, "sha256": hashlib.sha256(profile_text.encode()).hexdigest()},
             "description": description,
             "created": now(),
+            "quick": quick,
+            "axes": axes or {},
             "cells": rows,
         }
         write_json(self.index, index)

@@ -70,7 +70,7 @@ def _invalid(directory: RunDirectory, message: str) -> None:
         "unit": None,
         "message": message,
     }
-    write_json(directory.verdict, {"format": 1, "verdict": "invalid", "checks": [check], "claims": []})
+    write_json(directory.verdict, {"format": 1, "verdict": "invalid", "checks": [check]})
     write_json(directory.metrics, {"format": 1, "rows": []})
 
 

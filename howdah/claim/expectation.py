@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One expectation against one sample, or two. docs/claims.md fixes what the words mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.claim.comparison import Interval, paired_difference, ratio_of_means, spearman, welch_difference
+from howdah.claim.finding import (
+    FAIL,
+    INVALID,
+    PASS,
+    Finding,
+    left_out_text,
+    missing_text,
+    number_text,
+    shares,
+    statistic_text,
+)
+from howdah.claim.sample import Sample
+from howdah.measure.statistics import statistic
+from howdah.profile.claim import ExpectSection, RangeSection
+from howdah.profile.metric import RATIO, Metric, read_share
+
+MUCH = 2.0  # the ratio from which more is much more
+SIMILAR = 0.1
+RANK_CORRELATION = 0.7
+USUAL_TOLERANCE = "10 %"
+
+Point = tuple[Any, Sample]  # value of the axis, and the sample there
+
+
+def judge_point(
+    expect: ExpectSection, metric: Metric, at: dict[str, Any], value: Sample, than: Sample | None
+) -> Finding:
+    """The verdict at one point. A run without the value (``no exit seen``) is a claim not shown: *fail*."""
+    samples = [value] if than is None else [value, than]
+    note = left_out_text(samples)
+    unusable = _unusable(samples, at, value, than, note)
+    if unusable is not None:
+        return unusable
+    if expect.form == "is_":
+        ok, why = _is(expect, value)
+        return Finding(_word(ok), why, at, value, than, note=note)
+    if than is None:
+        found = statistic(value.numbers())
+        low, high = found.interval or (None, None)
+        ok, why = judge_range(expect, metric, Interval(found.mean, low, high))
+        return Finding(_word(ok), _alone(why, [value]), at, value, extent=found.mean, note=note)
+    compared = compare(value, than)
+    ok, why = _compared(expect, metric, compared)
+    extent = compared.ratio.value if expect.ratio is not None and compared.ratio else compared.difference.value
+    return Finding(_word(ok), _alone(why, samples), at, value, than, extent, compared.to_json(), note)
+
+
+def _unusable(
+    samples: list[Sample], at: dict[str, Any], value: Sample, than: Sample | None, note: str, *, texts: bool = False
+) -> Finding | None:
+    if any(not each.enough for each in samples):
+        return Finding(INVALID, note or "there is no run of it", at, value, than, note=note)
+    for each in samples:
+        if each.missing and not (texts and each.values):
+            return Finding(FAIL, missing_text(each), at, value, than, note=note)
+    return None
+
+
+def _word(ok: bool) -> str:
+    return PASS if ok else FAIL
+
+
+def _alone(why: str, samples: list[Sample]) -> str:
+    """Say that there is no interval where there is one repetition."""
+    counts = {len(each.values) for each in samples}
+    return f"{why}; n = 1, compared by means" if 1 in counts else why
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two samples: difference and ratio of their means. ``ratio`` is None where the second mean is 0."""
+
+    first: float
+    second: float
+    difference: Interval
+    ratio: Interval | None
+    paired: bool
+
+    def to_json(self) -> dict[str, Any]:
+        ratio = self.ratio or Interval(0.0)
+        return {
+            "difference": self.difference.value,
+            "difference_low": self.difference.low,
+            "difference_high": self.difference.high,
+            "ratio": ratio.value if self.ratio else None,
+            "ratio_low": ratio.low,
+            "ratio_high": ratio.high,
+            "paired": self.paired,
+        }
+
+
+def compare(value: Sample, than: Sample) -> Compared:
+    """In pairs of the same repetition where at least two are on both sides, or each has one; else after Welch.
+
+    Repetitions that only one side has are left out of the pairs.
+    """
+    common = sorted(value.values.keys() & than.values.keys())
+    paired = len(common) >= 2 or (len(common) == 1 and len(value.values) == len(than.values) == 1)
+    if paired:
+        first, second = ([float(side.values[each]) for each in common] for side in (value, than))
+        difference = paired_difference(list(zip(first, second, strict=True)))
+    else:
+        first, second = value.numbers(), than.numbers()
+        difference = welch_difference(first, second)
+    means = statistic(first).mean, statistic(second).mean
+    ratio = ratio_of_means(first, second, paired=paired) if means[1] != 0 else None
+    return Compared(*means, difference, ratio, paired)
+
+
+def _compared(expect: ExpectSection, metric: Metric, found: Compared) -> tuple[bool, str]:
+    if expect.word is not None:
+        return _by_word(expect.word, metric, found)
+    if expect.difference is not None:
+        ok, why = judge_range(expect.difference, metric, found.difference)
+        return ok, f"difference {why}"
+    assert expect.ratio is not None
+    if found.ratio is None:
+        return False, "the mean compared with is 0, so there is no ratio"
+    ok, why = judge_range(expect.ratio, RATIO, found.ratio)
+    return ok, f"ratio {why}"
+
+
+def _by_word(word: str, metric: Metric, found: Compared) -> tuple[bool, str]:
+    ratio = found.ratio.value if found.ratio else None
+    shown = _difference_text(metric, found) + (f", ratio {_short(ratio)}" if ratio is not None else "")
+    if word == "similar":
+        if ratio is None:
+            return found.first == 0, shown
+        return abs(ratio - 1) <= SIMILAR, shown
+    if word in ("more", "much more"):
+        ok = _lies_above(found.difference, 0.0)
+        larger, smaller = found.first, found.second
+    else:
+        ok = _lies_below(found.difference, 0.0)
+        larger, smaller = found.second, found.first
+    if word.startswith("much") and ok:
+        if larger <= 0:
+            return False, f"{shown}; of means that are not positive there is no ratio"
+        ok = smaller <= 0 or larger / smaller >= MUCH
+    return ok, shown
+
+
+def _difference_text(metric: Metric, found: Compared) -> str:
+    each = found.difference
+    text = f"difference {number_text(each.value, metric)}"
+    if each.low is not None and each.high is not None:
+        text += f" ({number_text(each.low, metric)} to {number_text(each.high, metric)})"
+    return text
+
+
+def _short(value: float) -> str:
+    return number_text(value, RATIO)
+
+
+def _lies_above(found: Interval, limit: float) -> bool:
+    return (found.value if found.low is None else found.low) > limit
+
+
+def _lies_below(found: Interval, limit: float) -> bool:
+    return (found.value if found.high is None else found.high) < limit
+
+
+def judge_range(expect: RangeSection, metric: Metric, found: Interval) -> tuple[bool, str]:
+    """Whether a number is in the range: above and below by its interval, the others by itself."""
+    shown = number_text(found.value, metric)
+    if found.low is not None and found.high is not None:
+        shown += f" ({number_text(found.low, metric)} to {number_text(found.high, metric)})"
+    if expect.above is not None:
+        return _lies_above(found, metric.read(expect.above)), shown
+    if expect.below is not None:
+        return _lies_below(found, metric.read(expect.below)), shown
+    low, high = bounds(expect, metric)
+    # Decimal texts and sums of floats meet at the edge: 0.1 + 0.2 is at most 0.3.
+    slack = 1e-12 * max(abs(found.value), abs(low or 0), abs(high or 0))
+    return (low is None or found.value >= low - slack) and (high is None or found.value <= high + slack), shown
+
+
+def bounds(expect: RangeSection, metric: Metric) -> tuple[float | None, float | None]:
+    """The range that is expected, in the unit of metrics.json; None where it has no end."""
+    if expect.equals is not None:
+        middle = metric.read(expect.equals)
+        tolerance = metric.read_tolerance(expect.within or USUAL_TOLERANCE, middle)
+        return middle - tolerance, middle + tolerance
+    if expect.between is not None:
+        return metric.read(expect.between[0]), metric.read(expect.between[1])
+    low, high = expect.above or expect.at_least, expect.below or expect.at_most
+    return (None if low is None else metric.read(low)), (None if high is None else metric.read(high))
+
+
+def _is(expect: ExpectSection, value: Sample) -> tuple[bool, str]:
+    """A repetition without a text is one that has another."""
+    texts = [str(text) for text in value.values.values()]
+    share = texts.count(str(expect.is_)) / (len(texts) + len(value.missing))
+    why = "; ".join(filter(None, (f"{expect.is_} in {share * 100:.4g} %: {shares(texts)}", missing_text(value))))
+    return share >= read_share(expect.in_at_least or "1") - 1e-12, why
+
+
+def judge_trend(
+    expect: ExpectSection, metric: Metric, at: dict[str, Any], points: list[Point], order: Callable[[Any], float]
+) -> Finding:
+    """The trend of the means along an axis, whose values ``order`` turns into numbers.
+
+    rises: the mean at the largest value is *more* than at the smallest, and Spearman's rank correlation is at least
+    0.7; falls: the other way round; flat: every mean is within 10 % of their mean.
+    """
+    points = sorted(points, key=lambda point: order(point[0]))
+    samples = [each for _, each in points]
+    note = left_out_text(samples)
+    shown = [
+        {"axis": str(value), "mean": statistic(each.numbers()).mean if each.values else None} for value, each in points
+    ]
+    union = _united(samples)
+    unusable = _unusable(samples, at, union, None, note)
+    if unusable is not None:
+        return Finding(unusable.verdict, unusable.why, at, union, note=note, trend=shown)
+    means = [statistic(each.numbers()).mean for each in samples]
+    if expect.trend == "flat":
+        middle = sum(means) / len(means)
+        ok = all(abs(mean - middle) <= SIMILAR * abs(middle) * (1 + 1e-12) for mean in means)
+        why = f"means from {number_text(min(means), metric)} to {number_text(max(means), metric)}"
+    else:
+        ends = compare(samples[-1], samples[0])
+        correlation = spearman([order(value) for value, _ in points], means) or 0.0
+        sign = 1 if expect.trend == "rises" else -1
+        moved = _lies_above(ends.difference, 0.0) if sign > 0 else _lies_below(ends.difference, 0.0)
+        ok = moved and sign * correlation >= RANK_CORRELATION - 1e-12
+        first, last = (statistic_text(statistic(each.numbers()), metric) for each in (samples[0], samples[-1]))
+        why = f"from {first} to {last}, rank correlation {correlation:.2f}"
+    return Finding(_word(ok), _alone(why, samples), at, union, note=note, trend=shown)
+
+
+def _united(samples: list[Sample]) -> Sample:
+    """The runs of several points as one sample without values: which runs, and which were left out."""
+    united = Sample(samples[0].unit if samples else "")
+    for each in samples:
+        united.runs += each.runs
+        united.left_out |= each.left_out
+    return united

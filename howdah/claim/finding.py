@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was found at one point of a claim, and how it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from howdah.claim.sample import Sample
+from howdah.measure.statistics import Statistic, statistic
+from howdah.profile.metric import Metric
+from howdah.report.number import significant
+
+PASS, FAIL, DIFFERS, UNSUPPORTED, INVALID = "pass", "fail", "differs", "unsupported", "invalid"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The verdict at one point of the sweep. ``extent`` orders points where the largest or smallest counts."""
+
+    verdict: str
+    why: str
+    at: dict[str, Any]
+    value: Sample
+    than: Sample | None = None
+    extent: float | None = None
+    comparison: dict[str, Any] | None = None
+    note: str = ""
+    trend: list[dict[str, Any]] = field(default_factory=list)
+
+
+def number_text(value: float, metric: Metric) -> str:
+    """A number of metrics.json in the unit that a reader sees: ``95.6 %``, ``12.9 Mbit/s``."""
+    return f"{significant(value * metric.factor)} {_shown(metric)}".rstrip()
+
+
+def _shown(metric: Metric) -> str:
+    return "" if metric.name == "ratio" else metric.shown
+
+
+def statistic_text(found: Statistic, metric: Metric) -> str:
+    """``873 ± 12 packets, n = 10``; ``873 packets, n = 1``; ``873 packets, deterministic, n = 3``."""
+    count = f"n = {found.count}"
+    if found.half_width is None:
+        same = ", deterministic" if found.deterministic else ""
+        return f"{number_text(found.mean, metric)}{same}, {count}"
+    mean = significant(found.mean * metric.factor)
+    half = significant(found.half_width * metric.factor, 2)
+    return f"{mean} ± {half} {_shown(metric)}".rstrip() + f", {count}"
+
+
+def shares(values: Sequence[str]) -> str:
+    """``ack-train``; ``ack-train 8, loss 2``."""
+    counts = {text: values.count(text) for text in sorted(set(values), key=lambda text: (-values.count(text), text))}
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{text} {count}" for text, count in counts.items())
+
+
+def summary(found: Sample, metric: Metric) -> dict[str, Any]:
+    """A sample as claims.json has it: text, mean, low and high of the 95 % interval, n and unit."""
+    result: dict[str, Any] = {"text": "", "mean": None, "low": None, "high": None, "n": len(found.values)}
+    result["unit"] = found.unit
+    if not found.values:
+        result["text"] = f"no value: {missing_text(found) or 'no run counts'}"
+        return result
+    texts = [value for value in found.values.values() if isinstance(value, str)]
+    if texts:
+        result["text"] = f"{shares(texts)}, n = {len(texts)}"
+        return result
+    numbers = statistic(found.numbers())
+    low, high = numbers.interval or (None, None)
+    return {**result, "text": statistic_text(numbers, metric), "mean": numbers.mean, "low": low, "high": high}
+
+
+def missing_text(found: Sample) -> str:
+    """Why there are repetitions without a value; empty if there are none."""
+    if not found.missing:
+        return ""
+    reasons = list(dict.fromkeys(found.missing.values()))
+    total = len(found.missing) + len(found.values)
+    more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
+    return f"{len(found.missing)} of {total} runs have none: {reasons[0]}{more}"
+
+
+def left_out_text(samples: Sequence[Sample]) -> str:
+    """``3 of 10 runs left out: 2 invalid, 1 failed``; empty if none was."""
+    left = {name: why for each in samples for name, why in each.left_out.items()}
+    names = {name for each in samples for name in each.runs}
+    if not left:
+        return ""
+    return f"{len(left)} of {len(names)} runs left out: {_counts(list(left.values()))}"
+
+
+def _counts(words: list[str]) -> str:
+    return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a claim expects, in words."""
+
+from __future__ import annotations
+
+from howdah.claim.expectation import USUAL_TOLERANCE
+from howdah.profile.claim import ClaimSection, RangeSection
+
+
+def expected_text(claim: ClaimSection) -> str:
+    """``870 ± 10 %``; ``much more than at algorithm = standard``; ``ack-train``; ``rises with path.buffer``."""
+    expect = claim.expect
+    assert expect is not None
+    text = ""
+    if expect.word is not None:
+        joint = {"similar": "to"}.get(expect.word, "than")
+        text = f"{expect.word} {joint} {than_text(claim)}"
+    elif expect.ratio is not None:
+        text = f"ratio to {than_text(claim)}: {range_text(expect.ratio)}"
+    elif expect.difference is not None:
+        text = f"difference from {than_text(claim)}: {range_text(expect.difference)}"
+    elif expect.is_ is not None:
+        share = expect.in_at_least
+        text = f"{expect.is_} in {f'at least {share}' if share else 'all'} of the repetitions"
+    elif expect.trend is not None:
+        words = {"rises": "rises with", "falls": "falls with", "flat": "does not change with"}
+        text = f"{words[expect.trend]} {expect.over}"
+    else:
+        text = range_text(expect)
+    if claim.each:
+        over = " and ".join(claim.each)
+        text += {
+            "all": f", at each {over}",
+            "any": f", at one {over} at least",
+            "max": f", the largest over {over}",
+            "min": f", the smallest over {over}",
+            "mean": f", in the mean over {over}",
+        }[claim.hold]
+    return text
+
+
+def range_text(expect: RangeSection) -> str:
+    if expect.equals is not None:
+        return f"{expect.equals} ± {expect.within or USUAL_TOLERANCE}"
+    if expect.between is not None:
+        return f"{expect.between[0]} to {expect.between[1]}"
+    words = {"above": "above", "below": "below", "at_least": "at least", "at_most": "at most"}
+    name = expect.given[0]
+    return f"{words[name]} {getattr(expect, name)}"
+
+
+def than_text(claim: ClaimSection) -> str:
+    """What tells the other side from the first: ``algorithm = standard``, ``flow second``."""
+    than = claim.than
+    assert than is not None
+    parts = [than.metric] if than.metric is not None else []
+    if than.flow is not None:
+        of = {"sum": "the sum of ", "mean": "the mean of ", "min": "the least of ", "max": "the largest of "}
+        taken = of.get(than.take or "", "")
+        parts.append(f"{taken}{'all flows' if than.flow == 'all' else f'flow {than.flow}'}")
+    parts += [f"{axis} = {value}" for axis, value in than.at.items()]
+    return ", ".join(parts)

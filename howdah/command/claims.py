@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah claims``: judge an experiment's claims again, from its directory alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from howdah.claim.claims import judge_claims
+from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED
+from howdah.command.common import add_json_option, add_runs_option
+from howdah.errors import HowdahError
+from howdah.run.experiment import find
+
+CLAIM_FAILED = 6
+_SIGNS = {PASS: "✓", FAIL: "✕", DIFFERS: "≠", UNSUPPORTED: "–", INVALID: "?"}
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("claims", help="judge an experiment's claims again; needs no kernel")
+    parser.add_argument("experiment", nargs="?", default="latest", help="directory or name (default: latest)")
+    parser.add_argument(
+        "--profile",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="judge the claims of this profile (default: those with which the experiment was run)",
+    )
+    add_runs_option(parser)
+    add_json_option(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    path = find(options.runs, options.experiment)
+    if (path / "plan.json").exists():
+        path = path.parent
+    found = judge_claims(path, options.profile)
+    if found is None:
+        raise HowdahError("the profile of this experiment makes no claims", where=str(path))
+    if options.json:
+        sys.stdout.write(json.dumps(found) + "\n")
+    else:
+        print_claims(Console(highlight=False, soft_wrap=True), found["claims"])
+    return CLAIM_FAILED if FAIL in {claim["verdict"] for claim in found["claims"]} else 0
+
+
+def print_claims(console: Console, claims: list[dict[str, Any]]) -> None:
+    """Every claim in two lines or three: verdict and words; expected and measured; why, unless it passes."""
+    if not claims:
+        return
+    verdicts = [claim["verdict"] for claim in claims]
+    counts = ", ".join(f"{verdicts.count(word)} {word}" for word in _SIGNS if word in verdicts)
+    console.print(f"claims: {counts}", markup=False)
+    for claim in claims:
+        verdict = claim["verdict"]
+        console.print(f"{_SIGNS[verdict]} {verdict:<11} {claim['id']}: {claim['says']}", markup=False)
+        if claim["measured"] is not None:
+            against = f", against {claim['than']['text']}" if claim["than"] else ""
+            text = f"    expected {claim['expected']['text']}; measured {claim['measured']['text']}{against}"
+            console.print(text, markup=False)
+        if claim["why"] and verdict != PASS:
+            console.print(f"    {claim['why']}", markup=False)
+        control = claim["control"]
+        if control is not None:
+            measured = f", {control['measured']['text']}" if control["measured"] else ""
+            console.print(f"    control {control['name']}: {control['verdict']}{measured}", markup=False)
