@@ -37,7 +37,13 @@ _KERNEL_WIDE = (
     "net.core.default_qdisc",
     "net.ipv4.tcp_mem",
 )
-_TOOLS = {"iperf3": ("iperf3", "--version"), "ip": ("ip", "-V"), "tc": ("tc", "-V")}
+_TOOLS = {
+    "iperf3": ("iperf3", "--version"),
+    "ip": ("ip", "-V"),
+    "tc": ("tc", "-V"),
+    "nginx": ("/usr/sbin/nginx", "-v"),
+    "curl": ("curl", "--version"),
+}
 
 
 def sysctls(namespaces: dict[str, Namespace], operations: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
@@ -126,7 +132,7 @@ def _output(*command: str, given: str = "") -> str:
         done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
     except FileNotFoundError:
         return ""
-    return done.stdout
+    return done.stdout or done.stderr  # nginx tells its version there
 
 
 def kernel() -> dict[str, Any]:

@@ -143,8 +143,9 @@ class Run:
         self.report["sysctls"] = provenance.sysctls(wiring.namespaces, plan["operations"])
         self.report["qdiscs"] = provenance.qdisc_dump(wiring.namespaces)
         self.report["links"] = provenance.link_dump(wiring.namespaces)
-        uses_iperf3 = any(flow["traffic"] == "iperf3" for flow in plan["flows"])
-        self.report["tools"] = provenance.tool_versions(["tc", "iperf3"] if uses_iperf3 else ["tc"])
+        kinds = {flow["traffic"] for flow in plan["flows"]}
+        programs = ["iperf3"] * ("iperf3" in kinds) + ["nginx", "curl"] * ("http" in kinds)
+        self.report["tools"] = provenance.tool_versions(["tc", *programs])
         self._choose_epoch()
         self.report["epoch_monotonic_ns"] = self._epoch_ns
         return wiring

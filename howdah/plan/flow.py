@@ -117,6 +117,10 @@ def resolve_flows(
         if generated and generated.udp and generated.udp.packet > scenario.path.mtu:
             what = f"a packet of {generated.udp.packet} bytes is larger than the path's MTU, {scenario.path.mtu}"
             raise ProfileError(what, where=cell.place("groups", generated.origin, "udp", "packet"))
+        if generated and generated.http and not virtual_time:
+            hint = "run it with the uml engine"
+            what = "the server takes its congestion control from the kernel's default, which is not ours in real time"
+            raise ProfileError(what, where=cell.place("groups", generated.origin, "http"), hint=hint)
         moved_us = start - flow.start
         if generated is None and flow.opener == "receiver" and source == "iperf3":
             what = "with iperf3 it is the sender that connects"
@@ -135,9 +139,8 @@ def resolve_flows(
                 destination_port=FIRST_DESTINATION_PORT + index,
                 algorithm=algorithm.name,
                 kernel_algorithm=algorithm.kernel,
-                # iperf3 has a control connection of its own, which a short transfer would only measure.
-                traffic="python" if generated and source == "iperf3" else source,
-                sink="python" if generated and sink == "iperf3" else sink,
+                traffic=_end(generated, source),
+                sink=_end(generated, sink),
                 start_us=start,
                 stop_us=stop,
                 size_bytes=flow.size,
@@ -151,6 +154,7 @@ def resolve_flows(
                 group=generated.group if generated else None,
                 request_bytes=generated.request if generated else None,
                 **(_datagrams(generated, moved_us, stop) if generated and generated.udp else {}),
+                http=_transactions(generated) if generated and generated.http else None,
             )
         )
     return flows
@@ -163,6 +167,19 @@ def _times(flow: FlowSection, offset_us: int, duration_us: int) -> tuple[int, in
         return start, stop
     moved = stop if flow.stop is None else min(stop + offset_us, duration_us)
     return min(start, moved - 1), moved
+
+
+def _end(flow: GeneratedFlow | None, asked: str) -> str:
+    """Who sends, or receives. iperf3 has a control connection of its own, which a short transfer would only measure."""
+    if flow is not None and flow.http is not None:
+        return "http"
+    return "python" if flow is not None and asked == "iperf3" else asked
+
+
+def _transactions(flow: GeneratedFlow) -> dict[str, int | None]:
+    """Field of a flow of HTTP transactions."""
+    assert flow.http is not None
+    return {"object_bytes": flow.http.object, "requests": flow.http.requests, "every_us": flow.http.every}
 
 
 def _datagrams(flow: GeneratedFlow, moved_us: int, stop_us: int) -> dict[str, Any]:

@@ -88,7 +88,8 @@ def connections(group: GroupSection, duration_us: int, before_us: int, draw: ran
             continue
         stop = None if group.lifetime is None else min(start + group.lifetime, duration_us)
         bursts = _bursts(group.udp, start, stop or duration_us, draw) if group.udp is not None else ()
-        found.append(Connection(start, stop, group.size, bursts))
+        size = group.http.object * group.http.requests if group.http is not None else group.size
+        found.append(Connection(start, stop, size, bursts))
     return found
 
 
@@ -131,7 +132,7 @@ def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: 
         rtt=group.rtt,
         initial_window=group.initial_window,
         initial_receive_window=group.initial_receive_window,
-        opener="receiver" if request else group.opener,
+        opener="receiver" if request or group.http else group.opener,
         receiver_behaviour=group.receiver_behaviour,
         request=request,
         group=group.name,
@@ -139,5 +140,6 @@ def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: 
         slot=slot + number % group.pairs,
         direction=group.direction,
         udp=group.udp,
+        http=group.http,
         bursts=connection.bursts,
     )

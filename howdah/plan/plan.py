@@ -97,7 +97,7 @@ class Flow:
     destination_port: int
     algorithm: str
     kernel_algorithm: str
-    traffic: str  # "kernel" (in-kernel source and sink) or "iperf3" or "python" (plain blocking user space)
+    traffic: str  # "kernel" (in-kernel source and sink) or "iperf3" or "python" (plain blocking user space), "http"
     start_us: int
     stop_us: int
     size_bytes: int | None
@@ -115,6 +115,8 @@ class Flow:
     datagram_bytes: int | None = None
     datagram_interval_ns: int | None = None
     bursts: list[list[int]] = field(default_factory=list)
+    # HTTP between real programs: object_bytes, requests, every_us (None: at once). In plan.json only where there is it.
+    http: dict[str, int | None] | None = None
     receiver_behaviour: str = "linux"  # how its receiver acknowledges, howdah/profile/receiver.py; others are emulated
 
     @property
@@ -222,6 +224,7 @@ class Plan:
     guest_memory_bytes: int
     wall_clock_limit_s: float
     measure_window_us: tuple[int, int] = (0, 0)
+    processor_shift: int | None = None  # of the vm engine: 2**-shift instructions a nanosecond; in plan.json only there
     measure_cwnd_packets: int | None = None  # window whose time is measured; in plan.json only if there is one
     capabilities: list[str] = field(default_factory=list)
     topology_arguments: dict[str, int] = field(default_factory=dict)  # of the Topo class
@@ -236,8 +239,13 @@ class Plan:
         value = dataclasses.asdict(self)
         del value["parameter_places"]
         _leave_out_plain_receivers(value)
+        if self.processor_shift is None:
+            del value["processor_shift"]
         if self.measure_cwnd_packets is None:
             del value["measure_cwnd_packets"]
+        for flow in value["flows"]:
+            if flow["http"] is None:
+                del flow["http"]
         if not self.collect.cpu:
             del value["collect"]["cpu"]
         return json.dumps(value, indent=1)

@@ -133,6 +133,11 @@ def _flows(plan: Plan) -> Iterator[str]:
         if flow.receiver_behaviour != "linux":
             yield f"    receiver {flow.receiver_behaviour} (emulated)"
         ends = f"{flow.traffic} source, {flow.sink} sink"
+        if flow.http is not None:
+            every = flow.http["every_us"]
+            pace = f", one each {format_duration(every)} at most" if every else ""
+            size = format_size(flow.http["object_bytes"] or 0)
+            ends = f"nginx to curl, {flow.http['requests']} requests of {size}{pace}"
         yield f"    {times}, RTT {format_duration(flow.rtt_us)}, {window}, {ends}{opened}"
 
 

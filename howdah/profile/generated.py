@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Literal
 
 from howdah.profile.group import DatagramSection
+from howdah.profile.http import HttpSection
 from howdah.profile.model import FlowSection
 
 
@@ -19,4 +20,5 @@ class GeneratedFlow(FlowSection):
     direction: Literal["forward", "reverse"] = "forward"
     request: int | None = None
     udp: DatagramSection | None = None
+    http: HttpSection | None = None
     bursts: tuple[tuple[int, int], ...] = ()

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from howdah.profile.field import Bytes, Duration, Name, PositiveDuration, Rate, Text
+from howdah.profile.http import MOST_HTTP_CONNECTIONS, HttpSection
 from howdah.profile.receiver import ReceiverName
 from howdah.profile.section import FieldError, Section, fixed
 
@@ -138,6 +139,10 @@ class GroupSection(Section):
 
     udp: DatagramSection | None = Field(default=None, description="datagrams instead of TCP")
 
+    http: HttpSection | None = Field(
+        default=None, description="transactions of nginx and curl: the sender serves, the receiver connects and asks"
+    )
+
     web: WebSection | None = Field(default=None, description="instead of connections: sessions of web pages")
     mix: MixSection | None = Field(default=None, description="instead of connections: transfers at a mean rate")
 
@@ -157,11 +162,21 @@ class GroupSection(Section):
             raise FieldError("size and lifetime are both given; give one", "lifetime")
         if self.udp is not None:
             self._check_datagrams()
+        if self.http is not None:
+            self._check_http()
         if self.alternate and (self.direction == "reverse" or self.udp is not None):
             raise FieldError("alternate is of TCP connections whose direction is forward", "alternate")
         if self.direction == "reverse" and self.role == "measured":
             raise FieldError("only background can go in the reverse direction", "direction")
         return self
+
+    def _check_http(self) -> None:
+        for field in ("size", "request", "udp", "web", "mix"):
+            if getattr(self, field) is not None:
+                raise FieldError(f"{field} cannot be combined with http, whose object says what is moved", field)
+        if (self.connections or 0) > MOST_HTTP_CONNECTIONS:
+            what = f"expected at most {MOST_HTTP_CONNECTIONS} connections: each has a server and a client of its own"
+            raise FieldError(what, "connections")
 
     def _check_datagrams(self) -> None:
         if self.role == "measured":

@@ -11,15 +11,18 @@ from howdah.agent.output import Output
 from howdah.agent.traffic.connection import ConnectedFlow
 from howdah.agent.traffic.datagram import DatagramFlow
 from howdah.agent.traffic.generated import GeneratedFlow
+from howdah.agent.traffic.http import HttpFlow
 from howdah.agent.traffic.iperf3 import Iperf3Flow
 
-Flow = ConnectedFlow | DatagramFlow | Iperf3Flow
+Flow = ConnectedFlow | DatagramFlow | HttpFlow | Iperf3Flow
 
 
 def make_flow(description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output) -> Flow:
     """The driver of one flow; nothing is opened yet."""
     if description["traffic"] == "iperf3":
         return Iperf3Flow(description, namespaces, loop, output)
+    if description["traffic"] == "http":
+        return HttpFlow(description, namespaces, loop, output)
     if description.get("datagram_bytes") is not None:
         return DatagramFlow(description, namespaces, loop)
     if description.get("group") is not None:

@@ -21,7 +21,11 @@ class Segments:
 
 def segments_of(connection: socket.socket) -> Segments | None:
     """Of a connected or closed socket; None if the kernel tells less (before 4.6)."""
-    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
+    return segments_in(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES))
+
+
+def segments_in(info: bytes) -> Segments | None:
+    """Of a struct tcp_info; None if it is too short."""
     if len(info) < _INFO_BYTES:
         return None
     (retransmitted,) = struct.unpack_from("=I", info, _RETRANSMITTED_AT)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTTP transactions between real programs: nginx on the sender's host, curl on the receiver's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from howdah.agent.clock import MS, SECOND, now_ns
+from howdah.agent.error import AgentError
+from howdah.agent.loop import Loop
+from howdah.agent.namespace import Namespace
+from howdah.agent.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request, open_diag, parse_socket
+from howdah.agent.netlink.diag import Endpoint as DiagEndpoint
+from howdah.agent.netlink.message import Message, NetlinkError, parse_attributes
+from howdah.agent.output import Output
+from howdah.agent.traffic.http_client import Transaction, client_command, complaints, parse_transactions
+from howdah.agent.traffic.http_server import HttpServer
+from howdah.agent.traffic.segments import Segments, segments_in
+
+_LOOK_NS = 10 * MS
+_LISTENS_WITHIN_NS = 1 * SECOND
+# Attributes of an answer of inet_diag, and the bits that ask for them.
+_INFO, _CONGESTION = 2, 4
+_EXTENSIONS = 1 << (_INFO - 1) | 1 << (_CONGESTION - 1)
+_ID_BYTES = 72  # struct inet_diag_msg
+_ACKNOWLEDGED_AT = 120  # tcpi_bytes_acked in struct tcp_info
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the server's socket says: segments, bytes acknowledged (headers of answers included), and its algorithm."""
+
+    segments: Segments | None
+    acknowledged_bytes: int
+    algorithm: str | None
+
+
+class HttpFlow:
+    """One connection with all its requests. The server listens before the epoch; the client is started at the flow's
+    start, connects, asks, reads, and ends, which closes the connection from the receiver's side.
+
+    The server's socket belongs to nginx, so what it counted is asked for by inet_diag when the client has ended: the
+    client's FIN needs some time to arrive, and until then the socket is as it was.
+    """
+
+    def __init__(
+        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
+    ) -> None:
+        self.description = description
+        self._namespaces = namespaces
+        self._loop = loop
+        self._raw = output.directory("http")
+        self._server = HttpServer(self.label, namespaces[description["sender"]], self._raw, description["id"])
+        self._client: subprocess.Popen[bytes] | None = None
+        self._start_ns: int | None = None
+        self._end_ns: int | None = None
+        self._stopped = False
+        self._cookies: dict[str, int | None] = {"sender": None, "receiver": None}
+        self._counted = Counted(None, 0, None)
+        self._connected_ns: int | None = None
+
+    @property
+    def label(self) -> str:
+        return f"flow {self.description['id']} ({self.description['name']}, HTTP)"
+
+    @property
+    def endpoint(self) -> DiagEndpoint:
+        flow = self.description
+        return DiagEndpoint(
+            flow["source_address"], flow["source_port"], flow["destination_address"], flow["destination_port"]
+        )
+
+    def is_active(self) -> bool:
+        return self._start_ns is not None and self._end_ns is None
+
+    def prepare(self) -> None:
+        """Start the server and wait until it listens. Raises AgentError."""
+        flow = self.description
+        self._server.choose_algorithm(flow["kernel_algorithm"])
+        self._server.start(flow["source_address"], flow["source_port"], flow["http"]["object_bytes"])
+        limit = now_ns() + _LISTENS_WITHIN_NS
+        while not self._server.is_listening(flow["source_port"]):
+            now = self._loop.run_until(now_ns() + _LOOK_NS)
+            if now > limit:
+                raise AgentError(self.label, f"nginx does not listen: {self._server.complaints()}")
+
+    def start(self, now: int) -> None:
+        self._start_ns = now
+        flow = self.description
+        with (self._raw / f"{flow['id']}-client.txt").open("wb") as file, self._namespaces[flow["receiver"]].entered():
+            try:
+                self._client = subprocess.Popen(
+                    client_command(flow), stdin=subprocess.DEVNULL, stdout=file, stderr=file
+                )
+            except FileNotFoundError as error:
+                raise AgentError(self.label, "curl is not installed in the guest") from error
+        descriptor = os.pidfd_open(self._client.pid)  # becomes readable when the process ends
+
+        def ended(now: int) -> None:
+            self._end_ns = now
+            self._loop.when_readable(descriptor, None)
+            os.close(descriptor)
+            self._look(now)
+
+        self._loop.when_readable(descriptor, ended)
+        self._loop.at(now + _LOOK_NS + self.description["rtt_us"] * 1000, self._look_for_connection)
+
+    def _look_for_connection(self, now: int) -> None:
+        if self.is_active() and not self._look(now):
+            self._loop.at(now + self.description["rtt_us"] * 1000 + _LOOK_NS, self._look_for_connection)
+
+    def _look(self, now: int) -> bool:
+        """Ask for both sockets; whether the server's is there."""
+        flow = self.description
+        client = self._ask(flow["receiver"], self.endpoint.reversed())
+        if client is not None:
+            self._cookies["receiver"] = parse_socket(client).cookie
+        server = self._ask(flow["sender"], self.endpoint)
+        if server is None:
+            return False
+        self._cookies["sender"] = parse_socket(server).cookie
+        self._counted = counted(server)
+        if self._connected_ns is None:
+            self._connected_ns = now
+        return True
+
+    def _ask(self, host: str, endpoint: DiagEndpoint) -> Message | None:
+        with self._namespaces[host].entered():
+            netlink = open_diag()
+        try:
+            return netlink.request(SOCK_DIAG_BY_FAMILY, diag_request(endpoint, _EXTENSIONS))[0]
+        except NetlinkError:
+            return None
+        finally:
+            netlink.close()
+
+    def stop(self, now: int) -> None:
+        """End of the flow's time: the client is ended as a person would, the server's next write fails."""
+        self._stopped = True
+        if self._client is not None and self._client.poll() is None:
+            self._look(now)
+            self._client.send_signal(signal.SIGTERM)
+
+    def finished(self) -> bool:
+        return self._start_ns is None or (self._client is not None and self._client.poll() is not None)
+
+    def close(self) -> None:
+        if self._client is not None and self._client.poll() is None:
+            self._client.send_signal(signal.SIGKILL)
+            self._client.wait()
+        self._server.close()
+
+    def record(self, epoch_ns: int) -> dict[str, Any]:
+        """The flow's entry in agent.json: bytes are those of the objects (of one that was cut off, all that was
+        acknowledged); times of ``transactions`` count from the epoch."""
+        flow = self.description
+        path = self._raw / f"{flow['id']}-client.txt"
+        said = path.read_text(errors="replace") if path.exists() else ""
+        made = parse_transactions(said, flow["http"]["every_us"])
+        start_ns = None if self._start_ns is None else self._start_ns - epoch_ns
+        received = sum(item.body_bytes for item in made)
+        error = self._error(made, said)
+        complete = error is None and received == flow["size_bytes"] and len(made) == flow["http"]["requests"]
+        segments = self._counted.segments
+        seen_ns = None if self._connected_ns is None else self._connected_ns - epoch_ns
+        transactions = []
+        for item in made if start_ns is not None else []:
+            shifted = {name: value + (start_ns or 0) for name, value in asdict(item).items() if name.endswith("_ns")}
+            transactions.append({**asdict(item), **shifted})
+        return {
+            "id": flow["id"],
+            "sender_cookie": self._cookies["sender"],
+            "receiver_cookie": self._cookies["receiver"],
+            "source_port": flow["source_port"],
+            "start_ns": start_ns,
+            "connected_ns": transactions[0]["connected_ns"] if transactions else seen_ns,
+            "end_ns": transactions[-1]["end_ns"] if transactions else None,
+            "bytes_sent": self._server.sent_bytes(),
+            "bytes_received": received if complete or not self._stopped else self._counted.acknowledged_bytes,
+            "segments_sent": segments.sent if segments else None,
+            "segments_retransmitted": segments.retransmitted if segments else None,
+            "kernel_algorithm": self._counted.algorithm,
+            "transactions": transactions,
+            "complete": complete,
+            "error": error,
+        }
+
+    def _error(self, made: list[Transaction], said: str) -> str | None:
+        """What went wrong, if anything did that is not the end of the flow's time."""
+        if self._start_ns is None or self._client is None:
+            return None
+        wanted = self.description["kernel_algorithm"]
+        if self._counted.algorithm not in (None, wanted):
+            return f"the server's socket used {self._counted.algorithm} instead of {wanted}"
+        if sum(item.connects for item in made) > 1:
+            return "the connection was not kept: curl made another one"
+        if self._client.returncode and not self._stopped:
+            return f"curl ended with status {self._client.returncode}: {complaints(said)}"
+        return None
+
+
+def counted(answer: Message) -> Counted:
+    """What an answer of inet_diag says of its socket."""
+    found = parse_attributes(answer.payload[_ID_BYTES:])
+    info, name = found.get(_INFO, b""), found.get(_CONGESTION)
+    acknowledged = struct.unpack_from("=Q", info, _ACKNOWLEDGED_AT)[0] if len(info) >= _ACKNOWLEDGED_AT + 8 else 0
+    algorithm = name.rstrip(b"\0").decode("ascii", "replace") if name else None
+    return Counted(segments_in(info), acknowledged, algorithm)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""curl as the client: its command line, and what it says of its transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.agent.traffic.http_server import OBJECT
+
+_MARK = "transaction"
+# To standard error, which is not buffered: what a client that was ended had done is then known.
+_FORMAT = (
+    f"%{{stderr}}{_MARK} %{{http_code}} %{{size_download}} %{{num_connects}} "
+    "%{time_connect} %{time_starttransfer} %{time_total}\\n"
+)
+_DAY_US = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One request and its answer. Times in ns from the start of the connection: of the request (the first: of the
+    connection), of the first byte of the answer, of the last. ``connects`` is how many connections were made for it."""
+
+    start_ns: int
+    first_ns: int
+    end_ns: int
+    body_bytes: int
+    status: int
+    connects: int
+    connected_ns: int
+
+
+def client_command(flow: dict[str, Any]) -> list[str]:
+    """One curl makes all requests of a flow over one connection; ports and addresses are the plan's."""
+    http = flow["http"]
+    url = f"http://{flow['source_address']}:{flow['source_port']}/{OBJECT}"
+    command = ["/usr/bin/curl", "--disable", "--silent", "--show-error", "--http1.1", "--output", "/dev/null"]
+    command += ["--interface", flow["destination_address"], "--local-port", str(flow["destination_port"])]
+    command += ["--noproxy", "*", "--fail", "--fail-early", "--write-out", _FORMAT]
+    if http["every_us"]:
+        command += ["--rate", f"{_DAY_US // http['every_us']}/d"]
+    # A part of the URL that no server sees counts the requests.
+    return [*command, url if http["requests"] == 1 else f"{url}#[1-{http['requests']}]"]
+
+
+def parse_transactions(text: str, every_us: int | None) -> list[Transaction]:
+    """What --write-out made, in order. curl gives times from the start of each request; the next one begins when the
+    last has ended, or ``every_us`` after it began where that is later."""
+    found: list[Transaction] = []
+    start_ns = 0
+    for fields in _lines(text):
+        status, size, connects = (int(field) for field in fields[:3])
+        connected, first, total = (round(float(field) * 1e9) for field in fields[3:6])
+        end_ns = start_ns + total
+        found.append(Transaction(start_ns, start_ns + first, end_ns, size, status, connects, start_ns + connected))
+        start_ns = end_ns if every_us is None else max(end_ns, start_ns + every_us * 1000)
+    return found
+
+
+def complaints(text: str) -> str:
+    """What curl said that is no record of a transaction."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(_MARK)]
+    return " / ".join(lines[-2:])
+
+
+def _lines(text: str) -> Iterable[list[str]]:
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) == 7 and fields[0] == _MARK:
+            yield fields[1:]

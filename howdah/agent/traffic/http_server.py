@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nginx in a host's namespace: one process, one port, one object of zeros that takes no memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from howdah.agent.error import AgentError
+from howdah.agent.namespace import Namespace
+from howdah.agent.netlink.diag import TCP_LISTEN, open_diag, sockets
+
+PROGRAM = "/usr/sbin/nginx"
+OBJECT = "object"
+_PLACE = Path("/tmp/howdah-http")
+_ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_DEFAULT = "/proc/sys/net/ipv4/tcp_congestion_control"
+_TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+
+# What Debian's nginx.conf sets for the way data are sent (sendfile, tcp_nopush), and nothing that would wake it up
+# while nobody asks: no cache, no second process, no timer but that of an idle connection.
+_CONFIGURATION = """\
+daemon off;
+master_process off;
+user root;
+pid {place}/nginx.pid;
+error_log {log} warn;
+events {{ worker_connections 64; }}
+http {{
+  log_format howdah "$msec $status $body_bytes_sent $request_time $connection_requests";
+  access_log {access} howdah;
+  sendfile on;
+  tcp_nopush on;
+  etag off;
+  keepalive_timeout 3600s;
+  keepalive_requests 2000;
+  send_timeout 3600s;
+  {temporary}
+  server {{
+    listen {address}:{port};
+    root {place}/root;
+  }}
+}}
+"""
+
+
+def configuration(place: Path, raw: Path, flow: int, address: str, port: int) -> str:
+    """nginx.conf of the server of one flow."""
+    return _CONFIGURATION.format(
+        place=place,
+        log=raw / f"{flow}-server-errors.txt",
+        access=raw / f"{flow}-server.txt",
+        temporary=" ".join(f"{kind}_temp_path {place}/{kind};" for kind in _TEMPORARY),
+        address=address,
+        port=port,
+    )
+
+
+class HttpServer:
+    """The server of one flow; ``start`` before the epoch."""
+
+    def __init__(self, label: str, namespace: Namespace, raw: Path, flow: int) -> None:
+        self._label = label
+        self._namespace = namespace
+        self._raw = raw
+        self._flow = flow
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def choose_algorithm(self, name: str) -> None:
+        """Make ``name`` the namespace's default, which a listening socket takes when it is made. Raises AgentError.
+
+        Only the first namespace may have any default; another one needs the name to be allowed to everybody.
+        """
+        try:
+            allowed = _ALLOWED.read_text().split()
+            if name not in allowed:
+                _ALLOWED.write_text(" ".join([*allowed, name]))
+            self._namespace.write_file(_DEFAULT, name)
+        except OSError as error:
+            available = _AVAILABLE.read_text().strip()
+            raise AgentError(
+                self._label, f"congestion control {name}: {error.strerror}; the kernel offers {available}"
+            ) from error
+
+    def start(self, address: str, port: int, object_bytes: int) -> None:
+        """Write the configuration and a sparse object, and start; ``is_listening`` says when it can be asked."""
+        place = _PLACE / str(self._flow)
+        root = place / "root"
+        root.mkdir(parents=True)
+        with (root / OBJECT).open("wb") as file:
+            os.truncate(file.fileno(), object_bytes)
+        file_name = place / "nginx.conf"
+        file_name.write_text(configuration(place, self._raw, self._flow, address, port))
+        command = [
+            PROGRAM,
+            "-p",
+            str(place),
+            "-c",
+            str(file_name),
+            "-e",
+            str(self._raw / f"{self._flow}-server-errors.txt"),
+        ]
+        with (self._raw / f"{self._flow}-server-output.txt").open("wb") as output, self._namespace.entered():
+            try:
+                self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+            except FileNotFoundError as error:
+                raise AgentError(self._label, "nginx is not installed in the guest") from error
+
+    def is_listening(self, port: int) -> bool:
+        """Raises AgentError with what nginx said if it has ended."""
+        if self._process is not None and self._process.poll() is not None:
+            raise AgentError(self._label, f"nginx ended ({self._process.returncode}): {self.complaints()}")
+        with self._namespace.entered():
+            netlink = open_diag()
+        try:
+            found = sockets(netlink)
+        finally:
+            netlink.close()
+        return any(item.state == TCP_LISTEN and item.endpoint.local_port == port for item in found)
+
+    def complaints(self) -> str:
+        """The last lines of what nginx had to say."""
+        texts = []
+        for kind in ("errors", "output"):
+            path = self._raw / f"{self._flow}-server-{kind}.txt"
+            texts += path.read_text(errors="replace").splitlines() if path.exists() else []
+        return " / ".join(texts[-3:]) or "it said nothing"
+
+    def sent_bytes(self) -> int:
+        """Bodies of the answers that the server has handed to its socket, by its own record."""
+        path = self._raw / f"{self._flow}-server.txt"
+        return served_bytes(path.read_text()) if path.exists() else 0
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+
+def served_bytes(text: str) -> int:
+    """The sum over the lines ``MSEC STATUS BODY_BYTES SECONDS REQUEST_NUMBER`` of an access log."""
+    return sum(int(line.split()[2]) for line in text.splitlines() if len(line.split()) == 5)
