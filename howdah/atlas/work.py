@@ -12,10 +12,10 @@ from pathlib import Path
 
 from howdah.atlas.chapter import Chapter
 from howdah.atlas.record import Sitting
+from howdah.claim.claims import judge_claims
 from howdah.command.progress import Display
 from howdah.engine.engine import engine as find_engine
 from howdah.errors import HowdahError
-from howdah.claim.claims import judge_claims
 from howdah.plan.compile import compile_plan
 from howdah.report import report
 from howdah.run.batch import Job, Outcome, run_cells

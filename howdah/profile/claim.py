@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchema, model_validator
 
 from howdah.profile.field import Text
 from howdah.profile.figure import AxisName, AxisValues, Entries, FlowChoice, MetricName, Names, Take
@@ -138,7 +138,14 @@ def _expect(value: object) -> object:
     return value
 
 
-Expect = Annotated[ExpectSection, BeforeValidator(_expect)]
+class _WordOrSection:
+    """In the schema, a word stands where a section may."""
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [{"enum": list(WORDS)}, handler(core)]}
+
+
+Expect = Annotated[ExpectSection, BeforeValidator(_expect), _WordOrSection()]
 
 
 class ClaimSection(Section):

@@ -178,6 +178,14 @@ def _default(info: Any) -> str:
     return f"`{info.default}`".lower() if isinstance(info.default, bool) else f"`{info.default}`"
 
 
+def _several(words: str) -> str:
+    """More than one: of a choice, ``value, or list of values``, each is one."""
+    if "," in words:
+        return words
+    first, space, rest = words.partition(" with ")
+    return f"{first}s{space}{rest}"
+
+
 _WORDS = {"boolean": "true or false", "string": "text", "number": "number", "integer": "whole number"}
 
 
@@ -196,10 +204,10 @@ def _value(schema: dict[str, Any]) -> str:
         return ", ".join(f"`{item}`" for item in schema["enum"])
     kind = schema.get("type")
     if kind == "array" and "items" in schema:
-        return f"list of {_value(schema['items'])}s"
+        return f"list of {_several(_value(schema['items']))}"
     if kind == "object":
         values = schema.get("additionalProperties") or next(iter(schema["patternProperties"].values()))
-        return f"mapping of names to {_value(values)}s"
+        return f"mapping of names to {_several(_value(values))}"
     if kind == "integer" and "minimum" in schema:
         return f"{schema['minimum']} … {schema['maximum']}" if "maximum" in schema else f"from {schema['minimum']}"
     kinds = kind if isinstance(kind, list) else [kind]

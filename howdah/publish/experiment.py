@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -200,3 +200,13 @@ def load_experiment(path: Path) -> Experiment:
         where=str(path),
         hint="'howdah list runs' shows what is there.",
     )
+
+
+def without_controls(experiments: list[Experiment]) -> list[Experiment]:
+    """The experiments without the runs of their controls, which only claims and figures that name them show; an
+    experiment of nothing else is left as it is."""
+    found = []
+    for experiment in experiments:
+        runs = [run for run in experiment.runs if "control" not in run.axes]
+        found.append(replace(experiment, runs=runs) if runs else experiment)
+    return found

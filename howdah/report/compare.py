@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from howdah.errors import HowdahError
-from howdah.publish.experiment import Experiment, load_experiment
+from howdah.publish.experiment import Experiment, load_experiment, without_controls
 from howdah.report.build import source_for
 from howdah.report.page import render, write
 from howdah.report.source import Source
@@ -50,7 +50,8 @@ def compare(
 
 def results(experiments: list[Experiment], source: Source) -> Table:
     """The result table of some experiments."""
-    return table(experiments, [source.summary(experiment) for experiment in experiments], Variants(experiments))
+    summaries = [source.summary(experiment) for experiment in experiments]
+    return table(without_controls(experiments), summaries, Variants(experiments))
 
 
 def _merged(experiments: list[Experiment]) -> list[Experiment]:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from howdah import __version__
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
-from howdah.publish.experiment import Experiment, Run
+from howdah.publish.experiment import Experiment, Run, without_controls
 from howdah.report.assets import REPORTS, UPLOT_VERSION, scripts, style
 from howdah.report.claim import at_text, shown_claims
 from howdah.report.declared import declared_figures, without_data
@@ -45,12 +45,14 @@ class Strip:
 def render(title: str, description: str, experiments: list[Experiment], source: Source, note: str) -> str:
     """The page as text. ``note`` is said in the footer, e.g. why there was no Prometheus."""
     runs = [run for experiment in experiments for run in experiment.runs]
-    planned = [run for run in runs if run.plan]
+    ordinary = without_controls(experiments)
+    shown = [run for experiment in ordinary for run in experiment.runs]
+    planned = [run for run in shown if run.plan]
     variants = Variants(experiments)
     summaries: list[Summary] = [source.summary(experiment) for experiment in experiments]
     plan = planned[0].plan if planned else None
     drawings = [Markup(drawing) for drawing in dumbbell(first_point(planned))] if planned else []
-    data = page_data(experiments, source, variants)
+    data = page_data(ordinary, source, variants)
     environment = Environment(
         loader=FileSystemLoader(REPORTS / "templates"),
         autoescape=True,
@@ -61,21 +63,21 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
     return environment.get_template("report.html.j2").render(
         title=title,
         description=description,
-        headline=_headline(runs, variants, plan),
+        headline=_headline(shown, variants, plan),
         verdicts=_verdicts(runs),
         pending=[name for experiment in experiments for name in experiment.pending],
         drawings=drawings,
         facts=path_facts(planned),
         path_notes=path_notes(planned),
-        strips=_strips(experiments, variants),
-        groups=_groups(experiments, variants),
+        strips=_strips(ordinary, variants),
+        groups=_groups(ordinary, variants),
         declared=declared_figures(experiments),
         without_data=without_data(experiments),
-        table=table(experiments, summaries, variants),
+        table=table(ordinary, summaries, variants),
         runs=[(run, variants.key(run)) for run in runs],
         claims=shown_claims(experiments),
         at_text=at_text,
-        told=told_runs([(run, variants.key(run)) for run in runs]),
+        told=told_runs([(run, variants.key(run)) for run in shown]),
         origins=origins(runs),
         variants=variants.all,
         profiles=[(experiment.name, experiment.profile, experiment.created) for experiment in experiments],
