@@ -74,12 +74,12 @@ class Canvas:
     def __init__(self, size: Size, across: tuple[float, float, bool], up: tuple[float, float, bool]) -> None:
         """``across`` and ``up`` are least, most and whether the axis is logarithmic."""
         self.size = size
-        self.left, self.right, self.top = 58.0, size.width - 12.0, 12.0
+        self.right, self.top = size.width - 12.0, 28.0
         self.bottom = size.height - 46.0
         probe = Scale(up[0], up[1], self.bottom, self.top, up[2])
         self._up_ticks = ticks(probe, size.ticks_up)
         longest = max((len(tick.text) for tick in self._up_ticks), default=0)
-        self.left = max(44.0, 28 + 6.8 * longest)
+        self.left = max(34.0, 14 + 6.8 * longest)
         self.x = Scale(across[0], across[1], self.left, self.right, across[2])
         self.y = probe
         self.parts: list[str] = []
@@ -102,11 +102,7 @@ class Canvas:
         self.parts.append(line(self.left, self.bottom, self.right, self.bottom, "axis"))
         middle = (self.left + self.right) / 2
         self.parts.append(text(middle, self.size.height - 8, x.label, "label"))
-        up = (self.top + self.bottom) / 2
-        label = escape(y.label)
-        self.parts.append(
-            f'<text transform="translate(13 {up:.1f}) rotate(-90)" text-anchor="middle" class="label">{label}</text>'
-        )
+        self.parts.append(text(4, 12, y.label, "label", "start"))
 
     def zero_line(self) -> None:
         """Where 0 lies, if the plot goes to both sides of it."""
@@ -115,11 +111,11 @@ class Canvas:
             self.parts.append(line(self.left, at, self.right, at, "axis"))
 
     def whisker(self, x: float, low: float, high: float) -> str:
-        """The interval of a mean; ``x`` is in pixels."""
-        if self.y.logarithmic:
-            low = max(low, self.y.least)
+        """The interval of a mean; ``x`` is in pixels. It has no cap where it goes on beyond the plot."""
         top, bottom = self.y.at(high), self.y.at(low)
-        path = f"M{x - 4:.1f} {top:.1f}h8m-4 0V{bottom:.1f}m-4 0h8"
+        upper = f"M{x - 4:.1f} {top:.1f}h8" if high <= self.y.most else ""
+        lower = f"M{x - 4:.1f} {bottom:.1f}h8" if low >= self.y.least else ""
+        path = f"{upper}{lower}M{x:.1f} {top:.1f}V{bottom:.1f}"
         return f'<path d="{path}" class="whisker"/>'
 
     def svg(self, title: str, description: str) -> str:

@@ -14,7 +14,7 @@ from howdah.report.plot.measure import Measure, measure_of
 from howdah.report.plot.sample import NothingToDrawError, Selection, select
 from howdah.report.plot.scale import bounds
 from howdah.report.plot.style import Style, key, styles
-from howdah.report.plot.swept import field_name
+from howdah.report.plot.swept import place_title
 
 _MOST_STEPS = 500
 
@@ -56,7 +56,7 @@ def draw_cdf(figure: FigureSection, experiment: Experiment) -> Drawn:
     drawn = Drawn()
     ends = bounds([edge for each in shown for edge in _ends(each)], logarithmic="x" in (figure.log or ""), zero=True)
     for place, panel in panels.items():
-        title = f"{field_name(figure.panels)} {place}" if figure.panels and len(panels) > 1 else ""
+        title = place_title(figure.panels, place) if figure.panels and len(panels) > 1 else ""
         sizes = (PANEL,) if len(panels) > 1 else (WIDE, NARROW)
         some = [each for each in panel if each.values]
         drawn.panels.append(Panel(title, [_panel(figure, measure, group, some, ends, size) for size in sizes]))

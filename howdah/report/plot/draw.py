@@ -10,9 +10,10 @@ from markupsafe import escape
 from howdah.errors import HowdahError
 from howdah.profile.figure import FigureSection
 from howdah.publish.experiment import Experiment
+from howdah.report.plot.bars import draw_bars
 from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.cdf import draw_cdf
-from howdah.report.plot.sweep import draw_bars, draw_sweep
+from howdah.report.plot.sweep import draw_sweep
 from howdah.report.plot.table import draw_table
 from howdah.report.plot.timeline import draw_time
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,6 +21,11 @@ _NAMES = {
 _DURATIONS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
 _RATES = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
 _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
+
+
+def place_title(name: str, value: str) -> str:
+    """Heading of a panel: what its runs have in common."""
+    return value if name == "algorithm" else f"{field_name(name)} {value}"
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,3 @@ def _spans(values: list[str]) -> Numbers:
     spans: list[Span] = [Span.parse(value) for value in values]
     _of_one_unit([span.unit for span in spans if span.amount])
     return [float(span.amount) for span in spans], "RTT"
-
-
-Reader = Callable[[list[str]], Numbers]

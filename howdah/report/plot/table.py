@@ -14,9 +14,9 @@ from howdah.profile.figure import FigureSection
 from howdah.publish.experiment import Experiment
 from howdah.report.number import significant
 from howdah.report.plot.canvas import Drawn
+from howdah.report.plot.grid import count_words
 from howdah.report.plot.measure import Measure, measure_of, printed_number
 from howdah.report.plot.sample import NothingToDrawError, Sample, Selection, base_unit, sample, select
-from howdah.report.plot.sweep import count_words
 from howdah.report.plot.swept import field_name
 from howdah.report.table import cause_text
 

@@ -17,7 +17,7 @@ from howdah.report.plot.canvas import NARROW, PANEL, WIDE, AxisLook, Canvas, Dra
 from howdah.report.plot.sample import NothingToDrawError, Selection, flow_of, select
 from howdah.report.plot.scale import bounds
 from howdah.report.plot.style import Style, flow_dash, key, styles
-from howdah.report.plot.swept import field_name
+from howdah.report.plot.swept import place_title
 from howdah.report.shown import shown_flows
 from howdah.report.source import Curve, TableSource
 
@@ -70,13 +70,13 @@ def draw_time(figure: FigureSection, experiment: Experiment) -> Drawn:
     for place in places:
         here = selection if by_series else selection.where({str(figure.panels): place})
         traces = []
-        for label in lines:
+        for label in [place] if figure.panels == figure.lines else lines:
             run = _run_of(figure, here.where({figure.lines: label}), ", ".join(filter(None, (label, place))), missing)
             if run is not None:
                 used.append(run)
                 traces += _traces(figure, run, label, looks[label], missing)
         for names in _groups(figure):
-            title = f"{field_name(str(figure.panels))} {place}" if place else ""
+            title = place_title(str(figure.panels), place) if place else ""
             if len(_groups(figure)) > 1:
                 title = ", ".join(filter(None, (title, " and ".join(_NAMES[name] for name in names))))
             panels.append((title, names, [each for each in traces if each.series in names]))
@@ -230,7 +230,7 @@ def _panel(
             (float(each.time_s[each.time_s > 0][0]) for each in alike if (each.time_s > 0).any()), default=end / 1000
         )
     canvas = Canvas(size, (begin, end, log_x), (*bounds(reach, logarithmic="y" in log, zero=True), "y" in log))
-    words = " and ".join(_NAMES[name] for name in names)
+    words = ", ".join(_NAMES[name] for name in names)
     canvas.ground(AxisLook("time (s)"), AxisLook(f"{words} ({unit})"))
     few = most if size.css != "narrow" else max(_FEWEST_OF_A_CURVE, most // 2)
     for each in sorted(traces, key=lambda trace: trace.series in _BELOW, reverse=True):

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A measure in categories side by side: bars from 0, with the 95 % intervals of the means."""
+
+from __future__ import annotations
+
+from xml.sax.saxutils import escape
+
+from howdah.profile.figure import FigureSection
+from howdah.publish.experiment import Experiment
+from howdah.report.number import significant
+from howdah.report.plot.canvas import AxisLook, Canvas, Drawn, Size
+from howdah.report.plot.grid import Grid, Series, description, drawn_grid, gather, words_of
+from howdah.report.plot.scale import Tick, bounds
+from howdah.report.plot.style import cross, mark
+
+
+def draw_bars(figure: FigureSection, experiment: Experiment) -> Drawn:
+    """Bars from 0 in categories."""
+    return drawn_grid(gather(figure, experiment), _bar_panel)
+
+
+def _bar_panel(grid: Grid, panel: list[Series], size: Size) -> str:
+    log = "y" in (grid.figure.log or "")
+    numbers = grid.numbers()
+    low, high = bounds(numbers if log else [*numbers, 0.0], logarithmic=log, zero=True)
+    count = len(grid.x.position)
+    canvas = Canvas(size, (-0.5, count - 0.5, False), (low, high, log))
+    label = grid.x.label
+    categories = list(grid.x.position)
+    marks = [Tick(float(index), grid.x.texts[x]) for index, x in enumerate(categories)]
+    canvas.ground(AxisLook(label, marks), AxisLook(grid.y_label))
+    pitch = (canvas.right - canvas.left) / count
+    width = min(46.0, 0.8 * pitch / max(len(panel), 1))
+    base = canvas.y.at(low if log else 0.0)
+    for number, series in enumerate(panel):
+        parts = []
+        for index, x in enumerate(categories):
+            at = canvas.x.at(float(index)) + (number - (len(panel) - 1) / 2) * width
+            parts.append(_bar(grid, series, canvas, x, (at, width, base)))
+        canvas.parts.append(f"<g {series.style.attributes}>{''.join(parts)}</g>")
+    canvas.zero_line()
+    return canvas.svg(grid.figure.title, description(grid, panel))
+
+
+def _bar(grid: Grid, series: Series, canvas: Canvas, x: str, box: tuple[float, float, float]) -> str:
+    """One bar; ``box`` is its middle, its width and where 0 lies, in pixels."""
+    at, width, base = box
+    each = series.samples[x]
+    statistic = each.statistic
+    found = ""
+    if statistic is None:
+        found = cross(at, base - 8, f"{series.label}, {x}: {each.why}") if each.runs else ""
+    else:
+        up = canvas.y.at(grid.shown(statistic.mean))
+        top, height = min(up, base), max(abs(base - up), 1.0)
+        words = escape(words_of(grid, series, x, statistic))
+        wide = max(width - 2, 1)
+        found = (
+            f'<rect x="{at - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{height:.1f}" class="bar">'
+            f"<title>{words}</title></rect>"
+        )
+        if statistic.interval:
+            found += canvas.whisker(at, *(grid.shown(edge) for edge in statistic.interval)).replace(
+                'class="whisker"', 'class="whisker over"'
+            )
+    if x in series.printed:
+        words = f"{grid.figure.paper.label if grid.figure.paper else ''}: {series.label}, {x}"
+        words += f": {significant(series.printed[x])}"
+        found += mark(at, canvas.y.at(series.printed[x]), 3, words, hollow=True, size=4.6)
+    return found

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What figures over a sweep show: a measure at every value of x, by lines and panels, with the paper's numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.measure.statistics import Statistic
+from howdah.profile.figure import FigureSection
+from howdah.publish.experiment import Experiment, Run
+from howdah.report.number import significant
+from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Drawn, LegendItem, Panel, Size
+from howdah.report.plot.measure import Measure, measure_of, printed_number
+from howdah.report.plot.sample import Sample, Selection, axis_value, base_unit, relative, sample, select
+from howdah.report.plot.style import Style, key, styles
+from howdah.report.plot.swept import Swept, place_title, swept
+
+_HEADINGS_FROM = 2
+
+
+@dataclass
+class Series:
+    """One line (or the bars of one colour) of one panel. ``samples`` and ``printed`` are by value of x; printed numbers
+    are in the unit shown."""
+
+    label: str
+    style: Style
+    samples: dict[str, Sample]
+    printed: dict[str, float]
+
+
+@dataclass
+class Grid:
+    """Everything a sweep or a bar figure shows: panel title to its series, all on the same scales."""
+
+    figure: FigureSection
+    x: Swept
+    measure: Measure
+    panels: dict[str, list[Series]]
+
+    @property
+    def y_label(self) -> str:
+        """With the flow, and with what it is relative to."""
+        figure, measure = self.figure, self.measure
+        of = "" if figure.flow is None else f" of {figure.flow}"
+        if isinstance(figure.flow, int):
+            of = f" of flow {figure.flow}"
+        elif figure.flow == "all":
+            of = f" ({figure.take} of all flows)"
+        if figure.relative_to:
+            return f"{measure.words}{of}: % more than {next(iter(figure.relative_to.values()))}"
+        return f"{measure.words}{of} ({measure.unit})" if measure.unit else f"{measure.words}{of}"
+
+    def shown(self, number: float) -> float:
+        return number if self.figure.relative_to else number * self.measure.factor
+
+    def numbers(self) -> list[float]:
+        """All that must be on the scale. An interval that goes below 0 does not draw it there when no mean is."""
+        found: list[float] = []
+        means = [each.statistic.mean for each in self._samples() if each.statistic is not None]
+        least = 0.0 if means and min(means) >= 0 and not self.figure.relative_to else -math.inf
+        for each in self._samples():
+            if (statistic := each.statistic) is not None:
+                low, high = statistic.interval or (statistic.mean, statistic.mean)
+                found += [self.shown(max(low, least)), self.shown(high), self.shown(statistic.mean)]
+        return found + [
+            number for panel in self.panels.values() for series in panel for number in series.printed.values()
+        ]
+
+    def _samples(self) -> list[Sample]:
+        return [each for panel in self.panels.values() for series in panel for each in series.samples.values()]
+
+
+def gather(figure: FigureSection, experiment: Experiment) -> Grid:
+    """Samples of every place of the figure. Raises NothingToDrawError."""
+    assert figure.x is not None and figure.y is not None
+    axes = [axis for axis in (figure.x, figure.lines, figure.panels) if axis is not None]
+    selection = select(figure, experiment, *axes)
+    base = base_unit(selection.runs, figure.y)
+    values = selection.values(figure.x)
+    lines = selection.values(figure.lines)
+    algorithms = {axis_value(run, figure.lines) or "": run.algorithm for run in selection.runs}
+    looks = styles(lines, algorithms if figure.lines == "algorithm" else None)
+    places = selection.values(figure.panels) if figure.panels else [""]
+    reference = str(next(iter(figure.relative_to.values()), ""))
+    panels: dict[str, list[Series]] = {}
+    everything: list[float] = []
+    for place in places:
+        here = selection.where({figure.panels: place}) if figure.panels else selection
+        by_line = {label: _samples(figure, here, label, values) for label in lines}
+        if reference:
+            to = _samples(figure, here, reference, values) if reference not in by_line else by_line[reference]
+            by_line = {
+                label: {x: relative(each, to[x]) for x, each in found.items()}
+                for label, found in by_line.items()
+                if label != reference
+            }
+        panels[place] = [
+            Series(label, looks[label], found, _printed(figure, place, label, values, base))
+            for label, found in by_line.items()
+            if any(each.runs for each in found.values())
+        ]
+        everything += [
+            number for found in by_line.values() for each in found.values() for number in each.numbers.values()
+        ]
+    measure = measure_of(figure.y, base, everything)
+    for series in (each for panel in panels.values() for each in panel):
+        if not figure.relative_to:
+            series.printed = {x: number * measure.factor for x, number in series.printed.items()}
+    return Grid(figure, swept(figure.x, values), measure, panels)
+
+
+def _samples(figure: FigureSection, here: Selection, label: str, values: list[str]) -> dict[str, Sample]:
+    assert figure.x is not None and figure.y is not None
+    mine = here.where({figure.lines: label})
+    by_x: dict[str, list[Run]] = {value: [] for value in values}
+    for run in mine.runs:
+        by_x[axis_value(run, figure.x) or ""].append(run)
+    return {x: sample(runs, figure.y, figure.flow, figure.take) for x, runs in by_x.items()}
+
+
+def _printed(figure: FigureSection, place: str, label: str, values: list[str], base: str) -> dict[str, float]:
+    """The paper's numbers of a line: under its name, or with panels under ``panel / line``."""
+    if figure.paper is None:
+        return {}
+    points: dict[str, Any] = figure.paper.points.get(f"{place} / {label}" if figure.panels else label, {})
+    unit = "%" if figure.relative_to else base
+    found = {}
+    for x, number in points.items():
+        if x in values:
+            text = str(number).removesuffix("%").strip() if unit == "%" else number
+            found[x] = printed_number(text, unit)
+    return found
+
+
+def drawn_grid(grid: Grid, panel: Callable[[Grid, list[Series], Size], str]) -> Drawn:
+    """The figure with every panel drawn by ``panel``."""
+    several = len(grid.panels) > 1
+    drawn = Drawn()
+    for place, series in grid.panels.items():
+        sizes = (PANEL,) if several else (WIDE, NARROW)
+        title = place_title(grid.figure.panels, place) if grid.figure.panels and several else ""
+        drawn.panels.append(Panel(title, [panel(grid, series, size) for size in sizes]))
+    drawn.legend = _legend(grid)
+    drawn.caption, drawn.missing = _words(grid)
+    return drawn
+
+
+def _legend(grid: Grid) -> list[LegendItem]:
+    if grid.figure.panels == grid.figure.lines:
+        return _printed_legend(grid, [])  # each panel says which line it holds
+    items: dict[str, LegendItem] = {}
+    bars = grid.figure.kind == "bars"
+    for series in (each for panel in grid.panels.values() for each in panel):
+        items.setdefault(
+            series.label, LegendItem(key(series.style, line=not bars, shape=not bars, bar=bars), series.label)
+        )
+    return _printed_legend(grid, list(items.values()))
+
+
+def _printed_legend(grid: Grid, legend: list[LegendItem]) -> list[LegendItem]:
+    first = next((each for panel in grid.panels.values() for each in panel if each.printed), None)
+    if first is not None and grid.figure.paper is not None:
+        sample_ = key(first.style, line=False, shape=True, hollow=True)
+        legend.append(LegendItem(sample_, f"hollow: {grid.figure.paper.label}"))
+    return legend
+
+
+def _words(grid: Grid) -> tuple[list[str], list[str]]:
+    counts: Counter[int] = Counter()
+    missing = []
+    for place, panel in grid.panels.items():
+        for series in panel:
+            for x, each in series.samples.items():
+                statistic = each.statistic
+                if statistic is not None:
+                    counts[statistic.count] += 1
+                if each.runs and (statistic is None or each.missing):
+                    where = ", ".join(filter(None, (series.label, x, place)))
+                    missing.append(f"{where}: {each.why}" + ("" if statistic is None else f" (n = {statistic.count})"))
+                elif not each.runs:
+                    missing.append(f"{', '.join(filter(None, (series.label, x, place)))}: not run")
+    return [count_words(counts, relative=bool(grid.figure.relative_to))], missing
+
+
+def count_words(counts: Counter[int], *, relative: bool = False) -> str:
+    """How many repetitions there are and what is drawn of them."""
+    if not counts:
+        return "No run counts."
+    least, most = min(counts), max(counts)
+    number = f"n = {least}" if least == most else f"n = {least} … {most}"
+    if most == 1:
+        return f"{number}: one repetition, so there are no intervals."
+    what = "Means of differences in pairs of equal repetitions" if relative else "Means"
+    return f"{what} with their 95 % confidence intervals (Student’s t), {number}; no whisker where all are equal."
+
+
+def description(grid: Grid, panel: list[Series]) -> str:
+    """All numbers of a panel in words, for those who cannot see it."""
+    parts = []
+    for series in panel:
+        values = []
+        for x, each in series.samples.items():
+            statistic = each.statistic
+            values.append(f"{x} {significant(grid.shown(statistic.mean)) if statistic else 'missing'}")
+        parts.append(f"{series.label}: {', '.join(values)}")
+    return f"{grid.y_label} against {grid.x.label}. {'; '.join(parts)}."
+
+
+def words_of(grid: Grid, series: Series, x: str, statistic: Statistic) -> str:
+    """One number with its interval, for the title of its mark."""
+    interval = statistic.interval
+    text = f"{series.label}, {x}: {significant(grid.shown(statistic.mean))}"
+    if interval:
+        text += f" ({significant(grid.shown(interval[0]))} … {significant(grid.shown(interval[1]))})"
+    return f"{text}, n = {statistic.count}"
