@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 import numpy as np
 
+from howdah.plan.plan import Path
 from howdah.profile.figure import SERIES_PANELS, FigureSection
 from howdah.publish.experiment import Experiment, Run
 from howdah.publish.sample import Float64, Int64, sample_run
 from howdah.report.downsample import extremes
+from howdah.report.drawing import line, text
 from howdah.report.number import significant
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, AxisLook, Canvas, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.sample import NothingToDrawError, Selection, flow_of, select
@@ -26,6 +29,7 @@ _MOST_OF_A_CURVE = 700
 _FEWEST_OF_A_CURVE = 60
 _BELOW = {"ssthresh": "faint"}
 _OF_THE_RUN = ("queue", "drops")
+_GOODPUT_CEILING = 1.5  # of the capacity: where a hole is filled, an ACK covers what arrived long before
 _NAMES = {
     "cwnd": "congestion window",
     "ssthresh": "ssthresh",
@@ -48,6 +52,7 @@ class Trace:
     flow: str
     flow_number: int
     style: Style
+    path: Path
     time_s: Float64
     value: Float64
 
@@ -124,19 +129,20 @@ def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: 
     begin, end = (edge / 1e6 for edge in figure.window) if figure.window else (0.0, run.plan.duration_us / 1e6)
     curves = TableSource().curves(run)
     curves["sequence"] = _sequence(run)
+    curves["drops"] = {flow: _from_zero(curve) for flow, curve in curves.get("drops", {}).items()}
     found = []
     for name in figure.series:
         mine = curves.get(name, {})
         if name in _OF_THE_RUN:
             cut = [_cut(curve, begin, end) for curve in list(mine.values())[:1]]
-            found += [Trace(name, label, "", 0, style, *part) for part in cut if len(part[0])]
+            found += [Trace(name, label, "", 0, style, run.plan.path, *part) for part in cut if len(part[0])]
         else:
             for number, flow in enumerate(flows):
                 curve = mine.get(str(flow.id))
                 if curve is not None and len((part := _cut(curve, begin, end))[0]):
                     dashed = Style(style.colour, style.shape, flow_dash(number))
                     shown = flow.name if len(flows) > 1 else ""
-                    found.append(Trace(name, label, shown, number, dashed, *part))
+                    found.append(Trace(name, label, shown, number, dashed, run.plan.path, *part))
         if not any(trace.series == name for trace in found):
             missing.append(f"{label}: no records of {_NAMES[name]} in {run.name}")
     return found
@@ -149,6 +155,11 @@ def _sequence(run: Run) -> dict[str, Curve]:
         for series in sample_run(run)
         if series.metric == "howdah_flow_acked_bytes_total" and series.label("role") == "sender"
     }
+
+
+def _from_zero(curve: Curve) -> Curve:
+    """The calibration before the flows has packets dropped, too."""
+    return Curve(curve.time_ms, curve.value - curve.value[0])
 
 
 def _cut(curve: Curve, begin: float, end: float) -> tuple[Float64, Float64]:
@@ -231,7 +242,10 @@ def _panel(
         )
     canvas = Canvas(size, (begin, end, log_x), (*bounds(reach, logarithmic="y" in log, zero=True), "y" in log))
     words = ", ".join(_NAMES[name] for name in names)
-    canvas.ground(AxisLook("time (s)"), AxisLook(f"{words} ({unit})"))
+    canvas.ground(
+        AxisLook("time (s)"), AxisLook(unit if size == PANEL and len(_groups(figure)) > 1 else f"{words} ({unit})")
+    )
+    _limits(canvas, names, traces, factor)
     few = most if size.css != "narrow" else max(_FEWEST_OF_A_CURVE, most // 2)
     for each in sorted(traces, key=lambda trace: trace.series in _BELOW, reverse=True):
         canvas.parts.append(_curve(canvas, each, factor, few, "y" in log))
@@ -244,10 +258,35 @@ def _reach(each: Trace, alike: list[Trace]) -> tuple[float, float]:
     known = each.value[~np.isnan(each.value)]
     if not len(known):
         return 0.0, 0.0
+    if each.series == "goodput":
+        known = np.minimum(known, _GOODPUT_CEILING * each.path.capacity_goodput_bits_per_second / 1e6)
     if each.series == "ssthresh":
         others = [float(np.nanmax(other.value)) for other in alike if other.series == "cwnd"]
         known = np.minimum(known, 1.5 * max(others)) if others else known
     return float(known.min()), float(known.max())
+
+
+_LIMITS: dict[str, list[tuple[str, Callable[[Path], float]]]] = {
+    "cwnd": [
+        ("BDP", lambda path: path.bdp_packets),
+        ("BDP + buffer", lambda path: (path.bdp_bytes + path.buffer_bytes) // max(1, path.frame_bytes)),
+    ],
+    "goodput": [("capacity", lambda path: path.capacity_goodput_bits_per_second / 1e6)],
+    "queue": [("buffer", lambda path: path.buffer_bytes / 1e3)],
+}
+
+
+def _limits(canvas: Canvas, names: list[str], traces: list[Trace], factor: float) -> None:
+    """What the path can hold, where it is the same for all curves of the panel and lies within it."""
+    for name, of in _LIMITS.get(names[0], []):
+        values = {round(of(each.path) * factor, 3) for each in traces}
+        value = min(values, default=0.0)
+        if (
+            values and max(values) <= 1.03 * value and canvas.y.least < value < canvas.y.most
+        ):  # repetitions differ a little
+            at = canvas.y.at(value)
+            canvas.parts.append(line(canvas.left, at, canvas.right, at, "limit"))
+            canvas.parts.append(text(canvas.right - 3, at - 4, name, "note", "end"))
 
 
 def _unit(names: list[str], traces: list[Trace]) -> tuple[str, float]:
