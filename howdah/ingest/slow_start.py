@@ -10,10 +10,9 @@ from howdah.ingest.ring_buffer import Integers, Trace
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.ingest.tracepoint import (
     INFINITE_SSTHRESH,
+    Sockets,
     Tracepoint,
     merge,
-    of_receiver,
-    of_sender,
     read_tracepoint,
     report_unknown,
 )
@@ -45,12 +44,14 @@ def ingest_slow_start(context: Context) -> tuple[pa.Table, SourceReport]:
         return SLOW_START.empty_table(), report
     trace = read_tracepoint(context, _TRACEPOINT, report)
     taken = np.zeros(trace.time_ns.size, dtype=bool)
+    sockets = Sockets(trace)
     parts = []
     for flow in context.plan.flows:
         port = context.source_port(flow)
-        ours = of_sender(trace, flow, port)
-        parts.append((flow, np.flatnonzero(ours)))
-        taken |= ours | of_receiver(trace, flow, port)
+        ours = sockets.of_sender(flow, port)
+        parts.append((flow, ours))
+        taken[ours] = True
+        taken[sockets.of_receiver(flow, port)] = True
     report_unknown(trace, ~taken, report)
     rows, flows = merge(parts)
     table = _table(trace, rows, flows, context.epoch_ns)

@@ -10,10 +10,9 @@ from howdah.ingest.ring_buffer import Integers, Trace
 from howdah.ingest.source import Context, SourceReport, nullable
 from howdah.ingest.tracepoint import (
     INFINITE_SSTHRESH,
+    Sockets,
     Tracepoint,
     merge,
-    of_receiver,
-    of_sender,
     read_tracepoint,
     report_unknown,
 )
@@ -42,13 +41,15 @@ def ingest_tcp_probe(context: Context) -> tuple[pa.Table, SourceReport]:
     trace = read_tracepoint(context, _TRACEPOINT, report)
     counts = report.counts
     taken = np.zeros(trace.time_ns.size, dtype=bool)
+    sockets = Sockets(trace)
     senders = []
     for flow in context.plan.flows:
-        ours = of_sender(trace, flow, context.source_port(flow))
-        senders.append((flow, np.flatnonzero(ours)))
-        theirs = of_receiver(trace, flow, context.source_port(flow))
-        counts["receiver_rows"] = counts.get("receiver_rows", 0) + int((theirs & ~taken).sum())
-        taken |= ours | theirs
+        ours = sockets.of_sender(flow, context.source_port(flow))
+        senders.append((flow, ours))
+        theirs = sockets.of_receiver(flow, context.source_port(flow))
+        counts["receiver_rows"] = counts.get("receiver_rows", 0) + int((~taken[theirs]).sum())
+        taken[ours] = True
+        taken[theirs] = True
         if flow.traffic == "iperf3":
             # Its control connection shares the server's port and is not measured.
             control = ~taken & (
@@ -74,8 +75,8 @@ def unwrap(sequence: Integers) -> Integers:
 def _table(trace: Trace, rows: Integers, flows: Integers, epoch_ns: int) -> pa.Table:
     columns = {name: column[rows] for name, column in trace.columns.items()}
     una = np.zeros(rows.size, dtype=np.int64)
-    for flow in np.unique(flows).tolist():
-        mine = flows == flow
+    by_flow = np.argsort(flows, kind="stable")
+    for mine in np.split(by_flow, np.flatnonzero(np.diff(flows[by_flow])) + 1):
         # A sender's first record is its first ACK of data before processing: snd_una is the first data byte.
         una[mine] = unwrap(columns["snd_una"][mine])
     ahead = (columns["snd_nxt"] - columns["snd_una"]).astype(np.int32).astype(np.int64)

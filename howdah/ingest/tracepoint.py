@@ -132,18 +132,36 @@ def _join(a: Trace, b: Trace) -> Trace:
     )
 
 
-def of_sender(trace: Trace, flow: Flow, port: int) -> npt.NDArray[np.bool_]:
-    """Which records are those of the flow's sending socket."""
-    number = int.from_bytes(ipaddress.IPv4Address(flow.source_address).packed, "little")
-    columns = trace.columns
-    mine = (columns["sport"] == port) & (columns["dport"] == flow.destination_port) & (columns["address"] == number)
-    return np.asarray(mine, dtype=np.bool_)
+class Sockets:
+    """Finds the records of one socket among those of thousands without looking at every record for each.
 
+    Records are in buckets by their two ports, in 16 bits: numpy sorts those in linear time, and keeps their order.
+    """
 
-def of_receiver(trace: Trace, flow: Flow, port: int) -> npt.NDArray[np.bool_]:
-    """Which records are those of the flow's receiving socket."""
-    theirs = (trace.columns["dport"] == port) & (trace.columns["sport"] == flow.destination_port)
-    return np.asarray(theirs, dtype=np.bool_)
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        buckets = (trace.columns["sport"] ^ trace.columns["dport"]).astype(np.uint16)
+        self._order = np.argsort(buckets, kind="stable")
+        self._buckets = buckets[self._order]
+
+    def of_sender(self, flow: Flow, port: int) -> Integers:
+        """Positions of the records of the flow's sending socket, ascending; ``port`` is its own."""
+        number = int.from_bytes(ipaddress.IPv4Address(flow.source_address).packed, "little")
+        rows = self._between(port, flow.destination_port)
+        ours: Integers = rows[self._trace.columns["address"][rows] == number]
+        return ours
+
+    def of_receiver(self, flow: Flow, port: int) -> Integers:
+        """Positions of the records of the flow's receiving socket, ascending; ``port`` is the sender's."""
+        return self._between(flow.destination_port, port)
+
+    def _between(self, source: int, destination: int) -> Integers:
+        bucket = np.uint16((source ^ destination) & 0xFFFF)
+        begin, end = (int(np.searchsorted(self._buckets, bucket, side=side)) for side in ("left", "right"))
+        rows = self._order[begin:end]
+        columns = self._trace.columns
+        found: Integers = rows[(columns["sport"][rows] == source) & (columns["dport"][rows] == destination)]
+        return found
 
 
 def report_unknown(trace: Trace, unknown: npt.NDArray[np.bool_], report: SourceReport) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from howdah.measure.capacity import FairCapacity
@@ -46,17 +47,17 @@ class Measured:
 
 def load(directory: RunDirectory, plan: Plan) -> Measured:
     """Read the tables of a run. Raises HowdahError if one is missing or of another version."""
-    probe = store.read(directory, "tcp_probe")
-    info = store.read(directory, "tcp_info")
+    probe = _by_flow(store.read(directory, "tcp_probe"), plan)
+    info = _by_flow(store.read(directory, "tcp_info"), plan)
     flows = store.read(directory, "flow")
-    told = store.read(directory, "slow_start")
+    told = _by_flow(store.read(directory, "slow_start"), plan)
     records = {row["flow"]: row for row in flows.to_pylist()}
     calibration = plan.calibration
     return Measured(
         plan=plan,
-        traces=[flow_trace(probe, flow, records.get(flow.id, {}), plan.path.mss_bytes) for flow in plan.flows],
-        info={flow.id: tcp_info_samples(info, flow.id, "sender") for flow in plan.flows},
-        info_receiver={flow.id: tcp_info_samples(info, flow.id, "receiver") for flow in plan.flows},
+        traces=[flow_trace(probe[flow.id], flow, records.get(flow.id, {}), plan.path.mss_bytes) for flow in plan.flows],
+        info={flow.id: tcp_info_samples(info[flow.id], flow.id, "sender") for flow in plan.flows},
+        info_receiver={flow.id: tcp_info_samples(info[flow.id], flow.id, "receiver") for flow in plan.flows},
         bottleneck=qdisc_samples(
             store.read(directory, "qdisc"),
             calibration.bottleneck_node,
@@ -65,5 +66,17 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
         ),
         counters=Counters(store.read(directory, "counter")),
         flows=flows,
-        events={flow.id: events_of(told, flow.id) for flow in plan.flows},
+        events={flow.id: events_of(told[flow.id], flow.id) for flow in plan.flows},
     )
+
+
+def _by_flow(table: pa.Table, plan: Plan) -> dict[int, pa.Table]:
+    """The rows of each flow of the plan, in their order; a search for each of thousands is too slow."""
+    flows = table["flow"].to_numpy()
+    order = np.argsort(flows, kind="stable")
+    table, flows = table.take(order), flows[order]
+    found = {}
+    for flow in plan.flows:
+        begin, end = (int(np.searchsorted(flows, flow.id, side=side)) for side in ("left", "right"))
+        found[flow.id] = table.slice(begin, end - begin)
+    return found
