@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.claim.expectation import bounds, judge_point, judge_trend
-from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED, Finding, summary
+from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED, Finding, number_text, summary
 from howdah.claim.points import axis_order, pooled
 from howdah.claim.result import CLAIMS_FORMAT, CLAIMS_NAME
 from howdah.claim.sample import Field, Made, Sample, SelectionError, sample
@@ -234,7 +234,7 @@ class Judging:
         hold = self.claim.hold
         if hold in ("max", "min", "mean"):
             chosen = self._reduced(findings)
-            at = _at_text(chosen.at) if hold != "mean" and len(findings) > 1 else ""
+            at = _at_text(chosen.at) if chosen.why and hold != "mean" and len(findings) > 1 else ""
             return chosen.verdict, f"{chosen.why}{at}", chosen
         verdicts = [each.verdict for each in findings]
         if hold == "any":
@@ -248,7 +248,7 @@ class Judging:
             count = verdicts.count(verdict)
             why = f"{word} at {count} of {len(findings)} points"
             if verdict != PASS or hold == "any":
-                why += f": {chosen.why}{_at_text(chosen.at)}"
+                why += f":{f' {chosen.why}' if chosen.why else ''}{_at_text(chosen.at)}"
         return verdict, why, chosen
 
     def _reduced(self, findings: list[Finding]) -> Finding:
@@ -270,6 +270,8 @@ class Judging:
             if chosen.than is not None and self.than is not None:
                 than = summary(chosen.than, _metric(self.than.metric))
                 than["text"] = f"{than['text']} ({than_text(self.claim)})"
+                if len(findings) > 1 and self.claim.hold == "all" and verdict == PASS:
+                    than["text"] = than_text(self.claim)  # the points have the numbers
         return {
             "verdict": verdict,
             "why": why,
@@ -294,8 +296,14 @@ class Judging:
                 }
             )
         shown = self._shown(chosen)
-        several = len(findings) > 1 and self.claim.hold != "mean"
-        return {**shown, "text": shown["text"] + (_at_text(chosen.at) if several else ""), "points": points}
+        text = shown["text"]
+        means = [point["mean"] for point in points if point["mean"] is not None]
+        if len(findings) > 1 and self.claim.hold == "all" and chosen.verdict == PASS and len(means) == len(points):
+            text = f"{number_text(min(means), self.metric)} to {number_text(max(means), self.metric)}"
+            text += f" at {len(points)} points"
+        elif len(findings) > 1 and self.claim.hold != "mean":
+            text += _at_text(chosen.at)
+        return {**shown, "text": text, "points": points}
 
     def _shown(self, finding: Finding) -> dict[str, Any]:
         shown = summary(finding.value, self.metric)

@@ -47,8 +47,10 @@ def judge_point(
     if than is None:
         found = statistic(value.numbers())
         low, high = found.interval or (None, None)
-        ok, why = judge_range(expect, metric, Interval(found.mean, low, high))
-        return Finding(_word(ok), _alone(why, [value]), at, value, extent=found.mean, note=note)
+        ok, _ = judge_range(expect, metric, Interval(found.mean, low, high))
+        # What was measured says the rest; only these look at the interval.
+        why = _alone("", [value]) if expect.form in ("above", "below") else ""
+        return Finding(_word(ok), why, at, value, extent=found.mean, note=note)
     compared = compare(value, than)
     ok, why = _compared(expect, metric, compared)
     extent = compared.ratio.value if expect.ratio is not None and compared.ratio else compared.difference.value
@@ -73,7 +75,7 @@ def _word(ok: bool) -> str:
 def _alone(why: str, samples: list[Sample]) -> str:
     """Say that there is no interval where there is one repetition."""
     counts = {len(each.values) for each in samples}
-    return f"{why}; n = 1, compared by means" if 1 in counts else why
+    return "; ".join(filter(None, (why, "n = 1, compared by means"))) if 1 in counts else why
 
 
 @dataclass(frozen=True)
