@@ -15,6 +15,9 @@
  * An ACK counts for each packet it acknowledges, for the lone packet whose ACK a
  * receiver delays by 40 ms would outweigh the queue in a mean over ACKs.
  *
+ * ns-2 rounds the estimate to whole packets before it compares (whole_packets): one
+ * and a half packets end slow start there, not the first above one.
+ *
  * Left out: Vegas' congestion avoidance and its retransmission rules; the bases follow.
  * Linux' tcp_vegas grows in every round and takes the smallest RTT.
  */
@@ -35,6 +38,9 @@ slow_start_parameter(rtt_of_round, RTT_MEAN, RTT_MEAN, RTT_LAST,
 		     "RTT of a round: 0 mean of its samples, 1 smallest, 2 last (default 0)");
 slow_start_parameter(exit_window, EXIT_KEEP, EXIT_KEEP, EXIT_EIGHTH,
 		     "cwnd at the end: 0 as it is, 1 cwnd base/RTT + 1, 2 an eighth less (default 0)");
+
+slow_start_parameter(whole_packets, 0, 0, 1,
+		     "1: round the packets waiting before they are compared, as ns-2 does (default 0)");
 
 /**
  * struct vstart - state of Vegas slow start
@@ -112,6 +118,8 @@ static void look(struct sock *sk)
 		return;
 	rtt = max(rtt_us(sk), ss->min_rtt_us);
 	queue = queued(tcp_snd_cwnd(tcp_sk(sk)), rtt, ss->min_rtt_us);
+	if (whole_packets)
+		queue = (min_t(u32, queue, S32_MAX) + 500) / 1000 * 1000;
 	if (queue > gamma * 1000)
 		leave(sk, queue, rtt, ss->min_rtt_us);
 }

@@ -49,6 +49,13 @@ def test_more_than_one_packet_of_queue_ends_it(start: Start, rtt_us: int, queue:
         assert state.ssthresh == INFINITE
 
 
+@pytest.mark.parametrize(("rtt_us", "queue"), [(105_010, 0), (107_490, 0), (107_510, 2000), (112_400, 2000)])
+def test_rounded_to_whole_packets_one_and_a_half_end_it(start: Start, rtt_us: int, queue: int) -> None:
+    """ns-2 compares the nearest whole number: 20 packets of which 1.498 wait stay, 1.502 leave."""
+    state = held(start("vstart", whole_packets=1).open(cwnd=10), rtt_us)
+    assert [event.quantity for event in state.exits] == ([queue] if queue else [])
+
+
 @pytest.mark.parametrize(("exit_window", "cwnd"), [(0, 20), (1, 11), (2, 18)])
 def test_window_of_the_end(start: Start, exit_window: int, cwnd: int) -> None:
     """At twice the base half the window waits: a target of 20 / 2 and one; an eighth of 20 is 2."""
