@@ -68,8 +68,11 @@ class ClaimCheck:
 
     def _entries(self, claim: ClaimSection) -> None:
         for entry in claim.entry:
-            if entry not in known_entries():
-                raise self._unknown(f"the atlas has no entry {entry!r}", entry, known_entries(), "entry")
+            self._known_entry(entry)
+
+    def _known_entry(self, entry: str) -> None:
+        if entry not in known_entries():
+            raise self._unknown(f"the atlas has no entry {entry!r}", entry, known_entries(), "entry")
 
     def _metric(self, name: str, *place: str) -> Metric:
         metric = known_metrics().get(name)

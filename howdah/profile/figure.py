@@ -182,8 +182,8 @@ class FigureSection(Section):
                 raise FieldError(f"a figure of kind {self.kind} needs {name}", "kind")
         for name in sorted(self.model_fields_set - _ALLOWED[self.kind] - _OF_ALL_KINDS):
             raise FieldError(f"a figure of kind {self.kind} has no {name}", name)
-        if self.take is not None and self.flow != "all":
-            raise FieldError("take is over the flows of a run; it needs flow: all", "take")
+        if self.take is not None and not isinstance(self.flow, str):
+            raise FieldError("take is over flow: all or the connections of a group; flow names neither", "take")
         if self.flow == "all" and self.take is None:
             raise FieldError("flow: all needs take (sum, mean, min or max)", "flow")
         if self.window and (len(self.window) != 2 or self.window[0] >= self.window[1]):

@@ -21,6 +21,7 @@ from howdah.profile.control import (
     count_control_cells,
 )
 from howdah.profile.experiment import SECTIONS, bare, read_sections
+from howdah.profile.figure_check import FigureCheck
 from howdah.profile.like import check_queues, take_path
 from howdah.profile.model import Scenario, TrafficSection
 from howdah.profile.override import apply_override
@@ -65,7 +66,9 @@ def load(
         some = control_points(changed, restricted[name], name)
         checked += _checked(changed, some, directory)
     whole = _union(written, axes)
-    ClaimCheck(document, whole, [point.scenario for point in ordinary], sections.controls).check(sections.claims)
+    scenarios = [point.scenario for point in ordinary]
+    ClaimCheck(document, whole, scenarios, sections.controls).check(sections.claims)
+    FigureCheck(document, whole, scenarios, sections.controls).check_figures(sections.figures)
     return Profile(
         path=path,
         text=text,

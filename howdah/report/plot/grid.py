@@ -100,7 +100,7 @@ def gather(figure: FigureSection, experiment: Experiment) -> Grid:
                 if label != reference
             }
         panels[place] = [
-            Series(label, looks[label], found, _printed(figure, place, label, values, base))
+            Series(label, looks[label], found, _printed(figure, place, label, values))
             for label, found in by_line.items()
             if any(each.runs for each in found.values())
         ]
@@ -123,18 +123,15 @@ def _samples(figure: FigureSection, here: Selection, label: str, values: list[st
     return {x: sample(runs, figure.y, figure.flow, figure.take) for x, runs in by_x.items()}
 
 
-def _printed(figure: FigureSection, place: str, label: str, values: list[str], base: str) -> dict[str, float]:
+def _printed(figure: FigureSection, place: str, label: str, values: list[str]) -> dict[str, float]:
     """The paper's numbers of a line: under its name, or with panels under ``panel / line``."""
     if figure.paper is None:
         return {}
     points: dict[str, Any] = figure.paper.points.get(f"{place} / {label}" if figure.panels else label, {})
-    unit = "%" if figure.relative_to else base
-    found = {}
-    for x, number in points.items():
-        if x in values:
-            text = str(number).removesuffix("%").strip() if unit == "%" else number
-            found[x] = printed_number(text, unit)
-    return found
+    assert figure.y is not None
+    of = "ratio" if figure.relative_to else figure.y
+    factor = 100.0 if figure.relative_to else 1.0
+    return {x: factor * printed_number(number, of) for x, number in points.items() if x in values}
 
 
 def drawn_grid(grid: Grid, panel: Callable[[Grid, list[Series], Size], str]) -> Drawn:

@@ -7,13 +7,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from howdah.errors import HowdahError
-from howdah.quantity import QuantityError, parse_duration, parse_rate, parse_size
+from howdah.profile.metric import Metric, known_metrics
+from howdah.quantity import QuantityError
 from howdah.report.assets import data
 
 _RATES = (("Gbit/s", 1e-9), ("Mbit/s", 1e-6), ("kbit/s", 1e-3), ("bit/s", 1.0))
 _SIZES = (("GB", 1e-9), ("MB", 1e-6), ("kB", 1e-3), ("B", 1.0))
 _OF_THE_UNIT = {"us": ("ms", 1e-3)}
-_COUNTS = ("packets", "packet", "events", "rounds", "round trips", "segments")
+# Where the heading of a column is too short to stand alone.
+_WORDS = {
+    "exit_time_s": "time of the exit",
+    "exit_cwnd_packets": "window at the exit",
+    "exit_cwnd_bdp": "window at the exit",
+    "exit_round": "exit",
+    "retransmitted_packets": "retransmissions",
+    "retransmission_ratio": "retransmissions",
+    "first_loss_retransmitted_packets": "retransmissions of the first loss",
+    "dropped_packets": "drops of the first loss",
+    "time_to_90_percent_s": "time to 90 %",
+    "completion_time_s": "completion time",
+    "completion_time_median_s": "median completion time",
+    "jain_index": "Jain’s index",
+    "queue_peak_bytes": "peak of the queue",
+}
 
 
 @dataclass(frozen=True)
@@ -34,7 +50,7 @@ class Measure:
 def measure_of(name: str, base: str, numbers: list[float]) -> Measure:
     """A measure as the result table calls it, in a unit that suits its numbers (in the unit of metrics.json)."""
     entry = next((each for each in data("measures.yaml") if each["measure"] == name), None)
-    words = str(entry["header"]).rstrip(".") if entry else name.replace("_", " ")
+    words = _WORDS.get(name) or (str(entry["header"]).rstrip(".") if entry else name.replace("_", " "))
     unit, factor = base, 1.0
     if entry:
         unit, factor = str(entry["unit"]), float(entry.get("factor", 1.0))
@@ -48,39 +64,12 @@ def measure_of(name: str, base: str, numbers: list[float]) -> Measure:
     return Measure(name, words, unit, factor, base)
 
 
-def printed_number(value: Any, base: str) -> float:
-    """A number as a paper prints it, in the unit of metrics.json: ``95.6 %`` of a ratio is 0.956.
+def printed_number(value: Any, name: str) -> float:
+    """A number as a paper prints it, in the unit that metrics.json has for the measure: ``95.6 %`` is 0.956.
 
-    A number without a unit is in that of metrics.json. Raises HowdahError for one in another unit.
+    Raises HowdahError for one in a unit that is not the measure's.
     """
-    if isinstance(value, int | float):
-        return float(value)
-    text = str(value).strip()
     try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        return _with_unit(text, base)
-    except (QuantityError, ValueError):
-        unit = base or "no unit"
-        raise HowdahError(f"the printed number {text!r} cannot be read; the measure is in {unit}") from None
-
-
-def _with_unit(text: str, base: str) -> float:
-    if base == "s":
-        return parse_duration(text) / 1e6
-    if base == "us":
-        return float(parse_duration(text))
-    if base == "bytes":
-        return float(parse_size(text))
-    if base == "bit/s":
-        return float(parse_rate(text))
-    number, _, unit = text.partition(" ")
-    if base == "ratio" and text.endswith("%"):
-        return float(text[:-1]) / 100
-    if base == "ratio" and unit.lower() == "bdp":
-        return float(number)
-    if unit == base or (unit in _COUNTS and base in _COUNTS):
-        return float(number)
-    raise ValueError(text)
+        return known_metrics().get(name, Metric(name)).read(str(value))
+    except QuantityError as error:
+        raise HowdahError(f"a printed number of {name} cannot be read: {error}") from None

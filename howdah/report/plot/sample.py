@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from howdah.claim.sample import SelectionError
+from howdah.claim.sample import select as select_value
 from howdah.errors import HowdahError
 from howdah.measure.statistics import Statistic, statistic
 from howdah.plan.plan import Plan
-from howdah.profile.figure import FigureSection
+from howdah.profile.claim import SelectorSection
+from howdah.profile.figure import FigureSection, Take
+from howdah.profile.figure_check import NO_CONTROL
 from howdah.publish.experiment import Experiment, Run
 
 # Axes that only some runs have: controls, and the run that checks the traffic. They show where a figure names them.
 _OCCASIONAL = ("control", "traffic")
-NO_CONTROL = "none"
 
 
 class NothingToDrawError(HowdahError):
@@ -113,45 +115,16 @@ def flow_of(plan: Plan, choice: int | str) -> int | str | None:
     return choice if any(flow.group == choice for flow in plan.flows) else None
 
 
-def _rows(run: Run, metric: str, choice: int | str | None) -> list[dict[str, Any]]:
-    rows = [row for row in run.metrics if row["metric"] == metric]
-    if choice == "all":
-        return [row for row in rows if row["flow"] is not None]
-    if choice is None:
-        whole = [row for row in rows if row["flow"] is None]
-        return whole or [row for row in rows if not row.get("group")] or rows
-    of = flow_of(run.plan, choice) if run.plan else None
-    if isinstance(of, str):
-        return [row for row in rows if row["flow"] is None and row.get("group") == of]
-    return [row for row in rows if row["flow"] == of and of is not None]
-
-
-_TAKEN: dict[str, Callable[[list[float]], float]] = {
-    "sum": math.fsum,
-    "mean": lambda values: math.fsum(values) / len(values),
-    "min": min,
-    "max": max,
-}
-
-
-def run_value(run: Run, metric: str, flow: int | str | None, take: str | None) -> tuple[float | str | None, str]:
-    """The number (or text) of one run, and why there is none.
+def run_value(run: Run, selector: SelectorSection) -> tuple[float | str | None, str]:
+    """The number (or text) of one run, as a claim takes it, and why there is none.
 
     Raises NothingToDrawError when the figure does not say which of several flows is meant.
     """
-    rows = _rows(run, metric, flow)
-    if not rows:
-        return None, f"{metric} was not measured" + (f" of {flow}" if flow is not None else "")
-    values = [row["value"] for row in rows if row["value"] is not None]
-    if flow != "all" and len(rows) > 1:
-        raise NothingToDrawError(f"{metric} is measured of {len(rows)} flows; say which with flow")
-    if not values:
-        return None, str(rows[0].get("why") or "it does not exist in this run")
-    if flow == "all" and take:
-        numbers = [float(value) for value in values if isinstance(value, int | float)]
-        return (float(_TAKEN[take](numbers)), "") if numbers else (None, "it is no number")
-    value = values[0]
-    return (value, "") if isinstance(value, str) else (float(value), "")
+    try:
+        value, _, why = select_value(run, selector)
+    except SelectionError as error:
+        raise NothingToDrawError(str(error)) from error
+    return value, why
 
 
 def base_unit(runs: list[Run], metric: str) -> str:
@@ -189,14 +162,15 @@ class Sample:
         return "; ".join(f"{self.missing.count(reason)} x {reason}" for reason in reasons) or "no run was made"
 
 
-def sample(runs: list[Run], metric: str, flow: int | str | None, take: str | None) -> Sample:
+def sample(runs: list[Run], metric: str, flow: int | str | None, take: Take | None) -> Sample:
     """Over the repetitions that count."""
+    selector = SelectorSection(metric=metric, flow=flow, take=take)
     found = Sample(runs=len(runs))
     for run in runs:
         if not run.counts:
             found.missing.append(run.verdict_name)
             continue
-        value, why = run_value(run, metric, flow, take)
+        value, why = run_value(run, selector)
         if value is None:
             found.missing.append(why)
         elif isinstance(value, str):

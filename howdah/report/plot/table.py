@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import escape
 
-from howdah.profile.figure import FigureSection
+from howdah.profile.figure import FigureSection, Take
 from howdah.publish.experiment import Experiment
 from howdah.report.number import significant
 from howdah.report.plot.canvas import Drawn
@@ -27,7 +27,7 @@ class Column:
 
     metric: str
     flow: int | str | None
-    take: str | None
+    take: Take | None
     at: dict[str, Any]
     title: str | None
     key: tuple[str, ...]
@@ -150,4 +150,4 @@ def _printed(value: Any, measure: Measure) -> str:
     """In the unit of the column; a text (such as a cause) as it is."""
     if not measure.base and isinstance(value, str):
         return value
-    return significant(printed_number(value, measure.base) * measure.factor, 6)
+    return significant(printed_number(value, measure.name) * measure.factor, 6)
