@@ -43,10 +43,11 @@ def test_every_shipped_profile_can_be_planned(file: Path) -> None:
     profile = load(file)
     assert profile.name == file.stem, "a profile is found by its name"
     assert profile.description
-    plans = compile_profile(profile)
-    runs = [plan.run for plan in plans]
+    runs = [cell.run for cell in profile.cells()]
     assert len(set(runs)) == len(runs)
-    for plan in plans:
+    # Repetitions differ by their perturbation alone; of the atlas' thousands, one of each point is planned.
+    once = file.parent.name == "atlas"
+    for plan in [compile_plan(cell) for cell in profile.cells() if not (once and cell.repetition)]:
         assert Plan.from_json(plan.to_json()) == plan
         assert render(plan)
         assert plan.duration_us <= 120_000_000 or file.parent.name == "atlas"  # papers wait as long as they wait
