@@ -23,7 +23,7 @@ def opened_record(trace: FlowTrace, path: Path) -> int | None:
 
 
 def opening_rows(sheet: Sheet, trace: FlowTrace, path: Path) -> None:
-    """``window_open_time_s``, ``window_open_sent_bytes`` and ``least_cwnd_packets`` of a flow.
+    """``window_open_time_s`` and ``window_open_sent_bytes`` of a flow.
 
     The time is from the flow's start (its handshake is in it) to the ACK after which the window holds the path; the
     bytes are all that had been sent when the next ACK came.
@@ -35,5 +35,13 @@ def opening_rows(sheet: Sheet, trace: FlowTrace, path: Path) -> None:
     sheet.add(trace.flow.id, "window_open_time_s", time_s, "s", why, **name)
     sent = None if record is None else int(trace.snd_nxt[record])
     sheet.add(trace.flow.id, "window_open_sent_bytes", sent, "bytes", why, **name)
-    least = int(trace.cwnd.min()) if len(trace) else None
-    sheet.add(trace.flow.id, "least_cwnd_packets", least, "packets", NO_ACKS, **name)
+
+
+def extreme_rows(sheet: Sheet, trace: FlowTrace) -> None:
+    """``least_cwnd_packets`` and ``largest_cwnd_packets`` of a flow, or of a connection of a group."""
+    flow = trace.flow
+    name: dict[str, str | None] = {"algorithm": flow.algorithm}
+    if flow.group is not None:
+        name["group"] = flow.group
+    for metric, pick in (("least_cwnd_packets", np.min), ("largest_cwnd_packets", np.max)):
+        sheet.add(flow.id, metric, int(pick(trace.cwnd)) if len(trace) else None, "packets", NO_ACKS, **name)

@@ -15,7 +15,7 @@ from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
 from howdah.measure.jump import jump_rows
 from howdah.measure.measured import Measured, load
-from howdah.measure.opening import opening_rows
+from howdah.measure.opening import extreme_rows, opening_rows
 from howdah.measure.reach import reach_rows
 from howdah.measure.recovery import recovery_rows
 from howdah.measure.role import BACKGROUND, background_rows, forward, role_rows
@@ -52,6 +52,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
         if trace.flow.group is not None:
             if trace.flow.role != BACKGROUND:
                 group.connection_rows(sheet, trace, records.get(trace.flow.id, {}))
+                extreme_rows(sheet, trace)
                 jump_rows(sheet, data, trace)
             continue
         if trace.flow.role == BACKGROUND:
@@ -106,6 +107,7 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     sheet.add(flow.id, "goodput_bits_per_second", rate, "bit/s", missing, **name)
     course_rows(sheet, data, trace, startup, rate, end)
     opening_rows(sheet, trace, path)
+    extreme_rows(sheet, trace)
     jump_rows(sheet, data, trace)
     _rtt_rows(sheet, trace, info, path.early_us)
     if flow.size_bytes is not None:

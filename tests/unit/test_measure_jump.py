@@ -11,7 +11,7 @@ import pytest
 
 from howdah.measure.jump import jump_rows
 from howdah.measure.large import initial_window_bytes, is_large, large_rows
-from howdah.measure.opening import opening_rows
+from howdah.measure.opening import extreme_rows, opening_rows
 from howdah.measure.queue import drop_ratio
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
@@ -32,11 +32,13 @@ def test_a_window_opens_at_the_ack_that_makes_it_hold_the_path() -> None:
     trace = make_trace([40, 80, 120, 160], [0, 10, 30, 70], [10, 30, 70, 150], [10, enough - 1, enough, 2 * enough])
     sheet = Sheet({})
     opening_rows(sheet, trace, PATH)
+    extreme_rows(sheet, trace)
     rows = rows_of(sheet)
     # The record at 120 ms is the state that the ACK at 80 ms left.
     assert rows["window_open_time_s"]["value"] == pytest.approx(0.080)
     assert rows["window_open_sent_bytes"]["value"] == 70 * MSS
     assert rows["least_cwnd_packets"]["value"] == 10
+    assert rows["largest_cwnd_packets"]["value"] == 2 * enough
 
 
 def test_a_window_that_never_opens_says_so() -> None:
