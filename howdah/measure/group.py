@@ -16,6 +16,7 @@ from howdah.measure import throughput
 from howdah.measure.large import is_large, large_rows
 from howdah.measure.row import Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace
+from howdah.measure.transaction import group_transaction_rows, transaction_rows
 from howdah.plan.plan import Flow, Plan
 from howdah.run.directory import RunDirectory
 
@@ -66,6 +67,7 @@ def connection_rows(sheet: Sheet, trace: FlowTrace, record: Record) -> None:
     sheet.add(flow.id, "retransmission_ratio", share, "ratio", "the agent did not count segments", **name)
     why = "no byte arrived"
     sheet.add(flow.id, "goodput_bits_per_second", goodput_bits_per_second(record), "bit/s", why, **name)
+    transaction_rows(sheet, trace, record, **name)
     if is_large(flow, trace.mss_bytes):
         why = f"the connection did not complete its {flow.size_bytes} bytes"
         sheet.add(flow.id, "large_completion_time_s", time, "s", why, **name)
@@ -136,6 +138,7 @@ def _one_group(sheet: Sheet, group: str, flows: list[Flow], records: list[Record
         for label, share in QUANTILES.items():
             value = float(np.quantile(done, share)) if done else None
             add(f"completion_time_{label}_s", value, "s", "no connection of the group was completed")
+    group_transaction_rows(sheet, flows, records, flows[0].role, flows[0].algorithm, group)
     received = sum(int(record.get("bytes_received") or 0) for record in records)
     add("received_bytes", received, "bytes", "")
     rates = [rate for rate in map(goodput_bits_per_second, records) if rate is not None]

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests and answers over a connection: how long each took by the client's own record, and by the trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from howdah.measure.row import Sheet
+from howdah.measure.trace import SECOND_NS, FlowTrace
+from howdah.plan.plan import Flow
+
+QUANTILES = {"p10": 0.1, "median": 0.5, "p90": 0.9}
+_SAME_RTTS = 2  # client and trace agree on the end of an answer within so many round trips
+
+Record = dict[str, Any]
+
+
+def times_s(record: Record) -> list[float]:
+    """Seconds from the start of each request (the first one: of the connection) to the last byte of its answer."""
+    return [(item["end_ns"] - item["start_ns"]) / SECOND_NS for item in record.get("transactions") or []]
+
+
+def transaction_rows(sheet: Sheet, trace: FlowTrace, record: Record, **name: Any) -> None:
+    """Measures of one connection of transactions; nothing where the plan asks for none."""
+    flow = trace.flow
+    if flow.http is None:
+        return
+    times = times_s(record)
+    why = "no request was answered"
+    sheet.add(flow.id, "transactions", len(times), "transactions", **name)
+    sheet.add(flow.id, "first_transaction_time_s", times[0] if times else None, "s", why, **name)
+    sheet.add(flow.id, "last_transaction_time_s", times[-1] if times else None, "s", why, **name)
+    middle = float(np.median(times)) if times else None
+    sheet.add(flow.id, "transaction_time_median_s", middle, "s", why, **name)
+    _compare(sheet, trace, record)
+
+
+def group_transaction_rows(
+    sheet: Sheet, flows: list[Flow], records: list[Record], role: str, algorithm: str, group: str
+) -> None:
+    """Over all transactions of a group; ``answered_share`` of those that were to be made."""
+    asked = sum(int(flow.http["requests"] or 0) for flow in flows if flow.http is not None)
+    if not asked:
+        return
+    times = [time for record in records for time in times_s(record)]
+    name = {"algorithm": algorithm, "group": group, "role": role}
+    sheet.add(None, "transactions", len(times), "transactions", **name)
+    sheet.add(None, "answered_share", len(times) / asked, "ratio", **name)
+    for label, share in QUANTILES.items():
+        value = float(np.quantile(times, share)) if times else None
+        sheet.add(None, f"transaction_time_{label}_s", value, "s", "no request was answered", **name)
+
+
+def traced_ends_ns(trace: FlowTrace, requests: int, object_bytes: int) -> list[int]:
+    """When the last byte of each answer was acknowledged, as far as the trace goes.
+
+    An answer is its object and a head; the length of the head is what was acknowledged in all beyond the objects,
+    divided by the answers.
+    """
+    if not len(trace):
+        return []
+    una = trace.una_after
+    head_bytes = max(int(una[-1]) - requests * object_bytes, 0) / requests
+    ends = []
+    for number in range(1, requests + 1):
+        # Behind the last answer nothing follows, and its last ACK may be the one whose effect no record shows.
+        wanted = number * object_bytes + (number - 1) * head_bytes
+        place = int(np.searchsorted(una, wanted))
+        if place == una.size:
+            break
+        ends.append(int(trace.time_ns[place]))
+    return ends
+
+
+def _compare(sheet: Sheet, trace: FlowTrace, record: Record) -> None:
+    """The transaction on whose end client and trace agree least."""
+    http = trace.flow.http
+    if http is None or not record.get("complete"):
+        return
+    ends = traced_ends_ns(trace, int(http["requests"] or 0), int(http["object_bytes"] or 0))
+    said = [int(item["end_ns"]) for item in record["transactions"]]
+    if not ends:
+        return
+    worst = max(range(len(ends)), key=lambda number: abs(ends[number] - said[number]))
+    near_ns = _SAME_RTTS * int(trace.window_ns[-1])
+    sheet.cross_check(
+        trace.flow.id,
+        "transaction_time_s",
+        {"client": said[worst] / SECOND_NS, "tcp_probe": ends[worst] / SECOND_NS},
+        abs(ends[worst] - said[worst]) <= near_ns,
+        f"client and trace differ by more than two round trips about the end of transaction {worst + 1}",
+    )
