@@ -132,7 +132,8 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
     least = float(rtt[good].min()) / 1000
     low = tolerance.delay(flow.rtt_us) + path.early_us - path.least_added_us
     # A data frame and its ACK take time at each rate limit; a receiver acknowledges every second frame, or fewer.
-    frames = RECEIVERS[flow.receiver_behaviour].most_segments_an_ack
+    receiver = RECEIVERS[flow.receiver_behaviour]
+    frames = receiver.most_segments_an_ack
     slowest = min([path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)])
     frames_us = frames * path.frame_bytes * 8e6 / slowest
     frames_us += sum(frames * path.frame_bytes * 8e6 / hop.rate_bits_per_second for hop in path.hops)
@@ -145,7 +146,7 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
         for target in data.plan.calibration.targets
         if (target.sender, target.receiver) == flow.ends
     )
-    high = tolerance.delay(flow.rtt_us) + frames_us + varies
+    high = tolerance.delay(flow.rtt_us) + frames_us + varies + receiver.stretched_us
     shortest = flow.rtt_us - path.early_us + path.least_added_us
     expected = f"{shortest} to {flow.rtt_us + high:.0f} us"
     if least < flow.rtt_us - low:

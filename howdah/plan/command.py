@@ -163,6 +163,7 @@ def _cake(options: dict[str, Any]) -> _Words:
 def _receiver(options: dict[str, Any]) -> _Words:
     """Of our own module, which tc does not know: as it would be written."""
     words: _Words = ["every", options["acknowledge_every"], "delay", _compact(options["delay_us"])]
+    words += ["quick-first", options["quick_first"]]
     return [*words, "sack-blocks", options["sack_blocks"], "backlog-blocks", options["backlog_blocks"]]
 
 

@@ -112,6 +112,7 @@ QDISC_OPTIONS: dict[str, _Arguments] = {
     "howdah_receiver": {
         "acknowledge_every": _INTEGER,
         "delay_us": _INTEGER,
+        "quick_first": _INTEGER,
         "sack_blocks": _INTEGER,
         "backlog_blocks": _INTEGER,
     },

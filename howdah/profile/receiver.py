@@ -24,14 +24,15 @@ MOST_SACK_BLOCKS = 4  # RFC 2018, section 3: what the option has room for; three
 class AckFilter:
     """What the module howdah_receiver does with the ACKs of a receiver that acknowledges every segment at once.
 
-    Of segments in order, one ACK for each ``acknowledge_every``, or ``delay_us`` after the first that waits for one;
-    ACKs of anything else are not delayed. An ACK reports at most ``sack_blocks`` blocks. Once ``backlog_blocks`` blocks
-    of data lie out of order (0: never) no ACK reports any, and further data out of order are discarded, until nothing
-    is out of order.
+    The first ``quick_first`` segments in order are acknowledged one by one; of those after them, one ACK for each
+    ``acknowledge_every``, or ``delay_us`` after the first that waits for one. ACKs of anything else are not delayed.
+    An ACK reports at most ``sack_blocks`` blocks. Once ``backlog_blocks`` blocks of data lie out of order (0: never) no
+    ACK reports any, and further data out of order are discarded, until nothing is out of order.
     """
 
     acknowledge_every: int = 1
     delay_us: int = 0
+    quick_first: int = 0
     sack_blocks: int = MOST_SACK_BLOCKS
     backlog_blocks: int = 0
 
@@ -56,13 +57,22 @@ class Receiver:
         """Segments in order that wait for one ACK; that of Linux acknowledges two."""
         return max(self.ack_filter.acknowledge_every, 2) if self.ack_filter else 2
 
+    @property
+    def stretched_us(self) -> int:
+        """How long an ACK may wait for segments of which a small window has too few, whenever it comes."""
+        chosen = self.ack_filter
+        return chosen.delay_us if chosen and chosen.acknowledge_every > 2 else 0
+
 
 _KNOWN = [
-    Receiver(LINUX, "Linux as it is: about 16 quick ACKs, then one for two segments or after 40 ms"),
-    Receiver(
-        "quick-then-delayed", "the same by the name of the ACK scheme (HyStart paper, Fig. 10 b); nothing is changed"
-    ),
+    Receiver(LINUX, "the kernel's own receiver, nothing is changed"),
     Receiver("quick-ack", "an ACK for every segment, at once (Fig. 10 a: Linux 2.4)", quick_ack=True),
+    Receiver(
+        "quick-then-delayed",
+        "the first 16 segments at once, then one ACK for two, or after 40 ms (Fig. 10 b: Linux 2.6)",
+        quick_ack=True,
+        ack_filter=AckFilter(acknowledge_every=2, delay_us=40_000, quick_first=16),
+    ),
     Receiver(
         "delayed-ack",
         "from the start one ACK for two segments, or after 200 ms (Fig. 10 c)",

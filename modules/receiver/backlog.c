@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A receiver that keeps only so much data out of order: what arrives is looked at before TCP gets it, and what exceeds
- * the limit is discarded. Captures on the device have seen it by then; no counter of drops moves.
+ * the limit is discarded. Captures on the device have seen it by then; no counter of drops moves. It is answered as TCP
+ * answers any segment out of order, with a duplicate of the last ACK.
  */
 #include <linux/ip.h>
 #include <linux/netdevice.h>
@@ -30,7 +31,22 @@ void receiver_acknowledged(struct receiver_flow *flow, u32 next)
 		remove_blocks(flow, 0, 1);
 	}
 	if (!flow->blocks)
-		flow->suppressed = false;
+		receiver_resume(flow);
+}
+
+/* An ACK that leaves while nothing more is taken out of order. */
+void receiver_remember(struct receiver_flow *flow, const struct sk_buff *ack)
+{
+	kfree_skb(flow->answer);
+	flow->answer = skb_copy(ack, GFP_ATOMIC | __GFP_NOWARN);
+}
+
+/* Nothing is out of order: data are taken again. */
+void receiver_resume(struct receiver_flow *flow)
+{
+	flow->suppressed = false;
+	kfree_skb(flow->answer);
+	flow->answer = NULL;
 }
 
 /* Adds [start, end) to the sorted blocks, joining those it touches. There is room for one more. */
@@ -88,6 +104,7 @@ static rx_handler_result_t receive(struct sk_buff **pskb)
 	struct receiver_tuple tuple;
 	struct tcphdr tcp_copy;
 	struct iphdr ip_copy;
+	struct sk_buff *answer = NULL;
 	bool taken = true;
 	int payload;
 	u32 start;
@@ -110,9 +127,13 @@ static rx_handler_result_t receive(struct sk_buff **pskb)
 	flow = receiver_find(receiver, &tuple);
 	if (flow)
 		taken = takes(flow, start, start + payload, receiver->options.backlog_blocks);
+	if (!taken && flow->answer)
+		answer = skb_copy(flow->answer, GFP_ATOMIC | __GFP_NOWARN);
 	spin_unlock(&receiver->lock);
 	if (taken)
 		return RX_HANDLER_PASS;
+	if (answer)
+		dev_queue_xmit(answer);
 	kfree_skb(skb);
 	return RX_HANDLER_CONSUMED;
 }

@@ -51,6 +51,7 @@ void receiver_forget(struct receiver *receiver)
 
 	hash_for_each_safe(receiver->flows, bucket, next, flow, node) {
 		hash_del(&flow->node);
+		receiver_resume(flow);
 		kfree(flow->block);
 		kfree(flow);
 	}

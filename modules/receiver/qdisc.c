@@ -120,8 +120,9 @@ static struct receiver_flow *connection(struct Qdisc *sch, struct sk_buff *skb, 
 	drop_held(sch, flow, to_free);
 	flow->received = 0;
 	flow->unacknowledged = 0;
+	flow->quick = 0;
 	flow->disordered = false;
-	flow->suppressed = false;
+	receiver_resume(flow);
 	flow->blocks = 0;
 	flow->next = next;
 	return flow;
@@ -134,22 +135,34 @@ static int enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_f
 	struct receiver_flow *flow;
 	struct sock *sk;
 	u32 blocks = options->sack_blocks;
+	bool suppressed;
 
 	if (!is_segment(skb))
 		return qdisc_enqueue_tail(skb, sch);
 	spin_lock(&receiver->lock);
 	flow = connection(sch, skb, to_free);
-	if (flow && flow->suppressed)
-		blocks = 0;
+	suppressed = flow && flow->suppressed;
 	spin_unlock(&receiver->lock);
+	if (suppressed)
+		blocks = 0;
 	sk = sender(skb);
 	if (!flow || !sk || tcp_hdr(skb)->syn)
 		return qdisc_enqueue_tail(skb, sch);
 	if (blocks < MOST_SACK_BLOCKS && receiver_limit_sack(skb, blocks))
 		return qdisc_drop(skb, sch, to_free);
-	if (is_ordinary(flow, sk, skb) && ++flow->unacknowledged < options->acknowledge_every) {
-		hold(sch, flow, skb, to_free);
-		return NET_XMIT_SUCCESS;
+	if (suppressed && is_pure_ack(skb)) {
+		spin_lock(&receiver->lock);
+		if (flow->suppressed)
+			receiver_remember(flow, skb);
+		spin_unlock(&receiver->lock);
+	}
+	if (is_ordinary(flow, sk, skb)) {
+		if (flow->quick < options->quick_first) {
+			flow->quick++;
+		} else if (++flow->unacknowledged < options->acknowledge_every) {
+			hold(sch, flow, skb, to_free);
+			return NET_XMIT_SUCCESS;
+		}
 	}
 	flow->unacknowledged = 0;
 	drop_held(sch, flow, to_free);

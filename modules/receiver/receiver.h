@@ -17,6 +17,7 @@
 struct receiver_options {
 	__u32 acknowledge_every;
 	__u32 delay_us;
+	__u32 quick_first;
 	__u32 sack_blocks;
 	__u32 backlog_blocks;
 };
@@ -45,11 +46,13 @@ struct receiver_flow {
 	u64 due_ns;
 	u64 received;		/* payload bytes in order, at the last ACK */
 	u32 unacknowledged;	/* segments in order that no ACK has left for */
+	u32 quick;		/* ACKs of segments in order that were not delayed because they are the first */
 	bool disordered;	/* at the last ACK data lay beyond a gap */
 
 	/* what arrived, for the backlog's limit; under receiver->lock */
 	u32 next;		/* expected sequence number */
 	bool suppressed;
+	struct sk_buff *answer;	/* while suppressed: the last ACK, a copy of which answers what is discarded */
 	u32 blocks;
 	struct receiver_block *block;	/* sorted, apart from each other; as many as the limit */
 };
@@ -71,6 +74,8 @@ void receiver_forget(struct receiver *receiver);
 int receiver_limit_sack(struct sk_buff *skb, unsigned int blocks);
 
 void receiver_acknowledged(struct receiver_flow *flow, u32 next);
+void receiver_remember(struct receiver_flow *flow, const struct sk_buff *ack);
+void receiver_resume(struct receiver_flow *flow);
 int receiver_listen(struct receiver *receiver, struct Qdisc *sch);
 void receiver_deafen(struct receiver *receiver, struct Qdisc *sch);
 

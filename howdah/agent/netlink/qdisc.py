@@ -171,8 +171,8 @@ def _netem(options: Options) -> bytes:
 
 def _receiver(options: Options) -> bytes:
     """struct receiver_options of modules/receiver/receiver.h."""
-    names = ("acknowledge_every", "delay_us", "sack_blocks", "backlog_blocks")
-    return struct.pack("=IIII", *(options[name] for name in names))
+    names = ("acknowledge_every", "delay_us", "quick_first", "sack_blocks", "backlog_blocks")
+    return struct.pack("=IIIII", *(options[name] for name in names))
 
 
 _QDISC_OPTIONS: dict[str, Callable[[Options], bytes]] = {
