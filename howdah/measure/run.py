@@ -13,6 +13,7 @@ from howdah.measure.early_loss import early_loss_rows
 from howdah.measure.estimate import estimate_rows
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
+from howdah.measure.footprint import footprint_rows
 from howdah.measure.jump import jump_rows
 from howdah.measure.measured import Measured, load
 from howdah.measure.opening import extreme_rows, opening_rows
@@ -62,6 +63,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
         outside.compare(sheet, directory, trace.flow, data.info[trace.flow.id], plan.epoch_us * 1000)
     group.group_rows(sheet, plan, records)
     _run_rows(sheet, data)
+    footprint_rows(sheet, directory)
     if plan.collect.cpu:
         cpu_rows(sheet, directory, plan)
     result = sheet.to_json()
