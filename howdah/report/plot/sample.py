@@ -88,15 +88,15 @@ def select(figure: FigureSection, experiment: Experiment, *axes: str) -> Selecti
             found = found.where({axis: NO_CONTROL})
     if not found.runs:
         raise NothingToDrawError(f"no run has {', '.join(f'{axis} = {value}' for axis, value in figure.at.items())}")
+    for axis in axes:
+        if axis not in _OCCASIONAL and not found.values(axis):
+            raise NothingToDrawError(f"no run has the axis {axis}; in these runs it has one value")
     for axis in dict.fromkeys(name for run in found.runs for name in run.axes):
         if axis not in (*axes, "algorithm") and len(found.values(axis)) > 1:
             many = ", ".join(found.values(axis))
             raise NothingToDrawError(f"{axis} has several values ({many}); say which with at, lines or panels")
     if "algorithm" not in axes and len(found.values("algorithm")) > 1:
         raise NothingToDrawError("there are several algorithms; say which with at, lines or panels")
-    for axis in axes:
-        if axis not in _OCCASIONAL and not found.values(axis):
-            raise NothingToDrawError(f"no run has the axis {axis}; in these runs it has one value")
     return found
 
 
