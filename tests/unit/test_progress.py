@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long a batch still takes: unequal runs weigh as much as they cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from howdah.command import progress
+from howdah.command.progress import Display, time_left
+from howdah.plan.plan import Plan
+from howdah.run.batch import Job, Outcome, Rest, Work
+from howdah.run.cost import carried_bits, expected_core_s
+from howdah.run.directory import RunDirectory
+from howdah.run.experiment import Cell, Experiment
+from tests.unit.plan_factory import make_plan
+
+
+def _plan(rate: int, duration_s: float = 10.0) -> Plan:
+    plan = make_plan()
+    flow = dataclasses.replace(plan.flows[0], start_us=0, stop_us=int(duration_s * 1e6), size_bytes=None)
+    path = dataclasses.replace(plan.path, rate_bits_per_second=rate, rate_steps=[])
+    return dataclasses.replace(plan, path=path, flows=[flow], duration_us=int(duration_s * 1e6))
+
+
+def _job(plan: Plan, folder: str = "exp") -> Job:
+    return Job(Experiment(Path(folder)), Cell(plan, "a" * 64))
+
+
+def _work(plan: Plan, since_s: float, share: float) -> Work:
+    process = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE, text=True)
+    process.wait()
+    work = Work(_job(plan), RunDirectory(Path("x")), process, time.monotonic() - since_s)
+    work.done_us, work.of_us = int(share * 1e6), 1_000_000
+    return work
+
+
+def test_a_flow_carries_what_it_has_or_what_the_path_takes() -> None:
+    assert carried_bits(_plan(100_000_000)) == pytest.approx(1e9)
+    plan = _plan(100_000_000)
+    small = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], size_bytes=1_000_000)])
+    assert carried_bits(small) == pytest.approx(8e6)
+    many = dataclasses.replace(plan, flows=[plan.flows[0]] * 50)
+    assert carried_bits(many) == pytest.approx(1e9), "fifty flows share the path"
+    late = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], start_us=5_000_000)])
+    assert carried_bits(late) == pytest.approx(5e8)
+
+
+def test_nothing_is_promised_while_nothing_is_known() -> None:
+    assert time_left([], [], Rest(10, 100.0)) is None
+    work = _work(_plan(10_000_000), 1.0, 0.01)
+    assert time_left([work], [], Rest(10, 100.0)) is None
+
+
+def test_long_runs_that_wait_weigh_more_than_short_ones_made() -> None:
+    """Ten short runs were made in 20 s; two long ones, of 100 times the bits, wait: a mean of runs would say 4 s."""
+    short, long = _plan(3_000_000), _plan(3_000_000_000)
+    pace = 2.0  # wall seconds for an expected core second
+    made = [Outcome(_job(short), verdict="pass", wall_s=pace * expected_core_s(short)) for _ in range(10)]
+    work = _work(long, 0.0, 0.0)
+    left = time_left([work], made, Rest(12, expected_core_s(long)))
+    assert left == pytest.approx(2 * pace * expected_core_s(long), rel=0.05)
+
+
+def test_a_run_in_progress_tells_the_pace_by_its_share() -> None:
+    plan = _plan(300_000_000)
+    work = _work(plan, since_s=50.0, share=0.5)
+    left = time_left([work], [], Rest(1))
+    assert left == pytest.approx(50.0, rel=0.05)
+
+
+def test_the_rest_is_never_less_than_the_longest_run_in_progress() -> None:
+    short, long = _plan(1_000_000), _plan(3_000_000_000)
+    made = [Outcome(_job(long), verdict="pass", wall_s=expected_core_s(long))]
+    active = [_work(long, 0.0, 0.0), _work(short, 0.0, 0.0)]
+    left = time_left(active, made, Rest(3))
+    assert left == pytest.approx(expected_core_s(long), rel=0.05)
+
+
+def test_runs_that_were_there_tell_nothing_of_the_pace() -> None:
+    plan = _plan(10_000_000)
+    assert time_left([], [Outcome(_job(plan), verdict="pass", reused=True)], Rest(5, 10.0)) is None
+
+
+def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    display = Display(quiet=False)
+    text = io.StringIO()
+    display.console = Console(file=text, force_terminal=False, width=120)
+    display.live = False
+    plan = _plan(300_000_000)
+    work, rest = _work(plan, 50.0, 0.5), Rest(4, 3 * expected_core_s(plan), experiments=2)
+    display.batch([work], [], rest)
+    assert text.getvalue() == ""
+    monkeypatch.setattr(progress, "_LINE_EVERY_S", 0.0)
+    display.batch([work], [Outcome(_job(plan, "other"), verdict="pass", reused=True)], rest)
+    lines = text.getvalue().splitlines()
+    assert lines[0].startswith("  = other/cubic-r0-aaaaaaaa"), "of several experiments the name says which"
+    assert lines[1].startswith("  … 1/4  about ")
