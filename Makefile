@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test lab test check unit decision fuzz guest browser kernels bench docs clean
+.PHONY: help setup setup-test lab test check unit decision fuzz guest browser kernels atlas bench docs clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 VENV := .venv
@@ -48,6 +48,9 @@ browser: ## tests that click through a report
 
 kernels: setup-test ## build modules/ for every kernel of modules/kernels.txt, load them into each, print a table
 	@$(BIN)/python -m tests.guest.kernel_matrix
+
+atlas: setup ## run and judge every published experiment and write the site; QUICK=1 for a part of it
+	@$(BIN)/howdah atlas $(if $(QUICK),--quick)
 
 bench: setup-test ## measure speed and memory; figures go to docs/performance.md by hand
 	@$(BIN)/python -m tests.bench

@@ -22,7 +22,7 @@ from howdah.report.number import significant
 from howdah.report.origin import Fact
 from howdah.report.page import write
 
-_STYLES = ("tokens.css", "page.css", "table.css", "plot.css", "print.css")
+_STYLES = ("tokens.css", "page.css", "table.css", "chart.css", "print.css")
 
 
 @cache
