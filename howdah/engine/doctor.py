@@ -9,7 +9,7 @@ from pathlib import Path
 
 from howdah.engine import host
 from howdah.engine.check import MISSING, NOTE, OK, Check
-from howdah.engine.uml import needs
+from howdah.engine.uml import needs, profiler
 from howdah.errors import HowdahError
 from howdah.publish import prometheus
 
@@ -21,7 +21,18 @@ _KVM_CREATE_VM = 0xAE01
 
 def examine() -> list[Check]:
     """All checks of all engines, and of what every engine's results go through."""
-    return [*needs.checks(), *host.checks(), _kvm(), _prometheus()]
+    return [*needs.checks(), _perf(), *host.checks(), _kvm(), _prometheus()]
+
+
+def _perf() -> Check:
+    """Tried: it may be installed and not allowed to look."""
+    problem = profiler.trial()
+    if problem is None:
+        return Check("uml", "perf", OK, "tried: processor time can be told by function (collect: {cpu: true})")
+    remedy = "apt install linux-perf" if problem == "not installed" else "sysctl -w kernel.perf_event_paranoid=2"
+    return Check(
+        "uml", "perf", NOTE, f"{problem}: measures of processor time (collect: {{cpu: true}}) are null", remedy
+    )
 
 
 def _kvm() -> Check:

@@ -24,8 +24,6 @@ class HttpSection(Section):
 
     @model_validator(mode="after")
     def _possible(self) -> HttpSection:
-        if not self.object:
-            raise FieldError("expected an object of at least a byte", "object")
         if self.every is not None and (self.every % 1000 or _DAY_US % self.every):
             what = "expected whole milliseconds of which a day has a whole number (curl counts requests a day)"
             raise FieldError(what, "every")
