@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from howdah.errors import HowdahError, explain
 from howdah.run.cost import expected_core_s
-from howdah.run.directory import RunDirectory, read_json
+from howdah.run.directory import PARTIAL, RunDirectory, read_json
 from howdah.run.experiment import Cell, Experiment
 
 _LEAST_FREE_BYTES = 64_000_000  # with less no further run is begun after one has failed
@@ -104,6 +104,8 @@ def _start(job: Job, worker: Sequence[str]) -> Work:
                 text=True,
             )
     except OSError as error:
+        for partial in job.experiment.path.glob(f"{PARTIAL}{job.cell.directory_name}-{os.getpid()}"):
+            shutil.rmtree(partial, ignore_errors=True)
         raise HowdahError(f"the run cannot be begun: {explain(error)}", where=str(job.experiment.path)) from error
     return Work(job, directory, process, time.monotonic())
 
@@ -143,8 +145,24 @@ def _finish(work: Work) -> Outcome:
             where=str(experiment.path),
             hint="\n  ".join(tail) or None,
         )
+    _tell_of_room(outcome.error, experiment)  # before the partial directory goes, which makes room
     shutil.rmtree(work.directory.path, ignore_errors=True)
     return outcome
+
+
+def _free_bytes(experiment: Experiment) -> int | None:
+    try:
+        return shutil.disk_usage(experiment.path).free
+    except OSError:
+        return None
+
+
+def _tell_of_room(error: HowdahError, experiment: Experiment) -> None:
+    """A full disk is not always named by what fails on it: not even the log can be written."""
+    free = _free_bytes(experiment)
+    if free is not None and free < _LEAST_FREE_BYTES:
+        room = f"Only {free / 1e6:.1f} MB are free there. Make room and give the command again: finished runs are kept."
+        error.hint = f"{error.hint}\n  {room}" if error.hint else room
 
 
 def _end(active: list[Work]) -> None:
@@ -192,6 +210,7 @@ def run_cells(
                     try:
                         work = _start(job, worker)
                     except HowdahError as error:
+                        _tell_of_room(error, job.experiment)
                         outcomes.append(Outcome(job, error=error))
                         stop = _meets_every_run(outcomes[-1], keep_going)
                         continue
@@ -220,8 +239,5 @@ def _meets_every_run(outcome: Outcome, keep_going: bool) -> bool:
     """Whether no further run should be begun: an error (no space, no engine) that the others would meet as well."""
     if outcome.error is None:
         return False
-    try:
-        free = shutil.disk_usage(outcome.job.experiment.path).free
-    except OSError:
-        return True
-    return not keep_going or free < _LEAST_FREE_BYTES
+    free = _free_bytes(outcome.job.experiment)
+    return not keep_going or free is None or free < _LEAST_FREE_BYTES

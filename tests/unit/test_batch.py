@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -187,3 +190,93 @@ def test_two_commands_in_one_experiment(experiment: Experiment) -> None:
         )
     assert answer.returncode != 0
     assert f"process {os.getpid()}" in answer.stderr
+
+
+def _sized(number: int, seconds: float) -> Cell:
+    """A run whose one flow lasts so long."""
+    plan = make_plan(run=f"cubic-r{number}", repetition=number)
+    flow = dataclasses.replace(plan.flows[0], start_us=0, stop_us=int(seconds * 1e6), size_bytes=None)
+    plan = dataclasses.replace(plan, flows=[flow], duration_us=int(seconds * 1e6))
+    return Cell(plan, f"{number:064x}")
+
+
+def test_the_longest_runs_come_first_and_outcomes_in_their_own_order(experiment: Experiment, tmp_path: Path) -> None:
+    begun: list[str] = []
+
+    def listen(active: list[Work], _outcomes: list[Outcome], _rest: Rest) -> None:
+        begun.extend(work.cell.plan.run for work in active if work.cell.plan.run not in begun)
+
+    slow = _worker(tmp_path, "import time\ntime.sleep(0.7)\n" + textwrap.dedent(WHOLE))
+    cells = [_sized(number, seconds) for number, seconds in enumerate((1.0, 300.0, 20.0, 300.0))]
+    outcomes = run_cells(_jobs(experiment, cells), 1, False, listen, slow)
+    assert begun == ["cubic-r1", "cubic-r3", "cubic-r2", "cubic-r0"]
+    assert [outcome.cell.plan.run for outcome in outcomes] == [f"cubic-r{number}" for number in range(4)]
+
+
+def test_runs_of_several_experiments_go_to_their_own_directories(tmp_path: Path) -> None:
+    experiments = [Experiment(tmp_path / name) for name in ("one", "two")]
+    for each in experiments:
+        each.create()
+    cell = Cell(make_plan(), "a" * 64)  # the same run in both: each has its own
+    rests: list[Rest] = []
+    outcomes = run_cells(
+        [Job(each, cell) for each in experiments],
+        2,
+        False,
+        lambda _active, _outcomes, rest: rests.append(rest),
+        _worker(tmp_path, WHOLE),
+    )
+    assert [outcome.job.name for outcome in outcomes] == ["one/cubic-r0-aaaaaaaa", "two/cubic-r0-aaaaaaaa"]
+    assert all((each.path / "cubic-r0-aaaaaaaa" / "verdict.json").exists() for each in experiments)
+    assert (rests[-1].total, rests[-1].waiting_core_s, rests[-1].experiments) == (2, 0.0, 2)
+
+
+_ONE_FAILS = textwrap.dedent(WHOLE).replace(
+    "import json, sys, pathlib",
+    "import json, sys, pathlib\nif 'r1' in sys.argv[1]:\n"
+    "    print(json.dumps({'error': 'it broke', 'where': '/x', 'hint': None})); sys.exit(1)",
+    1,
+)
+
+
+def test_an_atlas_goes_on_after_an_error(experiment: Experiment, tmp_path: Path) -> None:
+    cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
+    outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, _ONE_FAILS), keep_going=True)
+    assert [outcome.verdict for outcome in outcomes] == ["pass", None, "pass", "pass"]
+    assert not list(experiment.path.glob(f"{PARTIAL}*"))
+
+
+def test_but_not_on_a_full_disk(experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=1_000_000))
+    cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
+    outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, _ONE_FAILS), keep_going=True)
+    assert [outcome.verdict for outcome in outcomes] == ["pass", None]
+
+
+def test_a_disk_that_fills_half_way_leaves_the_finished_runs(tmp_path: Path) -> None:
+    """Each run takes 100 kB of a file system of 400 kB; the plan of one of them no longer fits."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "none", disk], check=False).returncode != 0:
+        pytest.skip("a file system of its own cannot be mounted here")
+    try:
+        experiment = Experiment(disk / "exp")
+        experiment.create()
+        body = textwrap.dedent(WHOLE).replace(
+            "print(", "(directory / 'raw' / 'x').write_bytes(bytes(100_000))\nprint(", 1
+        )
+        cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(6)]
+        outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, body))
+        finished = [outcome for outcome in outcomes if outcome.verdict == "pass"]
+        failed = [outcome for outcome in outcomes if outcome.error is not None]
+        assert 1 <= len(finished) < 6
+        assert len(failed) == 1, "no further run is begun"
+        assert "MB are free there. Make room" in str(failed[0].error)
+        assert not list(experiment.path.glob(f"{PARTIAL}*"))
+        for outcome in finished:
+            assert (experiment.path / outcome.cell.directory_name / "verdict.json").exists()
+        shutil.rmtree(experiment.path / finished[0].cell.directory_name)
+        again = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, body))
+        assert sum(outcome.reused for outcome in again) == len(finished) - 1
+    finally:
+        subprocess.run(["umount", disk], check=True)
