@@ -64,7 +64,11 @@ def engine(name: str) -> Engine:
         from howdah.engine.host import HostEngine
 
         return HostEngine()
-    raise EngineUnavailableError(f"there is no engine called {name!r}", hint="The engines are: uml, host.")
+    if name == "vm":
+        from howdah.engine.vm.engine import VmEngine
+
+        return VmEngine()
+    raise EngineUnavailableError(f"there is no engine called {name!r}", hint="The engines are: uml, vm, host.")
 
 
 def require(lacks: list[Lack], name: str, instead: str) -> None:

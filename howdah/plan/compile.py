@@ -29,6 +29,7 @@ from howdah.plan.schedule import Schedule, schedule
 from howdah.plan.shaping import Shaping, find_hops, shape
 from howdah.plan.timetable import timetable
 from howdah.plan.topology import load_topo, lower
+from howdah.plan.trait import traits
 from howdah.plan.wiring import wire
 from howdah.profile import Cell, Profile
 from howdah.profile.algorithm import from_modules, module_name
@@ -58,20 +59,21 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     cell = expand(cell)
     scenario = cell.scenario
     engine = engine or scenario.engine
+    kind = traits(engine)
     network, topology_arguments = _network(cell)
     perturbation = draw(scenario, cell.repetition, scenario.path.forward_delay_us + scenario.path.reverse_delay_us)
     pairs = endpoints(cell, network)
     delays = host_delays(cell, network, pairs, perturbation)
-    flows = resolve_flows(cell, network, pairs, delays, perturbation, virtual_time=engine == "uml")
-    receivers = find_receivers(cell, flows, virtual_time=engine == "uml")
+    flows = resolve_flows(cell, network, pairs, delays, perturbation, virtual_time=kind.own_kernel)
+    receivers = find_receivers(cell, flows, virtual_time=kind.own_kernel)
     flows = name_receivers(flows, receivers)
     varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
     size = sizes(path, flows, scenario.duration, varying.forward_largest_us + varying.reverse_largest_us)
-    shaping = shape(cell, network, pairs, path, delays, varying, virtual_time=engine == "uml")
+    shaping = shape(cell, network, pairs, path, delays, varying, virtual_time=kind.virtual_clock)
     measured = calibration(scenario, network, pairs, path, delays, varying, shaping.queues)
     builtin = {name: entry for name, entry in cell.algorithms.items() if entry.builtin}
-    setup_us = VIRTUAL_SETUP_US if engine == "uml" else REAL_SETUP_US
+    setup_us = VIRTUAL_SETUP_US if kind.exact_uptime else REAL_SETUP_US
     window = scenario.measure.window
     kernel_parameters = {f"{a.module}.{key}": value for a in builtin.values() for key, value in a.parameters.items()}
     if not scenario.host.ipv6:
@@ -114,6 +116,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         guest_memory_bytes=size.guest_memory_bytes,
         wall_clock_limit_s=_wall_clock_limit_s(scenario, path, flows),
         measure_window_us=(window.start, window.stop or scenario.duration),
+        processor_shift=scenario.machine.shift if engine == "vm" else None,
         measure_cwnd_packets=scenario.measure.reach,
         topology_arguments=topology_arguments,
         receiver=scenario.receiver,

@@ -230,6 +230,14 @@ class HostSection(Section):
     ipv6: bool = Field(default=False, description="leave IPv6 on; its random timers make runs differ by microseconds")
 
 
+class MachineSection(Section):
+    """The machine of the ``vm`` engine; the other engines have none."""
+
+    shift: int = Field(
+        default=0, ge=0, le=10, description="its processor executes 2 to the power of -shift instructions a nanosecond"
+    )
+
+
 class WindowSection(Section):
     """The time over which utilisation and fairness are measured."""
 
@@ -307,7 +315,8 @@ class Scenario(Section):
         default="debian-6.12",
         description="kernel to run: `debian-VERSION`, `debian-newest`, or the path of a source tree",
     )
-    engine: Literal["uml", "host"] = Field(default="uml", description="what runs the plan")
+    engine: Literal["uml", "vm", "host"] = Field(default="uml", description="what runs the plan")
+    machine: MachineSection = Field(default_factory=MachineSection, description="the virtual machine of the vm engine")
     measure: MeasureSection = Field(default_factory=MeasureSection, description="how results are measured")
 
     @property

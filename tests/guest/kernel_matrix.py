@@ -26,9 +26,9 @@ from howdah.engine.cache import Progress as BuildProgress
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.guest import boot
 from howdah.engine.uml.package import UnsupportedKernelError
+from howdah.engine.vm.package import provide_headers
 from howdah.errors import HowdahError, RunFailedError
 from tests.guest import restarts
-from tests.guest.distribution_headers import provide_headers
 from tests.guest.guest_kit import make_guest
 
 MODULES = Path(__file__).parents[2] / "modules"

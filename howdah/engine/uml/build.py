@@ -48,10 +48,12 @@ def build(
     tree = build_tree(progress, cache)
     built = build_kernel(kernel, progress, cache)
     ready = provide_modules(built, modules, progress, cache)
-    return Built(tools, built, tree, ready, _agent(wiring, tree, tools, cache))
+    return Built(tools, built, tree, ready, build_agent(wiring, tree, tools, cache))
 
 
-def _agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Path:
+def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Path:
+    """A directory with the agent's sources and its byte code."""
+
     def compile_all(directory: Path, log: Path) -> None:
         share.copy_agent(directory, wiring)
         run_logged(compile_command(tree.root, [directory], directory, "/howdah/in"), log, launcher=tools.launch)

@@ -63,6 +63,10 @@ class Kernel:
     def key(self) -> str:
         return self.directory.name
 
+    def make(self, *arguments: str) -> list[str]:
+        """``make`` for modules of this kernel."""
+        return make_command(self.source_dir, self.build_dir, *arguments)
+
 
 def make_command(source_dir: Path, build_dir: Path, *arguments: str) -> list[str]:
     """``make`` for the user-mode architecture, with output apart from the source."""

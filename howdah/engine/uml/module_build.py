@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.engine.supervise import CommandFailedError, run_logged
-from howdah.engine.uml.kernel import Kernel, make_command
+from howdah.engine.uml.target import Target
 from howdah.errors import HowdahError
 
 SYMBOLS = "Module.symvers"  # where Kbuild leaves what the modules export, for modules built after them
@@ -54,7 +54,7 @@ class ModuleFailure:
 
 
 def build_directory(
-    kernel: Kernel, directory: Path, log: Path, launcher: Path, symbols: Path | None = None
+    kernel: Target, directory: Path, log: Path, launcher: Path, symbols: Path | None = None
 ) -> list[ModuleFailure]:
     """Build the modules whose sources and Kbuild (or Makefile) lie in ``directory``; returns those that do not build.
 
@@ -71,7 +71,7 @@ def build_directory(
     while True:
         already = log.stat().st_size if log.exists() else 0
         left_out = f"HOWDAH_LEFT_OUT={' '.join(failures)}"
-        command = make_command(kernel.source_dir, kernel.build_dir, *options, left_out, "modules")
+        command = kernel.make(*options, left_out, "modules")
         try:
             run_logged(command, log, launcher=launcher)
         except CommandFailedError as error:

@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from howdah.engine.cache import Cache, Progress, content_key
-from howdah.engine.uml.kernel import Kernel, module_information
+from howdah.engine.uml.kernel import module_information
 from howdah.engine.uml.module_build import SYMBOLS, ModuleFailure, build_directory
+from howdah.engine.uml.target import Target
 from howdah.engine.uml.tools import build_tools
 from howdah.errors import HowdahError
 
@@ -73,7 +74,7 @@ class ModuleSet:
         chosen[module.name] = module
 
 
-def provide_modules(kernel: Kernel, wanted: Iterable[str], progress: Progress, cache: Cache | None = None) -> ModuleSet:
+def provide_modules(kernel: Target, wanted: Iterable[str], progress: Progress, cache: Cache | None = None) -> ModuleSet:
     """The project's modules and the ``wanted`` ones: C files, directories with a Kbuild, or .ko files.
 
     What does not compile or link fails alone. Raises HowdahError for what cannot be a module at all.
@@ -90,7 +91,7 @@ def provide_modules(kernel: Kernel, wanted: Iterable[str], progress: Progress, c
 
 
 def build_modules(
-    kernel: Kernel, wanted: Sequence[str], progress: Progress, cache: Cache | None = None
+    kernel: Target, wanted: Sequence[str], progress: Progress, cache: Cache | None = None
 ) -> list[Module]:
     """The same for a caller that needs every one of them: raises the HowdahError of the first that does not build."""
     found = provide_modules(kernel, wanted, progress, cache)
@@ -100,7 +101,7 @@ def build_modules(
 
 
 def _provide(
-    kernel: Kernel, source: Path, progress: Progress, cache: Cache, symbols: Path | None, found: ModuleSet
+    kernel: Target, source: Path, progress: Progress, cache: Cache, symbols: Path | None, found: ModuleSet
 ) -> Path | None:
     """Add the modules of a source to ``found``; returns the entry of the cache they lie in, if it is one."""
     if not source.exists():
@@ -158,7 +159,7 @@ def _belongs(path: Path) -> bool:
 
 
 def _build(
-    kernel: Kernel,
+    kernel: Target,
     source: Path,
     files: dict[Path, Path],
     kbuild: str | None,
@@ -201,7 +202,7 @@ def _keep_results(directory: Path) -> None:
             path.unlink()
 
 
-def _ready(kernel: Kernel, file: Path, source: str | None = None) -> Module:
+def _ready(kernel: Target, file: Path, source: str | None = None) -> Module:
     try:
         information = module_information(file)
     except OSError as error:

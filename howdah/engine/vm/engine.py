@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``vm`` engine: a plan on an unmodified distribution kernel, all hosts as namespaces of one virtual machine."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.engine.cache import Cache, content_key
+from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
+from howdah.engine.share import stage
+from howdah.engine.supervise import CommandFailedError, run_logged
+from howdah.engine.uml.build import build_agent
+from howdah.engine.uml.engine import check_agent
+from howdah.engine.uml.guest_tree import GuestTree, build_tree
+from howdah.engine.uml.modules import Module, ModuleSet, provide_modules
+from howdah.engine.uml.tools import Tools, build_tools, compiler_version
+from howdah.engine.vm.cpio import Writer
+from howdah.engine.vm.kernel import StockKernel, described, provide_kernel, tree_archive
+from howdah.engine.vm.machine import QEMU, Machine, Speed, run
+from howdah.errors import HowdahError, RunFailedError
+from howdah.plan.plan import Plan
+from howdah.run.directory import RunDirectory
+
+_HERE = Path(__file__).parent
+_COMMAND = ("/usr/bin/python3", "-S", "-m", "howdah.agent", "--in", "/howdah/in", "--out", "/howdah/out")
+_CLOCK_SLACK_S = 600
+_TREE_BYTES = 400 * 2**20  # the first file system, and the kernel that unpacks it
+_DELIVERY_BYTES = 1 << 30
+_RAW_BYTES_PER_PACKET = 120  # what is recorded stays in memory until the end
+_SLOWDOWN = 40  # emulated instructions against those of a user-mode kernel, at the least
+
+
+@dataclass(frozen=True)
+class _Built:
+    tools: Tools
+    init: Path
+    kernel: StockKernel
+    tree: GuestTree
+    packed: Path
+    module_set: ModuleSet
+    agent: Path
+
+
+class VmEngine:
+    """One core for each machine. Virtual time is the default: exact, repeatable, with a processor of declared speed."""
+
+    name = "vm"
+    parallel = True
+
+    def __init__(self, cache: Cache | None = None) -> None:
+        self.cache = cache or Cache()
+
+    def lacks(self) -> list[Lack]:
+        found = []
+        needed = ((QEMU, "qemu-system-x86", "runs the machine"), ("depmod", "kmod", "indexes its modules"))
+        for program, package, why in needed:
+            if shutil.which(program) is None and not Path("/sbin", program).exists():
+                found.append(Lack(program, why, f"apt install {package}"))
+        return found
+
+    def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
+        require(self.lacks(), self.name, "The uml engine needs none of this: leave out --engine vm.")
+        identity: dict[str, Any] = {"engine": self.name, "qemu": _qemu_version()}
+        failures: list[HowdahError] = []
+        for plan in plans:
+            built = self._build(plan, progress)
+            identity |= {"tree": built.tree.sha256, "init": built.init.parent.name}
+            identity[f"kernel {plan.kernel}"] = built.kernel.image_sha256
+            try:
+                for module in _chosen(built, plan):
+                    identity[f"module {module.name} {plan.kernel}"] = module.srcversion
+            except HowdahError as error:
+                if str(error) not in map(str, failures):
+                    progress(f"not built: {error.where}: {error.what}", 0, 0)
+                failures.append(error)
+        if failures and len(failures) == len(plans):
+            raise failures[0]
+        return identity
+
+    def _build(self, plan: Plan, progress: BuildProgress) -> _Built:
+        tools = build_tools(self.cache)
+        tree = build_tree(progress, self.cache)
+        kernel = provide_kernel(plan.kernel, progress, self.cache)
+        ready = ModuleSet({}, {})
+        if kernel.headers is not None:
+            ready = provide_modules(kernel, plan.modules, progress, self.cache)
+        packed = tree_archive(tree, self.cache, progress)
+        agent = build_agent("netlink", tree, tools, self.cache)
+        return _Built(tools, _init(self.cache), kernel, tree, packed, ready, agent)
+
+    def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
+        progress("prepare", 0, 0)
+        built = self._build(plan, lambda what, _done, _total: progress(what, 0, 0))
+        try:
+            modules = _chosen(built, plan)
+        except HowdahError as error:
+            raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
+        stage(directory, built.agent, [(module.name, module.file) for module in modules])
+        shutil.copyfile(_HERE / "deliver.py", directory.share / "deliver.py")
+        speed = Speed(plan.processor_shift)
+        with tempfile.TemporaryDirectory(prefix="howdah-machine-") as place:
+            own = Path(place) / "run.cpio"
+            _pack_run(own, built.init, directory.share)
+            machine = Machine(
+                kernel=built.kernel.image,
+                first=(built.packed, built.kernel.modules_archive, own),
+                command=_COMMAND,
+                memory_bytes=plan.guest_memory_bytes + _TREE_BYTES + _recorded_bytes(plan),
+                delivery_bytes=_DELIVERY_BYTES + _recorded_bytes(plan),
+                raw=directory.raw,
+                console=directory.console,
+                speed=speed,
+                accelerator="tcg",
+                wall_clock_limit_s=plan.wall_clock_limit_s * _SLOWDOWN,
+                clock_limit_s=(plan.epoch_us + plan.duration_us) // 10**6 + _CLOCK_SLACK_S,
+                launcher=built.tools.launch,
+                kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
+            )
+            ending, command = run(machine, progress)
+        with directory.log.open("a", encoding="utf-8") as log:
+            log.write(f"$ {' '.join(command)}\n")
+        record = check_agent(directory, ending)
+        return _report(built, modules, speed, ending.wall_s, record.get("modules") or {}, command)
+
+
+def _chosen(built: _Built, plan: Plan) -> list[Module]:
+    """The project's modules that the plan needs; those of the kernel's own are loaded by name where they are used."""
+    if built.kernel.headers is None and plan.required_modules:
+        raise HowdahError(
+            f"the modules {', '.join(plan.required_modules)} cannot be built for {built.kernel.release}",
+            where=built.kernel.package,
+            hint="No suite that this machine's Debian can use has its headers. Algorithms of the kernel itself, "
+            "with traffic by iperf3, need no module.",
+        )
+    return built.module_set.choose(plan.required_modules)
+
+
+def _recorded_bytes(plan: Plan) -> int:
+    packets = plan.path.rate_bits_per_second * plan.duration_us // 8_000_000 // plan.path.frame_bytes
+    return 2 * packets * _RAW_BYTES_PER_PACKET
+
+
+def _pack_run(target: Path, init: Path, share: Path) -> None:
+    with target.open("wb") as file:
+        archive = Writer(file)
+        archive.file("init", init, 0o755)
+        archive.parents(["howdah/in/x", "howdah/out/x"])
+        archive.tree(share, "howdah/in")
+        archive.close()
+
+
+def _init(cache: Cache) -> Path:
+    source = _HERE / "init.c"
+
+    def compile_it(directory: Path, log: Path) -> None:
+        try:
+            run_logged(["gcc", "-O2", "-Wall", "-static", "-o", str(directory / "init"), str(source)], log)
+        except CommandFailedError as error:
+            raise HowdahError("does not compile: " + " / ".join(error.tail[-3:]), where=str(source)) from error
+
+    return cache.build("machine-init", content_key(compiler_version(), source.read_bytes()), compile_it) / "init"
+
+
+def _qemu_version() -> str:
+    answer = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False)
+    return answer.stdout.splitlines()[0] if answer.stdout else "unknown"
+
+
+def _report(
+    built: _Built, modules: list[Module], speed: Speed, wall_s: float, loaded: dict[str, Any], command: list[str]
+) -> EngineReport:
+    return {
+        "engine": {
+            "name": VmEngine.name,
+            "guest_wall_s": round(wall_s, 3),
+            "qemu": _qemu_version(),
+            "accelerator": "tcg",
+            "processor": speed.text,
+            "command": command,
+        },
+        "kernel": {**described(built.kernel), "source": f"{built.kernel.package} {built.kernel.version}"},
+        "guest_tree": {"sha256": built.tree.sha256, "packages": built.tree.packages},
+        "modules": {
+            module.name: {
+                "srcversion": module.srcversion,
+                "source": module.source,
+                "parameters": loaded.get(module.name, {}).get("parameters", {}),
+            }
+            for module in modules
+        },
+    }

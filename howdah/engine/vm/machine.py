@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One virtual machine: QEMU's command line, its life, and what it leaves. Nothing of it outlives its parent process."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.engine.uml.guest import EXIT_FILE, Ending, console_tail
+from howdah.errors import EngineUnavailableError, RunFailedError
+
+QEMU = "qemu-system-x86_64"
+START = "2023-11-14T22:13:20"  # wall clock of every machine when it starts: the same in each, so reruns are equal
+_POLL_S = 0.2
+_DELIVERED = "delivered.tar"
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Speed:
+    """The machine's processor in virtual time: 2**-shift instructions a nanosecond, without caches or a pipeline.
+
+    ``shift`` None is real time: no virtual clock, as fast as the host emulates or runs it.
+    """
+
+    shift: int | None
+
+    @property
+    def arguments(self) -> list[str]:
+        return [] if self.shift is None else ["-icount", f"shift={self.shift},sleep=off,align=off"]
+
+    @property
+    def text(self) -> str:
+        if self.shift is None:
+            return "as fast as it goes"
+        return f"{1 / (1 << self.shift):g} instructions a nanosecond"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a machine is made of. ``first`` are the archives of its first file system; ``raw`` gets what it leaves.
+
+    ``command`` is the program that init runs; neither it nor ``kernel_arguments`` may hold white space.
+    """
+
+    kernel: Path
+    first: tuple[Path, ...]
+    command: tuple[str, ...]
+    memory_bytes: int
+    delivery_bytes: int
+    raw: Path
+    console: Path
+    speed: Speed
+    accelerator: str
+    wall_clock_limit_s: float
+    clock_limit_s: int
+    launcher: Path
+    kernel_arguments: tuple[str, ...] = ()
+
+
+def command_line(machine: Machine, initrd: Path, delivered: Path) -> list[str]:
+    """QEMU's arguments. Everything that could differ from run to run (address layout, clock, seeds) is fixed."""
+    kernel = [
+        "console=ttyS0",
+        "panic=-1",
+        "quiet",
+        "rootfstype=ramfs",
+        "nokaslr",
+        "mitigations=off",
+        "tsc=reliable",
+        "random.trust_cpu=off",
+        "random.trust_bootloader=off",
+        f"HOWDAH_CLOCK_LIMIT_S={machine.clock_limit_s}",
+        *machine.kernel_arguments,
+        "--",
+        *machine.command,
+    ]
+    for argument in kernel:
+        if any(character.isspace() for character in argument):
+            raise ValueError(f"not a word a kernel command line can carry: {argument!r}")
+    return [
+        QEMU,
+        *("-accel", machine.accelerator, "-cpu", "host" if machine.accelerator == "kvm" else "qemu64"),
+        *machine.speed.arguments,
+        *("-smp", "1", "-m", f"{-(-machine.memory_bytes // 2**20)}M"),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-rtc", f"base={START},clock=vm"),
+        *("-serial", f"file:{machine.console}"),
+        *("-drive", f"if=none,id=out,file={delivered},format=raw,cache=unsafe", "-device", "virtio-blk-pci,drive=out"),
+        *("-kernel", str(machine.kernel), "-initrd", str(initrd), "-append", " ".join(kernel)),
+    ]
+
+
+def run(machine: Machine, progress: Progress) -> tuple[Ending, list[str]]:
+    """Run the machine to its end and unpack what it delivered; return how it ended and QEMU's command line.
+
+    Raises RunFailedError when it dies, hangs or panics (the console is kept), EngineUnavailableError without QEMU.
+    """
+    machine.raw.mkdir(parents=True, exist_ok=True)
+    initrd, delivered = machine.raw / ".initrd", machine.raw / f".{_DELIVERED}"
+    try:
+        with initrd.open("wb") as joined:
+            for archive in machine.first:
+                with archive.open("rb") as part:
+                    shutil.copyfileobj(part, joined, 1 << 20)
+        with delivered.open("wb") as disk:
+            disk.truncate(machine.delivery_bytes)  # of which the file system keeps what is written
+        command = command_line(machine, initrd, delivered)
+        wall_s = _watch(machine, command, progress)
+        progress("take what it delivers", 0, 0)
+        _unpack(machine, delivered)
+    finally:
+        initrd.unlink(missing_ok=True)
+        delivered.unlink(missing_ok=True)
+    return _ending(machine, wall_s), command
+
+
+def _watch(machine: Machine, command: list[str], progress: Progress) -> float:
+    started = time.monotonic()
+    errors = machine.console.with_name("qemu.log")
+    with errors.open("wb") as log:
+        try:
+            process = subprocess.Popen(
+                [str(machine.launcher), "watch", str(os.getpid()), "-", "--", "/usr/bin/env", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise EngineUnavailableError(f"{error.filename} is not there", hint="apt install qemu-system-x86") from None
+        try:
+            while process.poll() is None:
+                if time.monotonic() - started > machine.wall_clock_limit_s:
+                    raise _failed(machine, f"was ended at its wall-clock limit of {machine.wall_clock_limit_s:g} s")
+                progress("machine", 0, 0)
+                time.sleep(_POLL_S)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+    if process.returncode:
+        said = " / ".join(errors.read_text(errors="replace").strip().splitlines()[-3:])
+        raise _failed(machine, f"ended with status {process.returncode}{f': {said}' if said else ''}")
+    return time.monotonic() - started
+
+
+def _unpack(machine: Machine, delivered: Path) -> None:
+    try:
+        with tarfile.open(delivered) as archive:
+            archive.extractall(machine.raw, filter="data")
+    except (FileNotFoundError, tarfile.ReadError):
+        raise _failed(machine, "ended without delivering what it recorded") from None
+
+
+def _ending(machine: Machine, wall_s: float) -> Ending:
+    try:
+        record = json.loads((machine.raw / EXIT_FILE).read_text())
+    except (OSError, ValueError):
+        raise _failed(machine, "ended without saying how its program ended") from None
+    if record["exit"] is None and record["signal"] is None:
+        raise _failed(machine, f"was not done after {machine.clock_limit_s} s of its own time")
+    return Ending(record["exit"], record["signal"], wall_s, 0)
+
+
+def _failed(machine: Machine, how: str) -> RunFailedError:
+    said = "\n    ".join(console_tail(machine.console)) if machine.console.exists() else ""
+    hint = f"Last lines of the console:\n    {said}" if said else None
+    return RunFailedError(f"the virtual machine {how}", where=str(machine.console), hint=hint)
