@@ -56,7 +56,8 @@ class Conversation:
 
     def until_disorder(self) -> list[Segment]:
         """Everything before the first data segment that is not the next one."""
-        found, expected = [], 0
+        found: list[Segment] = []
+        expected = 0
         for segment in self.segments:
             if segment.is_data:
                 if segment.sequence != expected:
@@ -179,7 +180,8 @@ def _parse(time_ns: int, frame: bytes, receiver_port: int) -> Segment | None:
 
 
 def _options(options: bytes) -> tuple[bool, tuple[tuple[int, int], ...]]:
-    permitted, sack, position = False, (), 0
+    permitted, position = False, 0
+    sack: tuple[tuple[int, int], ...] = ()
     while position < len(options) and options[position] != _END:
         kind = options[position]
         length = 1 if kind == _NOP else options[position + 1]
@@ -202,7 +204,7 @@ def _checksum(addresses: bytes, tcp: bytes) -> bool | None:
 
 
 def _sum(data: bytes) -> int:
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Receiver behaviours in profile and plan: names, hosts, operations; nothing changes where none is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from howdah.errors import ProfileError
+from howdah.plan.command import command_lines
+from howdah.plan.compile import compile_plan
+from howdah.plan.plan import Operation, Plan
+from howdah.plan.receiver import RECEIVER_MODULE
+from howdah.profile import load
+from howdah.profile.receiver import RECEIVERS
+
+QUICK = Path(__file__).parents[2] / "profiles" / "quick.yaml"
+TWO = "flows=[{}, {}]"
+
+
+def plan(*overrides: str, engine: str | None = None) -> Plan:
+    return compile_plan(load(QUICK, overrides).cells()[0], engine)
+
+
+def filters(found: Plan) -> dict[str, Operation]:
+    """The ACK filters of a plan, by host."""
+    return {
+        item.arguments["node"]: item
+        for item in found.operations
+        if item.op == "qdisc" and item.arguments["kind"] == RECEIVER_MODULE
+    }
+
+
+def quick_routes(found: Plan) -> set[str]:
+    return {item.arguments["node"] for item in found.operations if item.arguments.get("quick_ack")}
+
+
+def without_sack(found: Plan) -> set[str]:
+    wanted = {"name": "net.ipv4.tcp_sack", "value": "0"}
+    return {
+        item.arguments["node"]
+        for item in found.operations
+        if item.op == "sysctl" and wanted.items() <= item.arguments.items()
+    }
+
+
+def test_linux_is_the_plan_there_was() -> None:
+    said = plan("receiver=linux")
+    assert said.to_json() == plan().to_json()
+    value = json.loads(said.to_json())
+    assert "receiver" not in value
+    assert all("receiver_behaviour" not in flow for flow in value["flows"])
+    assert not filters(said) and not quick_routes(said) and not without_sack(said)
+    assert RECEIVER_MODULE not in (said.required_modules or [])
+
+
+@pytest.mark.parametrize("name", RECEIVERS)
+def test_a_behaviour_becomes_operations_on_the_receiving_host_only(name: str) -> None:
+    known = RECEIVERS[name]
+    found = plan(f"receiver={name}")
+    assert found.receiver == name
+    assert [flow.receiver_behaviour for flow in found.flows] == [name]
+    assert quick_routes(found) == ({"r1"} if known.quick_ack else set())
+    assert without_sack(found) == (set() if known.sack else {"r1"})
+    assert {*filters(found)} == ({"r1"} if known.ack_filter else set())
+    assert (RECEIVER_MODULE in (found.required_modules or [])) == (known.ack_filter is not None)
+    if known.ack_filter:
+        assert filters(found)["r1"].arguments["options"] == known.ack_filter.__dict__
+    assert Plan.from_json(found.to_json()).to_json() == found.to_json()
+
+
+def test_a_filter_needs_every_segment_acknowledged() -> None:
+    assert all(receiver.quick_ack for receiver in RECEIVERS.values() if receiver.ack_filter)
+
+
+def test_it_is_swept() -> None:
+    cells = load(QUICK, ["receiver=[linux, windows-xp]", "algorithm=cubic"]).cells()
+    assert [cell.axes for cell in cells] == [{"receiver": "linux"}, {"receiver": "windows-xp"}]
+    assert [compile_plan(cell).flows[0].receiver_behaviour for cell in cells] == ["linux", "windows-xp"]
+
+
+def test_an_unknown_name_is_told_with_the_nearest_one() -> None:
+    with pytest.raises(ProfileError, match=r"there is no receiver behaviour 'windows-xq'; did you mean windows-xp\?"):
+        load(QUICK, ["receiver=windows-xq"])
+    with pytest.raises(ProfileError, match="receiver_behaviour"):
+        load(QUICK, ["flows=[{receiver_behaviour: solaris}]"])
+
+
+def test_each_flow_has_its_own() -> None:
+    found = plan("flows=[{receiver_behaviour: freebsd-7}, {}]", "receiver=no-sack")
+    assert [flow.receiver_behaviour for flow in found.flows] == ["freebsd-7", "no-sack"]
+    assert {*filters(found)} == {"r1"}
+    assert without_sack(found) == {"r2"}
+
+
+def test_background_is_linux_unless_it_says_otherwise_or_shares_a_host() -> None:
+    found = plan("flows=[{}]", "background=[{}, {receiver_behaviour: quick-ack}]", "receiver=windows-xp")
+    assert [flow.receiver_behaviour for flow in found.flows] == ["windows-xp", "linux", "quick-ack"]
+    shared = plan("flows=[{}]", "background=[{receiver: r1, sender: s1}]", "receiver=windows-xp")
+    assert [flow.receiver_behaviour for flow in shared.flows] == ["windows-xp", "windows-xp"]
+
+
+def test_the_connections_of_a_group_have_that_of_the_group() -> None:
+    group = "groups=[{name: some, connections: 2, size: 10 kB, receiver_behaviour: delayed-ack}]"
+    found = plan("flows=[]", group, "receiver=no-sack")
+    assert {flow.receiver_behaviour for flow in found.flows} == {"delayed-ack"}
+
+
+def test_one_host_has_one_behaviour() -> None:
+    flows = "flows=[{receiver_behaviour: freebsd-7}, {receiver_behaviour: quick-ack, receiver: r1}]"
+    with pytest.raises(ProfileError, match="share r1, as quick-ack and as freebsd-7"):
+        plan(flows)
+
+
+def test_a_filter_stands_where_no_rate_is_limited() -> None:
+    reverse = "background=[{direction: reverse, sender: s1, receiver: r1}]"
+    with pytest.raises(ProfileError, match="r1 cannot be windows-xp"):
+        plan("flows=[{}]", reverse, "path.reverse_rate=20 Mbit/s", "receiver=windows-xp")
+    plan("flows=[{}]", reverse, "path.reverse_rate=20 Mbit/s", "receiver=no-sack")
+
+
+def test_the_machines_own_kernel_takes_what_needs_no_module() -> None:
+    assert quick_routes(plan("receiver=quick-ack", engine="host")) == {"r1"}
+    with pytest.raises(ProfileError, match="delayed-ack is made by a kernel module"):
+        plan("receiver=delayed-ack", engine="host")
+
+
+def test_a_sysctl_of_the_profile_comes_last() -> None:
+    found = plan("receiver=no-sack", "host.sysctls={net.ipv4.tcp_sack: 1}")
+    values = [
+        item.arguments["value"]
+        for item in found.operations
+        if item.op == "sysctl" and item.arguments["name"] == "net.ipv4.tcp_sack" and item.arguments["node"] == "r1"
+    ]
+    assert values == ["0", "1"]
+
+
+def test_people_can_read_it() -> None:
+    found = plan("receiver=windows-xp")
+    (line,) = command_lines(filters(found)["r1"])
+    assert line.endswith("howdah_receiver every 2 delay 200ms quick-first 0 sack-blocks 3 backlog-blocks 100")
+    routes = [line for item in found.operations if item.op == "route" for line in command_lines(item)]
+    assert [line.endswith("quickack 1") for line in routes].count(True) == 1
