@@ -11,7 +11,6 @@ from typing import Any
 
 from collectors.collector import Collector, CollectorError, Surroundings
 from collectors.counters import CountersCollector
-from collectors.cpu import CpuCollector
 from collectors.interface import InterfaceCollector
 from collectors.pcap import PcapCollector
 from collectors.qdisc import QdiscCollector
@@ -46,8 +45,6 @@ class Collecting:
         self._ss = SsCollector(surroundings) if collect["ss"] and surroundings.connections else None
         if self._ss is not None:
             self._collectors.append(self._ss)
-        if collect.get("cpu"):
-            self._collectors.append(CpuCollector(surroundings))
         if collect["pcap"]:
             self._collectors.append(PcapCollector(surroundings, collect["pcap"]))
 

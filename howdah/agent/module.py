@@ -144,3 +144,13 @@ def _readable(path: Path) -> str | None:
         return path.read_text().strip()
     except OSError:
         return None
+
+
+def module_symbols(text: str) -> list[tuple[int, str, str]]:
+    """Address, name and module of the functions that kallsyms says are a module's (``ADDRESS t NAME [MODULE]``)."""
+    found = []
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) == 4 and fields[1] in "tTwW":
+            found.append((int(fields[0], 16), fields[2], fields[3].strip("[]")))
+    return sorted(found)

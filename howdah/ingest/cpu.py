@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cpu-profile.txt and cpu-clock.json to the table ``cpu``: processor time by function and second of virtual time."""
+"""cpu-profile.txt and cpu-profile.json to the table ``cpu``: processor time by function and second of virtual time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from howdah.ingest.source import Context, SourceReport, texts
 from howdah.tables import store
 
-PROFILE_FILE, SAMPLES_FILE, CLOCK_FILE = "cpu-profile.json", "cpu-profile.txt", "cpu-clock.json"
+PROFILE_FILE, SAMPLES_FILE = "cpu-profile.json", "cpu-profile.txt"
 
 Key = tuple[int, str, str, str]  # interval, domain, symbol, inlined
 
@@ -21,9 +21,9 @@ Key = tuple[int, str, str, str]  # interval, domain, symbol, inlined
 def ingest_cpu(context: Context) -> tuple[Any, SourceReport]:
     """A row for each interval between two stamps, and each place that a sample was in.
 
-    The time of a sample is the host's; the guest's stamps of the host's clock say in which interval it was. Samples
-    before the first stamp and after the last (boot, calibration) are counted as ``outside``. Without a profile there
-    are no rows, and ``counts.why`` says why.
+    The time of a sample is the host's; stamps, which tell both clocks at one instant, say in which interval it was.
+    Samples before the first stamp and after the last (boot, power off) are counted as ``outside``. Without a profile
+    there are no rows, and ``counts.why`` says why.
     """
     report = SourceReport()
     raw = context.directory.raw
@@ -35,8 +35,7 @@ def ingest_cpu(context: Context) -> tuple[Any, SourceReport]:
         report.counts = {key: account.get(key) for key in ("why", "inlined_why", "samples", "lost", "event")}
         if account["why"] is None:
             period_ns = int(account["period_ns"])
-            clock = json.loads((raw / CLOCK_FILE).read_text(encoding="utf-8"))
-            stamps = [(int(time_ns), int(host_us)) for time_ns, host_us in clock["stamps"]]
+            stamps = [(int(time_ns), int(host_us)) for time_ns, host_us in account["stamps"]]
             outside = _count((raw / SAMPLES_FILE).read_text(encoding="utf-8"), stamps, counted)
             report.counts["outside"] = outside
             if account["lost"]:

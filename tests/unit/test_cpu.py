@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from collectors.cpu import module_symbols
+from howdah.agent.module import module_symbols
 from howdah.engine.uml.inlined import Function, SymbolTable, parse_chains, parse_functions, place_of
 from howdah.engine.uml.profiler import parse_line, record_arguments, refusal
 from howdah.ingest.cpu import ingest_cpu
@@ -128,8 +128,15 @@ def _run(path: Path, samples: str, account: dict[str, Any] | None = None) -> tup
     stamps = [
         [epoch_ns + int(virtual * 1e9), host * 10**6] for virtual, host in ((-0.5, 10), (0, 20), (1, 30), (2, 50))
     ]
-    write_json(directory.raw / "cpu-clock.json", {"format": 1, "modules": [], "stamps": stamps})
-    whole = {"why": None, "inlined_why": None, "period_ns": 1_000_000, "samples": 1, "lost": 0, "event": "cpu-clock:u"}
+    whole: dict[str, Any] = {
+        "stamps": stamps,
+        "why": None,
+        "inlined_why": None,
+        "period_ns": 1_000_000,
+        "samples": 1,
+        "lost": 0,
+        "event": "cpu-clock:u",
+    }
     if account is not None:
         write_json(directory.raw / "cpu-profile.json", {**whole, **account})
     (directory.raw / "cpu-profile.txt").write_text(samples, encoding="utf-8")

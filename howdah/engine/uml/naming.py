@@ -14,7 +14,7 @@ from howdah.engine.uml.kernel import Kernel
 from howdah.engine.uml.profiler import PROFILE_FILE, SAMPLES_FILE
 from howdah.errors import HowdahError
 
-_CLOCK_FILE = "cpu-clock.json"
+_MODULES_FILE = "cpu-modules.json"
 _LARGEST_FUNCTION_BYTES = 1 << 16  # kallsyms gives no sizes
 _UNKNOWN = "?"
 
@@ -44,7 +44,7 @@ def name_samples(raw: Path, kernel: Kernel, progress: Progress, cache: Cache) ->
     samples = [line.split() for line in (raw / SAMPLES_FILE).read_text(encoding="utf-8").splitlines()]
     addresses = {int(address, 16) for _time, where, address, _object in samples if where == "main"}
     chains = inlined.chains(addresses) if inlined is not None else {}
-    modules = _module_symbols(raw / _CLOCK_FILE)
+    modules = _module_symbols(raw / _MODULES_FILE)
     temporary = raw / f".{SAMPLES_FILE}.new"
     with temporary.open("w", encoding="utf-8") as file:
         for time_us, where, text, name in samples:

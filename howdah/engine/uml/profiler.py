@@ -7,8 +7,9 @@ needs no hardware counter, so it works in virtual machines too; samples are of u
 guest's kernel is and all that an unprivileged user may see where perf_event_paranoid is 2 or less.
 
 Leaves ``cpu-profile.txt`` (a line a sample: host CLOCK_REALTIME in us, "main" or "other" process, address, object;
-naming.py puts names for the addresses) and ``cpu-profile.json``. Where perf is missing or refused the latter says why,
-and the run goes on without.
+naming.py puts names for the addresses) and ``cpu-profile.json``: ``stamps``, [[the guest's CLOCK_MONOTONIC in ns, the
+host's CLOCK_REALTIME in us], ...], say which sample was when in virtual time. Where perf is missing or refused ``why``
+says so, and the run goes on without.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ PROFILE_FILE, SAMPLES_FILE = "cpu-profile.json", "cpu-profile.txt"
 EVENT, PERIOD_NS = "cpu-clock:u", 250_000
 _APPEARS_S = 5.0
 _ENDS_S = 20.0
+_CLOCK_POLL_S = 0.005
 _LINE = re.compile(r"^\s*(?P<pid>\d+)\s+(?P<s>\d+)\.(?P<us>\d{6})\d*:\s+(?P<ip>[0-9a-f]+)\s+\((?P<object>.*)\)\s*$")
 _LOST = re.compile(r"PERF_RECORD_LOST\S*.*?(?:lost |lost:)(?P<count>\d+)")
 
@@ -44,8 +47,28 @@ class Profiler:
         self._perf: subprocess.Popen[bytes] | None = None
         self._main = 0
         self._why: str | None = None
+        self._stamps: list[tuple[int, int]] = []
+        self._ended = threading.Event()
+        self._clock = threading.Thread(target=self._watch_clock, name="profile-clock", daemon=True)
         for name in (PROFILE_FILE, SAMPLES_FILE):
             (raw / name).unlink(missing_ok=True)
+
+    def _watch_clock(self) -> None:
+        """Both clocks whenever the agent writes its progress, each second of virtual time: its own, and the host's as
+        the file's time of change. Nothing has to be done in the guest for it."""
+        path = self._raw / "progress.json"
+        last_ns = 0
+        while not self._ended.wait(_CLOCK_POLL_S):
+            try:
+                with path.open(encoding="utf-8") as file:
+                    changed_ns = os.fstat(file.fileno()).st_mtime_ns
+                    if changed_ns == last_ns:
+                        continue
+                    time_us = int(json.load(file)["time_us"])
+            except (OSError, ValueError, KeyError, TypeError):
+                continue  # not there yet
+            last_ns = changed_ns
+            self._stamps.append((time_us * 1000, changed_ns // 1000))
 
     def start(self, launcher: int) -> None:
         """Look for the kernel's process below ``launcher`` and attach to it, and to all it will start."""
@@ -62,6 +85,7 @@ class Profiler:
             self._perf = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=_environment()
             )
+        self._clock.start()
 
     def finish(self) -> None:
         """Wait for perf, and write what it saw."""
@@ -71,7 +95,10 @@ class Profiler:
                 self._why = self._collect(record)
         except (OSError, subprocess.SubprocessError) as error:
             self._why = f"perf: {error}"
-        record["why"] = self._why
+        if self._clock.ident is not None:
+            self._ended.set()
+            self._clock.join()
+        record |= {"why": self._why, "stamps": self._stamps}
         (self._raw / PROFILE_FILE).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         for path in (self._data, self._said):
             path.unlink(missing_ok=True)
