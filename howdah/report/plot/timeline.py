@@ -189,7 +189,19 @@ def _drawn(
     drawn.legend = _legend(figure, [each for _, _, traces in panels for each in traces])
     repetitions = sorted({run.repetition for run in used})
     drawn.caption = [f"One repetition of each line (number {', '.join(str(each + 1) for each in repetitions)})."]
+    if any(_is_cut(each) for _, _, traces in panels for each in traces):
+        drawn.caption.append(f"Goodput above {_GOODPUT_CEILING:g} times the capacity is cut at that height.")
     return drawn
+
+
+def _is_cut(each: Trace) -> bool:
+    if each.series != "goodput" or np.isnan(each.value).all():
+        return False
+    return float(np.nanmax(each.value)) > _ceiling_mbit(each)
+
+
+def _ceiling_mbit(each: Trace) -> float:
+    return _GOODPUT_CEILING * each.path.capacity_goodput_bits_per_second / 1e6
 
 
 def _ends(figure: FigureSection, used: list[Run]) -> tuple[float, float]:
@@ -259,7 +271,7 @@ def _reach(each: Trace, alike: list[Trace]) -> tuple[float, float]:
     if not len(known):
         return 0.0, 0.0
     if each.series == "goodput":
-        known = np.minimum(known, _GOODPUT_CEILING * each.path.capacity_goodput_bits_per_second / 1e6)
+        known = np.minimum(known, _ceiling_mbit(each))
     if each.series == "ssthresh":
         others = [float(np.nanmax(other.value)) for other in alike if other.series == "cwnd"]
         known = np.minimum(known, 1.5 * max(others)) if others else known
