@@ -23,12 +23,12 @@ OF_OTHERS = {"HyStart_claims_intro", "HyStart_asymmetry_claim"}  # claimed of th
 POINTS = {
     "hystart-fig11": (2, 2),
     "hystart-fig13": (9, 6),
-    "hystart-fig14a": (18, 4),
-    "hystart-fig14b": (18, 4),
+    "hystart-fig14a": (18, 3),
+    "hystart-fig14b": (18, 2),
     "hystart-fig14c": (18, 6),
-    "hystart-fig16-bandwidth": (18, 2),
-    "hystart-fig16-delay": (18, 2),
-    "hystart-fig18": (18, 8),
+    "hystart-fig16-bandwidth": (6, 2),
+    "hystart-fig16-delay": (6, 2),
+    "hystart-fig18": (18, 6),
     "hystart-fig19": (3, 3),
 }
 
