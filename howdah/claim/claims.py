@@ -247,7 +247,9 @@ class Judging:
             word = "holds" if verdict == PASS else "fails" if verdict == FAIL else "cannot be judged"
             count = verdicts.count(verdict)
             why = f"{word} at {count} of {len(findings)} points"
-            if verdict != PASS or hold == "any":
+            if verdict == PASS and hold == "all":
+                why = ""
+            else:
                 why += f":{f' {chosen.why}' if chosen.why else ''}{_at_text(chosen.at)}"
         return verdict, why, chosen
 
@@ -267,6 +269,7 @@ class Judging:
         than: dict[str, Any] | None = None
         if chosen is not None:
             measured = self._measured(findings, chosen)
+            why = "" if why == measured["text"] else why
             if chosen.than is not None and self.than is not None:
                 than = summary(chosen.than, _metric(self.than.metric))
                 than["text"] = f"{than['text']} ({than_text(self.claim)})"

@@ -38,10 +38,11 @@ def judge_point(
     """The verdict at one point. A run without the value (``no exit seen``) is a claim not shown: *fail*."""
     samples = [value] if than is None else [value, than]
     note = left_out_text(samples)
-    unusable = _unusable(samples, at, value, than, note)
+    is_text = expect.form == "is_"
+    unusable = _unusable(samples, at, value, than, note, texts=is_text)
     if unusable is not None:
         return unusable
-    if expect.form == "is_":
+    if is_text:
         ok, why = _is(expect, value)
         return Finding(_word(ok), why, at, value, than, note=note)
     if than is None:
@@ -203,7 +204,8 @@ def _is(expect: ExpectSection, value: Sample) -> tuple[bool, str]:
     """A repetition without a text is one that has another."""
     texts = [str(text) for text in value.values.values()]
     share = texts.count(str(expect.is_)) / (len(texts) + len(value.missing))
-    why = "; ".join(filter(None, (f"{expect.is_} in {share * 100:.4g} %: {shares(texts)}", missing_text(value))))
+    others = f"{expect.is_} in {share * 100:.4g} %: {shares(texts)}" if share < 1 else ""
+    why = "; ".join(filter(None, (others, missing_text(value))))
     return share >= read_share(expect.in_at_least or "1") - 1e-12, why
 
 

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment whose metrics are written by hand, for claims to be judged over: no kernel, no tables."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from howdah.claim.claims import judge_claims
+from howdah.plan.compile import compile_plan
+from howdah.plan.plan import Plan
+from howdah.profile import load
+from howdah.run.directory import write_json
+from howdah.run.experiment import Cell, Experiment
+
+HEAD = """\
+howdah: 1
+name: made
+path: {{rate: 10 Mbit/s, rtt: {rtt}, buffer: 1 bdp}}
+algorithm: [cubic, reno]
+duration: 10 s
+repetitions: {repetitions}
+"""
+
+Row = dict[str, Any]
+Measured = Callable[[Plan], Iterable[Row]]
+Verdict = Callable[[Plan], str]
+
+
+def row(metric: str, value: float | str | None, unit: str = "", flow: int | None = None, **more: Any) -> Row:
+    """One row of metrics.json, without what all rows of a run share."""
+    found = {"flow": flow, "metric": metric, "value": value, "unit": unit, **more}
+    return found if value is not None else {"why": "there was none", **found}
+
+
+def write_profile(
+    directory: Path, claims: str, *, rtt: str = "40 ms", repetitions: int = 3, extra: str = "", head: str | None = None
+) -> Path:
+    """A profile of two algorithms on a short path; ``claims`` are the YAML items of its claims."""
+    file = directory / "made.yaml"
+    text = (head or HEAD).format(rtt=rtt, repetitions=repetitions) + extra
+    file.write_text(f"{text}claims:\n{claims}" if claims else text, encoding="utf-8")
+    return file
+
+
+def make_runs(
+    directory: Path,
+    profile: Path,
+    measured: Measured,
+    *,
+    quick: bool = False,
+    overrides: Iterable[str] = (),
+    verdict: Verdict = lambda _plan: "pass",
+) -> Path:
+    """The experiment of a profile with these metrics in every run; a run whose verdict is ``pending`` is not there."""
+    loaded = load(profile, overrides, quick=quick)
+    experiment = Experiment(directory / "runs" / loaded.name)
+    experiment.create()
+    cells = []
+    for each in loaded.cells():
+        plan = compile_plan(each)
+        key = hashlib.sha256(plan.to_json().encode()).hexdigest()
+        cell = Cell(plan, key)
+        cells.append(cell)
+        if verdict(plan) != "pending":
+            _make_run(experiment.path / cell.directory_name, plan, list(measured(plan)), verdict(plan))
+    (experiment.path / "profile.yaml").write_text(loaded.text, encoding="utf-8")
+    experiment.write_index(loaded.text, str(profile), "", cells, quick=loaded.is_quick, axes=loaded.axes)
+    return experiment.path
+
+
+def _make_run(path: Path, plan: Plan, rows: list[Row], verdict: str) -> None:
+    path.mkdir(parents=True)
+    common = {"run": plan.run, "algorithm": plan.algorithm, "repetition": plan.repetition, "axes": plan.axes}
+    (path / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+    status = "failed" if verdict == "failed" else "finished"
+    write_json(path / "run.json", {"format": 1, "status": status})
+    write_json(
+        path / "verdict.json", {"format": 1, "verdict": "invalid" if verdict == "failed" else verdict, "checks": []}
+    )
+    write_json(path / "metrics.json", {"format": 1, "rows": [{**common, **each} for each in rows], "cross_checks": []})
+
+
+def judged(experiment: Path) -> dict[str, Any]:
+    """The claims of an experiment by their ids, as claims.json has them."""
+    assert judge_claims(experiment) is not None
+    written = json.loads((experiment / "claims.json").read_text(encoding="utf-8"))
+    return {claim["id"]: claim for claim in written["claims"]}

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims, controls and quick in a profile: what they expand to, and what a wrong one says, with file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from howdah.errors import ProfileError
+from howdah.plan.compile import compile_plan
+from howdah.profile import load
+from howdah.profile.claim_check import completed
+from tests.claim_factory import write_profile
+
+RTTS = "[20 ms, 40 ms]"
+CONTROLS = "controls:\n  without: {what: off, set: {host.sysctls.net.ipv4.tcp_recovery: 0}, at: {path.rtt: 40 ms}}\n"
+VALUE = "value: {metric: utilisation, at: {algorithm: cubic}}"
+GOOD = f"  - {{id: it, says: so, {VALUE}, expect: {{above: 50 %}}, each: path.rtt}}\n"
+
+
+def wrong(tmp_path: Path, claim: str, extra: str = CONTROLS) -> ProfileError:
+    """What loading a profile with this claim says; the claim is on the line that the error names."""
+    file = write_profile(tmp_path, f"  - {{id: it, says: so, {claim}}}\n", rtt=RTTS, extra=extra)
+    with pytest.raises(ProfileError) as raised:
+        load(file)
+    line = 1 + file.read_text().splitlines().index(
+        next(line for line in file.read_text().splitlines() if "says: so" in line)
+    )
+    assert raised.value.where == f"{file}:{line}"
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("claim", "what", "hint"),
+    [
+        (f"{VALUE}, each: path.rtt", "expect is missing", None),
+        ("expect: more", "value is missing", None),
+        ("value: {metric: utilization}, expect: {above: 1 %}", "no metric 'utilization'", "utilisation"),
+        (f"{VALUE}, expect: {{above: 50 %}}", "the axis path.rtt is not fixed: it is 20 ms, 40 ms", "path.rtt in each"),
+        (
+            "value: {metric: utilisation, at: {path.rtt: 40 ms}}, expect: {above: 50 %}",
+            "the axis algorithm is not fixed",
+            None,
+        ),
+        (f"{VALUE}, expect: {{above: 50 %}}, each: path.rt", "does not sweep over path.rt", "path.rtt"),
+        (
+            "value: {metric: utilisation, at: {algorithm: cubik, path.rtt: 40 ms}}, expect: {above: 50 %}",
+            "algorithm is never cubik in this profile",
+            "cubic",
+        ),
+        (
+            "value: {metric: utilisation, at: {algoritm: cubic, path.rtt: 40 ms}}, expect: {above: 50 %}",
+            "does not sweep over algoritm",
+            "algorithm",
+        ),
+        (
+            "value: {metric: utilisation, at: {algorithm: [cubic, reno], path.rtt: 40 ms}}, expect: {above: 50 %}",
+            "a claim is about one point",
+            "each",
+        ),
+        (
+            "value: {metric: utilisation, at: {algorithm: cubic, path.rtt: 40 ms}}, expect: {above: 5 %}, "
+            "each: path.rtt",
+            "path.rtt is fixed here and given in each or over as well",
+            None,
+        ),
+        (
+            "value: {metric: exit_time_s, flow: 2, at: {algorithm: cubic}}, expect: {below: 3 s}, each: path.rtt",
+            "there is no flow 2: the profile has 1 flow, counted from 1",
+            None,
+        ),
+        (
+            "value: {metric: exit_time_s, flow: frist, at: {algorithm: cubic}}, expect: {below: 3 s}, each: path.rtt",
+            "no flow or group 'frist'",
+            "flow1",
+        ),
+        (
+            "value: {metric: exit_time_s, flow: all, at: {algorithm: cubic}}, expect: {below: 3 s}, each: path.rtt",
+            "flow: all needs take",
+            None,
+        ),
+        (
+            "value: {metric: exit_time_s, flow: 1, take: max, at: {algorithm: reno}}, expect: {below: 3 s}, "
+            "each: path.rtt",
+            "take is over flow: all or the connections of a group",
+            None,
+        ),
+        (f"{VALUE}, expect: more, each: path.rtt", "the word more compares with something; than is missing", None),
+        (f"{VALUE}, expect: bigger, each: path.rtt", "expected much more, more, similar, less, much less", None),
+        (
+            f"{VALUE}, than: {{at: {{algorithm: reno}}}}, expect: {{above: 3 %}}, each: path.rtt",
+            "above compares with nothing; it takes no than",
+            None,
+        ),
+        (f"{VALUE}, than: {{at: {{algorithm: cubic}}}}, expect: more, each: path.rtt", "both sides are the same", None),
+        (
+            f"{VALUE}, than: {{metric: exit_time_s, at: {{algorithm: reno}}}}, expect: more, each: path.rtt",
+            "have different units and cannot be compared",
+            None,
+        ),
+        (f"{VALUE}, expect: {{above: 3 %, below: 5 %}}, each: path.rtt", "above and below are both given", None),
+        (f"{VALUE}, expect: {{within: 5 %}}, each: path.rtt", "within belongs to equals", None),
+        (f"{VALUE}, expect: {{}}, each: path.rtt", "nothing is expected; give one of", None),
+        (f"{VALUE}, expect: {{is: loss}}, each: path.rtt", "utilisation is a number; expect", None),
+        (
+            "value: {metric: exit_cause, at: {algorithm: cubic}}, expect: {equals: 3}, each: path.rtt",
+            "exit_cause is a text; expect is",
+            None,
+        ),
+        (f"{VALUE}, expect: {{above: 3 s}}, each: path.rtt", "expected a number with its unit", None),
+        (
+            "value: {metric: exit_time_s, at: {algorithm: cubic}}, expect: {below: 3}, each: path.rtt",
+            "'3' (the unit is missing)",
+            None,
+        ),
+        (f"{VALUE}, expect: {{between: [5 %, 3 %]}}, each: path.rtt", "the range from 5 % to 3 % is empty", None),
+        (f"{VALUE}, expect: {{trend: rises}}", "trend and over belong together; over is missing", None),
+        (
+            f"{VALUE}, expect: {{trend: rises, over: path.rtt}}, each: path.rtt",
+            "path.rtt is the axis of the trend",
+            None,
+        ),
+        (f"{VALUE}, expect: {{above: 3 %}}, hold: any", "hold: any is over the values of each", None),
+        (
+            f"{VALUE}, expect: {{above: 3 %}}, each: path.rtt, control: wihtout, because: x",
+            "no control 'wihtout'",
+            "without",
+        ),
+        (f"{VALUE}, expect: {{above: 3 %}}, each: path.rtt, control: without", "because is missing", None),
+        (
+            "value: {metric: utilisation, at: {algorithm: cubic, path.rtt: 20 ms}}, expect: {above: 3 %}, "
+            "control: without, because: x",
+            "the control without has no runs at path.rtt = 20 ms",
+            "widen controls.without.at",
+        ),
+        (f"{VALUE}, expect: {{above: 3 %}}, each: path.rtt, unsupported: no", "value and unsupported are both", None),
+        (
+            f"{VALUE}, expect: {{above: 3 %}}, each: path.rtt, entry: HyStart_fig99",
+            "no entry 'HyStart_fig99'",
+            "HyStart_fig",
+        ),
+        (f"{VALUE}, expect: {{above: 3 %}}, each: path.rtt, sorce: x", "there is no field 'sorce'", "source"),
+    ],
+)
+def test_a_wrong_claim_says_what_and_where(tmp_path: Path, claim: str, what: str, hint: str | None) -> None:
+    error = wrong(tmp_path, claim)
+    assert what in error.what
+    assert hint is None or hint in str(error.hint)
+
+
+def test_two_claims_of_one_name(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="two claims are called 'it'"):
+        load(write_profile(tmp_path, GOOD + GOOD, rtt=RTTS))
+
+
+def test_a_misspelt_section_is_told_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError) as raised:
+        load(write_profile(tmp_path, "", extra="claim: []\n"))
+    assert raised.value.what == "there is no field 'claim'"
+    assert "claims" in str(raised.value.hint)
+
+
+def test_than_inherits_what_it_does_not_give(tmp_path: Path) -> None:
+    text = (
+        "value: {metric: exit_time_s, flow: 1, at: {algorithm: cubic, path.rtt: 20 ms}}, than: {at: {algorithm: reno}}"
+    )
+    (claim,) = load(write_profile(tmp_path, f"  - {{id: it, says: so, {text}, expect: more}}\n", rtt=RTTS)).claims
+    value, than = completed(claim)
+    assert than is not None
+    assert (than.metric, than.flow, than.at) == ("exit_time_s", 1, {"algorithm": "reno", "path.rtt": "20 ms"})
+    assert value.at == {"algorithm": "cubic", "path.rtt": "20 ms"}
+
+
+def test_control_cells_have_an_axis_of_their_own(tmp_path: Path) -> None:
+    profile = load(write_profile(tmp_path, GOOD, rtt=RTTS, extra=CONTROLS))
+    ordinary = [cell for cell in profile.cells() if "control" not in cell.axes]
+    control = [cell for cell in profile.cells() if "control" in cell.axes]
+    assert len(ordinary) == 2 * 2 * 3
+    assert {(cell.axes["control"], cell.axes["path.rtt"]) for cell in control} == {("without", "40 ms")}
+    assert [cell.run for cell in control][:3] == [f"40ms-cubic-without-r{number}" for number in range(3)]
+    for cell in control:
+        assert cell.scenario.host.sysctls == {"net.ipv4.tcp_recovery": "0"}
+        assert "without" in compile_plan(cell).run
+    assert all(not cell.scenario.host.sysctls for cell in ordinary)
+
+
+def test_a_control_that_replaces_an_axis_has_one_point_for_it(tmp_path: Path) -> None:
+    extra = "controls:\n  far: {what: far, set: {path.rtt: 200 ms}}\n"
+    cells = [
+        cell for cell in load(write_profile(tmp_path, "", rtt=RTTS, extra=extra)).cells() if "control" in cell.axes
+    ]
+    assert len(cells) == 2 * 3
+    assert {tuple(cell.axes) for cell in cells} == {("control", "algorithm")}
+    assert {cell.scenario.path.rtt for cell in cells} == {200_000}
+
+
+@pytest.mark.parametrize(
+    ("control", "what"),
+    [
+        ("{what: x, set: {path.rtt: [20 ms, 40 ms]}}", "lists several values for path.rtt, which is swept"),
+        ("{what: x, set: {path.buffer: [1 bdp, 2 bdp]}}", "sweeps path.buffer; a control sets one value"),
+        ("{what: x, set: {path.rat: 1 Mbit/s}}", "there is no field 'rat' in path"),
+        ("{what: x, set: {}}", "nothing is changed"),
+        ("{what: x, set: {path.mtu: 1000}, at: {path.rtt: 30 ms}}", "path.rtt is never 30 ms in this profile"),
+        ("{what: x, set: {path.mtu: 1000}, at: {path.rate: 30 ms}}", "path.rate is never 30 ms in this profile"),
+        ("{what: x, set: {path.mtu: 1000}, at: {path.queue: fifo}}", "this profile does not sweep over path.queue"),
+        ("{set: {path.mtu: 1000}}", "the field 'what' is missing"),
+    ],
+)
+def test_a_wrong_control_says_what_and_where(tmp_path: Path, control: str, what: str) -> None:
+    file = write_profile(tmp_path, "", rtt=RTTS, extra=f"controls:\n  x: {control}\n")
+    with pytest.raises(ProfileError) as raised:
+        load(file)
+    assert what in raised.value.what
+    assert raised.value.where == f"{file}:8"
+
+
+QUICK = "quick: {repetitions: 2, path.rtt: 40ms}\n"
+
+
+def test_quick_runs_are_runs_of_the_full_experiment(tmp_path: Path) -> None:
+    """The same plans to the last byte, so that the keys are the same: quick runs are never made twice."""
+    file = write_profile(tmp_path, GOOD, rtt=RTTS, extra=QUICK + CONTROLS)
+    full = {compile_plan(cell).to_json() for cell in load(file).cells()}
+    quick = [compile_plan(cell).to_json() for cell in load(file, quick=True).cells()]
+    assert len(full) == 12 + 6
+    assert len(quick) == 4 + 4
+    assert set(quick) <= full
+
+
+@pytest.mark.parametrize(
+    ("quick", "what"),
+    [
+        ("{repetitions: 1}", "a single repetition is not perturbed"),
+        ("{repetitions: 4}", "quick asks for 4 repetitions, the full experiment for 3"),
+        ("{path.rtt: 30 ms}", "quick sets path.rtt to 30 ms, which the full experiment does not have"),
+        ("{duration: 5 s}", "quick sets duration to 5 s, which the full experiment does not have"),
+        ("{path.loss: 1 %}", "quick sets path.loss to 1 %, which the full experiment does not have"),
+    ],
+)
+def test_quick_changes_nothing_but_the_sweep(tmp_path: Path, quick: str, what: str) -> None:
+    file = write_profile(tmp_path, "", rtt=RTTS, extra=f"quick: {quick}\n")
+    with pytest.raises(ProfileError) as raised:
+        load(file)
+    assert what in raised.value.what
+    assert raised.value.where == f"{file}:7"
+
+
+def test_a_profile_without_quick_has_no_quick_form(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="no quick section"):
+        load(write_profile(tmp_path, ""), quick=True)
+
+
+def test_claims_enter_no_plan(tmp_path: Path) -> None:
+    plain = [compile_plan(cell).to_json() for cell in load(write_profile(tmp_path, "", rtt=RTTS)).cells()]
+    claimed = [compile_plan(cell).to_json() for cell in load(write_profile(tmp_path, GOOD, rtt=RTTS)).cells()]
+    assert plain == claimed
+
+
+def test_set_on_top_of_quick(tmp_path: Path) -> None:
+    file = write_profile(tmp_path, GOOD, rtt=RTTS, extra=QUICK)
+    profile = load(file, ["repetitions=3"], quick=True)
+    assert (profile.repetitions, len(profile.cells())) == (3, 6)
+    assert profile.axes == {"path.rtt": ["20 ms", "40 ms"], "algorithm": ["cubic", "reno"]}
+    assert profile.is_quick
