@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from howdah.ingest.source import Context, SourceReport
+from howdah.plan.plan import Flow
 from howdah.tables import store
 from howdah.tables.schema import FLOW
 
@@ -36,10 +39,15 @@ def ingest_flow(context: Context) -> tuple[pa.Table, SourceReport]:
             "end_ns": record.get("end_ns"),
             "bytes_sent_bytes": record.get("bytes_sent"),
             "bytes_received_bytes": record.get("bytes_received"),
-            "complete": bool(record.get("complete")),
+            "complete": bool(record.get("complete")) and not _is_cut(flow, record),
         }
         for name, value in row.items():
             columns[name].append(value)
     table = store.table_of("flow", {name: pa.array(values, FLOW.field(name).type) for name, values in columns.items()})
     report.rows = table.num_rows
     return table, report
+
+
+def _is_cut(flow: Flow, record: dict[str, Any]) -> bool:
+    """Whether the end of the run cut a transfer short: what had been written by then arrived, and no more."""
+    return flow.size_bytes is not None and int(record.get("bytes_received") or 0) < flow.size_bytes

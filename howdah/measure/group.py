@@ -40,6 +40,8 @@ def completion_s(flow: Flow, record: Record) -> float | None:
     """Seconds from the start to the receiver's last byte; None unless every byte of a given size arrived."""
     if flow.size_bytes is None or not record.get("complete") or record.get("end_ns") is None:
         return None
+    if record.get("bytes_received", flow.size_bytes) < flow.size_bytes:  # the end of the run cut it short
+        return None
     return float(record["end_ns"] - record["start_ns"]) / SECOND_NS
 
 

@@ -297,6 +297,13 @@ def test_a_fixed_flow_moves_its_size() -> None:
     assert "3999999 bytes instead of 4000000" in short["flow 0"]
 
 
+def test_a_transfer_that_the_end_of_the_run_cuts_short_moves_what_it_had_written() -> None:
+    plan = path_factory.path_plan()
+    fixed = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], size_bytes=4_000_000)])
+    late = plan.flows[0].stop_us * 1000 + 1
+    assert failed(engine(lambda found: found["flows"][0].update(bytes_received=3_999_999, end_ns=late), fixed)) == {}
+
+
 def test_a_missing_agent_record_fails() -> None:
     assert "did not come to its end" in failed(engine_checks(path_factory.path_plan(), None, VIRTUAL))["agent"]
 
