@@ -11,7 +11,7 @@ from howdah.publish.experiment import Experiment, Run
 from howdah.report.number import significant
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, AxisLook, Canvas, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.measure import Measure, measure_of
-from howdah.report.plot.sample import NothingToDrawError, Selection, select
+from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, select
 from howdah.report.plot.scale import bounds
 from howdah.report.plot.style import Style, key, styles
 from howdah.report.plot.swept import place_title
@@ -38,7 +38,8 @@ def draw_cdf(figure: FigureSection, experiment: Experiment) -> Drawn:
     axes = [figure.lines, *([figure.panels] if figure.panels else [])]
     selection = select(figure, experiment, *axes)
     group = _group(figure, selection.runs)
-    looks = styles(selection.values(figure.lines))
+    every = styles(every_value(experiment, figure.lines))
+    looks = {label: every[label] for label in selection.values(figure.lines)}
     places = selection.values(figure.panels) if figure.panels else [""]
     panels: dict[str, list[Distribution]] = {}
     for place in places:

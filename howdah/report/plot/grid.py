@@ -15,11 +15,21 @@ from howdah.publish.experiment import Experiment, Run
 from howdah.report.number import significant
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.measure import Measure, measure_of, printed_number
-from howdah.report.plot.sample import Sample, Selection, axis_value, base_unit, relative, sample, select
+from howdah.report.plot.sample import (
+    NothingToDrawError,
+    Sample,
+    Selection,
+    axis_value,
+    base_unit,
+    every_value,
+    relative,
+    sample,
+    select,
+)
 from howdah.report.plot.style import Style, key, styles
 from howdah.report.plot.swept import Swept, place_title, swept
 
-_HEADINGS_FROM = 2
+_MOST_REASONS = 4
 
 
 @dataclass
@@ -83,8 +93,7 @@ def gather(figure: FigureSection, experiment: Experiment) -> Grid:
     base = base_unit(selection.runs, figure.y)
     values = selection.values(figure.x)
     lines = selection.values(figure.lines)
-    algorithms = {axis_value(run, figure.lines) or "": run.algorithm for run in selection.runs}
-    looks = styles(lines, algorithms if figure.lines == "algorithm" else None)
+    looks = styles(every_value(experiment, figure.lines))
     places = selection.values(figure.panels) if figure.panels else [""]
     reference = str(next(iter(figure.relative_to.values()), ""))
     panels: dict[str, list[Series]] = {}
@@ -107,6 +116,11 @@ def gather(figure: FigureSection, experiment: Experiment) -> Grid:
         everything += [
             number for found in by_line.values() for each in found.values() for number in each.numbers.values()
         ]
+    if not everything:
+        reasons = dict.fromkeys(
+            each.why for panel in panels.values() for series in panel for each in series.samples.values() if each.runs
+        )
+        raise NothingToDrawError(f"no run has a number: {'; '.join(list(reasons)[:_MOST_REASONS])}")
     measure = measure_of(figure.y, base, everything)
     for series in (each for panel in panels.values() for each in panel):
         if not figure.relative_to:

@@ -47,6 +47,11 @@ def wanted(at: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
+def every_value(experiment: Experiment, axis: str) -> list[str]:
+    """All values of an axis in an experiment, also those that a figure leaves out: a line keeps its colour."""
+    return Selection(experiment.runs, 0).values(axis)
+
+
 @dataclass
 class Selection:
     """The runs of a figure. ``unmade`` of them are not there yet (their points cannot be told)."""

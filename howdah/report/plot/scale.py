@@ -39,6 +39,13 @@ class Scale:
             share = (value - self.least) / (self.most - self.least)
         return self.first + (self.last - self.first) * share
 
+    def value(self, pixel: float) -> float:
+        """The value at a pixel."""
+        share = (pixel - self.first) / (self.last - self.first)
+        if self.logarithmic:
+            return float(self.least * (self.most / self.least) ** share)
+        return self.least + (self.most - self.least) * share
+
 
 def bounds(values: list[float], *, logarithmic: bool, zero: bool) -> tuple[float, float]:
     """Ends of a scale that holds the values with a little room; ``zero``: it begins (or ends) at 0 if that is near.

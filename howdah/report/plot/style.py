@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
 from howdah.report.palette import Colour, colours, dashes
 
 _SHAPES = 6
+_MORE_DASHES = ((14, 3), (5, 2, 1, 2, 1, 2), (1, 4), (12, 3, 4, 3))  # after those of the palette
 
 
 @dataclass(frozen=True)
@@ -30,16 +31,16 @@ class Style:
         return f' stroke-dasharray="{" ".join(map(str, self.dash))}"' if self.dash else ""
 
 
-def styles(labels: list[str], algorithms: dict[str, str] | None = None) -> dict[str, Style]:
-    """One for each line, in their order; ``algorithms`` gives the algorithm of a line whose label is not its name."""
-    chosen = colours([(label, (algorithms or {}).get(label, label)) for label in labels])
+def styles(labels: list[str]) -> dict[str, Style]:
+    """One for each line. With all algorithms of an experiment, in the order of its runs, the colours of its report."""
+    chosen = colours([(label, label) for label in labels])
     return {label: Style(chosen[label], number % _SHAPES) for number, label in enumerate(labels)}
 
 
 def flow_dash(number: int) -> tuple[int, ...]:
     """Of the flow with this number from 0: the first is solid."""
-    patterns = dashes()
-    return tuple(patterns[number % len(patterns)])
+    patterns = [*(tuple(pattern) for pattern in dashes()), *_MORE_DASHES]
+    return patterns[number % len(patterns)]
 
 
 def mark(x: float, y: float, shape: int, title: str = "", *, hollow: bool = False, size: float = 4.2) -> str:
@@ -82,8 +83,3 @@ def key(style: Style, *, line: bool, shape: bool, hollow: bool = False, bar: boo
     if shape:
         inner += mark(13, 7, style.shape, hollow=hollow)
     return f'<svg viewBox="0 0 26 14" width="26" height="14" aria-hidden="true"><g {style.attributes}>{inner}</g></svg>'
-
-
-def attribute(text: str) -> str:
-    """A text as a quoted attribute."""
-    return quoteattr(text)

@@ -16,7 +16,21 @@ _NAMES = {
     "path.buffer": "buffer",
     "path.loss": "loss",
     "algorithm": "slow start",
-    "seed": "seed",
+    "path.like": "path",
+    "control": "control",
+}
+# Of one of several flows or groups; the number is theirs, from 0 in a profile.
+_NUMBERED = {
+    "groups.size": "size of the transfers",
+    "groups.connections": "connections",
+    "groups.rtt": "round-trip time of group",
+    "groups.request": "size of the request",
+    "flows.start": "start of flow",
+    "flows.size": "size of flow",
+    "flows.rtt": "round-trip time of flow",
+    "flows.algorithm": "slow start of flow",
+    "flows.initial_window": "initial window of flow",
+    "groups.initial_window": "initial window",
 }
 _DURATIONS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
 _RATES = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
@@ -42,7 +56,13 @@ class Swept:
 
 def field_name(name: str) -> str:
     """A swept field in words: ``path.rtt`` is the round-trip time; others are called as in the profile."""
-    return _NAMES.get(name, name)
+    if name in _NAMES:
+        return _NAMES[name]
+    section, number, rest = ([*name.split(".", 2), "", ""])[:3]
+    words = _NUMBERED.get(f"{section}.{rest}") if number.isdigit() else None
+    if words is None:
+        return name
+    return f"{words} {int(number) + 1}" if words.endswith(("flow", "group")) else words
 
 
 def swept(name: str, values: list[str]) -> Swept:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
@@ -17,7 +18,7 @@ from howdah.report.downsample import extremes
 from howdah.report.drawing import line, text
 from howdah.report.number import significant
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, AxisLook, Canvas, Drawn, LegendItem, Panel, Size
-from howdah.report.plot.sample import NothingToDrawError, Selection, flow_of, select
+from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, flow_of, select
 from howdah.report.plot.scale import bounds
 from howdah.report.plot.style import Style, flow_dash, key, styles
 from howdah.report.plot.swept import place_title
@@ -27,7 +28,7 @@ from howdah.report.source import Curve, TableSource
 _MOST_NUMBERS = 9_000  # points of all curves of a figure together, about 11 characters each, in the larger size
 _MOST_OF_A_CURVE = 700
 _FEWEST_OF_A_CURVE = 60
-_BELOW = {"ssthresh": "faint"}
+_BELOW = ("ssthresh",)  # thinner, and behind the windows
 _OF_THE_RUN = ("queue", "drops")
 _GOODPUT_CEILING = 1.5  # of the capacity: where a hole is filled, an ACK covers what arrived long before
 _NAMES = {
@@ -67,7 +68,7 @@ def draw_time(figure: FigureSection, experiment: Experiment) -> Drawn:
     axes = [figure.lines] if by_series else [figure.lines, str(figure.panels)]
     selection = select(figure, experiment, *axes)
     lines = selection.values(figure.lines)
-    looks = styles(lines)
+    looks = styles(every_value(experiment, figure.lines))
     missing: list[str] = []
     used: list[Run] = []
     panels: list[tuple[str, list[str], list[Trace]]] = []
@@ -257,10 +258,13 @@ def _panel(
     canvas.ground(
         AxisLook("time (s)"), AxisLook(unit if size == PANEL and len(_groups(figure)) > 1 else f"{words} ({unit})")
     )
-    _limits(canvas, names, traces, factor)
+    limits = _limits(canvas, names, traces, factor)
     few = most if size.css != "narrow" else max(_FEWEST_OF_A_CURVE, most // 2)
     for each in sorted(traces, key=lambda trace: trace.series in _BELOW, reverse=True):
-        canvas.parts.append(_curve(canvas, each, factor, few, "y" in log))
+        canvas.parts.append(
+            _curve(canvas, each, factor, few, "y" in log, faint=each.series in _BELOW and "cwnd" in names)
+        )
+    canvas.parts += limits
     drawn = "; ".join(f"{each.words} up to {significant(float(np.nanmax(each.value)) * factor)}" for each in traces)
     return canvas.svg(figure.title, f"{words} ({unit}) against time. {drawn or 'nothing'}.")
 
@@ -278,6 +282,23 @@ def _reach(each: Trace, alike: list[Trace]) -> tuple[float, float]:
     return float(known.min()), float(known.max())
 
 
+def _free_place(canvas: Canvas, traces: list[Trace], factor: float, at: float, name: str) -> float:
+    """Where the right end of a limit's name stands: as far right as it covers the fewest points of the curves."""
+    width = 6.8 * len(name)
+    best, covered = canvas.right - 3, math.inf
+    for step in range(9):
+        right = canvas.right - 3 - step * (canvas.right - canvas.left - width - 6) / 8
+        begin, end = (canvas.x.value(pixel) for pixel in (right - width - 4, right + 4))
+        low, high = (canvas.y.value(pixel) / factor for pixel in (at + 1, at - 17))
+        inside = sum(
+            int(((each.time_s >= begin) & (each.time_s <= end) & (each.value >= low) & (each.value <= high)).sum())
+            for each in traces
+        )
+        if inside < covered:
+            best, covered = right, inside
+    return best
+
+
 _LIMITS: dict[str, list[tuple[str, Callable[[Path], float]]]] = {
     "cwnd": [
         ("BDP", lambda path: path.bdp_packets),
@@ -288,8 +309,10 @@ _LIMITS: dict[str, list[tuple[str, Callable[[Path], float]]]] = {
 }
 
 
-def _limits(canvas: Canvas, names: list[str], traces: list[Trace], factor: float) -> None:
-    """What the path can hold, where it is the same for all curves of the panel and lies within it."""
+def _limits(canvas: Canvas, names: list[str], traces: list[Trace], factor: float) -> list[str]:
+    """What the path can hold, where it is the same for all curves of the panel and lies within it: lines on the canvas,
+    and their names, which are painted over the curves."""
+    found = []
     for name, of in _LIMITS.get(names[0], []):
         values = {round(of(each.path) * factor, 3) for each in traces}
         value = min(values, default=0.0)
@@ -298,7 +321,8 @@ def _limits(canvas: Canvas, names: list[str], traces: list[Trace], factor: float
         ):  # repetitions differ a little
             at = canvas.y.at(value)
             canvas.parts.append(line(canvas.left, at, canvas.right, at, "limit"))
-            canvas.parts.append(text(canvas.right - 3, at - 4, name, "note", "end"))
+            found.append(text(_free_place(canvas, traces, factor, at, name), at - 4, name, "note over-curves", "end"))
+    return found
 
 
 def _unit(names: list[str], traces: list[Trace]) -> tuple[str, float]:
@@ -307,7 +331,7 @@ def _unit(names: list[str], traces: list[Trace]) -> tuple[str, float]:
     return ("MB", 0.001) if unit == "kB" and most >= 10_000 else (unit, 1.0)
 
 
-def _curve(canvas: Canvas, each: Trace, factor: float, most: int, log_y: bool) -> str:
+def _curve(canvas: Canvas, each: Trace, factor: float, most: int, log_y: bool, *, faint: bool) -> str:
     kept = extremes(each.value, most) if len(each.value) > most else np.arange(len(each.value))
     path, pen = "", "M"
     for time, value in zip(each.time_s[kept], each.value[kept] * factor, strict=True):
@@ -319,6 +343,6 @@ def _curve(canvas: Canvas, each: Trace, factor: float, most: int, log_y: bool) -
             continue
         path += f"{pen}{canvas.x.at(float(time)):.1f} {canvas.y.at(float(value)):.1f}"
         pen = "L"
-    css = f"curve {_BELOW.get(each.series, '')}".strip()
+    css = "curve faint" if faint else "curve"
     inner = f'<path d="{path}" class="{css}"{each.style.dashed}><title>{escape(each.words)}</title></path>'
     return f"<g {each.style.attributes}>{inner}</g>"
