@@ -11,6 +11,7 @@ import pytest
 
 from howdah.agent.module import module_symbols
 from howdah.engine.uml.inlined import Function, SymbolTable, parse_chains, parse_functions, place_of
+from howdah.engine.uml.naming import module_functions
 from howdah.engine.uml.profiler import parse_line, record_arguments, refusal
 from howdah.ingest.cpu import ingest_cpu
 from howdah.ingest.source import Context
@@ -116,6 +117,16 @@ def test_why_perf_refused(said: str, why: str) -> None:
 def test_symbols_of_modules() -> None:
     text = "0000000000000000 T tcp_ack\n0000000073811340 t sink_tasklet\t[howdah_traffic]\n0000000073811000 d x [m]\n"
     assert module_symbols(text) == [(0x73811340, "sink_tasklet", "howdah_traffic")]
+
+
+def test_functions_of_modules_reach_to_the_next_one() -> None:
+    symbols = [(0x1000, "a", "m"), (0x1040, "b", "m"), (0x90000, "c", "n")]
+    assert module_functions(symbols) == [
+        Function(0x1000, 0x40, "a"),
+        Function(0x1040, 0x10000, "b"),
+        Function(0x90000, 0x10000, "c"),
+    ]
+    assert module_functions([]) == [], "a run may load none"
 
 
 def _run(path: Path, samples: str, account: dict[str, Any] | None = None) -> tuple[RunDirectory, Plan]:

@@ -74,8 +74,14 @@ def _module_symbols(file: Path) -> SymbolTable:
         symbols = json.loads(file.read_text(encoding="utf-8"))["modules"]
     except (OSError, ValueError, KeyError):
         symbols = []
-    ends = [*(address for address, _name, _module in symbols[1:]), 0]
-    return SymbolTable(
+    return SymbolTable(module_functions(symbols))
+
+
+def module_functions(symbols: list[tuple[int, str, str]]) -> list[Function]:
+    """Functions of symbols (address, name, module) in the order of their addresses."""
+    ends = [address for address, _name, _module in symbols[1:]]
+    ends += [symbols[-1][0] + _LARGEST_FUNCTION_BYTES] if symbols else []
+    return [
         Function(address, min(max(end - address, 1), _LARGEST_FUNCTION_BYTES), name)
         for (address, name, _module), end in zip(symbols, ends, strict=True)
-    )
+    ]

@@ -27,7 +27,7 @@ from typing import Any
 from howdah.engine.uml.life import descendants
 
 PROFILE_FILE, SAMPLES_FILE = "cpu-profile.json", "cpu-profile.txt"
-EVENT, PERIOD_NS = "cpu-clock:u", 250_000
+EVENT, PERIOD_NS = "cpu-clock:u", 100_000
 _APPEARS_S = 5.0
 _ENDS_S = 20.0
 _CLOCK_POLL_S = 0.005
