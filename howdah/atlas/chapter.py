@@ -92,11 +92,8 @@ def _unknown(entries: dict[str, Entry], named: dict[str, Chapter]) -> list[str]:
     found = []
     for chapter in named.values():
         for name in sorted(chapter.claimed | chapter.drawn):
-            entry = entries.get(name)
-            if entry is None:
+            if name not in entries:
                 found.append(f"{chapter.name} speaks of the entry {name}, which there is not")
-            elif chapter.name not in entry.section.profiles:
-                found.append(f"{chapter.name} has claims or figures of {name}, whose entry does not name it")
     for entry in entries.values():
         found += [
             f"{entry.place}: there is no profile {name!r}" for name in entry.section.profiles if name not in named
@@ -113,6 +110,13 @@ def _without_claim(entries: dict[str, Entry], named: dict[str, Chapter]) -> list
     ]
 
 
+def behind(entry: Entry, chapters: list[Chapter]) -> list[Chapter]:
+    """The chapters of an entry: those it names, then others that have claims or figures of it."""
+    named = {chapter.name: chapter for chapter in chapters}
+    first = [named[name] for name in entry.section.profiles if name in named]
+    return first + [one for one in chapters if entry.id in one.claimed | one.drawn and one not in first]
+
+
 def chosen(catalogue: Catalogue, chapters: list[Chapter], only: list[str]) -> list[Chapter]:
     """The chapters that ``--only`` names, by entry, paper or profile. Raises HowdahError for a name that is none."""
     if not only:
@@ -122,7 +126,7 @@ def chosen(catalogue: Catalogue, chapters: list[Chapter], only: list[str]) -> li
         profiles = {chapter.name for chapter in chapters if chapter.name == word}
         for entry in catalogue.entries:
             if word in (entry.id, entry.paper.key):
-                profiles |= set(entry.section.profiles)
+                profiles |= {chapter.name for chapter in behind(entry, chapters)}
         if not profiles:
             raise HowdahError(
                 f"there is no entry, paper or profile {word!r} to run",

@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from howdah.atlas.catalogue import Catalogue, Entry
-from howdah.atlas.chapter import Chapter
+from howdah.atlas.chapter import Chapter, behind
 from howdah.atlas.verdict import count, entry_verdict
 from howdah.report.drawing import dumbbell
 from howdah.report.origin import Fact
@@ -157,12 +157,11 @@ def _at(axes: Any) -> str:
 
 def views(catalogue: Catalogue, chapters: list[Chapter], site: Path, draw: Draw, *, quick: bool) -> list[View]:
     """A view of every entry, from what lies on disk. ``site`` is where the pages will be, for links."""
-    named = {chapter.name: chapter for chapter in chapters}
     shown = {chapter.name: _chapter(chapter, site, quick=quick) for chapter in chapters}
     setups = {chapter.name: _setup(chapter) for chapter in chapters}
     found = []
     for entry in catalogue.entries:
-        mine = [named[name] for name in entry.section.profiles if name in named]
+        mine = behind(entry, chapters)
         claims = [claim for chapter in mine for claim in _claims(chapter, entry)]
         view = View(entry, "", claims)
         view.chapters = [shown[chapter.name] for chapter in mine]

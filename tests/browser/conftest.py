@@ -68,7 +68,7 @@ def visit(browser: Browser) -> Iterator[Open]:
     contexts: list[BrowserContext] = []
     visits: list[Visit] = []
 
-    def open_file(path: Path, width: int = 1440, height: int = 900, theme: str = "light") -> Visit:
+    def open_file(path: Path, width: int = 1440, height: int = 900, theme: str = "light", site: bool = False) -> Visit:
         context = browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if theme == "dark" else "light",
@@ -81,7 +81,8 @@ def visit(browser: Browser) -> Iterator[Open]:
         visits.append(found)
 
         def only_the_file(route: Route, request: Request) -> None:
-            if request.url == path.as_uri():
+            # Of a site, other pages beside it are its own.
+            if request.url == path.as_uri() or (site and request.url.startswith(f"{path.parent.as_uri()}/")):
                 route.continue_()
             else:
                 found.requests.append(request.url)

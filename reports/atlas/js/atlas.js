@@ -2,6 +2,7 @@
 // The index shows what is asked for: any of some verdicts, one paper, and all the words of a search.
 "use strict";
 howdah.theme.bind();
+document.documentElement.dataset.ready = "true";
 (() => {
   const filter = document.getElementById("filter");
   if (!filter) return;

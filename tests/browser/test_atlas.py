@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The atlas as a reader uses it: filters of the index, links between pages, both themes, a narrow screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from howdah.atlas.record import Record, Sitting
+from howdah.atlas.site import write_site
+from howdah.atlas.view import views
+from howdah.report.plot import draw
+from tests.atlas_factory import make_judged_atlas
+from tests.browser.conftest import Open
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = make_judged_atlas(tmp_path_factory.mktemp("atlas"))
+    catalogue, site = made.read(), made.runs / "atlas"
+    shown = views(catalogue, made.chapters(), site, draw, quick=False)
+    record = Record([Sitting(started="2026-11-22T00:00:00+00:00", quick=False, made=18, wall_s=200.0)])
+    return write_site(site, catalogue, shown, record, [], quick=False)
+
+
+def entries(page: Page) -> list[str]:
+    """Titles of the entries in view."""
+    return page.locator("table.entries tbody tr:visible a").all_inner_texts()
+
+
+def test_the_index_lists_all_entries_and_asks_no_one(visit: Open, index: Path) -> None:
+    opened = visit(index, site=True)
+    assert entries(opened.page) == ["Exit windows", "Utilisation", "The map", "One day"]
+    assert not opened.complaints
+
+
+def test_verdicts_filter_and_add_up(visit: Open, index: Path) -> None:
+    page = visit(index, site=True).page
+    page.get_by_role("button", name="1 differs").click()
+    assert entries(page) == ["Exit windows"]
+    expect(page.locator("#shown")).to_have_text("1 of 4")
+    page.get_by_role("button", name="1 definition").click()
+    assert entries(page) == ["Exit windows", "The map"]
+    page.get_by_role("button", name="1 differs").click()
+    page.get_by_role("button", name="1 definition").click()
+    assert len(entries(page)) == 4
+
+
+def test_the_search_takes_words_in_any_order(visit: Open, index: Path) -> None:
+    page = visit(index, site=True).page
+    page.get_by_label("Search").fill("windows exit")
+    assert entries(page) == ["Exit windows"]
+    page.get_by_label("Search").fill("nowhere")
+    expect(page.locator("#nothing")).to_be_visible()
+
+
+def test_an_entry_leads_to_its_page_and_on_to_the_next(visit: Open, index: Path) -> None:
+    page = visit(index, site=True).page
+    page.get_by_role("link", name="Exit windows").first.click()
+    expect(page.locator("h1")).to_have_text("Exit windows")
+    expect(page.locator("table.judged")).to_contain_text("HyStart switched off")
+    page.get_by_role("link", name="Astart_tab2 ›").click()
+    expect(page.locator("h1")).to_have_text("Utilisation")
+    expect(page.locator("figure.declared svg").first).to_be_visible()
+    page.get_by_role("link", name="The atlas").click()
+    expect(page.locator("h1")).to_contain_text("atlas")
+
+
+def test_a_claim_that_differs_is_linked_from_the_index(visit: Open, index: Path) -> None:
+    page = visit(index, site=True).page
+    page.locator("#differs").get_by_role("link", name="CUBIC loses packets").click()
+    assert page.locator("tr:target").count() == 1
+
+
+def test_the_theme_changes(visit: Open, index: Path) -> None:
+    page = visit(index, site=True).page
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator("#theme").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+def test_nothing_is_wider_than_a_phone(visit: Open, index: Path) -> None:
+    page = visit(index, site=True).page
+    page.set_viewport_size({"width": 360, "height": 740})
+    for name in ("index.html", "astart-tab1.html", "astart-tab2.html", "astart-fig1.html"):
+        page.goto(index.with_name(name).as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entries of the atlas: each is there once, of a kind that was fixed before, and tied to a claim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from howdah.atlas.catalogue import read_catalogue
+from howdah.atlas.chapter import check, chosen, read_chapters
+from howdah.command.common import PROFILES
+from howdah.errors import HowdahError, ProfileError
+from tests.atlas_factory import ENTRIES, PROFILE, make_atlas
+
+
+def test_the_shipped_atlas_has_all_entries_and_every_experiment_has_a_claim(tmp_path: Path) -> None:
+    catalogue = read_catalogue()
+    assert len(catalogue.entries) == 72
+    kinds = [entry.kind for entry in catalogue.entries]
+    assert (kinds.count("experiment"), kinds.count("definition"), kinds.count("trace")) == (62, 6, 4)
+    assert len(catalogue.inconsistencies) == 8
+    for quick in (False, True):
+        check(catalogue, read_chapters(PROFILES / "atlas", tmp_path, quick=quick))
+
+
+def test_entries_keep_the_order_of_the_kinds(tmp_path: Path) -> None:
+    lines = ENTRIES.splitlines(keepends=True)
+    made = make_atlas(tmp_path, entries="".join(lines[-2:] + lines[:-2]))
+    assert [entry.id for entry in made.read().entries] == ["Astart_tab1", "Astart_tab2", "Astart_fig1", "Astart_fig16"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("id: Astart_tab1", "id: Astart_fig9"), "there is no entry 'Astart_fig9'"),
+        (("id: Astart_tab2", "id: Astart_tab1"), "the entry Astart_tab1 is there twice"),
+        (
+            ("{id: Astart_fig1, title: The map, where: Fig. 3, says: A map., reason: It is a map.}", ""),
+            "expected|list|valid",
+        ),
+        ((", reason: It is a map.", ""), "Astart_fig1 is a definition: its reason must say why"),
+        (("  profiles: [made]\n  differences: none\n", ""), "Astart_tab1 is an experiment and names no profile"),
+        (("title: Exit windows", "titel: Exit windows"), "titel|title"),
+    ],
+)
+def test_a_wrong_entry_is_told_with_its_place(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    made = make_atlas(tmp_path, entries=ENTRIES.replace(*change))
+    with pytest.raises(ProfileError, match=message) as error:
+        made.read()
+    assert "paper.yaml:" in str(error.value)
+
+
+def test_missing_entries_are_all_named(tmp_path: Path) -> None:
+    made = make_atlas(tmp_path, entries="".join(ENTRIES.splitlines(keepends=True)[:-2]))
+    with pytest.raises(ProfileError, match="2 entries are not written: Astart_fig1, Astart_fig16"):
+        made.read()
+
+
+def test_an_experiment_without_a_claim_is_an_error(tmp_path: Path) -> None:
+    made = make_atlas(tmp_path, profile=PROFILE.replace("entry: Astart_tab2\n    says", "says"))
+    with pytest.raises(ProfileError, match="the experiment Astart_tab2 has no claim"):
+        check(made.read(), made.chapters())
+
+
+def test_a_claim_of_an_unknown_entry_is_an_error(tmp_path: Path) -> None:
+    made = make_atlas(tmp_path, profile=PROFILE.replace("entry: Astart_tab1", "entry: Astart_fig7", 1))
+    with pytest.raises(ProfileError, match="made speaks of the entry Astart_fig7"):
+        check(made.read(), made.chapters())
+
+
+def test_an_entry_that_names_no_such_profile_is_an_error(tmp_path: Path) -> None:
+    made = make_atlas(tmp_path, entries=ENTRIES.replace("profiles: [made]", "profiles: [made, mad]", 1))
+    with pytest.raises(ProfileError, match="there is no profile 'mad'"):
+        check(made.read(), made.chapters())
+
+
+def test_a_profile_is_called_as_its_file(tmp_path: Path) -> None:
+    made = make_atlas(tmp_path, profile=PROFILE.replace("name: made", "name: other"))
+    with pytest.raises(ProfileError, match="the profile is called 'other'"):
+        made.chapters()
+
+
+def test_only_takes_entries_papers_and_profiles(tmp_path: Path) -> None:
+    made = make_atlas(tmp_path)
+    catalogue, chapters = made.read(), made.chapters()
+    for word in ("Astart_tab2", "Astart", "made"):
+        assert chosen(catalogue, chapters, [word]) == chapters
+    for word in ("Astart_fig1", "nothing"):
+        with pytest.raises(HowdahError, match="no entry, paper or profile"):
+            chosen(catalogue, chapters, [word])
+
+
+def test_quick_leaves_repetitions_out_and_full_has_their_runs_too(tmp_path: Path) -> None:
+    made = make_atlas(tmp_path)
+    quick, full = ({cell.run for cell in made.chapters(quick=quick)[0].profile.cells()} for quick in (True, False))
+    assert quick < full
+    assert len(quick) == 12
+    assert len(full) == 18

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The site of the atlas: verdicts of entries, index.json, pages, the summary, and what it took."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.atlas.catalogue import Catalogue
+from howdah.atlas.index import write_index
+from howdah.atlas.record import Record, Sitting, add, read_record
+from howdah.atlas.site import write_site
+from howdah.atlas.summary import summary
+from howdah.atlas.verdict import count, entry_verdict
+from howdah.atlas.view import View, views
+from howdah.report.plot import draw
+from tests.atlas_factory import Made, make_atlas, make_judged_atlas
+
+
+def sitting(quick: bool = False, **more: Any) -> Sitting:
+    return replace(Sitting(started="2026-11-22T00:00:00+00:00", quick=quick, made=9, wall_s=60.0), **more)
+
+
+def shown(made: Made) -> tuple[Catalogue, list[View]]:
+    catalogue = made.read()
+    return catalogue, views(catalogue, made.chapters(), made.runs / "atlas", draw, quick=False)
+
+
+@pytest.mark.parametrize(
+    ("claims", "verdict"),
+    [
+        (["pass", "pass"], "pass"),
+        (["pass", "unsupported"], "pass"),
+        (["pass", "differs", "unsupported"], "differs"),
+        (["pass", "differs", "invalid"], "invalid"),
+        (["pass", "differs", "invalid", "fail"], "fail"),
+        (["unsupported"], "unsupported"),
+        (["not run"], "not run"),
+    ],
+)
+def test_one_claim_that_fails_makes_an_entry_fail(claims: list[str], verdict: str) -> None:
+    assert entry_verdict("experiment", claims) == verdict
+
+
+def test_a_definition_has_its_kind_as_its_verdict() -> None:
+    assert entry_verdict("definition", []) == "definition"
+
+
+def test_verdicts_are_counted_in_a_fixed_order() -> None:
+    assert list(count(["pass", "odd", "fail", "pass"]).items()) == [("fail", 1), ("pass", 2), ("odd", 1)]
+
+
+def test_the_entries_of_a_judged_atlas(tmp_path: Path) -> None:
+    _, found = shown(make_judged_atlas(tmp_path))
+    assert {view.entry.id: view.verdict for view in found} == {
+        "Astart_tab1": "differs",
+        "Astart_tab2": "pass",
+        "Astart_fig1": "definition",
+        "Astart_fig16": "trace",
+    }
+
+
+def test_nothing_is_judged_before_it_is_run(tmp_path: Path) -> None:
+    _, found = shown(make_atlas(tmp_path))
+    assert [view.verdict for view in found] == ["not run", "not run", "definition", "trace"]
+
+
+def test_index_json_has_every_claim_with_expected_and_measured_values(tmp_path: Path) -> None:
+    made = make_judged_atlas(tmp_path)
+    _, found = shown(made)
+    (made.runs / "atlas").mkdir()
+    write_index(made.runs / "atlas", found, Record([sitting()]), quick=False)
+    data = json.loads((made.runs / "atlas" / "index.json").read_text())
+    assert data["verdicts"] == {"differs": 1, "pass": 1, "definition": 1, "trace": 1}
+    assert data["claims"] == {"differs": 1, "pass": 2}
+    assert data["wall_s"] == 60.0
+    entry = data["entries"][0]
+    assert (entry["id"], entry["kind"], entry["verdict"]) == ("Astart_tab1", "experiment", "differs")
+    window, losses = entry["claims"]
+    assert (window["profile"], window["verdict"]) == ("made", "pass")
+    assert (window["expected"]["low"], window["expected"]["high"]) == (27.0, 33.0)
+    assert window["measured"]["mean"] == pytest.approx(30.1)
+    assert window["measured"]["n"] == 3
+    assert len(window["runs"]) == 6
+    assert losses["control"]["verdict"] == "pass"
+    assert data["entries"][2]["reason"] == "It is a map."
+
+
+def test_the_pages_say_what_the_paper_says_and_what_was_measured(tmp_path: Path) -> None:
+    made = make_judged_atlas(tmp_path)
+    catalogue, found = shown(made)
+    site = made.runs / "atlas"
+    index = write_site(site, catalogue, found, Record([sitting()]), ["made: something broke"], quick=False)
+    text = index.read_text()
+    for words in (
+        "3 claims judged: 1 differs, 2 pass",
+        "Two numbers for one",
+        "something broke",
+        ">60 s<",
+        "HyStart switched off",
+    ):
+        assert words in text
+    page = (site / "astart-tab1.html").read_text()
+    for words in ("&lt;b&gt;never&lt;/b&gt;", "HyStart leaves slow start before", "30 is not 31", "10 Mbit/s, 40 ms"):
+        assert words in page
+    assert "<svg" in (site / "astart-tab2.html").read_text()
+    assert "It is a map." in (site / "astart-fig1.html").read_text()
+    for file in site.glob("*.html"):
+        assert "http://" not in file.read_text().replace("http://www.w3.org", "")
+        assert "https://" not in file.read_text()
+
+
+def test_a_page_says_that_nothing_was_run(tmp_path: Path) -> None:
+    made = make_atlas(tmp_path)
+    catalogue, found = shown(made)
+    write_site(made.runs / "atlas", catalogue, found, Record(), [], quick=False)
+    assert "its runs have not been made" in (made.runs / "atlas" / "astart-tab1.html").read_text()
+
+
+def test_the_summary_counts_entries_and_says_why_claims_differ(tmp_path: Path) -> None:
+    _, found = shown(make_judged_atlas(tmp_path))
+    text = summary(found, Record([sitting()]), ["x: broke"], quick=False)
+    assert "| Astart " in text
+    assert "3 claims: 1 differs, 2 pass." in text
+    assert "HyStart switched off" in text
+    assert "HyStart leaves slow start before the queue is full." in text
+    assert "- x: broke" in text
+
+
+def test_times_of_sittings_add_up_by_kind(tmp_path: Path) -> None:
+    file = tmp_path / "atlas.json"
+    add(file, sitting(wall_s=10.0))
+    add(file, sitting(quick=True, wall_s=3.0))
+    record = add(file, sitting(wall_s=5.0, interrupted=True))
+    assert record == read_record(file)
+    assert record.wall_s(quick=False) == 15.0
+    assert record.wall_s(quick=True) == 3.0
+
+
+def test_a_sitting_that_only_looked_takes_no_time(tmp_path: Path) -> None:
+    record = add(tmp_path / "atlas.json", sitting(made=0, wall_s=7.0))
+    assert record.wall_s(quick=False) == 0.0
+
+
+def test_a_damaged_record_is_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "atlas.json").write_text("{")
+    assert read_record(tmp_path / "atlas.json") == Record()
