@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import hashlib
 import os
 import shutil
@@ -176,12 +177,19 @@ def set_latest(runs: Path, experiment: Experiment) -> None:
 
 
 def find(runs: Path, name: str) -> Path:
-    """The directory a person means: a path, an experiment's name, ``experiment/run``, a run's name, or ``latest``."""
+    """The directory a person means: a path, an experiment's name, ``experiment/run``, a run's name, or ``latest``.
+
+    A run's name may lack the end that tells it from runs of other plans, where one run has it.
+    """
     for candidate in (Path(name), runs / name):
         if candidate.is_dir() and ((candidate / "plan.json").exists() or (candidate / "experiment.json").exists()):
             return candidate.resolve()
-    matches = sorted(runs.glob(f"*/{name}*/plan.json")) if "/" not in name else []
-    matches = [match for match in matches if not match.parent.name.startswith(PARTIAL) and match.parts[-3] != "latest"]
+    experiment, _, run = name.rpartition("/")
+    pattern = f"{glob.escape(experiment) or '*'}/{glob.escape(run)}*/plan.json"
+    matches = sorted(runs.glob(pattern)) if not Path(name).is_absolute() and run else []
+    matches = [match for match in matches if not match.parent.name.startswith(PARTIAL)]
+    if not experiment:  # the link to the newest and copies that 'howdah rerun' made are there to be named
+        matches = [match for match in matches if match.parts[-3] not in ("latest", "reruns")]
     if len(matches) == 1:
         return matches[0].parent.resolve()
     if matches:

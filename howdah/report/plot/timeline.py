@@ -29,6 +29,7 @@ _MOST_NUMBERS = 9_000  # points of all curves of a figure together, about 11 cha
 _MOST_OF_A_CURVE = 700
 _FEWEST_OF_A_CURVE = 60
 _BELOW = ("ssthresh",)  # thinner, and behind the windows
+_LABEL_PX = 16  # two limits closer than that have their names on both sides
 _OF_THE_RUN = ("queue", "drops")
 _GOODPUT_CEILING = 1.5  # of the capacity: where a hole is filled, an ACK covers what arrived long before
 _NAMES = {
@@ -312,16 +313,20 @@ _LIMITS: dict[str, list[tuple[str, Callable[[Path], float]]]] = {
 def _limits(canvas: Canvas, names: list[str], traces: list[Trace], factor: float) -> list[str]:
     """What the path can hold, where it is the same for all curves of the panel and lies within it: lines on the canvas,
     and their names, which are painted over the curves."""
-    found = []
-    for name, of in _LIMITS.get(names[0], []):
+    found: list[str] = []
+    above = -math.inf
+    for name, of in reversed(_LIMITS.get(names[0], [])):
         values = {round(of(each.path) * factor, 3) for each in traces}
         value = min(values, default=0.0)
-        if (
-            values and max(values) <= 1.03 * value and canvas.y.least < value < canvas.y.most
-        ):  # repetitions differ a little
+        # Repetitions differ a little, by their perturbation.
+        if values and max(values) <= 1.03 * value and canvas.y.least < value < canvas.y.most:
             at = canvas.y.at(value)
             canvas.parts.append(line(canvas.left, at, canvas.right, at, "limit"))
-            found.append(text(_free_place(canvas, traces, factor, at, name), at - 4, name, "note over-curves", "end"))
+            where = at + 13 if at - above < _LABEL_PX else at - 4
+            found.append(
+                text(_free_place(canvas, traces, factor, where + 4, name), where, name, "note over-curves", "end")
+            )
+            above = at
     return found
 
 

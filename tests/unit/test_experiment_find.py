@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which directory a name on the command line means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from howdah.errors import HowdahError
+from howdah.run.experiment import find
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    names = ("one/cubic-r0-aaaaaaaa", "one/cubic-r1-bbbbbbbb", "two/cubic-r0-cccccccc", "one/.partial-reno-r0-dd-7")
+    for name in (*names, "reruns/cubic-r1-bbbbbbbb-20250101T000000"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "plan.json").touch()
+    (tmp_path / "one" / "experiment.json").touch()
+    (tmp_path / "latest").symlink_to("one")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "means"),
+    [
+        ("one", "one"),
+        ("latest", "one"),
+        ("one/", "one"),
+        ("one/cubic-r0-aaaaaaaa", "one/cubic-r0-aaaaaaaa"),
+        ("one/cubic-r0", "one/cubic-r0-aaaaaaaa"),
+        ("latest/cubic-r1", "one/cubic-r1-bbbbbbbb"),
+        ("cubic-r1", "one/cubic-r1-bbbbbbbb"),
+        ("cubic-r0-c", "two/cubic-r0-cccccccc"),
+        ("reruns/cubic-r1", "reruns/cubic-r1-bbbbbbbb-20250101T000000"),
+    ],
+)
+def test_a_name_means_one_directory(runs: Path, name: str, means: str) -> None:
+    assert find(runs, name) == (runs / means).resolve()
+
+
+@pytest.mark.parametrize("name", ["cubic-r9", "one/reno", "three/cubic-r0", "[a-z]*", "/nowhere/x"])
+def test_a_name_that_means_nothing_is_said(runs: Path, name: str) -> None:
+    with pytest.raises(HowdahError, match="there is no run or experiment"):
+        find(runs, name)
+
+
+def test_a_name_that_means_several_names_them(runs: Path) -> None:
+    with pytest.raises(HowdahError, match=r"more than one run: one/cubic-r0-aaaaaaaa, two/cubic-r0-cccccccc"):
+        find(runs, "cubic-r0")
