@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from howdah.claim.claims import judge_claims
+from howdah.claim.result import CLAIMS_NAME
 from howdah.command import plan as plan_command
 from howdah.command.claims import CLAIM_FAILED, print_claims
 from howdah.command.common import add_json_option, add_profile_options, add_runs_option, load_plans
@@ -59,6 +60,7 @@ def execute(options: argparse.Namespace) -> int:
             Cell(plan, run_key(plan.to_json(), identity), keeps_data(profile.keep, plan.repetition)) for plan in plans
         ]
         (experiment.path / "profile.yaml").write_text(profile.text, encoding="utf-8")
+        (experiment.path / CLAIMS_NAME).unlink(missing_ok=True)  # of earlier runs; an interrupted one has none
         display.say(f"{profile.name}: {len(cells)} runs, engine {engine.name}")
         workers = options.jobs or (len(os.sched_getaffinity(0)) if engine.parallel else 1)
         try:

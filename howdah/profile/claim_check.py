@@ -94,10 +94,11 @@ class ClaimCheck:
                 raise self._error("flow: all needs take (sum, mean, min or max)", side, "flow")
             return
         if isinstance(flow, int):
-            count = min(len(scenario.every_flow) for scenario in self.scenarios)
+            count = min(len(scenario.flows) for scenario in self.scenarios)
             if not 1 <= flow <= count:
                 has = f"the profile has {count} flow{'s' if count != 1 else ''}, counted from 1"
-                raise self._error(f"there is no flow {flow}: {has}", side, "flow")
+                hint = "background and groups are called by their names"
+                raise self._error(f"there is no flow {flow}: {has}", side, "flow", hint=hint)
             return
         names = self._flow_names() | groups
         generated = any(flow.startswith(f"{group}-") and flow[len(group) + 1 :].isdigit() for group in groups)
