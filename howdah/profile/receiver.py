@@ -2,7 +2,7 @@
 """Receiver behaviours by the names profiles use: how a receiver acknowledges, and what it says of data out of order.
 
 All but ``linux`` are *emulated*: the kernel that runs is Linux, its receiver is changed as the entry says. What the
-systems did is as the HyStart paper tells it (Ha and Rhee, sections 2, 3.2 and 5.3); docs/receivers.md has the sources
+systems did is as the HyStart paper tells it (Ha and Rhee, sections 2, 3.2, 5.3 and 5.5); docs/receivers.md has the sources
 of every number and what is a choice.
 """
 
@@ -94,7 +94,7 @@ _KNOWN = [
     ),
     Receiver(
         "freebsd-7",
-        "delayed ACKs (100 ms); SACK is negotiated and no block is ever reported (section 3.1, footnote)",
+        "delayed ACKs (100 ms); SACK is negotiated and no block is ever reported (footnote on Fig. 5)",
         quick_ack=True,
         ack_filter=AckFilter(acknowledge_every=2, delay_us=100_000, sack_blocks=0),
     ),

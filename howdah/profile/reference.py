@@ -20,6 +20,7 @@ from howdah.profile.algorithm import ALGORITHMS
 from howdah.profile.experiment import ExperimentSections
 from howdah.profile.field import QUANTITIES
 from howdah.profile.model import Scenario
+from howdah.profile.receiver import RECEIVERS
 from howdah.profile.sweep import MOST_CELLS, is_fixed, shape_of
 
 SCHEMA_NAME = "profile.schema.json"
@@ -138,6 +139,10 @@ def page() -> str:
         "A name not in this table must be declared under `algorithms`, or come from a `modules` entry `tcp_<name>.c`.",
         "",
     ]
+    lines += ["## Receivers", "", "| name | | what it is |", "|---|---|---|"]
+    for receiver in RECEIVERS.values():
+        lines.append(f"| `{receiver.name}` | {'emulated' if receiver.emulated else ''} | {receiver.summary} |")
+    lines += ["", "Sections are those of the HyStart paper; [receivers.md](receivers.md) has the details.", ""]
     return "\n".join(lines)
 
 
