@@ -110,10 +110,6 @@ def shape(
         rate = path.sender_interface_bits_per_second
         # Larger than TCP small queues let the flows of one host fill: the sender's own queue never drops.
         limit = max(LEAST_SENDER_QUEUE_PACKETS, 2000 * len(pairs), 2 * path.buffer_bytes // frame)
-        asked = cell.scenario.path.sender_queue
-        if asked is not None:
-            bdp = Fraction(rate * path.rtt_us, 8_000_000)
-            limit = max(asked.to_bytes(bdp, frame) // frame, 1)
         reverse_senders = [pair[1] for flow, pair in _background(cell, pairs) if flow == "reverse"]
         for sender in dict.fromkeys([*network.nodes("sender"), *reverse_senders]):
             interface = network.access_link(sender).at(sender)

@@ -145,10 +145,6 @@ class PathSection(Section):
         description="rate of each sender's interface; unlimited: a bare veth, which is infinitely fast",
         json_schema_extra={"x-default": "1 Gbit/s"},
     )
-    sender_queue: Buffer | None = Field(
-        default=None,
-        description="queue of each sender's interface, in whole packets; so large that it never drops by default",
-    )
     gso_max_segs: GsoSegments = Field(
         default=1,
         description="most segments TCP puts into one packet (1: packet-exact); kernel: leave the kernel's default",

@@ -223,14 +223,3 @@ def test_every_other_connection_may_go_the_other_way(tmp_path: Path) -> None:
     assert [flow.sender for flow in back] == ["r2", "r1", "r3"]
     with pytest.raises(ProfileError, match="reverse_rate"):
         make_one(tmp_path, both)
-
-
-def test_a_sender_queue_may_be_as_short_as_a_card_has_it(tmp_path: Path) -> None:
-    def limits(*overrides: str) -> list[int]:
-        plan = make_one(tmp_path, "", list(overrides))
-        return [
-            op.arguments["options"]["limit_packets"] for op in plan.operations if op.arguments.get("kind") == "pfifo"
-        ]
-
-    assert limits("path.sender_queue=1000 packets") == [1000]
-    assert limits() == [10_000]
