@@ -130,7 +130,8 @@ def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: 
         flows = [flow for flow in flows if flow.id in wanted or flow.group in wanted]
     begin, end = (edge / 1e6 for edge in figure.window) if figure.window else (0.0, run.plan.duration_us / 1e6)
     curves = TableSource().curves(run)
-    curves["sequence"] = _sequence(run)
+    if "sequence" in figure.series:
+        curves["sequence"] = _sequence(run)
     curves["drops"] = {flow: _from_zero(curve) for flow, curve in curves.get("drops", {}).items()}
     found = []
     for name in figure.series:
