@@ -22,7 +22,7 @@ OF_OTHERS = {"HyStart_claims_intro", "HyStart_asymmetry_claim"}  # claimed of th
 # Points of the sweep without controls, in full and quick; a point has 10, or 3, repetitions.
 POINTS = {
     "hystart-fig11": (2, 2),
-    "hystart-fig13": (9, 6),
+    "hystart-fig13": (9, 3),
     "hystart-fig14a": (18, 3),
     "hystart-fig14b": (18, 2),
     "hystart-fig14c": (18, 6),
