@@ -12,6 +12,7 @@ from howdah.claim.finding import (
     FAIL,
     INVALID,
     PASS,
+    UNSUPPORTED,
     Finding,
     left_out_text,
     missing_text,
@@ -35,7 +36,8 @@ Point = tuple[Any, Sample]  # value of the axis, and the sample there
 def judge_point(
     expect: ExpectSection, metric: Metric, at: dict[str, Any], value: Sample, than: Sample | None
 ) -> Finding:
-    """The verdict at one point. A run without the value (``no exit seen``) is a claim not shown: *fail*."""
+    """The verdict at one point. A run without the value (``no exit seen``) is a claim not shown: *fail*; if its row
+    says that this machine cannot measure it, *unsupported*."""
     samples = [value] if than is None else [value, than]
     note = left_out_text(samples)
     is_text = expect.form == "is_"
@@ -65,7 +67,8 @@ def _unusable(
         return Finding(INVALID, note or "there is no run of it", at, value, than, note=note)
     for each in samples:
         if each.missing and not (texts and each.values):
-            return Finding(FAIL, missing_text(each), at, value, than, note=note)
+            verdict = UNSUPPORTED if each.unsupported >= each.missing.keys() else FAIL
+            return Finding(verdict, missing_text(each), at, value, than, note=note)
     return None
 
 

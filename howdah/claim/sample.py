@@ -77,12 +77,14 @@ class Field:
 
 @dataclass
 class Sample:
-    """One number, or text, a repetition. ``missing`` are reasons of valid runs without one; ``left_out`` the names of
-    runs that do not count, with why; ``runs`` all that were asked for."""
+    """One number, or text, a repetition. ``missing`` are reasons of valid runs without one, ``unsupported`` those of
+    them whose row says that this machine cannot measure it; ``left_out`` the names of runs that do not count, with why;
+    ``runs`` all that were asked for."""
 
     unit: str = ""
     values: dict[int, float | str] = field(default_factory=dict)
     missing: dict[int, str] = field(default_factory=dict)
+    unsupported: set[int] = field(default_factory=set)
     left_out: dict[str, str] = field(default_factory=dict)
     runs: list[str] = field(default_factory=list)
 
@@ -108,6 +110,8 @@ def sample(runs: Iterable[Made], selector: SelectorSection) -> Sample:
         found.unit = found.unit or unit
         if value is None:
             found.missing[made.repetition] = why
+            if any(row["metric"] == selector.metric and row.get("unsupported") for row in made.run.metrics):
+                found.unsupported.add(made.repetition)
         else:
             found.values[made.repetition] = value
     return found

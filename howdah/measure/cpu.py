@@ -106,7 +106,10 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
 
     def add(metric: str, value: float | None, unit: str, missing: str | None = None) -> None:
         reason = why or missing
-        sheet.add(None, metric, None if reason else value, unit, reason)
+        if reason:
+            sheet.add(None, metric, None, unit, reason, unsupported=True)  # not a claim that fails
+        else:
+            sheet.add(None, metric, value, unit)
 
     def time_of(names: tuple[str, ...]) -> int:
         wanted = frozenset(names)

@@ -197,3 +197,16 @@ def test_an_experiment_without_claims_says_so(tmp_path: Path, capsys: pytest.Cap
     assert main(["claims", "made", "--runs", str(tmp_path / "runs")]) == 1
     assert "makes no claims" in capsys.readouterr().err
     assert not (experiment / "claims.json").exists(), "claims of an earlier profile are not these"
+
+
+@pytest.mark.parametrize(("machine", "verdict"), [(True, "unsupported"), (False, "fail")])
+def test_what_this_machine_cannot_measure_is_unsupported(tmp_path: Path, machine: bool, verdict: str) -> None:
+    def rows(_plan: Plan) -> list[Row]:
+        more: dict[str, Any] = {"why": "perf is not installed", **({"unsupported": True} if machine else {})}
+        return [row("cpu_share_tcp_data_queue", None, "ratio", **more)]
+
+    claim = "{metric: cpu_share_tcp_data_queue, at: {algorithm: cubic}}"
+    text = f"  - {{id: it, says: so, value: {claim}, expect: {{above: 30 %}}}}\n"
+    found = judged(make_runs(tmp_path, write_profile(tmp_path, text, repetitions=2), rows))["it"]
+    assert found["verdict"] == verdict
+    assert "perf is not installed" in found["why"]

@@ -209,6 +209,7 @@ def test_where_perf_was_refused_every_measure_says_so(tmp_path: Path) -> None:
     rows = _rows(*_run(tmp_path, "", {"why": "perf refused: no permission"}))
     assert {row["value"] for row in rows.values()} == {None}
     assert {row["why"] for row in rows.values()} == {"perf refused: no permission"}
+    assert {row["unsupported"] for row in rows.values()} == {True}
     assert "cpu_share_tcp_data_queue" in rows
 
 
