@@ -14,7 +14,7 @@ RUNS = {
     "adaptive-start-rate": (250, 45),
     "adaptive-start-buffer": (200, 24),
     "adaptive-start-five-flows": (10, 3),
-    "adaptive-start-udp": (20, 6),
+    "adaptive-start-udp": (40, 12),
     "adaptive-start-satellite": (20, 6),
     "adaptive-start-geo": (10, 3),
     "adaptive-start-fairness": (20, 6),
