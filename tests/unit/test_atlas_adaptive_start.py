@@ -20,7 +20,7 @@ RUNS = {
     "adaptive-start-fairness": (20, 6),
     "adaptive-start-friendly": (10, 3),
     "adaptive-start-friendly-ten": (10, 3),
-    "adaptive-start-load-rate": (80, 12),
+    "adaptive-start-load-rate": (60, 12),
     "adaptive-start-load-rtt": (60, 6),
     "adaptive-start-lab": (20, 6),
 }
