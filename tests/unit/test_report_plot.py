@@ -174,6 +174,22 @@ def test_what_cannot_be_drawn_is_said_in_its_place(experiment: Path, fields: dic
     assert "<svg" not in html
 
 
+def test_a_value_that_no_run_has_is_said_where_others_are_drawn(experiment: Path) -> None:
+    figure = _figure(kind="sweep", x="path.rtt", y="utilisation", at={"algorithm": ["reno", "bbr"]})
+    html = draw(figure, load_experiment(experiment))
+    assert len(_titles(_wide(_parsed(html)), "mark")) == len(RTTS)
+    assert "algorithm = bbr: no run" in html
+
+
+def test_a_line_keeps_its_colour_whatever_else_is_drawn(experiment: Path) -> None:
+    loaded = load_experiment(experiment)
+    alone = draw(_figure(kind="sweep", x="path.rtt", y="utilisation", at={"algorithm": "reno"}), loaded)
+    both = draw(_figure(kind="sweep", x="path.rtt", y="utilisation"), loaded)
+    colour = re.findall(r"--on-light:(#\w+)", alone)
+    assert len(set(colour)) == 1
+    assert set(colour) < set(re.findall(r"--on-light:(#\w+)", both))
+
+
 def test_control_runs_show_only_where_they_are_asked_for(tmp_path: Path) -> None:
     axes = tuple({**each, **extra} for each in SWEEP.axes for extra in ({}, {"control": "no-rack"}))
     root = make_experiment(tmp_path, Scenario(**{**SWEEP.__dict__, "axes": axes}))

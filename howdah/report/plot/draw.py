@@ -13,6 +13,7 @@ from howdah.publish.experiment import Experiment
 from howdah.report.plot.bars import draw_bars
 from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.cdf import draw_cdf
+from howdah.report.plot.sample import left_out
 from howdah.report.plot.sweep import draw_sweep
 from howdah.report.plot.table import draw_table
 from howdah.report.plot.timeline import draw_time
@@ -37,6 +38,7 @@ def draw(figure: FigureSection, experiment: Experiment) -> str:
     title = f"<h3>{escape(figure.title)}</h3>"
     try:
         drawn = _KINDS[figure.kind](figure, experiment)
+        drawn.missing += left_out(figure, experiment)
     except HowdahError as error:
         words = f"Nothing to draw: {error.what}."
         return f'{opening}{title}<p class="missing" role="status">{escape(words)}</p></figure>'

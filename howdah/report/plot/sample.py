@@ -105,6 +105,17 @@ def select(figure: FigureSection, experiment: Experiment, *axes: str) -> Selecti
     return found
 
 
+def left_out(figure: FigureSection, experiment: Experiment) -> list[str]:
+    """Values that the figure names and no run has, such as those that a quick run leaves out."""
+    whole = Selection(experiment.runs, 0)
+    return [
+        f"{axis} = {value}: no run"
+        for axis, values in wanted(figure.at).items()
+        for value in values
+        if value not in whole.values(axis)
+    ]
+
+
 def flow_of(plan: Plan, choice: int | str) -> int | str | None:
     """``flow`` of a figure as metrics.json has it: the id of a flow, the name of a group; None if there is neither.
 
