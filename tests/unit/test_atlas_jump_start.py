@@ -16,7 +16,7 @@ PROFILES = Path(__file__).parents[2] / "profiles" / "atlas"
 # Runs of the full experiment and of its quick part.
 CELLS = {
     "jump-start-intro": (30, 6),
-    "jump-start-fig1": (160, 20),
+    "jump-start-fig1": (180, 24),
     "jump-start-fig2": (120, 8),
     "jump-start-fig4": (20, 6),
     "jump-start-half-lost": (40, 12),
