@@ -9,11 +9,11 @@ from tests.unit.atlas_paper import Paper, profile
 
 # Runs of the full atlas and of the quick one, controls included.
 RUNS = {
-    "adaptive-start-rtt": (250, 39),
+    "adaptive-start-rtt": (370, 57),
     "adaptive-start-table2": (50, 9),
-    "adaptive-start-rate": (250, 45),
+    "adaptive-start-rate": (350, 63),
     "adaptive-start-buffer": (200, 24),
-    "adaptive-start-five-flows": (10, 3),
+    "adaptive-start-five-flows": (20, 6),
     "adaptive-start-udp": (40, 12),
     "adaptive-start-satellite": (20, 6),
     "adaptive-start-geo": (10, 3),
@@ -22,7 +22,7 @@ RUNS = {
     "adaptive-start-friendly-ten": (10, 3),
     "adaptive-start-load-rate": (60, 12),
     "adaptive-start-load-rtt": (60, 6),
-    "adaptive-start-lab": (20, 6),
+    "adaptive-start-lab": (30, 9),
 }
 PAPER = Paper("Astart_", "adaptive-start", tuple(RUNS))
 PRINTED = {
