@@ -147,7 +147,14 @@ def _rows(run: Run, rows: list[dict[str, Any]], selector: SelectorSection) -> li
     if flow in flows:
         return [row for row in rows if row["flow"] == flows[flow]]
     of_group = [row for row in rows if row.get("group") == flow]
-    return [row for row in of_group if (row["flow"] is None) == (selector.take is None)]
+    connections = [row for row in of_group if row["flow"] is not None]
+    whole = [row for row in of_group if row["flow"] is None]
+    if selector.take is not None or (not whole and len(connections) == 1):
+        return connections
+    if not whole and connections:
+        what = f"{selector.metric} is measured of each of the {len(connections)} connections of {flow}"
+        raise SelectionError(f"{what}; say with take which is meant")
+    return whole
 
 
 def _only(rows: list[dict[str, Any]], metric: str) -> list[dict[str, Any]]:

@@ -223,3 +223,17 @@ def test_a_group_is_meant_as_a_whole_or_by_its_connections(tmp_path: Path, take:
     text = f"  - {{id: it, says: so, {claim}, expect: {{equals: {value}, within: 0}}}}\n"
     found = judged(make_runs(tmp_path, write_profile(tmp_path, text, extra=group), rows))["it"]
     assert (found["verdict"], found["measured"]["mean"]) == ("pass", value)
+
+
+@pytest.mark.parametrize(("connections", "verdict"), [(1, "pass"), (2, "invalid")])
+def test_a_measure_of_connections_alone_is_that_of_the_only_one(tmp_path: Path, connections: int, verdict: str) -> None:
+    group = f"groups:\n  - {{name: bulk, connections: {connections}, size: 100 kB}}\n"
+
+    def rows(_plan: Plan) -> list[Row]:
+        return [row("completion_time_s", 2.0, "s", flow=flow, group="bulk") for flow in range(connections)]
+
+    claim = "value: {metric: completion_time_s, flow: bulk, at: {algorithm: reno}}, expect: {equals: 2 s}"
+    profile = write_profile(tmp_path, f"  - {{id: it, says: so, {claim}}}\n", extra=group)
+    found = judged(make_runs(tmp_path, profile, rows))["it"]
+    assert found["verdict"] == verdict
+    assert verdict == "pass" or "say with take which is meant" in found["why"]
