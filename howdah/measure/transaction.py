@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,11 @@ _SAME_RTTS = 2  # client and trace agree on the end of an answer within so many 
 Record = dict[str, Any]
 
 
+def asked_of(flow: Flow) -> Mapping[str, int | None] | None:
+    """``requests`` and ``object_bytes`` of a flow of transactions, HTTP or not."""
+    return flow.http or flow.exchange
+
+
 def times_s(record: Record) -> list[float]:
     """Seconds from the start of each request (the first one: of the connection) to the last byte of its answer."""
     return [(item["end_ns"] - item["start_ns"]) / SECOND_NS for item in record.get("transactions") or []]
@@ -25,7 +31,7 @@ def times_s(record: Record) -> list[float]:
 def transaction_rows(sheet: Sheet, trace: FlowTrace, record: Record, **name: Any) -> None:
     """Measures of one connection of transactions; nothing where the plan asks for none."""
     flow = trace.flow
-    if flow.http is None:
+    if asked_of(flow) is None:
         return
     times = times_s(record)
     why = "no request was answered"
@@ -41,7 +47,7 @@ def group_transaction_rows(
     sheet: Sheet, flows: list[Flow], records: list[Record], role: str, algorithm: str, group: str
 ) -> None:
     """Over all transactions of a group; ``answered_share`` of those that were to be made."""
-    asked = sum(int(flow.http["requests"] or 0) for flow in flows if flow.http is not None)
+    asked = sum(int(found["requests"] or 0) for found in map(asked_of, flows) if found is not None)
     if not asked:
         return
     times = [time for record in records for time in times_s(record)]
@@ -76,10 +82,10 @@ def traced_ends_ns(trace: FlowTrace, requests: int, object_bytes: int) -> list[i
 
 def _compare(sheet: Sheet, trace: FlowTrace, record: Record) -> None:
     """The transaction on whose end client and trace agree least."""
-    http = trace.flow.http
-    if http is None or not record.get("complete"):
+    asked = asked_of(trace.flow)
+    if asked is None or not record.get("complete"):
         return
-    ends = traced_ends_ns(trace, int(http["requests"] or 0), int(http["object_bytes"] or 0))
+    ends = traced_ends_ns(trace, int(asked["requests"] or 0), int(asked["object_bytes"] or 0))
     said = [int(item["end_ns"]) for item in record["transactions"]]
     if not ends:
         return

@@ -152,9 +152,10 @@ def resolve_flows(
                 role="background" if background else "measured",
                 direction=direction,
                 group=generated.group if generated else None,
-                request_bytes=generated.request if generated else None,
+                request_bytes=generated.request if generated and generated.requests == 1 else None,
                 **(_datagrams(generated, moved_us, stop) if generated and generated.udp else {}),
                 http=_transactions(generated) if generated and generated.http else None,
+                exchange=_exchange(generated) if generated and generated.requests > 1 else None,
             )
         )
     return flows
@@ -173,6 +174,8 @@ def _end(flow: GeneratedFlow | None, asked: str) -> str:
     """Who sends, or receives. iperf3 has a control connection of its own, which a short transfer would only measure."""
     if flow is not None and flow.http is not None:
         return "http"
+    if flow is not None and flow.requests > 1:
+        return "python"
     return "python" if flow is not None and asked == "iperf3" else asked
 
 
@@ -180,6 +183,13 @@ def _transactions(flow: GeneratedFlow) -> dict[str, int | None]:
     """Field of a flow of HTTP transactions."""
     assert flow.http is not None
     return {"object_bytes": flow.http.object, "requests": flow.http.requests, "every_us": flow.http.every}
+
+
+def _exchange(flow: GeneratedFlow) -> dict[str, int]:
+    """Field of a flow of several requests."""
+    assert flow.request is not None
+    sizes = {"object_bytes": flow.answer, "request_bytes": flow.request}
+    return {**sizes, "requests": flow.requests, "think_us": flow.think}
 
 
 def _datagrams(flow: GeneratedFlow, moved_us: int, stop_us: int) -> dict[str, Any]:

@@ -89,6 +89,8 @@ def connections(group: GroupSection, duration_us: int, before_us: int, draw: ran
         stop = None if group.lifetime is None else min(start + group.lifetime, duration_us)
         bursts = _bursts(group.udp, start, stop or duration_us, draw) if group.udp is not None else ()
         size = group.http.object * group.http.requests if group.http is not None else group.size
+        if size is not None and group.http is None:
+            size *= group.requests
         found.append(Connection(start, stop, size, bursts))
     return found
 
@@ -141,5 +143,8 @@ def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: 
         direction=group.direction,
         udp=group.udp,
         http=group.http,
+        requests=group.requests,
+        answer=group.size or 0,
+        think=group.think,
         bursts=connection.bursts,
     )

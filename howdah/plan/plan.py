@@ -117,6 +117,7 @@ class Flow:
     bursts: list[list[int]] = field(default_factory=list)
     # HTTP between real programs: object_bytes, requests, every_us (None: at once). In plan.json only where there is it.
     http: dict[str, int | None] | None = None
+    exchange: dict[str, int] | None = None  # object_bytes, request_bytes, requests, think_us; as http
     receiver_behaviour: str = "linux"  # how its receiver acknowledges, howdah/profile/receiver.py; others are emulated
 
     @property
@@ -244,8 +245,9 @@ class Plan:
         if self.measure_cwnd_packets is None:
             del value["measure_cwnd_packets"]
         for flow in value["flows"]:
-            if flow["http"] is None:
-                del flow["http"]
+            for name in ("http", "exchange"):
+                if flow[name] is None:
+                    del flow[name]
         if not self.collect.cpu:
             del value["collect"]["cpu"]
         return json.dumps(value, indent=1)

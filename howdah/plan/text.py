@@ -138,6 +138,9 @@ def _flows(plan: Plan) -> Iterator[str]:
             pace = f", one each {format_duration(every)} at most" if every else ""
             size = format_size(flow.http["object_bytes"] or 0)
             ends = f"nginx to curl, {flow.http['requests']} requests of {size}{pace}"
+        if flow.exchange is not None:
+            ends += f", {flow.exchange['requests']} requests of {format_size(flow.exchange['object_bytes'])}"
+            ends += f", {format_duration(flow.exchange['think_us'])} between" if flow.exchange["think_us"] else ""
         yield f"    {times}, RTT {format_duration(flow.rtt_us)}, {window}, {ends}{opened}"
 
 

@@ -21,4 +21,7 @@ class GeneratedFlow(FlowSection):
     request: int | None = None
     udp: DatagramSection | None = None
     http: HttpSection | None = None
+    requests: int = 1
+    answer: int = 0  # bytes, of each of several requests
+    think: int = 0
     bursts: tuple[tuple[int, int], ...] = ()

@@ -123,6 +123,12 @@ class GroupSection(Section):
     request: Bytes | None = Field(
         default=None, description="the receiver connects and sends so many bytes first; the answer is what is measured"
     )
+    requests: int = Field(
+        default=1, ge=1, le=1000, description="over each connection, each answered with size; processes do it above 1"
+    )
+    think: Duration = Field(
+        default=0, description="from the end of an answer to the next request", json_schema_extra={"x-default": "0 s"}
+    )
     pairs: int = Field(default=1, ge=1, le=MOST_GROUP_PAIRS, description="host pairs that its connections take in turn")
     alternate: bool = Field(
         default=False,
@@ -164,6 +170,12 @@ class GroupSection(Section):
             self._check_datagrams()
         if self.http is not None:
             self._check_http()
+        if self.requests > 1 and (self.request is None or self.size is None):
+            raise FieldError(
+                "several requests need the sizes of a request and of its answer: request, size", "requests"
+            )
+        if self.think and self.requests == 1:
+            raise FieldError("there is one request; leave think out, or give requests", "think")
         if self.alternate and (self.direction == "reverse" or self.udp is not None):
             raise FieldError("alternate is of TCP connections whose direction is forward", "alternate")
         if self.direction == "reverse" and self.role == "measured":

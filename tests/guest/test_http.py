@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -103,3 +104,32 @@ def test_the_same_plan_gives_the_same_rows(engine: UmlEngine, tmp_path: Path) ->
         (tmp_path / name).mkdir()
     first, second = (_run(engine, tmp_path / name, text)[0] for name in ("a", "b"))
     assert store.equal(first, second) is None
+
+
+def test_processes_that_think_between_their_requests(engine: UmlEngine, tmp_path: Path) -> None:
+    directory, agent, metrics = _run(
+        engine,
+        tmp_path,
+        "groups:\n"
+        "- {name: loop, connections: 1, request: 400 B, size: 250 kB, requests: 3, think: 1 s}\n"
+        "- {name: cut, connections: 1, start: 100 ms, request: 400 B, size: 1 MB, requests: 100}\n"
+        "algorithm: reno\nduration: 7 s\n",
+    )
+    loop, cut = agent["flows"]
+    made = loop["transactions"]
+    assert loop["complete"]
+    assert loop["bytes_sent"] == loop["bytes_received"] == 750_000
+    assert [item["body_bytes"] for item in made] == [250_000] * 3
+    for before, after in itertools.pairwise(made):
+        assert 1_000_000_000 <= after["start_ns"] - before["end_ns"] < 1_001_000_000
+    assert made[0]["start_ns"] == loop["start_ns"]
+    assert made[0]["first_ns"] - made[0]["start_ns"] >= 200_000_000, "connecting belongs to the first"
+    assert 1 < len(cut["transactions"]) < 100
+    assert not cut["complete"]
+    assert cut["error"] is None
+    assert all(check["agree"] for check in metrics["cross_checks"]), metrics["cross_checks"]
+    rows = {(row.get("group"), row["flow"], row["metric"]): row["value"] for row in metrics["rows"]}
+    assert rows["loop", None, "answered_share"] == 1
+    assert rows["cut", None, "transactions"] == len(cut["transactions"])
+    assert 0 < rows["cut", None, "answered_share"] < 1
+    assert set(store.read(directory, "tcp_probe")["flow"].to_pylist()) == {0, 1}

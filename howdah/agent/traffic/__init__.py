@@ -10,6 +10,7 @@ from howdah.agent.namespace import Namespace
 from howdah.agent.output import Output
 from howdah.agent.traffic.connection import ConnectedFlow
 from howdah.agent.traffic.datagram import DatagramFlow
+from howdah.agent.traffic.exchange import ExchangeFlow
 from howdah.agent.traffic.generated import GeneratedFlow
 from howdah.agent.traffic.http import HttpFlow
 from howdah.agent.traffic.iperf3 import Iperf3Flow
@@ -25,6 +26,8 @@ def make_flow(description: dict[str, Any], namespaces: dict[str, Namespace], loo
         return HttpFlow(description, namespaces, loop, output)
     if description.get("datagram_bytes") is not None:
         return DatagramFlow(description, namespaces, loop)
+    if description.get("exchange") is not None:
+        return ExchangeFlow(description, namespaces, loop, output)
     if description.get("group") is not None:
         return GeneratedFlow(description, namespaces, loop)
     return ConnectedFlow(description, namespaces, loop)

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several requests and answers over one connection, one after the other, between two processes that block."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from howdah.agent.clock import now_ns
+from howdah.agent.loop import Loop
+from howdah.agent.namespace import Namespace
+from howdah.agent.output import Output
+from howdah.agent.traffic.endpoint import Transferred
+from howdah.agent.traffic.generated import GeneratedFlow
+from howdah.agent.traffic.python import READ_BYTES, WRITE_BYTES, PythonEndpoint
+
+Times = tuple[int, int, int, int]  # CLOCK_MONOTONIC of a request, of the first and last byte of its answer; bytes
+
+
+def answer_all(connection: socket.socket, exchange: dict[str, int]) -> Transferred:
+    """Read each request whole, then send its answer; after the last wait until the other end closes."""
+    block = memoryview(bytes(WRITE_BYTES))
+    sent = 0
+    first = last = None
+    error = None
+    try:
+        for _ in range(exchange["requests"]):
+            left = exchange["request_bytes"]
+            while left:
+                if not (data := connection.recv(left)):
+                    raise BrokenPipeError
+                left -= len(data)
+            first = first or now_ns()
+            left = exchange["object_bytes"]
+            while left:
+                count = connection.send(block[:left])
+                sent, left = sent + count, left - count
+            last = now_ns()
+        connection.recv(1)
+        connection.shutdown(socket.SHUT_WR)
+    except BrokenPipeError:
+        pass  # shut down by the agent: the flow's time is over
+    except OSError as caught:
+        error = os.strerror(caught.errno or 0)
+    return Transferred(sent, first, last, done=error is None, error=error)
+
+
+def ask_all(connection: socket.socket, exchange: dict[str, int]) -> tuple[Transferred, list[Times]]:
+    """Ask, read the answer whole (its data are discarded by the kernel), think, ask again; then close."""
+    buffer = bytearray(READ_BYTES)
+    question = bytes(exchange["request_bytes"])
+    received = 0
+    made: list[Times] = []
+    error = None
+    try:
+        for number in range(exchange["requests"]):
+            if number and exchange["think_us"]:
+                time.sleep(exchange["think_us"] / 1e6)
+            start = now_ns()
+            connection.sendall(question)
+            connection.recv_into(buffer, 1, socket.MSG_PEEK)
+            first = now_ns()
+            left = exchange["object_bytes"]
+            while left:
+                count = connection.recv_into(buffer, min(left, READ_BYTES), socket.MSG_TRUNC)
+                if not count:
+                    raise BrokenPipeError
+                received, left = received + count, left - count
+            made.append((start, first, now_ns(), exchange["object_bytes"]))
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(1)
+    except BrokenPipeError:
+        pass  # the other end was shut down by the agent
+    except OSError as caught:
+        error = os.strerror(caught.errno or 0)
+    first_ns = made[0][1] if made else None
+    last_ns = made[-1][2] if made else None
+    return Transferred(received, first_ns, last_ns, done=error is None, error=error), made
+
+
+class ExchangeEndpoint(PythonEndpoint):
+    """One of the two processes; the one that asks leaves its times in ``file``."""
+
+    def __init__(self, role: str, exchange: dict[str, int], file: Path) -> None:
+        super().__init__(role, 0, receiver_closes=True)
+        self._asks = role == "sink"
+        self._exchange = exchange
+        self._file = file
+
+    def _work(self, connection: socket.socket) -> Transferred:
+        if not self._asks:
+            return answer_all(connection, self._exchange)
+        state, made = ask_all(connection, self._exchange)
+        self._file.write_text(json.dumps(made) + "\n", encoding="utf-8")
+        return state
+
+
+class ExchangeFlow(GeneratedFlow):
+    """The receiver connects and asks, the sender answers; ``transactions`` of its record count from the epoch."""
+
+    def __init__(
+        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
+    ) -> None:
+        super().__init__(description, namespaces, loop)
+        self._file = output.directory("exchange") / f"{description['id']}.json"
+
+    def _make_ends(self) -> None:
+        self._source = ExchangeEndpoint("source", self.description["exchange"], self._file)
+        self._sink = ExchangeEndpoint("sink", self.description["exchange"], self._file)
+
+    def record(self, epoch_ns: int) -> dict[str, Any]:
+        found = super().record(epoch_ns)
+        made = json.loads(self._file.read_text(encoding="utf-8")) if self._file.exists() else []
+        names = ("start_ns", "first_ns", "end_ns")
+        transactions = [
+            {**{name: at - epoch_ns for name, at in zip(names, times, strict=True)}, "body_bytes": size}
+            for *times, size in made
+        ]
+        if transactions:
+            transactions[0]["start_ns"] = found["start_ns"]  # connecting belongs to the first one
+        whole = found["bytes_received"] == self.description["size_bytes"]
+        return {**found, "transactions": transactions, "complete": found["complete"] and whole}
