@@ -174,6 +174,16 @@ def test_what_cannot_be_drawn_is_said_in_its_place(experiment: Path, fields: dic
     assert "<svg" not in html
 
 
+@pytest.mark.parametrize("kind", ["sweep", "bars"])
+def test_shares_below_the_whole_are_not_drawn_on_a_scale_beyond_it(tmp_path: Path, kind: str) -> None:
+    root = make_experiment(tmp_path, SWEEP)
+    _change(root, "*", "utilisation", 0.99)
+    wide = _wide(_parsed(draw(_figure(kind=kind, x="path.rtt", y="utilisation"), load_experiment(root))))
+    labels = [each.text or "" for each in _with(wide, "text", "note") if each.get("text-anchor") == "end"]
+    assert len(labels) >= 2
+    assert max(float(label) for label in labels) <= 100
+
+
 def test_a_value_that_no_run_has_is_said_where_others_are_drawn(experiment: Path) -> None:
     figure = _figure(kind="sweep", x="path.rtt", y="utilisation", at={"algorithm": ["reno", "bbr"]})
     html = draw(figure, load_experiment(experiment))

@@ -10,7 +10,7 @@ from howdah.publish.experiment import Experiment
 from howdah.report.number import significant
 from howdah.report.plot.canvas import AxisLook, Canvas, Drawn, Size
 from howdah.report.plot.grid import Grid, Series, description, drawn_grid, gather, words_of
-from howdah.report.plot.scale import Tick, bounds
+from howdah.report.plot.scale import Tick
 from howdah.report.plot.style import cross, mark
 
 
@@ -21,8 +21,7 @@ def draw_bars(figure: FigureSection, experiment: Experiment) -> Drawn:
 
 def _bar_panel(grid: Grid, panel: list[Series], size: Size) -> str:
     log = "y" in (grid.figure.log or "")
-    numbers = grid.numbers()
-    low, high = bounds(numbers if log else [*numbers, 0.0], logarithmic=log, zero=True)
+    low, high = grid.up(logarithmic=log, from_zero=not log)
     count = len(grid.x.position)
     canvas = Canvas(size, (-0.5, count - 0.5, False), (low, high, log))
     label = grid.x.label

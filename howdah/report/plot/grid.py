@@ -26,6 +26,7 @@ from howdah.report.plot.sample import (
     sample,
     select,
 )
+from howdah.report.plot.scale import bounds
 from howdah.report.plot.style import Style, key, styles
 from howdah.report.plot.swept import Swept, place_title, swept
 
@@ -80,6 +81,14 @@ class Grid:
         return found + [
             number for panel in self.panels.values() for series in panel for number in series.printed.values()
         ]
+
+    def up(self, *, logarithmic: bool, from_zero: bool = False) -> tuple[float, float]:
+        """Ends of the scale of y; shares that are all below 100 % are not drawn on one that goes beyond."""
+        numbers = self.numbers()
+        low, high = bounds([*numbers, *([0.0] if from_zero else [])], logarithmic=logarithmic, zero=True)
+        if self.measure.unit == "%" and not self.figure.relative_to and max(numbers, default=0.0) <= 100:
+            high = min(high, 100.0)
+        return low, high
 
     def _samples(self) -> list[Sample]:
         return [each for panel in self.panels.values() for series in panel for each in series.samples.values()]

@@ -22,7 +22,7 @@ def _sweep_panel(grid: Grid, panel: list[Series], size: Size) -> str:
     places = [grid.x.position[x] for x in grid.x.position]
     log_x = "x" in log and grid.x.numeric and min(places) > 0
     low, high = bounds(places, logarithmic=log_x, zero=False) if grid.x.numeric else (-0.5, len(places) - 0.5)
-    up = bounds(grid.numbers(), logarithmic="y" in log, zero=True)
+    up = grid.up(logarithmic="y" in log)
     canvas = Canvas(size, (low, high, log_x), (*up, "y" in log))
     own = [Tick(grid.x.position[x], grid.x.texts[x]) for x in sorted(grid.x.position, key=grid.x.position.__getitem__)]
     canvas.ground(AxisLook(grid.x.label, own if len(own) <= 12 else None), AxisLook(grid.y_label))
