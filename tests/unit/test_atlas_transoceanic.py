@@ -27,7 +27,9 @@ CELLS = {
     "transoceanic-carolina-100m-reduction": (40, 4),
     "transoceanic-carolina-1g-reduction": (60, 12),
     "transoceanic-sessions": (30, 4),
+    "transoceanic-http": (20, 4),
 }
+SMALL = 2**25  # the object of the check by real programs
 NARROWEST = {"100m": 100_000_000, "1g": 1_000_000_000, "10g": 10_000_000_000}
 
 
@@ -56,7 +58,10 @@ def test_the_narrowest_link_the_round_trip_and_the_transaction_are_those_of_the_
         assert min(path.rate, path.sender_interface) == rate
         assert path.forward_delay_us + path.reverse_delay_us == rtt_us
         for group in cell.scenario.groups:
-            assert (group.size, group.request) == (GBYTE, 300)
+            if group.http is not None:
+                assert (group.http.object, group.http.requests) == (SMALL, 1)
+            else:
+                assert (group.size, group.request) == (SMALL if group.name == "model" else GBYTE, 300)
 
 
 @pytest.mark.parametrize("profile", CELLS)
@@ -69,7 +74,7 @@ def test_a_scenario_is_an_expansion_or_a_reduction_as_it_says(profile: str) -> N
         kinds.add("expansion" if path.rate >= path.sender_interface else "reduction")
     if profile.endswith("-reduction"):
         assert kinds == {"reduction"}
-    elif profile.endswith("-10g") or "carolina" in profile or "sessions" in profile:
+    elif profile.endswith(("-10g", "-http", "-sessions")) or "carolina" in profile:
         assert kinds == {"expansion"}
     else:
         assert kinds == {"expansion", "reduction"}
