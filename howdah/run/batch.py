@@ -230,6 +230,9 @@ def run_cells(
                 listen(active, outcomes, Rest(len(jobs), rest, experiments))
         except BaseException:
             _end(active)
+            for path in {job.experiment.path for job in jobs}:  # also of a run that was only just being begun
+                for partial in path.glob(f"{PARTIAL}*-{os.getpid()}"):
+                    shutil.rmtree(partial, ignore_errors=True)
             raise
     order = {id(job): position for position, job in enumerate(jobs)}
     return sorted(outcomes, key=lambda outcome: order[id(outcome.job)])

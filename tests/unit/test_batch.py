@@ -124,6 +124,22 @@ def test_interruption_ends_workers_and_removes_their_directories(experiment: Exp
         assert not Path(f"/proc/{pid}").exists()
 
 
+def test_interruption_while_a_run_is_being_begun(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its directory is there, its worker is not yet one of those in progress."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        assert list(experiment.path.glob(f"{PARTIAL}*"))
+        raise KeyboardInterrupt
+
+    worker = _worker(tmp_path, WHOLE)
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(_jobs(experiment, [Cell(make_plan(), "a" * 64)]), 1, False, _ignore, worker)
+    assert list(experiment.path.iterdir()) == []
+
+
 def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
     """The worker asks to die with its parent; the next command removes the partial directory."""
     runs = tmp_path / "runs"
