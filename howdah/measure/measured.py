@@ -75,8 +75,6 @@ def _by_flow(table: pa.Table, plan: Plan) -> dict[int, pa.Table]:
     flows = table["flow"].to_numpy()
     order = np.argsort(flows, kind="stable")
     table, flows = table.take(order), flows[order]
-    found = {}
-    for flow in plan.flows:
-        begin, end = (int(np.searchsorted(flows, flow.id, side=side)) for side in ("left", "right"))
-        found[flow.id] = table.slice(begin, end - begin)
-    return found
+    ids = np.array([flow.id for flow in plan.flows], dtype=flows.dtype)  # of another type, each search would copy all
+    begins, ends = (np.searchsorted(flows, ids, side=side).tolist() for side in ("left", "right"))
+    return {flow.id: table.slice(begin, end - begin) for flow, begin, end in zip(plan.flows, begins, ends, strict=True)}
