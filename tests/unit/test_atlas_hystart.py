@@ -21,10 +21,10 @@ KINDS = ROOT / "reports" / "atlas" / "kinds.yaml"
 
 # Runs of the full atlas and of the quick one, controls included.
 CELLS = {
-    "hystart-fig1": (20, 6),
-    "hystart-fig1-copy": (10, 3),
+    "hystart-fig1": (20, 4),
+    "hystart-fig1-copy": (10, 2),
     "hystart-fig3b": (60, 12),
-    "hystart-fig4": (100, 30),
+    "hystart-fig4": (100, 18),
     "hystart-fig6": (40, 6),
     "hystart-fig9": (70, 21),
     "hystart-fig10": (60, 18),
