@@ -17,7 +17,7 @@ from typing import Any
 from howdah.errors import HowdahError, explain
 from howdah.plan.plan import Plan
 from howdah.run.directory import PARTIAL, RunDirectory, read_json, write_json
-from howdah.run.provenance import first_record, now
+from howdah.run.provenance import analysis_sha256, first_record, now
 from howdah.run.retention import REMOVED, remove_data
 
 EXPERIMENT_FORMAT = 1
@@ -92,14 +92,19 @@ class Experiment:
         return removed
 
     def finished(self, cell: Cell) -> RunDirectory | None:
-        """The run of this cell, when a finished one with the same key and all that is to be kept is there."""
+        """The run of this cell, when a finished one with the same key and all that is to be kept is there.
+
+        A run of which only the results were kept must be as this analysis would have it: nothing can be measured anew.
+        """
         directory = RunDirectory(self.path / cell.directory_name)
         if not directory.provenance.exists():
             return None
         record = read_json(directory.provenance)
         if record["status"] != "finished" or record["key"] != cell.key:
             return None
-        return None if cell.keep_data and record.get(REMOVED, False) else directory
+        if not record.get(REMOVED, False):
+            return directory
+        return None if cell.keep_data or record.get("analysis_sha256") != analysis_sha256() else directory
 
     def begin(self, cell: Cell) -> RunDirectory:
         """A partial directory with the plan in it, ready for a worker."""

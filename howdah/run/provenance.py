@@ -7,6 +7,7 @@ import hashlib
 import platform
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def agent_sha256() -> str:
     return source_sha256(_ROOT / "howdah" / "agent", _ROOT / "collectors")
 
 
+@cache
 def analysis_sha256() -> str:
     """Version of the code that turns raw/ into tables, metrics and verdict: those are made again when it changes."""
     return source_sha256(*(_ROOT / "howdah" / name for name in ("tables", "ingest", "measure", "judge")))

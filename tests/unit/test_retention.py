@@ -65,10 +65,13 @@ def test_what_is_kept_is_decided_when_the_run_gets_its_name(tmp_path: Path) -> N
     partial = experiment.begin(cell)
     write_json(partial.verdict, {"verdict": "pass"})
     write_json(partial.metrics, {"rows": []})
-    write_json(partial.provenance, {**read_json(partial.provenance), "status": "finished"})
+    finished = {"status": "finished", "analysis_sha256": analysis_sha256()}
+    write_json(partial.provenance, {**read_json(partial.provenance), **finished})
     final = experiment.keep(cell, partial)
     assert not final.raw.exists()
     assert experiment.finished(cell) is not None
+    write_json(final.provenance, {**read_json(final.provenance), "analysis_sha256": "older"})
+    assert experiment.finished(cell) is None, "what was measured otherwise, and cannot be measured anew, is made again"
     everything = Cell(cell.plan, cell.key)
     assert experiment.finished(everything) is None, "who asks for everything gets the run anew"
 
