@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a lab file to what Ansible needs: an inventory, and a key pair of the lab's own, in one private directory."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.errors import HowdahError
+from howdah.lab.lab import HostSection, Lab
+
+_ROLE_GROUPS = {"sender": "senders", "emulator": "emulators", "receiver": "receivers"}
+_MARK = ".howdah-lab"
+
+
+@dataclass(frozen=True)
+class LabDirectory:
+    """``inventory.json``, ``id_ed25519`` (mode 0600), its ``.pub`` and ``known_hosts`` of one lab; mode 0700."""
+
+    path: Path
+
+    @property
+    def inventory(self) -> Path:
+        return self.path / "inventory.json"
+
+    @property
+    def key(self) -> Path:
+        return self.path / "id_ed25519"
+
+    @property
+    def known_hosts(self) -> Path:
+        return self.path / "known_hosts"
+
+    @property
+    def mark(self) -> Path:
+        """Says that howdah made the directory and may remove it."""
+        return self.path / _MARK
+
+
+def inventory_of(lab: Lab, directory: LabDirectory, file: Path) -> dict[str, Any]:
+    """Ansible's YAML inventory as plain values: every host in the group of its role and in that of its system."""
+    groups: dict[str, dict[str, Any]] = {
+        name: {"hosts": {}} for name in (*_ROLE_GROUPS.values(), "monitors", "linux", "freebsd", "windows")
+    }
+    for name, host in lab.hosts.items():
+        groups[_ROLE_GROUPS[host.role]]["hosts"][name] = {}
+        groups[host.system]["hosts"][name] = {}
+    if lab.monitor is not None:
+        groups["monitors"]["hosts"][lab.monitor] = {}
+    variables = {
+        "howdah_lab": lab.name,
+        "howdah_lab_public_key_file": str(directory.key.with_suffix(".pub")),
+        "howdah_scrape_targets": {name: lab.hosts[name].listen_address for name in lab.watched()},
+    }
+    hosts = {name: _host(host, directory, file) for name, host in lab.hosts.items()}
+    return {"all": {"vars": variables, "hosts": hosts, "children": groups}}
+
+
+def _host(host: HostSection, directory: LabDirectory, file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "ansible_host": host.address,
+        "ansible_port": host.port,
+        "ansible_user": host.user,
+        "ansible_ssh_private_key_file": str(directory.key),
+        "ansible_ssh_common_args": " ".join(
+            (
+                "-o IdentitiesOnly=yes",
+                f"-o UserKnownHostsFile={directory.known_hosts}",
+                "-o StrictHostKeyChecking=accept-new",
+            )
+        ),
+        "howdah_role": host.role,
+        "howdah_links": [_link(interface, address) for interface, address in host.links.items()],
+        "howdah_listen_address": host.listen_address,
+    }
+    if host.system == "linux":
+        found["howdah_kernel_package"] = host.kernel
+    if host.system == "windows":
+        found |= {"ansible_connection": "ssh", "ansible_shell_type": "powershell"}
+    elif host.user != "root":
+        found["ansible_become"] = True
+    if host.system == "freebsd":
+        found["ansible_python_interpreter"] = "/usr/local/bin/python3"
+    if host.image is not None:
+        found["howdah_image"] = str((file.resolve().parent / host.image).resolve())
+    return found
+
+
+def _link(interface: str, address: str) -> dict[str, Any]:
+    parsed = ipaddress.ip_interface(address)
+    return {
+        "interface": interface,
+        "address": str(parsed.ip),
+        "prefix_length": parsed.network.prefixlen,
+        "network": str(parsed.network),
+    }
+
+
+def directory_of(lab: Lab, parent: Path) -> LabDirectory:
+    """Absolute, because Ansible takes relative paths from several places. Raises HowdahError for a space in it."""
+    path = parent.resolve() / lab.name
+    if any(character in str(path) for character in " \t\n'\"\\%"):
+        raise HowdahError(
+            "the lab's directory becomes part of ssh's command line and must not hold spaces, quotes or %",
+            where=str(path),
+            hint="Choose another with --labs.",
+        )
+    return LabDirectory(path)
+
+
+def write_inventory(lab: Lab, directory: LabDirectory, file: Path) -> bool:
+    """Make or renew a lab's directory; its key is made once and kept. Returns whether the key is new.
+
+    Raises HowdahError when the directory is someone else's, or ssh-keygen is missing or fails.
+    """
+    path = directory.path
+    if path.exists() and not directory.mark.exists():
+        raise HowdahError("this is not a directory of a lab", where=str(path), hint="Choose another with --labs.")
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(0o700)
+    directory.mark.write_text("made by howdah lab\n", encoding="utf-8")
+    is_new = not directory.key.exists()
+    if is_new:
+        _make_key(directory.key, f"howdah lab {lab.name}")
+    text = json.dumps(inventory_of(lab, directory, file), indent=1) + "\n"
+    if not directory.inventory.exists() or directory.inventory.read_text(encoding="utf-8") != text:
+        temporary = path / f".inventory.{os.getpid()}"
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(directory.inventory)
+    return is_new
+
+
+def _make_key(key: Path, comment: str) -> None:
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise HowdahError("the program ssh-keygen is missing", hint="It is part of Debian's openssh-client.")
+    done = subprocess.run(
+        [program, "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(key)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise HowdahError(f"ssh-keygen failed: {done.stderr.strip()}", where=str(key))
+
+
+def remove_directory(directory: LabDirectory) -> None:
+    """Remove a lab's inventory, key and known hosts from this machine. Raises HowdahError if there is no such lab."""
+    if not directory.mark.exists():
+        raise HowdahError(
+            "there is no lab here to remove", where=str(directory.path), hint="'howdah lab inventory FILE' makes one."
+        )
+    shutil.rmtree(directory.path)
