@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual machine's command line, and what is said of one that goes wrong, with a program in QEMU's place."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from howdah.engine.cache import Cache
+from howdah.engine.uml.tools import build_tools
+from howdah.engine.vm import accelerator, machine
+from howdah.engine.vm.machine import Machine, Speed, command_line, run
+from howdah.errors import RunFailedError
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Machine:
+    for name in ("kernel", "tree.cpio"):
+        (tmp_path / name).write_bytes(name.encode())
+    (tmp_path / "raw").mkdir()
+    return Machine(
+        kernel=tmp_path / "kernel",
+        first=(tmp_path / "tree.cpio",),
+        command=("/usr/bin/python3", "-m", "howdah.agent"),
+        memory_bytes=256 << 20,
+        delivery_bytes=1 << 20,
+        raw=tmp_path / "raw",
+        console=tmp_path / "raw" / "console.log",
+        speed=Speed(1),
+        accelerator="tcg",
+        wall_clock_limit_s=20.0,
+        clock_limit_s=100,
+        launcher=build_tools(Cache()).launch,
+        kernel_arguments=("tcp_cubic.hystart=0",),
+    )
+
+
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """A shell script instead of QEMU; $console and $disk are the files it would write."""
+    program = tmp_path / "qemu"
+    head = (
+        '#!/bin/sh\nfor word; do case "$word" in file:*) console=${word#file:};;\n'
+        "if=none,*) disk=${word#*file=}; disk=${disk%%,*};; esac; done\n"
+    )
+    program.write_text(head + script)
+    program.chmod(0o755)
+    monkeypatch.setattr(machine, "QEMU", str(program))
+
+
+def quiet(_phase: str, _done: int, _total: int) -> None: ...
+
+
+def test_nothing_that_could_differ_is_left_open(made: Machine) -> None:
+    words = command_line(made, Path("initrd"), Path("disk"))
+    line = " ".join(words)
+    assert "shift=1,sleep=off,align=off" in words
+    for part in (
+        "nokaslr",
+        "clock=vm",
+        "-nodefaults",
+        "-no-user-config",
+        "random.trust_cpu=off",
+        "tcp_cubic.hystart=0",
+    ):
+        assert part in line
+    assert line.endswith("-- /usr/bin/python3 -m howdah.agent")
+    assert "-net" not in line, "it has no network but its own namespaces"
+
+
+def test_real_time_has_no_virtual_clock(made: Machine) -> None:
+    assert "-icount" not in command_line(replace(made, speed=Speed(None)), Path("initrd"), Path("disk"))
+
+
+def test_a_word_with_a_space_is_refused(made: Machine) -> None:
+    with pytest.raises(ValueError, match="command line"):
+        command_line(replace(made, kernel_arguments=("a b",)), Path("initrd"), Path("disk"))
+
+
+@pytest.mark.parametrize(("shift", "text"), [(0, "1 instructions"), (1, "0.5 instructions"), (None, "as fast")])
+def test_speed_in_words(shift: int | None, text: str) -> None:
+    assert Speed(shift).text.startswith(text)
+
+
+def test_what_it_delivers_is_unpacked_and_its_end_is_read(
+    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(
+        tmp_path,
+        monkeypatch,
+        'cd "$(mktemp -d)"; echo \'{"exit": 3, "signal": null}\' > guest-exit.json; echo x > trace; tar cf "$disk" *\n',
+    )
+    ending, command = run(made, quiet)
+    assert (ending.exit_status, ending.signal) == (3, None)
+    assert (made.raw / "trace").read_text() == "x\n"
+    assert command[0].endswith("qemu")
+    assert not [file.name for file in made.raw.iterdir() if file.name.startswith(".")], (
+        "the disk and the archive are gone"
+    )
+
+
+def test_a_kernel_that_panics_is_told_with_its_console(
+    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch, 'echo "Kernel panic - not syncing: VFS" > "$console"\n')
+    with pytest.raises(RunFailedError, match="without saying how its program ended") as error:
+        run(made, quiet)
+    assert "Kernel panic" in str(error.value)
+
+
+def test_what_is_no_kernel_is_told_in_qemus_words(
+    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch, "echo 'qemu: invalid kernel header' >&2; exit 1\n")
+    with pytest.raises(RunFailedError, match="status 1: qemu: invalid kernel header"):
+        run(made, quiet)
+
+
+def test_one_that_never_ends_is_ended_and_nothing_of_it_stays(
+    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch, f'echo $$ > {tmp_path}/pid; echo booting > "$console"; sleep 600\n')
+    with pytest.raises(RunFailedError, match="wall-clock limit of 1 s"):
+        run(replace(made, wall_clock_limit_s=1.0), quiet)
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(100):
+        if not Path(f"/proc/{pid}").exists():
+            break
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_program_that_ran_out_of_the_machines_time_is_told(
+    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = 'cd "$(mktemp -d)"; echo \'{"exit": null, "signal": null}\' > guest-exit.json; tar cf "$disk" *\n'
+    stand_in(tmp_path, monkeypatch, script)
+    with pytest.raises(RunFailedError, match="not done after 100 s of its own time"):
+        run(made, quiet)
+
+
+def test_kvm_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerator, "KVM", tmp_path / "kvm")
+    accelerator.why_no_kvm.cache_clear()
+    assert "there is no" in str(accelerator.why_no_kvm(tmp_path / "kernel"))
+    (tmp_path / "kvm").touch()
+    for script, words in (
+        ("echo 'not syncing: no init' > \"$console\"\n", None),
+        ("echo 'failed to set MSR' >&2; exit 134\n", "status 134: failed to set MSR"),
+        ("sleep 60\n", "does not start"),
+    ):
+        accelerator.why_no_kvm.cache_clear()
+        stand_in(tmp_path, monkeypatch, script)
+        monkeypatch.setattr(accelerator, "QEMU", machine.QEMU)
+        monkeypatch.setattr(accelerator, "_TRIAL_S", 2.0)
+        found = accelerator.why_no_kvm(tmp_path / "kernel")
+        assert found is None if words is None else words in str(found)
+    accelerator.why_no_kvm.cache_clear()
