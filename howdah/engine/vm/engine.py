@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.engine.cache import Cache, content_key
+from howdah.engine.cache import Cache, content_key, file_sha256
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
 from howdah.engine.share import stage
 from howdah.engine.supervise import CommandFailedError, run_logged
@@ -74,7 +74,7 @@ class VmEngine:
             identity[f"kernel {plan.kernel}"] = built.kernel.image_sha256
             try:
                 for module in _chosen(built, plan):
-                    identity[f"module {module.name} {plan.kernel}"] = module.srcversion
+                    identity[f"module {module.name} {plan.kernel}"] = module.srcversion or file_sha256(module.file)
             except HowdahError as error:
                 if str(error) not in map(str, failures):
                     progress(f"not built: {error.where}: {error.what}", 0, 0)
@@ -189,6 +189,7 @@ def _report(
         "modules": {
             module.name: {
                 "srcversion": module.srcversion,
+                "sha256": file_sha256(module.file),
                 "source": module.source,
                 "parameters": loaded.get(module.name, {}).get("parameters", {}),
             }
