@@ -15,7 +15,22 @@ import sys
 from types import FrameType
 
 from howdah import __version__
-from howdah.command import atlas, build, claims, clean, compare, doctor, lab, listing, plan, report, rerun, run, serve
+from howdah.command import (
+    atlas,
+    bisect,
+    build,
+    claims,
+    clean,
+    compare,
+    doctor,
+    lab,
+    listing,
+    plan,
+    report,
+    rerun,
+    run,
+    serve,
+)
 from howdah.errors import HowdahError, explain
 
 INTERRUPTED = 130
@@ -30,7 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"howdah {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (build, run, plan, report, claims, atlas, compare, rerun, listing, serve, lab, doctor, clean):
+    for module in (build, run, plan, report, claims, atlas, compare, rerun, bisect, listing, serve, lab, doctor, clean):
         module.add_parser(commands)
     return parser
 

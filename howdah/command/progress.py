@@ -89,6 +89,8 @@ class Display:
         Where there is no terminal to draw on, a line a minute says how far it is.
         """
         self._several = rest.experiments > 1
+        if len(outcomes) < self._reported:
+            self._reported = 0  # another batch of the same command
         for outcome in outcomes[self._reported :]:
             self._say_outcome(outcome)
         self._reported = len(outcomes)

@@ -79,8 +79,12 @@ def kernel_key(source: KernelSource) -> str:
     return content_key(_LAYOUT, IMAGE_FLAGS, source.key, *options, compiler_version())
 
 
-def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) -> Kernel:
+def build_kernel(
+    kernel: str, progress: Progress, cache: Cache | None = None, *, workshop: Path | None = None
+) -> Kernel:
     """Build ``debian-VERSION``, ``debian-newest`` or the tree at a path, unless the cache has it.
+
+    ``workshop`` is a directory in which the objects of a tree stay: its next revision compiles what has changed alone.
 
     Raises HowdahError naming a package that cannot be had, the wrong tree, the options the tree lacks, or the file and
     line that does not compile.
@@ -93,7 +97,7 @@ def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) ->
         cache.build(
             "kernel",
             key,
-            lambda directory, log: _Build(source, tools, directory, log, progress).run(),
+            lambda directory, log: _Build(source, tools, directory, log, progress, workshop).run(),
             needs_bytes=_SPACE_BYTES,
             waiting=lambda: progress("kernel (built by another howdah, waiting)", 0, 0),
         )
@@ -139,17 +143,26 @@ def built_kernels(cache: Cache | None = None) -> Iterator[dict[str, Any]]:
 class _Build:
     """One build in a partial cache entry."""
 
-    def __init__(self, source: KernelSource, tools: Tools, directory: Path, log: Path, progress: Progress) -> None:
+    def __init__(
+        self,
+        source: KernelSource,
+        tools: Tools,
+        directory: Path,
+        log: Path,
+        progress: Progress,
+        workshop: Path | None = None,
+    ) -> None:
         self.source = source
         self.tools = tools
         self.directory = directory
         self.log = log
         self.progress = progress
-        self.build_dir = directory / "build"
+        self.workshop = workshop
+        self.build_dir = workshop or directory / "build"
         self.source_dir = source.tree or directory / "source"
 
     def run(self) -> None:
-        self.build_dir.mkdir()
+        self.build_dir.mkdir(parents=True, exist_ok=self.workshop is not None)
         if self.source.archive:
             self.progress("kernel: unpack the source", 0, 0)
             self.source_dir.mkdir()
@@ -164,6 +177,9 @@ class _Build:
         vermagic = self._probe()
         image = self.directory / "linux"
         shutil.copy2(self.build_dir / "linux", image)
+        if self.workshop:
+            self.build_dir = self.directory / "build"
+            shutil.copytree(self.workshop, self.build_dir, symlinks=True, ignore=self._not_copied)
         self._trim()
         record = {
             "name": self.source.name,
@@ -229,6 +245,14 @@ class _Build:
             run_logged(command, self.log, launcher=self.tools.launch, environment=_FIXED, on_line=on_line)
         except CommandFailedError as error:
             raise _failure(error, failing, self.log, self.source.name) from error
+
+    def _not_copied(self, directory: str, names: list[str]) -> list[str]:
+        """Large files of the workshop that ``_trim`` would remove at once."""
+        relative = Path(directory).relative_to(self.workshop or self.build_dir)
+        if relative == Path():
+            return ["linux", "vmlinux", "System.map", *(name for name in names if name.endswith((".o", ".a")))]
+        in_programs = relative.parts[0] == _HOST_PROGRAMS
+        return [] if in_programs else [name for name in names if name.endswith((".o", ".a"))]
 
     def _trim(self) -> None:
         """Keep what ``make M=`` reads: the host programs, headers and makefiles."""

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bisection from its first question to its answer, which may be interrupted anywhere and goes on where it was."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.bisect.trial import BAD, GOOD, SKIP, Answer, Trial
+from howdah.bisect.worktree import Found, Worktree
+from howdah.engine.cache import Cache, content_key
+from howdah.errors import HowdahError
+from howdah.run.directory import read_json, write_json
+from howdah.run.provenance import now
+
+FORMAT = 1
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked; a session that was interrupted goes on only for the same."""
+
+    good: str
+    bad: str
+    profile: str
+    claims: list[str]
+    overrides: list[str]
+
+
+class Session:
+    """``directory`` holds the work tree, the objects of its builds, and session.json; one a repository."""
+
+    def __init__(self, repository: Path, cache: Cache | None = None) -> None:
+        self.directory = (cache or Cache()).path("bisect", content_key(str(repository)))
+        self.worktree = Worktree(repository, self.directory / "tree")
+        self.workshop = self.directory / "build"
+        self.steps: list[dict[str, Any]] = []
+
+    @property
+    def record(self) -> Path:
+        return self.directory / "session.json"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the session; a second command on the same repository is told."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            lock = (self.directory / ".lock").open("w")
+        except OSError as error:
+            raise HowdahError(f"the cache cannot be written: {error.strerror}", where=str(self.directory)) from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise HowdahError(
+                    "another howdah is bisecting this repository", where=str(self.worktree.repository)
+                ) from None
+            yield
+
+    def open(self, question: Question, say: Say) -> None:
+        """Begin, or go on with the session of the same question. Raises HowdahError where another one is open."""
+        asked = vars(question)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if self.record.exists():
+            known = read_json(self.record)
+            if known.get("format") != FORMAT or known["question"] != asked:
+                raise HowdahError(
+                    "another bisection of this repository was interrupted",
+                    where=str(self.directory),
+                    hint="Give its command again to go on, or drop it with 'howdah bisect --abandon --tree DIR'.",
+                )
+            self.steps = known["steps"]
+            if self.steps:
+                say(f"going on after {len(self.steps)} revisions")
+        self._write(asked)
+        if not self.worktree.exists:
+            say("checking a work tree out in the cache")
+            self.worktree.create(question.good)
+
+    def find(self, question: Question, trial: Trial, say: Say) -> Found:
+        """Try both ends, then what git asks for. Raises HowdahError where the ends are not what they are said to be."""
+        asked = vars(question)
+        tree = self.worktree
+        if not tree.is_bisecting:
+            for revision, expected in ((question.good, GOOD), (question.bad, BAD)):
+                answer = self._known(revision)
+                if answer is None:
+                    tree.check_out(revision)
+                    answer = self._try(trial, revision, say, asked)
+                if answer.verdict != expected:
+                    self.record.unlink()  # a wrong end is no answer to keep: the person will ask otherwise
+                    raise HowdahError(
+                        f"{revision[:12]} was named {expected}, and it is {_shown(answer.verdict)}: {answer.why}",
+                        where=str(tree.repository),
+                        hint="Name other ends, or another claim; docs/nightly.md says how answers are found.",
+                    )
+            self._tell_left(tree.begin(question.bad, question.good), say)
+        while not tree.found().is_over:
+            revision = tree.head()
+            answer = self._known(revision) or self._try(trial, revision, say, asked)
+            self._tell_left(tree.mark(answer.verdict), say)
+        return tree.found()
+
+    def close(self) -> None:
+        """Take everything away but what the runs directory and the cache of kernels keep."""
+        self.worktree.remove()
+        shutil.rmtree(self.workshop, ignore_errors=True)
+        self.record.unlink(missing_ok=True)
+
+    def log(self) -> str:
+        """git's log with what was measured of every revision, as comments: ``git bisect replay`` reads it."""
+        lines = [f"# {step['revision'][:12]} {step['verdict']}: {step['why']}" for step in self.steps]
+        return "\n".join([*lines, self.worktree.log()]) + "\n"
+
+    def _try(self, trial: Trial, revision: str, say: Say, asked: dict[str, Any]) -> Answer:
+        subject = self.worktree.subject(revision)
+        say(f"{revision[:12]} {subject}")
+        answer = trial(self.worktree.path)
+        step = {"revision": revision, "subject": subject, "verdict": answer.verdict, "why": answer.why, "at": now()}
+        self.steps.append(step)
+        self._write(asked)
+        say(f"  {_shown(answer.verdict)}: {answer.why}")
+        return answer
+
+    def _known(self, revision: str) -> Answer | None:
+        for step in self.steps:
+            if step["revision"] == revision:
+                return Answer(step["verdict"], step["why"])
+        return None
+
+    def _write(self, asked: dict[str, Any]) -> None:
+        write_json(self.record, {"format": FORMAT, "question": asked, "steps": self.steps})
+
+    @staticmethod
+    def _tell_left(left: str, say: Say) -> None:
+        if left:
+            say(f"  {left}")
+
+
+def _shown(verdict: str) -> str:
+    return "skipped" if verdict == SKIP else verdict

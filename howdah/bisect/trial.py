@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One revision on trial: its kernel is built, the profile is run on it, its claim is judged."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.claim.claims import judge_claims
+from howdah.claim.finding import DIFFERS, FAIL, PASS
+from howdah.claim.result import CLAIMS_NAME
+from howdah.engine.cache import Cache, Progress
+from howdah.engine.engine import engine as find_engine
+from howdah.engine.uml.kernel import build_kernel
+from howdah.errors import EngineUnavailableError, HowdahError
+from howdah.plan.compile import compile_plan
+from howdah.profile import Profile
+from howdah.profile.control import CONTROL_AXIS
+from howdah.run.batch import Job, Listener, run_cells
+from howdah.run.experiment import Cell, Experiment
+from howdah.run.provenance import run_key
+from howdah.run.retention import keeps_data
+
+GOOD, BAD, SKIP = "good", "bad", "skip"
+_LEAST_FREE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a revision is, and by what: claims as a person reads them, or why it cannot be told."""
+
+    verdict: str
+    why: str
+
+
+Trial = Callable[[Path], Answer]  # judges what is checked out in a work tree
+
+
+def answer_of(claims: list[dict[str, Any]]) -> Answer:
+    """Good where all claims pass, bad where one fails; else it cannot be told.
+
+    A claim that *differs* fails on this kernel, whatever a control says of the reason.
+    """
+    verdicts = {claim["verdict"] for claim in claims}
+    if verdicts & {FAIL, DIFFERS}:
+        some = [claim for claim in claims if claim["verdict"] in (FAIL, DIFFERS)]
+        return Answer(BAD, "; ".join(map(_text, some)))
+    if verdicts == {PASS}:
+        return Answer(GOOD, "; ".join(map(_text, claims)))
+    some = [claim for claim in claims if claim["verdict"] != PASS]
+    return Answer(SKIP, "; ".join(f"{claim['id']} is {claim['verdict']}: {claim['why']}" for claim in some))
+
+
+def _text(claim: dict[str, Any]) -> str:
+    measured = claim["measured"]["text"] if claim["measured"] else claim["why"]
+    than = f" against {claim['than']['text']}" if claim["than"] else ""
+    return f"{claim['id']}: {measured}{than}"
+
+
+class KernelTrial:
+    """Trials of the revisions of one tree. ``workshop`` keeps the objects: each build compiles what has changed.
+
+    Calling it raises EngineUnavailableError and KeyboardInterrupt, and HowdahError on a full disk: they say nothing of
+    the revision. What else goes wrong makes it one to skip.
+    """
+
+    def __init__(
+        self,
+        profile: Profile,
+        claims: list[str],
+        workshop: Path,
+        runs: Path,
+        workers: int,
+        build: Progress,
+        listen: Listener,
+        cache: Cache | None = None,
+    ) -> None:
+        self.profile = profile
+        self.claims = claims
+        self.workshop = workshop
+        self.experiment = Experiment(runs / f"{profile.name}-bisect")
+        self.workers = workers
+        self.build = build
+        self.listen = listen
+        self.cache = cache or Cache()
+
+    def __call__(self, tree: Path) -> Answer:
+        try:
+            build_kernel(str(tree), self.build, self.cache, workshop=self.workshop)
+        except EngineUnavailableError:
+            raise
+        except HowdahError as error:
+            if shutil.disk_usage(self.cache.root).free < _LEAST_FREE_BYTES:
+                raise
+            return Answer(SKIP, f"it does not build: {error.where}: {error.what}")
+        return self._run(tree)
+
+    def _run(self, tree: Path) -> Answer:
+        plans = [compile_plan(cell, engine="uml", kernel=str(tree)) for cell in self.profile.cells()]
+        plans = [plan for plan in plans if CONTROL_AXIS not in plan.axes]
+        try:
+            identity = find_engine("uml").prepare(plans, self.build)
+        except EngineUnavailableError:
+            raise
+        except HowdahError as error:
+            return Answer(SKIP, f"nothing can run on it: {error.what}")
+        cells = [
+            Cell(plan, run_key(plan.to_json(), identity), keeps_data(self.profile.keep, plan.repetition))
+            for plan in plans
+        ]
+        experiment = self.experiment
+        experiment.create()
+        with experiment.locked():
+            experiment.sweep_partial()
+            (experiment.path / "profile.yaml").write_text(self.profile.text, encoding="utf-8")
+            (experiment.path / CLAIMS_NAME).unlink(missing_ok=True)
+            jobs = [Job(experiment, cell) for cell in cells]
+            try:
+                outcomes = run_cells(jobs, self.workers, False, self.listen, keep_going=True)
+            finally:
+                about = (self.profile.text, str(self.profile.path), self.profile.description)
+                experiment.write_index(*about, cells, quick=self.profile.is_quick, axes=self.profile.axes)
+            judged = judge_claims(experiment.path)
+        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+        assert judged is not None
+        answer = answer_of([claim for claim in judged["claims"] if claim["id"] in self.claims])
+        if answer.verdict == SKIP and errors:
+            return Answer(SKIP, f"{len(errors)} of {len(cells)} runs failed: {errors[0].what}")
+        return answer
+
+
+def chosen_claims(profile: Profile, name: str | None) -> list[str]:
+    """The ids of the claims that decide: the one of that name, or all. Raises HowdahError where there is none."""
+    known = [claim.id for claim in profile.claims if claim.unsupported is None]
+    if name is None and known:
+        return known
+    if name in known:
+        assert name is not None
+        return [name]
+    what = (
+        f"the profile makes no claim {name!r}" if name else "the profile makes no claim, by which to tell good from bad"
+    )
+    hint = f"its claims are {', '.join(known)}" if known else "docs/claims.md says how to write one"
+    raise HowdahError(what, where=str(profile.path), hint=hint)

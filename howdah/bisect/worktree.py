@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A work tree of its own for a bisection: the user's files, index, branch and HEAD are not touched.
+
+``git worktree`` shares the objects of the repository, and the state of ``git bisect`` belongs to the work tree in which
+it was begun: a bisection of the user's own may go on beside this one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from howdah.errors import HowdahError
+
+_FIRST_BAD = re.compile(r"^# first bad commit: \[([0-9a-f]+)\]", re.MULTILINE)
+_POSSIBLE = re.compile(r"^# possible first bad commit: \[([0-9a-f]+)\]", re.MULTILINE)
+_LEFT = re.compile(r"^Bisecting: (.+)$", re.MULTILINE)
+_OF_A_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
+# A hook of the user's (post-checkout) is about the user's own work.
+_OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What git bisect knows: the first bad commit, or those of which it cannot tell which, or neither as yet."""
+
+    first_bad: str | None = None
+    candidates: list[str] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        return self.first_bad is not None or bool(self.candidates)
+
+
+class Worktree:
+    """The work tree ``path`` of the repository at ``repository``. Methods raise HowdahError with what git said."""
+
+    def __init__(self, repository: Path, path: Path) -> None:
+        self.repository = repository
+        self.path = path
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / ".git").exists()
+
+    def create(self, revision: str) -> None:
+        """Check ``revision`` out at ``path``. A directory that a killed command left there is no work tree and goes."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._git_of_user("worktree", "prune")
+        self._git_of_user("worktree", "add", "--quiet", "--detach", str(self.path), revision)
+
+    def remove(self) -> None:
+        """Take the work tree away, with its bisection; the repository keeps no trace of it."""
+        if self.exists:
+            self._git_of_user("worktree", "remove", "--force", str(self.path))
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._git_of_user("worktree", "prune")
+
+    def resolve(self, revision: str) -> str:
+        """The full hash of a commit by any name."""
+        try:
+            return self._git_of_user("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        except HowdahError:
+            raise HowdahError(f"there is no commit {revision!r}", where=str(self.repository)) from None
+
+    def check_out(self, revision: str) -> None:
+        self._git("checkout", "--quiet", "--force", "--detach", revision)
+
+    def head(self) -> str:
+        return self._git("rev-parse", "HEAD")
+
+    def subject(self, revision: str) -> str:
+        return self._git_of_user("log", "-1", "--format=%s", revision)
+
+    def describe(self, revision: str) -> str:
+        """Hash, author, date and message, with the files that it changes."""
+        return self._git_of_user("show", "--stat", "--format=medium", "--no-color", revision)
+
+    def begin(self, bad: str, good: str) -> str:
+        """Start the bisection: git checks the first revision to test out. Returns what git says is left."""
+        return self._left(self._git("bisect", "start", bad, good))
+
+    def mark(self, answer: str) -> str:
+        """Answer ``good``, ``bad`` or ``skip`` for what is checked out. Returns what git says is left.
+
+        git ends with an error where only skipped revisions are left: ``found`` tells.
+        """
+        done = self._run(self.path, "bisect", answer)
+        if done.returncode != 0 and not self.found().is_over:
+            raise _failed(done, "bisect")
+        return self._left(done.stdout)
+
+    @property
+    def is_bisecting(self) -> bool:
+        return self.exists and self._run(self.path, "bisect", "log").returncode == 0
+
+    def log(self) -> str:
+        """What ``git bisect replay`` reads."""
+        return self._git("bisect", "log")
+
+    def found(self) -> Found:
+        log = self.log()
+        first = _FIRST_BAD.search(log)
+        return Found(first[1] if first else None, _POSSIBLE.findall(log))
+
+    @staticmethod
+    def _left(said: str) -> str:
+        found = _LEFT.search(said)
+        return found[1] if found else ""
+
+    def _git(self, *arguments: str) -> str:
+        return _answer(self._run(self.path, *arguments), arguments[0])
+
+    def _git_of_user(self, *arguments: str) -> str:
+        return _answer(self._run(self.repository, *arguments), arguments[0])
+
+    def _run(self, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+        try:
+            return subprocess.run(
+                ["git", "-C", str(directory), *_OPTIONS, *arguments],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                stdin=subprocess.DEVNULL,
+                env={**environment, "LC_ALL": "C"},
+            )
+        except FileNotFoundError:
+            raise HowdahError("git is not installed", hint="apt install git") from None
+
+
+def _answer(done: subprocess.CompletedProcess[str], what: str) -> str:
+    if done.returncode != 0:
+        raise _failed(done, what)
+    return done.stdout.strip()
+
+
+def _failed(done: subprocess.CompletedProcess[str], what: str) -> HowdahError:
+    said = " / ".join(line.strip() for line in (done.stderr or done.stdout).strip().splitlines()[-3:])
+    return HowdahError(f"git {what}: {said or f'status {done.returncode}'}", where=str(done.args[2]))
+
+
+def find_repository(tree: Path) -> Path:
+    """The directory of the repository (what all its work trees share) that a kernel tree belongs to.
+
+    Raises HowdahError where there is none.
+    """
+    done = Worktree(tree, tree)._run(tree, "rev-parse", "--path-format=absolute", "--git-common-dir")
+    if done.returncode != 0:
+        raise HowdahError(
+            "this is not a git repository, so there is nothing to bisect",
+            where=str(tree),
+            hint="Name a kernel tree that was cloned with git: --tree DIR.",
+        )
+    return Path(done.stdout.strip())

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah bisect``: which commit of a kernel tree broke a claim."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from howdah.bisect.session import Question, Session
+from howdah.bisect.trial import KernelTrial, chosen_claims
+from howdah.bisect.worktree import Found, find_repository
+from howdah.command.common import add_json_option, add_runs_option, find_profile
+from howdah.command.progress import Display
+from howdah.errors import HowdahError
+from howdah.profile import load
+from howdah.run.directory import write_json
+
+NOT_FOUND = 5
+FORMAT = 1
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("bisect", help="find the commit of a kernel tree that broke a claim")
+    parser.add_argument("--tree", type=Path, default=Path(), metavar="DIR", help="a kernel tree in git (default: here)")
+    parser.add_argument("--good", metavar="REVISION", help="a commit on which the claim passes")
+    parser.add_argument("--bad", metavar="REVISION", help="a commit on which it fails")
+    parser.add_argument("--profile", metavar="PROFILE", help="a profile file, or the name of one in profiles/")
+    parser.add_argument("--claim", metavar="ID", help="the claim that decides (default: all of the profile)")
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="override a field of the profile; may be repeated",
+    )
+    parser.add_argument("--quick", action="store_true", help="only what the profile's quick: leaves of its sweep")
+    parser.add_argument("--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)")
+    parser.add_argument("--abandon", action="store_true", help="drop the interrupted bisection of this tree")
+    add_runs_option(parser)
+    add_json_option(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    session = Session(find_repository(options.tree))
+    if options.abandon:
+        with session.locked():
+            session.close()
+        return 0
+    for name in ("good", "bad", "profile"):
+        if getattr(options, name) is None:
+            raise HowdahError(f"--{name} is missing", hint="howdah bisect --good A --bad B --profile P --claim C")
+    if options.jobs is not None and options.jobs < 1:
+        raise HowdahError("--jobs must be at least 1")
+    profile = load(find_profile(options.profile), options.overrides, quick=options.quick)
+    claims = chosen_claims(profile, options.claim)
+    tree = session.worktree
+    question = Question(
+        tree.resolve(options.good),
+        tree.resolve(options.bad),
+        str(profile.path.resolve()),
+        claims,
+        [*options.overrides, *(["quick"] if options.quick else [])],
+    )
+    with session.locked(), Display(quiet=options.json) as display:
+        workers = options.jobs or len(os.sched_getaffinity(0))
+        trial = KernelTrial(profile, claims, session.workshop, options.runs, workers, display.build, display.batch)
+        session.open(question, display.say)
+        found = session.find(question, trial, display.say)
+        log = session.log()
+        told = {each: tree.describe(each) for each in ([found.first_bad] if found.first_bad else found.candidates)}
+        place = trial.experiment.path
+        (place / "bisect.log").write_text(log, encoding="utf-8")
+        answer = {**_answer(found), "steps": session.steps, "log": str(place / "bisect.log")}
+        write_json(place / "bisect.json", {"format": FORMAT, "question": vars(question), **answer})
+        session.close()
+    if options.json:
+        sys.stdout.write(json.dumps(answer) + "\n")
+    else:
+        sys.stdout.write(_text(found, told, answer))
+    return 0 if found.first_bad else NOT_FOUND
+
+
+def _answer(found: Found) -> dict[str, Any]:
+    return {"first_bad": found.first_bad, "candidates": found.candidates}
+
+
+def _text(found: Found, told: dict[str, str], answer: dict[str, Any]) -> str:
+    lines = []
+    if found.first_bad:
+        lines.append(f"{found.first_bad} is the first bad commit\n\n{told[found.first_bad]}\n")
+    else:
+        lines.append("the revisions that could tell were skipped; the first bad commit is one of")
+        lines += [f"  {told[each].splitlines()[0]}" for each in found.candidates]
+    steps = answer["steps"]
+    skipped = sum(step["verdict"] == "skip" for step in steps)
+    lines.append(
+        f"{len(steps)} revisions tried{f', {skipped} of them skipped' if skipped else ''}; log: {answer['log']}"
+    )
+    return "\n".join(lines) + "\n"
