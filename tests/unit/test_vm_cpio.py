@@ -30,7 +30,8 @@ _FIELDS = (
 
 def members(content: bytes) -> list[tuple[str, dict[str, int], bytes]]:
     """Name, header and content of every member; stops at the trailer."""
-    found, place = [], 0
+    found: list[tuple[str, dict[str, int], bytes]] = []
+    place = 0
     while True:
         assert content[place : place + 6] == b"070701"
         numbers = [int(content[place + 6 + 8 * i : place + 14 + 8 * i], 16) for i in range(len(_FIELDS))]
