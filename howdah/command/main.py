@@ -23,6 +23,7 @@ from howdah.command import (
     clean,
     compare,
     doctor,
+    export,
     lab,
     listing,
     plan,
@@ -45,7 +46,23 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"howdah {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (build, run, plan, report, claims, atlas, compare, rerun, bisect, listing, serve, lab, doctor, clean):
+    for module in (
+        build,
+        run,
+        plan,
+        report,
+        claims,
+        atlas,
+        compare,
+        rerun,
+        bisect,
+        listing,
+        export,
+        serve,
+        lab,
+        doctor,
+        clean,
+    ):
         module.add_parser(commands)
     return parser
 

@@ -7,15 +7,17 @@ import dataclasses
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from howdah.engine.engine import engine as find_engine
 from howdah.errors import HowdahError, RunFailedError
+from howdah.export.flent import write_flent
 from howdah.ingest import ingest
 from howdah.judge import judge
 from howdah.measure import measure
 from howdah.plan.plan import Plan
+from howdah.publish.experiment import load_run
 from howdah.run.directory import RunDirectory, read_json, write_json
 from howdah.run.provenance import analysis_sha256, now
 from howdah.run.retention import REMOVED
@@ -56,6 +58,12 @@ def analyse(directory: RunDirectory, plan: Plan, record: dict[str, Any], progres
     with _timed(record, "judge"):
         judge(directory, plan)
     record["analysis_sha256"] = analysis_sha256()
+
+
+def _export(directory: RunDirectory) -> None:
+    """The run for flent, beside its tables. What flent has no place for (a run without TCP) is no fault of the run."""
+    with suppress(HowdahError):
+        write_flent(load_run(directory.path, directory.path.parent.name))
 
 
 def _invalid(directory: RunDirectory, message: str) -> None:
@@ -100,6 +108,8 @@ def execute(directory: RunDirectory, progress: Progress) -> str:
     record["virtual_s"] = (plan.epoch_us + plan.duration_us) / 1e6
     shutil.rmtree(directory.share / "modules", ignore_errors=True)  # their hashes are in the record
     write_json(directory.provenance, record)
+    if record["status"] == "finished":
+        _export(directory)
     verdict: str = read_json(directory.verdict)["verdict"]
     return verdict
 
@@ -117,6 +127,7 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
     record["stages"] = [item for item in record["stages"] if item["stage"] == "engine"]
     analyse(directory, read_plan(directory), record, lambda _phase, _done, _total: None)
     write_json(directory.provenance, record)
+    _export(directory)
     return True
 
 
