@@ -13,7 +13,7 @@ RUNS = {
     "adaptive-start-table2": (50, 9),
     "adaptive-start-rate": (350, 63),
     "adaptive-start-buffer": (200, 24),
-    "adaptive-start-five-flows": (20, 6),
+    "adaptive-start-five-flows": (10, 3),
     "adaptive-start-udp": (40, 12),
     "adaptive-start-satellite": (20, 6),
     "adaptive-start-geo": (10, 3),
@@ -22,7 +22,7 @@ RUNS = {
     "adaptive-start-friendly-ten": (10, 3),
     "adaptive-start-load-rate": (60, 12),
     "adaptive-start-load-rtt": (60, 6),
-    "adaptive-start-lab": (30, 9),
+    "adaptive-start-lab": (20, 6),
 }
 PAPER = Paper("Astart_", "adaptive-start", tuple(RUNS))
 PRINTED = {
