@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test lab test check unit decision fuzz guest browser kernels atlas bench docs clean
+.PHONY: help setup setup-test lab test check lint-playbooks unit decision fuzz guest browser kernels atlas bench docs clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 VENV := .venv
@@ -17,7 +17,7 @@ setup: ## install what a run needs: apt packages and a Python environment in .ve
 
 setup-test: setup ## the same, and what the tests need besides
 	@sh setup/packages.sh setup/packages-test.txt
-	@sh setup/environment.sh $(VENV) '.[dev]'
+	@sh setup/environment.sh $(VENV) '.[dev,lab]'
 
 lab: setup ## build the kernel and the guest tree once, run PROFILE, report it
 	@$(BIN)/howdah run '$(PROFILE)'
@@ -26,10 +26,13 @@ test: setup-test check ## every test, on a real kernel
 	@$(BIN)/howdah build
 	$(BIN)/pytest -n $(JOBS) --dist loadfile
 
-check: ## linters and type checker, and generated files against their source
+check: lint-playbooks ## linters and type checker, and generated files against their source
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+lint-playbooks: ## ansible-lint at its production profile
+	cd playbooks && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint -q --nocolor
 
 unit: ## tests that need no kernel and no browser
 	$(BIN)/pytest -n $(JOBS) tests/unit tests/golden

@@ -43,7 +43,8 @@ def _lab_file(directory: Path, text: str) -> Path:
 
 def _inventory(path: Path, parent: Path) -> dict[str, Any]:
     lab = load_lab(path)
-    return inventory_of(lab, directory_of(lab, parent), path)["all"]
+    found: dict[str, Any] = inventory_of(lab, directory_of(lab, parent), path)["all"]
+    return found
 
 
 def test_every_host_is_in_the_groups_of_its_role_and_of_its_system(tmp_path: Path) -> None:
