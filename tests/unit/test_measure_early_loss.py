@@ -6,10 +6,10 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from howdah.measure.early_loss import early_loss_rows, losing_together, startup_retransmitted
 from howdah.measure.exit import find_exit
 from howdah.measure.overshoot import LossEpisode
 from howdah.measure.row import Sheet
-from howdah.measure.early_loss import losing_together, startup_retransmitted, early_loss_rows
 from howdah.measure.trace import FlowTrace
 from tests.unit.plan_factory import make_plan
 from tests.unit.trace_factory import MS, make_flow, make_info, make_measured, make_trace
