@@ -25,7 +25,7 @@ CELLS = {
     "transoceanic-carolina-100m": (40, 4),
     "transoceanic-carolina-1g": (40, 8),
     "transoceanic-carolina-100m-reduction": (40, 4),
-    "transoceanic-carolina-1g-reduction": (60, 12),
+    "transoceanic-carolina-1g-reduction": (70, 14),
     "transoceanic-sessions": (30, 4),
     "transoceanic-http": (20, 4),
 }
