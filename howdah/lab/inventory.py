@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import HowdahError
+from howdah.lab.archive import modules, programs
 from howdah.lab.lab import HostSection, Lab
 
 _ROLE_GROUPS = {"sender": "senders", "emulator": "emulators", "receiver": "receivers"}
@@ -21,7 +22,8 @@ _MARK = ".howdah-lab"
 
 @dataclass(frozen=True)
 class LabDirectory:
-    """``inventory.json``, ``id_ed25519`` (mode 0600), its ``.pub`` and ``known_hosts`` of one lab; mode 0700."""
+    """``inventory.json``, ``id_ed25519`` (mode 0600), its ``.pub`` and ``known_hosts`` of one lab, and what its hosts
+    get: ``howdah.zip``, ``modules.tar``. Mode 0700."""
 
     path: Path
 
@@ -129,11 +131,19 @@ def write_inventory(lab: Lab, directory: LabDirectory, file: Path) -> bool:
     if is_new:
         _make_key(directory.key, f"howdah lab {lab.name}")
     text = json.dumps(inventory_of(lab, directory, file), indent=1) + "\n"
-    if not directory.inventory.exists() or directory.inventory.read_text(encoding="utf-8") != text:
-        temporary = path / f".inventory.{os.getpid()}"
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(directory.inventory)
+    _replace(directory.inventory, text.encode())
+    _replace(path / "howdah.zip", programs())
+    _replace(path / "modules.tar", modules())
     return is_new
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write unless it is there already; a reader sees the old file or the whole new one."""
+    if path.exists() and path.read_bytes() == content:
+        return
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(content)
+    temporary.replace(path)
 
 
 def _make_key(key: Path, comment: str) -> None:

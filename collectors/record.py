@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One collector alone on a machine that runs no agent: ``python3 -m collectors.record interface``, until it is stopped.
+
+What it writes has the formats of a run's raw/ (docs/data-format.md), with ``recording.json`` beside it. It reads the
+network namespace it is started in, needs no root and changes nothing. Standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from collectors.batch import Batch
+from collectors.collector import Collector, Surroundings
+from collectors.counters import CountersCollector
+from collectors.interface import InterfaceCollector
+from collectors.polled import PolledCollector
+from howdah.agent.namespace import Namespace
+from howdah.agent.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request, open_diag
+from howdah.agent.netlink.message import NETLINK_ROUTE, align
+from howdah.agent.netlink.qdisc import RTM_GETQDISC, header, qdiscs
+from howdah.agent.output import KIND_INET_DIAG, KIND_QDISC, FramedFile, Output
+
+NODE = 0
+_NO_HANDLE = "0:"
+_WITHOUT_QUEUE = ("noqueue", "noop")  # the kernel does not tell of them when it is asked for one
+
+
+class OwnNamespace(Namespace):
+    """The namespace this process is in, which nobody has to enter: that would take a privilege."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, -1)
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        yield
+
+
+class AllQueues(PolledCollector):
+    """Every queueing discipline that is there at the start. Writes ``qdisc.bin`` (framed, kind 2)."""
+
+    file = "qdisc.bin"
+    kind = KIND_QDISC
+
+    def questions(self) -> Iterator[tuple[str, Batch]]:
+        for node, namespace in self.surroundings.namespaces.items():
+            requests = []
+            for state in qdiscs(namespace.netlink):
+                if state.handle != _NO_HANDLE:
+                    requests.append((RTM_GETQDISC, header(state.index, state.handle)))
+                elif state.parent == "root" and state.kind not in _WITHOUT_QUEUE:
+                    requests.append((RTM_GETQDISC, header(state.index, _NO_HANDLE, "root")))
+            yield node, Batch(namespace, NETLINK_ROUTE, requests)
+
+
+class AllConnections(Collector):
+    """struct tcp_info of every IPv4 connection of the machine. Writes ``tcp_info.bin`` (framed, kind 1)."""
+
+    def __init__(self, surroundings: Surroundings, interval_us: int) -> None:
+        super().__init__(surroundings)
+        self.interval_ns = interval_us * 1000
+        self._netlink = open_diag()
+        self._file = FramedFile(surroundings.output.binary("tcp_info.bin"))
+
+    def sample(self, now_ns: int) -> None:
+        answers = self._netlink.dump(SOCK_DIAG_BY_FAMILY, diag_request(None))
+        padded = [answer.raw.ljust(align(len(answer.raw)), b"\0") for answer in answers]
+        if padded:
+            self._file.append(now_ns, NODE, KIND_INET_DIAG, padded)
+
+    def stop(self, now_ns: int) -> None:
+        self.sample(now_ns)
+        self._file.close()
+        self._netlink.close()
+
+
+COLLECTORS = {
+    "counters": CountersCollector,
+    "interface": InterfaceCollector,
+    "qdisc": AllQueues,
+    "tcp-info": AllConnections,
+}
+
+
+def new_directory(parent: Path, name: str, time_s: float) -> Path:
+    """``NAME-YYYYMMDDTHHMMSSZ`` in ``parent``, with a number behind it if that is taken."""
+    stem = f"{name}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(time_s))}"
+    for number in range(1000):
+        path = parent / (f"{stem}-{number}" if number else stem)
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return path
+    raise FileExistsError(f"{parent}: there are a thousand recordings {stem} already")
+
+
+def record(name: str, interval_us: int, parent: Path) -> Path:
+    """Run the collector until SIGTERM or SIGINT; returns the directory it wrote."""
+    directory = new_directory(parent, name, time.time())
+    output = Output(directory)
+    host = socket.gethostname()
+    surroundings = Surroundings({}, {host: OwnNamespace(host)}, {host: NODE}, [], output)
+    collector = COLLECTORS[name](surroundings, interval_us)
+    start_ns = time.monotonic_ns()
+    about = {"format": 1, "collector": name, "node": host, "interval_us": interval_us, "kernel": os.uname().release}
+    about |= {"start_monotonic_ns": start_ns, "start_realtime_ns": time.time_ns()}
+    output.json("recording.json", about)
+    with _stopped_by_signals():
+        collector.start(start_ns)
+        readings = 0
+        with contextlib.suppress(KeyboardInterrupt):
+            due_ns = start_ns
+            while True:
+                time.sleep(max(0, due_ns - time.monotonic_ns()) / 1e9)
+                collector.sample(time.monotonic_ns())
+                readings += 1
+                # A reading that came late is not made up for: the next one is at the next whole interval.
+                due_ns += (1 + max(0, time.monotonic_ns() - due_ns) // (interval_us * 1000)) * interval_us * 1000
+    collector.stop(time.monotonic_ns())
+    output.json("recording.json", about | {"end_monotonic_ns": time.monotonic_ns(), "readings": readings})
+    return directory
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """A signal that comes while a reading is made ends it, and that reading is lost; the last one is made anew."""
+    before = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number in before:
+            signal.signal(number, signal.SIG_IGN)  # nothing may disturb the writing that follows
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="collectors.record", description="Run one collector until it is stopped.")
+    parser.add_argument("collector", choices=sorted(COLLECTORS))
+    parser.add_argument("--interval-ms", type=int, default=100, help="time between readings (default: 100)")
+    parser.add_argument("--directory", type=Path, default=Path(), help="where the recording is put")
+    options = parser.parse_args(arguments)
+    if not 1 <= options.interval_ms <= 3_600_000:
+        parser.error(f"--interval-ms is {options.interval_ms}; it must be 1 to 3600000")
+    try:
+        directory = record(options.collector, options.interval_ms * 1000, options.directory)
+    except OSError as error:
+        sys.stderr.write(f"collectors.record {options.collector}: {error}\n")
+        return 1
+    sys.stdout.write(json.dumps({"recording": str(directory)}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

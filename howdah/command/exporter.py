@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah exporter``: this machine, live, for Prometheus."""
+
+from __future__ import annotations
+
+import argparse
+
+from howdah.errors import HowdahError
+from howdah.publish.exporter import AddressError, add_arguments, serve
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("exporter", help="serve what this machine's TCP and queues do now, for Prometheus")
+    add_arguments(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    try:
+        serve(options)
+    except (AddressError, OSError, OverflowError) as error:
+        raise HowdahError(
+            f"the exporter cannot listen there: {error}",
+            where=f"{options.address}, port {options.port}",
+            hint="Choose another with --address and --port.",
+        ) from error
+    except KeyboardInterrupt:
+        pass
+    return 0

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah exporter``: a live machine for Prometheus, over HTTP on loopback or on one address of a lab's link.
+
+Standard library only: on the hosts of a lab it runs from an archive with the machine's own Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.server
+import ipaddress
+import socket
+import socketserver
+import sys
+import threading
+
+from howdah.publish.exposition import text_format
+from howdah.publish.machine import Machine
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+DEFAULT_PORT = 9750
+_REQUEST_LIMIT_S = 10.0
+
+
+class AddressError(ValueError):
+    """The exporter must not listen there."""
+
+
+def require_address(address: str) -> None:
+    """Raise AddressError for anything but one address: a wildcard would listen on every interface."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        raise AddressError(f"{address!r} is not an address") from None
+    if parsed.is_unspecified or parsed.is_multicast:
+        raise AddressError(f"{address} is not the address of one interface; take 127.0.0.1, or that of a lab's link")
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Exporter
+    timeout = _REQUEST_LIMIT_S
+    server_version = "howdah"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        path = self.path.split("?", 1)[0]
+        if path == "/metrics":
+            try:
+                self._answer(200, self.server.text())
+            except OSError as error:
+                self._answer(500, f"the kernel refused a question: {error}\n")
+        elif path == "/":
+            self._answer(200, "howdah exporter: see /metrics\n")
+        else:
+            self._answer(404, "there is only /metrics\n")
+
+    def _answer(self, status: int, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", CONTENT_TYPE)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """A scrape a second is nothing to write down."""
+
+
+class Exporter(http.server.ThreadingHTTPServer):
+    """Reads the machine at every scrape, one at a time. Raises AddressError, or OSError when it cannot listen."""
+
+    daemon_threads = True
+
+    def __init__(self, address: str, port: int, machine: Machine) -> None:
+        require_address(address)
+        if ":" in address:
+            self.address_family = socket.AF_INET6
+        self._machine = machine
+        self._reading = threading.Lock()
+        super().__init__((address, port), _Handler)
+
+    def server_bind(self) -> None:
+        """Without the look-up of its own name that http.server adds, which may wait for a name server."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.place
+
+    def text(self) -> str:
+        with self._reading:
+            return "".join(text_format(self._machine.read()))
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Address and port, of which 0 has become a free one."""
+        name = self.socket.getsockname()
+        return str(name[0]), int(name[1])
+
+    @property
+    def url(self) -> str:
+        host, port = self.place
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--address", default="127.0.0.1", help="one address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"port (default: {DEFAULT_PORT})")
+    parser.add_argument("--node", default=None, help="name of this machine in the label node (default: its own)")
+
+
+def serve(options: argparse.Namespace) -> None:
+    """Until interrupted. Raises AddressError, OSError, or OverflowError for a port that is none."""
+    with Exporter(options.address, options.port, Machine(options.node)) as exporter:
+        sys.stdout.write(f"metrics: {exporter.url}/metrics\n")
+        sys.stdout.flush()
+        exporter.serve_forever()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="howdah exporter", description="A live machine for Prometheus.")
+    add_arguments(parser)
+    options = parser.parse_args(arguments)
+    try:
+        serve(options)
+    except KeyboardInterrupt:
+        return 0
+    except (AddressError, OSError, OverflowError) as error:
+        sys.stderr.write(f"howdah exporter: {options.address}, port {options.port}: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the exporter tells of a machine: names, kinds and meaning, and one reading in Prometheus' text format.
+
+Queues and interfaces have the names and units that runs have (howdah/publish/metric.py); connections are told of only
+together, by congestion control, so that the number of series does not grow with theirs. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from howdah.publish.metric import SERIES, Metric
+
+_TCP = ("node", "algorithm")
+_QUEUE = ("node", "interface", "handle", "kind")
+_INTERFACE = ("node", "interface")
+_BY_NAME = {metric.name: metric for metric in SERIES}
+
+
+def _of_runs(name: str, labels: tuple[str, ...]) -> Metric:
+    """A metric of runs, with the labels it has here: nothing is known of roles."""
+    metric = _BY_NAME[name]
+    return Metric(metric.name, metric.kind, metric.help, labels)
+
+
+MACHINE: tuple[Metric, ...] = (
+    Metric("howdah_tcp_connections", "gauge", "Established TCP connections.", _TCP),
+    Metric("howdah_tcp_slow_start_connections", "gauge", "Connections whose window is below their threshold.", _TCP),
+    Metric("howdah_tcp_cwnd_packets", "gauge", "Congestion windows of all connections together.", _TCP),
+    Metric("howdah_tcp_largest_cwnd_packets", "gauge", "Largest congestion window of a connection.", _TCP),
+    Metric("howdah_tcp_inflight_packets", "gauge", "Segments of all connections sent and not acknowledged.", _TCP),
+    Metric("howdah_tcp_srtt_seconds", "gauge", "Mean of the connections' smoothed round-trip times.", _TCP),
+    Metric("howdah_tcp_min_rtt_seconds", "gauge", "Least round-trip time a connection has seen.", _TCP),
+    Metric("howdah_tcp_pacing_rate_bytes_per_second", "gauge", "Pacing rates of all connections together.", _TCP),
+    Metric("howdah_tcp_delivery_rate_bytes_per_second", "gauge", "Delivery rates of all connections together.", _TCP),
+    Metric("howdah_tcp_sent_packets_total", "counter", "Segments the host sent, retransmissions left out.", ("node",)),
+    Metric("howdah_tcp_received_packets_total", "counter", "Segments the host received.", ("node",)),
+    Metric("howdah_tcp_retransmitted_packets_total", "counter", "Segments the host retransmitted.", ("node",)),
+    _of_runs("howdah_queue_backlog_bytes", _QUEUE),
+    _of_runs("howdah_queue_backlog_packets", _QUEUE),
+    _of_runs("howdah_queue_sent_bytes_total", _QUEUE),
+    _of_runs("howdah_queue_dropped_packets_total", _QUEUE),
+    _of_runs("howdah_interface_transmitted_bytes_total", _INTERFACE),
+    _of_runs("howdah_interface_received_bytes_total", _INTERFACE),
+    _of_runs("howdah_interface_dropped_packets_total", _INTERFACE),
+    Metric("howdah_cpu_seconds_total", "counter", "Time of all processors together, by mode.", ("node", "mode")),
+)
+_NAMES = frozenset(metric.name for metric in MACHINE)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One sample: ``labels`` are in the order of the metric's, ``value`` in the unit its name ends with."""
+
+    name: str
+    labels: tuple[str, ...]
+    value: float
+
+
+def text_format(readings: Iterable[Reading]) -> Iterator[str]:
+    """Lines of Prometheus' text format, families in the order of ``MACHINE``; those without a sample are left out.
+
+    Raises KeyError for a name that ``MACHINE`` does not have, and ValueError for a wrong number of labels.
+    """
+    by_name: dict[str, list[Reading]] = {}
+    for reading in readings:
+        if reading.name not in _NAMES:
+            raise KeyError(reading.name)
+        by_name.setdefault(reading.name, []).append(reading)
+    for metric in MACHINE:
+        if metric.name not in by_name:
+            continue
+        yield f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.kind}\n"
+        for reading in by_name[metric.name]:
+            pairs = zip(metric.labels, reading.labels, strict=True)
+            inner = ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs)
+            yield f"{metric.name}{{{inner}}} {_number(reading.value)}\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(float(value))

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A live machine through inet_diag, rtnetlink and /proc: changes nothing, needs no root. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.agent.kernelfile import parse_snmp
+from howdah.agent.netlink.diag import INET_DIAG_INFO, SOCK_DIAG_BY_FAMILY, diag_request, open_diag
+from howdah.agent.netlink.link import links
+from howdah.agent.netlink.message import Message, NetlinkSocket, parse_attributes
+from howdah.agent.netlink.qdisc import qdiscs
+from howdah.publish.exposition import Reading
+
+_INET_DIAG_CONG = 4
+_EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (_INET_DIAG_CONG - 1)
+_MESSAGE_BYTES = 72  # struct inet_diag_msg
+_ESTABLISHED = 1
+_INFINITE = 0x7FFFFFFF
+_NO_RTT = 0xFFFFFFFF
+_NO_PACING = 0xFFFFFFFFFFFFFFFF
+# Offsets inside struct tcp_info (include/uapi/linux/tcp.h), which only ever grows at its end.
+_UNACKED, _RTT, _SSTHRESH, _CWND, _PACING, _MIN_RTT, _DELIVERY = 24, 68, 76, 80, 104, 148, 160
+_CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+
+
+@dataclass(frozen=True)
+class Connection:
+    """What is told of one established connection. Times in microseconds, rates in bytes per second; None: not known."""
+
+    algorithm: str
+    cwnd_packets: int
+    ssthresh_packets: int | None
+    unacked_packets: int
+    srtt_us: int
+    min_rtt_us: int | None
+    pacing_rate_bytes_per_second: int | None
+    delivery_rate_bytes_per_second: int
+
+    @property
+    def in_slow_start(self) -> bool:
+        return self.ssthresh_packets is None or self.cwnd_packets < self.ssthresh_packets
+
+
+def parse_connection(message: Message) -> Connection | None:
+    """One inet_diag answer; None unless it is an established connection with a whole struct tcp_info."""
+    if len(message.payload) < _MESSAGE_BYTES or message.payload[1] != _ESTABLISHED:
+        return None
+    found = parse_attributes(message.payload[_MESSAGE_BYTES:])
+    info = found.get(INET_DIAG_INFO, b"")
+    if len(info) < _DELIVERY + 8:
+        return None
+
+    def u32(offset: int) -> int:
+        return int(struct.unpack_from("=I", info, offset)[0])
+
+    def u64(offset: int) -> int:
+        return int(struct.unpack_from("=Q", info, offset)[0])
+
+    ssthresh, min_rtt, pacing = u32(_SSTHRESH), u32(_MIN_RTT), u64(_PACING)
+    return Connection(
+        algorithm=found.get(_INET_DIAG_CONG, b"").rstrip(b"\0").decode("ascii", "replace") or "unknown",
+        cwnd_packets=u32(_CWND),
+        ssthresh_packets=None if ssthresh >= _INFINITE else ssthresh,
+        unacked_packets=u32(_UNACKED),
+        srtt_us=u32(_RTT),
+        min_rtt_us=None if min_rtt == _NO_RTT else min_rtt,
+        pacing_rate_bytes_per_second=None if pacing == _NO_PACING else pacing,
+        delivery_rate_bytes_per_second=u64(_DELIVERY),
+    )
+
+
+def aggregate(node: str, connections: list[Connection]) -> Iterator[Reading]:
+    """Connections together, by algorithm."""
+    by_algorithm: dict[str, list[Connection]] = {}
+    for connection in connections:
+        by_algorithm.setdefault(connection.algorithm, []).append(connection)
+    for algorithm, ours in sorted(by_algorithm.items()):
+        labels = (node, algorithm)
+        windows = [each.cwnd_packets for each in ours]
+        times = [each.srtt_us for each in ours if each.srtt_us]
+        least = [each.min_rtt_us for each in ours if each.min_rtt_us is not None]
+        paced = [each.pacing_rate_bytes_per_second for each in ours if each.pacing_rate_bytes_per_second is not None]
+        yield Reading("howdah_tcp_connections", labels, len(ours))
+        yield Reading("howdah_tcp_slow_start_connections", labels, sum(each.in_slow_start for each in ours))
+        yield Reading("howdah_tcp_cwnd_packets", labels, sum(windows))
+        yield Reading("howdah_tcp_largest_cwnd_packets", labels, max(windows))
+        yield Reading("howdah_tcp_inflight_packets", labels, sum(each.unacked_packets for each in ours))
+        if times:
+            yield Reading("howdah_tcp_srtt_seconds", labels, sum(times) / len(times) / 1e6)
+        if least:
+            yield Reading("howdah_tcp_min_rtt_seconds", labels, min(least) / 1e6)
+        yield Reading("howdah_tcp_pacing_rate_bytes_per_second", labels, sum(paced))
+        delivered = sum(each.delivery_rate_bytes_per_second for each in ours)
+        yield Reading("howdah_tcp_delivery_rate_bytes_per_second", labels, delivered)
+
+
+def cpu_seconds(node: str, stat: str, ticks_per_second: int) -> Iterator[Reading]:
+    """From the first line of /proc/stat, whose fields are ticks."""
+    fields = stat.split("\n", 1)[0].split()
+    for mode, ticks in zip(_CPU_MODES, fields[1:], strict=False):
+        yield Reading("howdah_cpu_seconds_total", (node, mode), int(ticks) / ticks_per_second)
+
+
+class Machine:
+    """The machine this runs on. Not for several threads at once: it keeps its sockets open."""
+
+    def __init__(self, node: str | None = None) -> None:
+        self.node = node or socket.gethostname()
+        self._route = NetlinkSocket()
+        self._diag = open_diag()
+        self._ticks_per_second = os.sysconf("SC_CLK_TCK")
+
+    def close(self) -> None:
+        self._route.close()
+        self._diag.close()
+
+    def read(self) -> list[Reading]:
+        """One reading of everything. Raises OSError (NetlinkError) when the kernel refuses a question."""
+        return [*aggregate(self.node, self._connections()), *self._counters(), *self._network(), *self._cpu()]
+
+    def _connections(self) -> list[Connection]:
+        found = []
+        for family in (socket.AF_INET, socket.AF_INET6):
+            # diag_request asks for IPv4 where no connection is named; the family is the first byte.
+            request = bytes([family]) + diag_request(None, _EXTENSIONS)[1:]
+            answers = self._diag.dump(SOCK_DIAG_BY_FAMILY, request)
+            found += [connection for answer in answers if (connection := parse_connection(answer)) is not None]
+        return found
+
+    def _counters(self) -> Iterator[Reading]:
+        values = parse_snmp(Path("/proc/net/snmp").read_text(encoding="ascii"))
+        for name, counter in (("sent", "TcpOutSegs"), ("received", "TcpInSegs"), ("retransmitted", "TcpRetransSegs")):
+            yield Reading(f"howdah_tcp_{name}_packets_total", (self.node,), values[counter])
+
+    def _network(self) -> Iterator[Reading]:
+        there = {link.index: link for link in links(self._route)}
+        for state in qdiscs(self._route):
+            if state.index not in there:
+                continue  # an interface that went between the two questions
+            labels = (self.node, there[state.index].name, _where(state.handle, state.parent), state.kind)
+            yield Reading("howdah_queue_backlog_bytes", labels, state.backlog_bytes)
+            yield Reading("howdah_queue_backlog_packets", labels, state.backlog_packets)
+            yield Reading("howdah_queue_sent_bytes_total", labels, state.bytes)
+            yield Reading("howdah_queue_dropped_packets_total", labels, state.drops)
+        for link in there.values():
+            if link.name == "lo":
+                continue
+            names, values = (self.node, link.name), link.statistics
+            yield Reading("howdah_interface_transmitted_bytes_total", names, values["tx_bytes"])
+            yield Reading("howdah_interface_received_bytes_total", names, values["rx_bytes"])
+            dropped = values["rx_dropped"] + values["tx_dropped"]
+            yield Reading("howdah_interface_dropped_packets_total", names, dropped)
+
+    def _cpu(self) -> Iterator[Reading]:
+        return cpu_seconds(self.node, Path("/proc/stat").read_text(encoding="ascii"), self._ticks_per_second)
+
+
+def _where(handle: str, parent: str) -> str:
+    """The handle; of a queue the kernel made itself, which has none (``0:``), its parent, which is unique."""
+    return handle if handle not in ("0:", "0:0") else f"0:@{parent}"
