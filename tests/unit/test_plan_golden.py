@@ -17,7 +17,7 @@ from howdah.plan.text import render
 from howdah.profile import load
 
 ROOT = Path(__file__).resolve().parents[2]
-PROFILES = sorted((ROOT / "profiles").rglob("*.yaml"))
+PROFILES = sorted(file for file in (ROOT / "profiles").rglob("*.yaml") if file.parent.name != "suites")
 GOLDEN = ROOT / "tests" / "golden" / "plans"
 RECORDED = [
     ("quick", "cubic-r0"),

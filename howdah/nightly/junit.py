@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The night as JUnit XML, which CI systems show: a suite an experiment, a case a cell."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from itertools import groupby
+
+from howdah.nightly.comparison import CellResult
+from howdah.nightly.night import Night
+
+_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(night: Night) -> str:
+    """One document. A regression is a *failure*, a kernel or runs that cannot be had are an *error*, and what has
+    nothing to be compared with is *skipped*."""
+    root = ET.Element("testsuites", name=f"howdah {night.suite.name}")
+    for experiment, cells in groupby(night.cells, key=lambda cell: cell.experiment):
+        root.append(_suite(night, experiment, list(cells)))
+    for name in ("tests", "failures", "errors", "skipped"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
+    root.set("time", f"{night.wall_s:.3f}")
+    ET.indent(root, " ")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _suite(night: Night, experiment: str, cells: list[CellResult]) -> ET.Element:
+    suite = ET.Element("testsuite", name=experiment, timestamp=night.started.partition("+")[0])
+    counts = {"failure": 0, "error": 0, "skipped": 0}
+    properties = ET.SubElement(suite, "properties")
+    for name, value in (("kernel", cells[0].kernel), ("baseline", str(night.baseline)), ("tests", str(night.tests))):
+        ET.SubElement(properties, "property", name=name, value=_clean(value))
+    for cell in cells:
+        case = ET.SubElement(suite, "testcase", classname=experiment, name=cell.slug, time="0")
+        kind, message, text = _result(night, cell)
+        if kind:
+            counts[kind] += 1
+            element = ET.SubElement(case, kind, message=_clean(message))
+            if kind != "skipped":
+                element.set("type", cell.state)
+                element.text = _clean(text)
+        out = [f"better: {each.name}" for each in cell.of("improvement")] + cell.notes
+        if out:
+            ET.SubElement(case, "system-out").text = _clean("\n".join(out))
+    suite.set("tests", str(len(cells)))
+    for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        suite.set(attribute, str(counts[kind]))
+    suite.set("time", "0")
+    return suite
+
+
+def _result(night: Night, cell: CellResult) -> tuple[str, str, str]:
+    """Kind of the element (empty where the cell passes), message and text."""
+    if cell.state == "regression":
+        reasons = cell.regressions
+        text = "\n".join([*reasons, "", f"again: {night.command(cell)}", f"by itself: {night.look(cell)}"])
+        kind = "error" if cell.problem is not None or len(cell.broken) == len(reasons) else "failure"
+        more = f" (and {len(reasons) - 1} more)" if reasons[1:] else ""
+        return kind, f"{reasons[0]}{more}", text
+    if cell.state == "not built":
+        return "skipped", f"cannot be run, nor could the baseline: {cell.problem}", ""
+    if cell.state == "new":
+        return "skipped", "there is no baseline of it: howdah nightly --accept", ""
+    if cell.state == "gone":
+        return "skipped", "the baseline has it, the suite does not", ""
+    return "", "", ""
+
+
+def _clean(text: str) -> str:
+    """Without the characters that XML has no way to write, such as those of a console's colours."""
+    return _NOT_XML.sub("", text)

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The night as one HTML file: the matrix of cells, then each cell with what changed and how to see it again."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from howdah import __version__
+from howdah.nightly.comparison import CellResult, Comparison, change_text
+from howdah.nightly.night import ALPHA, Night, largest
+from howdah.report.assets import REPORTS, Script
+from howdah.report.number import significant
+from howdah.report.page import write
+
+_PLACE = REPORTS / "nightly"
+_STYLES = (*(REPORTS / "css" / name for name in ("tokens.css", "page.css", "table.css")), _PLACE / "css/nightly.css")
+_MOST_ROWS = 60
+_BIND = "howdah.theme.bind();"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measure, in words."""
+
+    name: str
+    baseline: str
+    tonight: str
+    difference: str
+    margin: str
+    p: str
+    outcome: str
+
+
+@dataclass(frozen=True)
+class CellView:
+    cell: CellResult
+    anchor: str
+    label: str
+    css: str
+    reasons: list[str]
+    notes: list[str]
+    again: str
+    look: str
+    report: str
+    rows: list[Row]
+    summary: str
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    name: str
+    cells: list[CellView | None]
+
+
+@dataclass(frozen=True)
+class Group:
+    item: str
+    rows: list[MatrixRow]
+
+
+@cache
+def _template() -> Any:
+    environment = Environment(
+        loader=FileSystemLoader(_PLACE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.j2")
+
+
+def write_page(night: Night, target: Path) -> Path:
+    """Write the page at ``target``, with links to the reports that are there. Raises HowdahError."""
+    views = [_view(night, cell, target.parent) for cell in night.cells]
+    kernels = list(dict.fromkeys(cell.kernel for cell in night.cells))
+    scripts = (Script((REPORTS / "js" / "theme.js").read_text(encoding="utf-8")), Script(_BIND))
+    page = _template().render(
+        night=night,
+        headline=headline(night),
+        kernels=[Path(kernel).name if "/" in kernel else kernel for kernel in kernels],
+        groups=_groups(views, kernels),
+        views=sorted(views, key=lambda view: not view.reasons),
+        facts=_facts(night),
+        version=__version__,
+        style=Markup("\n".join(file.read_text(encoding="utf-8") for file in _STYLES)),
+        theme=Markup(scripts[0].text),
+        bind=Markup(scripts[1].text),
+        policy=" ".join(f"'{script.policy}'" for script in scripts),
+    )
+    return write(page, target)
+
+
+def headline(night: Night) -> str:
+    """``3 of 40 cells fail, 2 are better``."""
+    states, cells = night.states, len(night.cells)
+    failing = len(night.failing)
+    words = [f"{failing} of {cells} cells fail" if failing else f"none of {cells} cells fails"]
+    for state, word in (("improvement", "better"), ("new", "new"), ("not built", "not built"), ("gone", "gone")):
+        if states[state]:
+            words.append(f"{states[state]} {word}")
+    return ", ".join(words)
+
+
+def _groups(views: list[CellView], kernels: list[str]) -> list[Group]:
+    groups = []
+    for item in dict.fromkeys(view.cell.item for view in views):
+        some = [view for view in views if view.cell.item == item]
+        rows = []
+        for slug in dict.fromkeys(view.cell.slug for view in some):
+            found = {view.cell.kernel: view for view in some if view.cell.slug == slug}
+            rows.append(MatrixRow(slug, [found.get(kernel) for kernel in kernels]))
+        groups.append(Group(item, rows))
+    return groups
+
+
+def _view(night: Night, cell: CellResult, directory: Path) -> CellView:
+    changed = [each for each in cell.comparisons if each.outcome != "equal"]
+    order = {"regression": 0, "vanished": 0, "improvement": 1, "appeared": 1}
+    shown = sorted(largest(changed), key=lambda each: order.get(each.outcome, 2))[:_MOST_ROWS]
+    report = night.runs / cell.experiment / "report.html"
+    equal = len(cell.comparisons) - len(changed)
+    summary = f"{len(changed)} measures differ, {equal} are equal in every repetition"
+    if len(changed) > len(shown):
+        summary += f"; the first {len(shown)}"
+    failing = len(cell.regressions)
+    return CellView(
+        cell=cell,
+        anchor="cell-" + re.sub(r"[^a-z0-9]+", "-", cell.id.lower()).strip("-"),
+        label=f"{cell.state} {failing}" if failing else cell.state,
+        css=cell.state.replace(" ", "-"),
+        reasons=cell.regressions,
+        notes=[*(f"better: {change_text(each)}" for each in cell.of("improvement")), *cell.notes],
+        again=night.command(cell) if failing else "",
+        look=night.look(cell) if failing else "",
+        report=os.path.relpath(report, directory) if report.exists() else "",
+        rows=[_row(each) for each in shown],
+        summary=summary,
+    )
+
+
+def _row(each: Comparison) -> Row:
+    unit = f" {each.unit}" if each.unit not in ("", "ratio") else ""
+    difference = ""
+    if each.difference is not None:
+        difference = f"{_signed(each.difference)}"
+        if each.low is not None and each.high is not None:
+            difference += f" ({_signed(each.low)} to {_signed(each.high)})"
+        difference += unit
+    return Row(
+        name=each.name,
+        baseline=_value(each.baseline, unit),
+        tonight=_value(each.tonight, unit),
+        difference=difference,
+        margin=f"{significant(each.margin, 2)}{unit}"
+        if each.margin is not None and each.difference is not None
+        else "",
+        p="" if each.adjusted is None else f"{each.adjusted:.2g}",
+        outcome=each.outcome,
+    )
+
+
+def _value(value: float | str | None, unit: str) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else f"{significant(value)}{unit}"
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{significant(value, 3)}"
+
+
+def _facts(night: Night) -> list[tuple[str, str]]:
+    return [
+        ("Begun", night.started),
+        ("Wall time", f"{night.wall_s:.0f} s"),
+        ("Runs", f"{night.runs_made} made, {night.runs_found} there already"),
+        ("Comparisons", f"{night.tests}, corrected together (Holm); chance of any false alarm {ALPHA:.0%}"),
+        ("Baseline", str(night.baseline)),
+    ]

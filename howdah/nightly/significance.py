@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a difference between two nights is more than chance: p-values, and Holm's correction for their number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from howdah.measure.statistics import statistic
+
+_STEPS = 400
+_ENOUGH = 1e-15
+_SAME = 1e-12
+
+
+def least_p(pairs: int) -> float:
+    """The strongest evidence that so many pairs can be, whatever the distribution: 2 / 4^n.
+
+    Let a measure take one of two values, each half of the time. That one night shows the one in every repetition and
+    the other night the other has this probability; no two values and no other shares give a larger one.
+    """
+    return min(1.0, 2.0 * 4.0**-pairs)
+
+
+def paired_p(differences: Sequence[float], margin: float, scale: float) -> float:
+    """p-value of the hypothesis that the mean of the differences is at most ``margin`` away from 0.
+
+    Student's t of |mean| - margin, both sides, and never less than ``least_p``: of a few repetitions nobody knows that
+    their differences are normal. ``scale`` is the size of the values: differences that rounding alone tells apart are
+    equal. 1 where the mean is within the margin, or for fewer than two pairs.
+    """
+    count = len(differences)
+    found = statistic(list(differences))
+    beyond = abs(found.mean) - margin
+    if count < 2 or beyond <= 0:
+        return 1.0
+    if max(differences) - min(differences) <= _SAME * scale or found.half_width is None:
+        return least_p(count)
+    deviation = math.sqrt(math.fsum((each - found.mean) ** 2 for each in differences) / (count - 1))
+    return max(student_two_sided(beyond * math.sqrt(count) / deviation, count - 1), least_p(count))
+
+
+def share_p(before: int, after: int, pairs: int) -> float:
+    """p-value of the hypothesis that something is as frequent in both nights: ``before`` and ``after`` of ``pairs``.
+
+    Fisher's exact test, both sides; from never to always, or back, it is ``least_p``.
+    """
+    if {before, after} == {0, pairs} and pairs:
+        return least_p(pairs)
+    together = before + after
+    total = math.comb(2 * pairs, together)
+    weights = [math.comb(pairs, k) * math.comb(pairs, together - k) for k in range(together + 1)]
+    return min(1.0, sum(weight for weight in weights if weight <= weights[before]) / total)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's (1979) adjusted p-values, in the order given: below a level, they hold all of them at once at that level.
+
+    It asks nothing of how the tests depend on one another, and measures of one run depend in every way.
+    """
+    count = len(p_values)
+    adjusted = [1.0] * count
+    highest = 0.0
+    for rank, index in enumerate(sorted(range(count), key=lambda each: p_values[each])):
+        highest = max(highest, min(1.0, (count - rank) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+def student_two_sided(t: float, degrees: int) -> float:
+    """P(|T| >= t) of Student's distribution: the regularised incomplete beta function I_x(f/2, 1/2), x = f/(f + t²)."""
+    if degrees < 1:
+        raise ValueError("Student's distribution needs at least one degree of freedom")
+    return _incomplete_beta(degrees / (degrees + t * t), degrees / 2, 0.5)
+
+
+def _incomplete_beta(x: float, a: float, b: float) -> float:
+    """I_x(a, b) for 0 <= x <= 1 by its continued fraction, on the side of its mean where that converges fast."""
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    if x > (a + 1) / (a + b + 2):
+        return 1.0 - _incomplete_beta(1 - x, b, a)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    return front / a / _fraction(x, a, b)
+
+
+def _fraction(x: float, a: float, b: float) -> float:
+    """1 + d1/(1 + d2/(1 + …)) from the front (the modified method of Lentz)."""
+    tiny = 1e-300
+    value, c, d = 1.0, 1.0, 0.0
+    for step in range(1, _STEPS):
+        m = step // 2
+        if step % 2:
+            term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        else:
+            term = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        d = 1 / (1 + term * d or tiny)
+        c = 1 + term / c or tiny
+        value *= c * d
+        if abs(c * d - 1) < _ENOUGH:
+            break
+    return value

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nights written by hand: sheets of experiments whose measures a function gives. No kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from howdah.nightly.comparison import CellResult, compare_sheets
+from howdah.nightly.night import Night
+from howdah.nightly.sheet import CellSheet, Repetition, Sheet, Value
+from howdah.nightly.suite import Suite, read_suite
+
+Measures = Callable[[str, int], dict[str, Value]]  # of a cell's slug and a repetition
+UNITS = {
+    "exit_time_s": "s",
+    "exit_cwnd_packets": "packets",
+    "retransmitted_packets": "packets",
+    "utilisation": "ratio",
+    "exit_cause": "",
+    "exit_round": "rounds",
+}
+
+PROFILE = """\
+howdah: 1
+name: made
+path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
+algorithm: [cubic, reno]
+duration: 10 s
+"""
+
+SUITE = """\
+suite: test
+description: Two cells on each of two kernels
+cells:
+  - profile: made.yaml
+    kernels: [debian-6.12, debian-6.1]
+    repetitions: 10
+"""
+
+
+def write_suite(directory: Path, suite: str = SUITE, profile: str = PROFILE) -> Path:
+    """A suite and its profile in a directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "made.yaml").write_text(profile, encoding="utf-8")
+    file = directory / "suite.yaml"
+    file.write_text(suite, encoding="utf-8")
+    return file
+
+
+def sheet(experiment: str, measures: Measures, *, kernel: str = "debian-6.12", repetitions: int = 10) -> Sheet:
+    """An experiment of the cells cubic and reno with these measures."""
+    found = Sheet(experiment, "made", kernel, "2026-11-22T00:00:00+00:00", {}, units=dict(UNITS))
+    for slug in ("cubic", "reno"):
+        cell = CellSheet({"algorithm": slug}, slug, "linux", plan="same")
+        for number in range(repetitions):
+            cell.repetitions[number] = Repetition("pass", 1, measures(slug, number))
+        found.cells[slug] = cell
+    return found
+
+
+def usual(slug: str, number: int) -> dict[str, Value]:
+    """Measures that differ a little from one repetition to the next, as a perturbed path makes them."""
+    shift = 0.01 * ((number * 7) % 10)
+    return {
+        "exit_time_s@1": 1.0 + shift,
+        "exit_cwnd_packets@1": 100.0 + number % 3,
+        "retransmitted_packets@1": 0.0,
+        "utilisation": 0.9 + 0.001 * number,
+        "exit_cause@1": "delay" if slug == "cubic" else "loss",
+        "exit_round@1": 7.0,
+    }
+
+
+def changed(slug: str, number: int, **values: Value) -> dict[str, Value]:
+    """The usual measures with some of cubic's replaced; names with __ for @."""
+    new: dict[str, Value] = {name.replace("__", "@"): value for name, value in values.items()}
+    return {**usual(slug, number), **(new if slug == "cubic" else {})}
+
+
+def night(directory: Path, before: Sheet | None, after: Sheet, **fields: Any) -> Night:
+    """A night of one experiment, settled."""
+    suite: Suite = fields.pop("suite", None) or read_suite(write_suite(directory))
+    cells: list[CellResult] = compare_sheets(before, after, ["cubic", "reno"])
+    made = Night(suite, "2026-11-22T01:00:00+00:00", "2026-11-22T02:00:00+00:00", 3600.0, cells=cells, **fields)
+    made.baseline, made.runs = directory / "baseline", directory / "runs"
+    made.settle()
+    return made

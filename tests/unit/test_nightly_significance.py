@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""p-values against tables and against counting, and how often nights on which nothing changed raise an alarm."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import pytest
+
+from howdah.nightly.effect import EFFECTS, effect_of, worse
+from howdah.nightly.significance import holm, least_p, paired_p, share_p, student_two_sided
+from howdah.profile.metric import known_metrics
+
+
+@pytest.mark.parametrize(
+    ("t", "degrees", "p"),  # Student's two-sided quantiles as they are printed in tables
+    [(12.706, 1, 0.05), (4.303, 2, 0.05), (2.262, 9, 0.05), (2.042, 30, 0.05), (4.781, 9, 0.001), (3.169, 10, 0.01)],
+)
+def test_students_distribution_is_that_of_the_tables(t: float, degrees: int, p: float) -> None:
+    assert student_two_sided(t, degrees) == pytest.approx(p, rel=2e-3)
+
+
+def test_students_distribution_with_one_and_two_degrees_is_known_in_closed_form() -> None:
+    for t in (0.0, 0.1, 1.0, 3.0, 50.0, 1e4):
+        assert student_two_sided(t, 1) == pytest.approx(1 - 2 * math.atan(t) / math.pi, rel=1e-9, abs=1e-12)
+        assert student_two_sided(t, 2) == pytest.approx(1 - t / math.sqrt(2 + t * t), rel=1e-6, abs=1e-9)
+
+
+def test_the_least_p_is_what_counting_gives() -> None:
+    """Two values, half and half, in two nights: how often is one night all the one and the other all the other?"""
+    for pairs in (1, 2, 3, 4):
+        nights = list(itertools.product((0, 1), repeat=2 * pairs))
+        flips = [night for night in nights if {sum(night[:pairs]), sum(night[pairs:])} == {0, pairs}]
+        assert least_p(pairs) == pytest.approx(len(flips) / len(nights))
+
+
+def test_shares_are_compared_by_fishers_exact_test() -> None:
+    assert share_p(10, 10, 10) == 1
+    assert share_p(0, 0, 10) == 1
+    # 8 of 10 against 1 of 10: 1 + 45 * 10 … counted by hand, of C(20, 9) tables those no likelier than this one.
+    likely = [math.comb(10, k) * math.comb(10, 9 - k) for k in range(10)]
+    assert share_p(8, 1, 10) == pytest.approx(sum(w for w in likely if w <= likely[8]) / math.comb(20, 9))
+    assert share_p(8, 1, 10) < 0.006
+    assert share_p(0, 10, 10) == least_p(10)
+
+
+def test_holm_is_as_in_its_definition() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_a_change_below_the_margin_is_none_however_sure() -> None:
+    assert paired_p([0.99, 1.0, 0.98, 1.01, 0.97], 1.0, 100) == 1
+    assert paired_p([2.0, 2.0, 2.0], 2.0, 100) == 1
+    assert paired_p([2.0, 2.0, 2.0], 1.0, 100) == least_p(3)
+    assert paired_p([5.0], 0.0, 100) == 1
+
+
+def _nights(noise: str, nights: int, cells: int, pairs: int, rng: random.Random) -> float:
+    """The share of nights with an alarm when both nights are drawn from the same distribution."""
+    alarms = 0
+    for _ in range(nights):
+        p_values = []
+        for _ in range(cells):
+            differences = [_value(noise, rng) - _value(noise, rng) for _ in range(pairs)]
+            p_values.append(paired_p(differences, 0.0, 1.0))
+        alarms += min(holm(p_values)) < 0.05
+    return alarms / nights
+
+
+def _value(noise: str, rng: random.Random) -> float:
+    if noise == "normal":
+        return rng.gauss(0, 1)
+    if noise == "two values":
+        return float(rng.random() < 0.5)
+    if noise == "a rare one":
+        return float(rng.random() < 0.05)
+    return rng.paretovariate(1.5)
+
+
+@pytest.mark.parametrize("noise", ["normal", "two values", "a rare one", "heavy tails"])
+@pytest.mark.parametrize("pairs", [3, 5, 10])
+def test_equal_nights_raise_an_alarm_in_one_of_twenty_at_most(noise: str, pairs: int) -> None:
+    rng = random.Random(f"{noise}{pairs}")
+    nights, cells = 400, 60
+    found = _nights(noise, nights, cells, pairs, rng)
+    assert found <= 0.05 + 2.6 * math.sqrt(0.05 * 0.95 / nights)
+
+
+def test_without_the_correction_equal_nights_would_be_red() -> None:
+    rng = random.Random(1)
+    red = 0
+    for _ in range(50):
+        red += min(paired_p([rng.gauss(0, 1) for _ in range(10)], 0.0, 1.0) for _ in range(60)) < 0.05
+    assert red > 40
+
+
+def test_every_measure_has_a_least_change_and_every_direction_a_measure() -> None:
+    for name in known_metrics():
+        assert effect_of(name, known_metrics()[name].unit).relative >= 0
+        assert worse(name) in ("more", "less", "either")
+    assert worse("exit_cwnd_packets") == "either"
+    assert worse("utilisation") == "less"
+    assert effect_of("utilisation", "ratio").margin(0.9) == pytest.approx(0.009)
+    assert effect_of("retransmitted_packets", "packets").margin(3) == 2
+    assert effect_of("cpu_share_user_copy", "ratio") is EFFECTS[0]
+
+
+def test_directions_name_measures_that_exist() -> None:
+    from howdah.nightly import effect
+
+    assert set(known_metrics()) >= effect._MORE_IS_WORSE | effect._LESS_IS_WORSE | effect.LEFT_OUT
+    assert not effect._MORE_IS_WORSE & effect._LESS_IS_WORSE
