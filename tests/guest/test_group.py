@@ -189,3 +189,22 @@ def test_the_same_plan_twice_sends_the_same_packets(engine: UmlEngine, tmp_path:
         assert (one.raw / file).read_bytes() == (two.raw / file).read_bytes(), file
     agents = [json.loads((directory.raw / "agent.json").read_text()) for directory in (one, two)]
     assert agents[0]["flows"] == agents[1]["flows"]
+
+
+def test_connections_that_the_end_of_the_run_cuts_are_not_complete_and_no_error(
+    engine: UmlEngine, tmp_path: Path
+) -> None:
+    _, flows, rows = _run(
+        engine,
+        tmp_path,
+        "groups:\n"
+        "- {name: large, connections: 3, interval: 500 ms, size: 100 MB}\n"
+        "- {name: asked, connections: 1, size: 100 MB, request: 400 B}\n"
+        "- {name: long, connections: 2, lifetime: 1 min}\n"
+        "duration: 4 s\n",
+    )
+    for number, flow in flows.items():
+        assert flow["error"] is None
+        assert flow["complete"] == (number >= 4), "a lifetime has no size: it ends with what was sent"
+        assert 10_000 < flow["bytes_received"] < 5_000_000
+    assert _of_group(rows, "large")["completed_share"] == 0

@@ -216,6 +216,6 @@ class ConnectedFlow:
             "bytes_received": sink.bytes,
             "segments_sent": self._segments.sent if self._segments else None,
             "segments_retransmitted": self._segments.retransmitted if self._segments else None,
-            "complete": sink.done and error is None and sink.bytes == source.bytes,
+            "complete": sink.done and error is None and sink.bytes == (self.description["size_bytes"] or source.bytes),
             "error": error,
         }

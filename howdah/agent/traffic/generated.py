@@ -114,6 +114,8 @@ class GeneratedFlow(ConnectedFlow):
             self.close()
 
     def _states(self) -> tuple[Transferred, Transferred]:
+        if self._final is not None:  # once closed, the module knows the sockets no longer
+            return self._final
         source = self._sent or (self._source.state() if self._source and self._connected_ns is not None else NOTHING)
         sink = self._received or (self._sink.state() if self._sink and self._receiver is not None else NOTHING)
         return source, sink
