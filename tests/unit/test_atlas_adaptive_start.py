@@ -20,8 +20,8 @@ RUNS = {
     "adaptive-start-fairness": (20, 6),
     "adaptive-start-friendly": (10, 3),
     "adaptive-start-friendly-ten": (10, 3),
-    "adaptive-start-load-rate": (60, 12),
-    "adaptive-start-load-rtt": (60, 6),
+    "adaptive-start-load-rate": (60, 8),
+    "adaptive-start-load-rtt": (60, 4),
     "adaptive-start-lab": (20, 6),
 }
 PAPER = Paper("Astart_", "adaptive-start", tuple(RUNS))
