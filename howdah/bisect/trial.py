@@ -95,7 +95,8 @@ class KernelTrial:
         except HowdahError as error:
             if shutil.disk_usage(self.cache.root).free < _LEAST_FREE_BYTES:
                 raise
-            return Answer(SKIP, f"it does not build: {error.where}: {error.what}")
+            where = str(error.where).removeprefix(f"{tree}/")
+            return Answer(SKIP, f"it does not build: {where}: {error.what}")
         return self._run(tree)
 
     def _run(self, tree: Path) -> Answer:

@@ -24,13 +24,12 @@ from howdah.nightly.sheet import Sheet
 from howdah.nightly.suite import Series, Suite, chosen, read_suite, slugs_of
 from howdah.nightly.work import Wanted, make
 from howdah.nightly.work import explain as explain_experiment
+from howdah.publish.nights import SAMPLES, SUFFIX
 from howdah.publish.openmetrics import openmetrics
 from howdah.run.directory import write_json
 from howdah.run.provenance import now
 
 REGRESSION = 6
-NIGHTS = ".nights"
-SAMPLES = "series.om"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -144,7 +143,7 @@ def _accept(
 
 def _write(night: Night) -> Path:
     """The night's directory, whole or not there, and a link ``latest`` to it."""
-    root = night.runs / f"{night.suite.name}{NIGHTS}"
+    root = night.runs / f"{night.suite.name}{SUFFIX}"
     name = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
     place, partial = root / name, root / f".partial-{name}"
     try:

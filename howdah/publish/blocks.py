@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from howdah.errors import HowdahError
@@ -44,29 +45,43 @@ def build_run(run: Run, promtool: Path, target: Path) -> None:
 
     Raises HowdahError when promtool refuses the samples or the disk is full.
     """
+    build_text(
+        openmetrics(families([run])),
+        promtool,
+        target,
+        of=run.directory.path,
+        hint="'howdah report --without-prometheus' draws from the tables instead.",
+    )
+
+
+def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path, hint: str | None = None) -> None:
+    """The same of any OpenMetrics text; ``of`` is what it is about."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".partial-", dir=target.parent) as name:
             work = Path(name)
             text = work / "samples.om"
             with text.open("w", encoding="utf-8") as file:
-                file.writelines(openmetrics(families([run])))
+                file.writelines(pieces)
             blocks = work / "blocks"
             blocks.mkdir()
             command = [str(promtool), "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(blocks)]
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
             if done.returncode != 0:
                 raise HowdahError(
-                    f"promtool cannot import the run: {(done.stderr or done.stdout).strip()}",
-                    where=str(run.directory.path),
-                    hint="'howdah report --without-prometheus' draws from the tables instead.",
+                    f"promtool cannot import this: {(done.stderr or done.stdout).strip()}", where=str(of), hint=hint
                 )
             shutil.rmtree(target, ignore_errors=True)
             blocks.rename(target)
     except OSError as error:
         raise HowdahError(f"blocks cannot be written: {error.strerror}", where=str(target)) from error
     except subprocess.TimeoutExpired as error:
-        raise HowdahError(f"promtool did not end in {_LIMIT_S} s", where=str(run.directory.path)) from error
+        raise HowdahError(f"promtool did not end in {_LIMIT_S} s", where=str(of)) from error
+
+
+def blocks_in(target: Path) -> list[Path]:
+    """The block directories in a directory that was built."""
+    return [entry for entry in sorted(target.iterdir()) if (entry / "meta.json").exists()]
 
 
 def build_experiment(experiment: Experiment, prometheus: Prometheus, root: Path | None = None) -> list[Path]:
@@ -85,7 +100,7 @@ def build_experiment(experiment: Experiment, prometheus: Prometheus, root: Path 
             for old in root.glob(f"{run.name}-" + "[0-9a-f]" * 16):
                 if old != target:
                     shutil.rmtree(old, ignore_errors=True)
-        blocks += [entry for entry in sorted(target.iterdir()) if (entry / "meta.json").exists()]
+        blocks += blocks_in(target)
     return blocks
 
 

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nights of ``howdah nightly`` as TSDB blocks: each left its samples as OpenMetrics text, which is imported once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from howdah.publish.blocks import DIRECTORY, blocks_in, build_text
+from howdah.publish.prometheus import Prometheus
+
+SAMPLES = "series.om"
+SUFFIX = ".nights"
+
+
+def nights(runs: Path) -> Iterator[Path]:
+    """Directories of all nights below the runs directory, oldest first; unfinished ones are passed over."""
+    for samples in sorted(runs.glob(f"*{SUFFIX}/[!.]*/{SAMPLES}")):
+        if not samples.parent.is_symlink():
+            yield samples.parent
+
+
+def build_night(night: Path, prometheus: Prometheus) -> list[Path]:
+    """The blocks of a night, made when they are not there. Raises HowdahError when promtool refuses the samples."""
+    target = night / DIRECTORY
+    if not target.is_dir():
+        build_text(_text(night / SAMPLES), prometheus.promtool, target, of=night)
+    return blocks_in(target)
+
+
+def _text(samples: Path) -> Iterator[str]:
+    with samples.open(encoding="utf-8") as file:
+        yield from file
