@@ -82,7 +82,7 @@ def fetch() -> Prometheus:
             if found := find():
                 return found
             with tempfile.TemporaryDirectory(prefix=".prometheus-", dir=target.parent) as name:
-                _unpack(Path(name), target)
+                unpack(PACKAGE, Path(name), target)
     except OSError as error:
         raise PrometheusUnavailableError(
             f"prometheus cannot be unpacked: {error.strerror}", where=str(target.parent), hint="Set $HOWDAH_CACHE."
@@ -93,23 +93,24 @@ def fetch() -> Prometheus:
     return found
 
 
-def _unpack(work: Path, target: Path) -> None:
-    """Download, unpack aside, and rename: a directory named ``prometheus`` is whole."""
+def unpack(package: str, work: Path, target: Path) -> None:
+    """Download a package, unpack it aside in ``work``, and rename: a directory named as the target is whole."""
     _call(
-        ["apt-get", *_APT_OPTIONS, "download", PACKAGE],
+        ["apt-get", *_APT_OPTIONS, "download", package],
         work,
+        package,
         "Run 'apt-get update' first; the package lists may be old.",
     )
-    package = next(work.glob("*.deb"), None)
-    if package is None:
-        raise PrometheusUnavailableError(f"apt-get downloaded no package {PACKAGE}")
+    file = next(work.glob("*.deb"), None)
+    if file is None:
+        raise PrometheusUnavailableError(f"apt-get downloaded no package {package}")
     tree = work / "tree"
-    _call(["dpkg-deb", "-x", str(package), str(tree)], work, "The download may be damaged: try again.")
+    _call(["dpkg-deb", "-x", str(file), str(tree)], work, package, "The download may be damaged: try again.")
     shutil.rmtree(target, ignore_errors=True)
     tree.rename(target)
 
 
-def _call(command: list[str], directory: Path, hint: str) -> None:
+def _call(command: list[str], directory: Path, package: str, hint: str) -> None:
     try:
         done = subprocess.run(
             command, cwd=directory, capture_output=True, text=True, check=False, timeout=_FETCH_LIMIT_S
@@ -119,4 +120,4 @@ def _call(command: list[str], directory: Path, hint: str) -> None:
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
         reason = said[-1] if said else f"status {done.returncode}"
-        raise PrometheusUnavailableError(f"'{command[0]}' failed to get the package {PACKAGE}: {reason}", hint=hint)
+        raise PrometheusUnavailableError(f"'{command[0]}' failed to get the package {package}: {reason}", hint=hint)

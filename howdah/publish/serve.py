@@ -8,13 +8,17 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
+from howdah.publish.dashboard import PAGE
 from howdah.publish.experiment import load_experiment
+from howdah.publish.nights import build_night, nights
 from howdah.publish.prometheus import Prometheus, fetch
+from howdah.publish.scrape import scrape
 from howdah.publish.scratch import scratch_directory
 from howdah.publish.server import Server, require_port, running
 
@@ -53,10 +57,18 @@ class Importer:
                 continue
             count += 1
             total += len(experiment.runs)
-            new = [block for block in blocks if block.name not in self._known]
-            link_blocks(new, self.data)
-            self._known.update(block.name for block in new)
+            self._link(blocks)
+        for night in nights(self.runs):
+            try:
+                self._link(build_night(night, self.prometheus))
+            except HowdahError as error:
+                _LOG.warning("not served: %s", error)
         return count, total
+
+    def _link(self, blocks: list[Path]) -> None:
+        new = [block for block in blocks if block.name not in self._known]
+        link_blocks(new, self.data)
+        self._known.update(block.name for block in new)
 
 
 def _say(line: str) -> None:
@@ -64,23 +76,33 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def serve(runs: Path, port: int, say: Callable[[str], None] = _say) -> None:
-    """Serve until interrupted. Raises HowdahError for nothing to serve, no Prometheus, or a port that is taken."""
+def serve(
+    runs: Path, port: int, say: Callable[[str], None] = _say, *, live: bool = False, targets: tuple[str, ...] = ()
+) -> None:
+    """Serve until interrupted; with ``live`` also what runs show while they are made, and exporters at ``targets``.
+
+    Raises HowdahError for nothing to serve, no Prometheus, or a port that is taken.
+    """
     require_port(port)
+    if live:
+        runs.mkdir(parents=True, exist_ok=True)
     if not runs.is_dir():
         raise HowdahError("there is no directory of runs", where=str(runs), hint="Make one with 'howdah run PROFILE'.")
     prometheus = fetch()
-    with scratch_directory() as data:
+    with scratch_directory() as data, ExitStack() as stack:
         importer = Importer(runs, data, prometheus)
         count, total = importer.look()
-        if not total:
+        if not total and not live:
             raise HowdahError("there are no runs to serve", where=str(runs), hint="Make one with 'howdah run PROFILE'.")
         signal.signal(signal.SIGTERM, _interrupt)
         try:
-            with running(prometheus, data, port) as server:
-                say(f"Prometheus over {_count(total, 'run')} of {_count(count, 'experiment')}: {server.url}")
-                say("New runs appear within two minutes. Ctrl-C ends it.")
-                _watch(importer, server)
+            scraping = stack.enter_context(scrape(runs, data.parent, targets, say)) if live else None
+            server = stack.enter_context(running(prometheus, data, port, scraping))
+            say(f"Prometheus over {_count(total, 'run')} of {_count(count, 'experiment')}: {server.url}")
+            if live:
+                say(f"Runs as they happen: {server.url}/user/{PAGE}")
+            say("New runs appear within two minutes. Ctrl-C ends it.")
+            _watch(importer, server)
         except KeyboardInterrupt:
             say("stopped")
 

@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError
@@ -97,7 +98,17 @@ class Server:
             self.process.wait()
 
 
-def start(prometheus: Prometheus, data: Path, port: int | None = None) -> Server:
+@dataclass(frozen=True)
+class Live:
+    """What a server does beside answering for its blocks: ``configuration`` says what it scrapes, ``lookback`` how long
+    a scraped value holds, and ``assets`` is a directory it shows below /user/."""
+
+    configuration: str
+    lookback: str
+    assets: Path
+
+
+def start(prometheus: Prometheus, data: Path, port: int | None = None, live: Live | None = None) -> Server:
     """Start a server on the blocks in ``data``, which it will write to, and wait until it answers.
 
     Call it from the main thread and keep that thread: the kernel kills the server when the thread that started it ends.
@@ -110,15 +121,16 @@ def start(prometheus: Prometheus, data: Path, port: int | None = None) -> Server
     else:
         require_port(port)
     configuration = data / "prometheus.yml"
-    configuration.write_text("scrape_configs: []\n", encoding="utf-8")
+    configuration.write_text(live.configuration if live else "scrape_configs: []\n", encoding="utf-8")
     log = data / "prometheus.log"
     command = [
         *(setpriv, "--pdeathsig", "KILL", "--", str(prometheus.server)),
         f"--config.file={configuration}",
         f"--storage.tsdb.path={data}",
         f"--storage.tsdb.retention.time={RETENTION}",
-        f"--query.lookback-delta={LOOKBACK}",
+        f"--query.lookback-delta={live.lookback if live else LOOKBACK}",
         f"--web.listen-address={LOOPBACK}:{port}",
+        *([f"--web.user-assets={live.assets}"] if live else []),
     ]
     environment = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
     with log.open("wb") as output:
@@ -135,9 +147,9 @@ def start(prometheus: Prometheus, data: Path, port: int | None = None) -> Server
 
 
 @contextmanager
-def running(prometheus: Prometheus, data: Path, port: int | None = None) -> Iterator[Server]:
+def running(prometheus: Prometheus, data: Path, port: int | None = None, live: Live | None = None) -> Iterator[Server]:
     """A server for the length of a ``with`` block."""
-    server = start(prometheus, data, port)
+    server = start(prometheus, data, port, live)
     try:
         yield server
     finally:

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The panels of ``reports/dashboard/panels.yaml`` as a page that Prometheus itself shows, and as Grafana's JSON.
+
+``python -m howdah.publish.dashboard`` writes the JSON beside the panels again; a test compares it with them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from howdah.publish.metric import RUN_LABELS
+from howdah.publish.query import matchers
+from howdah.report.assets import REPORTS, UPLOT_VERSION, data
+
+LIVE_JOB = "howdah-live"
+NODE_JOB = "node"
+PAGE = "live.html"
+GRAFANA_FILE = REPORTS / "dashboard" / "howdah-live.json"
+WINDOW = "5s"  # four scrapes at least
+_CHOICES = ("experiment", "algorithm", "repetition")
+_GRAFANA_UNITS = {"ms": "ms", "%": "percent", "Mbit/s": "Mbits", "kB": "deckbytes", "packets/s": "pps"}
+_DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One figure of the dashboard. ``query`` has the places ``$run``, ``$path`` and ``$window``."""
+
+    id: str
+    title: str
+    unit: str
+    query: str
+    legend: str
+
+    def promql(self, run: str, window: str) -> str:
+        """The query for runs that match ``run`` (the inside of a selector)."""
+        return Template(self.query).substitute(run=run, path=", ".join(RUN_LABELS), window=window)
+
+
+def panels() -> list[Panel]:
+    return [Panel(**panel) for panel in data("dashboard/panels.yaml")["panels"]]
+
+
+def live_run(labels: dict[str, str]) -> str:
+    """Matchers of scraped series alone: what is back-filled after a run has no job."""
+    return matchers({"job": LIVE_JOB} | labels)
+
+
+def write_page(directory: Path) -> Path:
+    """The page with all it needs in one file; it asks the server it came from and no other."""
+    folder = REPORTS / "dashboard"
+    vendor = REPORTS / "vendor" / f"uplot-{UPLOT_VERSION}"
+    environment = Environment(
+        loader=FileSystemLoader(folder), undefined=StrictUndefined, autoescape=select_autoescape(("html.j2",))
+    )
+    settings = {
+        "panels": [asdict(panel) for panel in panels()],
+        "job": LIVE_JOB,
+        "path": ", ".join(RUN_LABELS),
+        "window": WINDOW,
+        "labels": RUN_LABELS,
+        "colours": data("palette.yaml")["others"],
+    }
+    page = environment.get_template("live.html.j2").render(
+        style="\n".join(
+            file.read_text(encoding="utf-8")
+            for file in (vendor / "uPlot.min.css", REPORTS / "css" / "tokens.css", folder / "live.css")
+        ),
+        scripts=[
+            file.read_text(encoding="utf-8")
+            for file in (REPORTS / "js" / "theme.js", vendor / "uPlot.iife.min.js", folder / "live.js")
+        ],
+        settings=json.dumps(settings).replace("<", "\\u003c"),
+    )
+    target = directory / PAGE
+    target.write_text(page, encoding="utf-8")
+    return target
+
+
+def grafana() -> dict[str, Any]:
+    """The dashboard in Grafana's JSON model (schema 39, Grafana 11 or later), for provisioning from a file."""
+    run = f'job="{LIVE_JOB}", ' + ", ".join(f'{name}=~"${name}"' for name in _CHOICES)
+    return {
+        "uid": "howdah-live",
+        "title": "howdah: runs as they happen",
+        "tags": ["howdah"],
+        "schemaVersion": 39,
+        "editable": False,
+        "timezone": "browser",
+        "refresh": "1s",
+        "time": {"from": "now-2m", "to": "now"},
+        "timepicker": {"refresh_intervals": ["1s", "5s", "30s"]},
+        "templating": {"list": [_datasource_choice(), *(_choice(name) for name in _CHOICES)]},
+        "panels": [_grafana_panel(number, panel, run) for number, panel in enumerate(panels())],
+    }
+
+
+def _datasource_choice() -> dict[str, Any]:
+    return {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
+
+
+def _choice(label: str) -> dict[str, Any]:
+    query = f'label_values(howdah_live_run_info{{job="{LIVE_JOB}"}}, {label})'
+    return {
+        "name": label,
+        "type": "query",
+        "datasource": _DATASOURCE,
+        "definition": query,
+        "query": {"qryType": 1, "query": query, "refId": label},
+        "refresh": 2,
+        "includeAll": True,
+        "multi": True,
+        "current": {"text": ["All"], "value": ["$__all"]},
+    }
+
+
+def _grafana_panel(number: int, panel: Panel, run: str) -> dict[str, Any]:
+    return {
+        "id": number + 1,
+        "title": panel.title,
+        "type": "timeseries",
+        "datasource": _DATASOURCE,
+        "gridPos": {"x": 12 * (number % 2), "y": 8 * (number // 2), "w": 12, "h": 8},
+        "fieldConfig": {
+            "defaults": {
+                "unit": _GRAFANA_UNITS.get(panel.unit, "short"),
+                "min": 0,
+                "custom": {"lineWidth": 1, "fillOpacity": 0, "showPoints": "never", "spanNulls": False},
+            },
+            "overrides": [],
+        },
+        "options": {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}},
+        "targets": [
+            {
+                "refId": "A",
+                "datasource": _DATASOURCE,
+                "expr": panel.promql(run, WINDOW),
+                "legendFormat": panel.legend,
+                "interval": "1s",
+            }
+        ],
+    }
+
+
+def grafana_text() -> str:
+    return json.dumps(grafana(), indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    GRAFANA_FILE.write_text(grafana_text(), encoding="utf-8")

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A page of metrics on loopback for a Prometheus of the same command to scrape, served from a thread."""
+
+from __future__ import annotations
+
+import http.server
+import logging
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from howdah.publish.server import LOOPBACK
+
+_LOG = logging.getLogger(__name__)
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_REQUEST_LIMIT_S = 10.0
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Endpoint
+    timeout = _REQUEST_LIMIT_S
+
+    def do_GET(self) -> None:
+        if self.path.split("?", 1)[0] != "/metrics":
+            self._answer(404, "there is only /metrics\n")
+            return
+        try:
+            self._answer(200, self.server.text())
+        except (OSError, ValueError) as error:
+            _LOG.warning("not scraped: %s", error)
+            self._answer(500, f"{error}\n")
+
+    def _answer(self, status: int, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", _CONTENT_TYPE)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """A scrape a second is nothing to write down."""
+
+
+class Endpoint(http.server.ThreadingHTTPServer):
+    """Calls ``write`` at every scrape, one at a time."""
+
+    daemon_threads = True
+
+    def __init__(self, write: Callable[[], str]) -> None:
+        self._write = write
+        self._writing = threading.Lock()
+        super().__init__((LOOPBACK, 0), _Handler)
+
+    def server_bind(self) -> None:
+        """Without the look-up of its own name that http.server adds, which may wait for a name server."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = LOOPBACK, int(self.socket.getsockname()[1])
+
+    def text(self) -> str:
+        with self._writing:
+            return self._write()
+
+    @property
+    def address(self) -> str:
+        return f"{LOOPBACK}:{self.server_port}"
+
+
+@contextmanager
+def endpoint(write: Callable[[], str]) -> Iterator[Endpoint]:
+    """An endpoint on a free port for the length of a ``with`` block."""
+    with Endpoint(write) as served:
+        thread = threading.Thread(target=served.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield served
+        finally:
+            served.shutdown()
+            thread.join()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prometheus' node_exporter on loopback, for the processors and the memory of the machine; found or fetched like
+Prometheus itself (Debian's package ``prometheus-node-exporter``, unpacked in the cache, no service)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from howdah.engine.cache import cache_root
+from howdah.publish.prometheus import PrometheusUnavailableError, unpack
+from howdah.publish.server import LOOPBACK, free_port
+
+PACKAGE = "prometheus-node-exporter"
+_COLLECTORS = ("cpu", "loadavg", "meminfo", "netdev", "softnet")
+_STOP_LIMIT_S = 10.0
+
+
+def find() -> Path | None:
+    """The program in the cache or in PATH."""
+    cached = cache_root() / PACKAGE / "usr" / "bin" / PACKAGE
+    if os.access(cached, os.X_OK):
+        return cached
+    found = shutil.which(PACKAGE) or shutil.which("node_exporter")
+    return Path(found) if found else None
+
+
+def fetch() -> Path:
+    """Find the program, or unpack its package into the cache. Raises PrometheusUnavailableError."""
+    if found := find():
+        return found
+    if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
+        raise PrometheusUnavailableError(
+            "node_exporter is not on this machine and cannot be fetched without apt-get and dpkg-deb",
+            hint="Install it as node_exporter in PATH.",
+        )
+    target = cache_root() / PACKAGE
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with (target.parent / f".lock-{PACKAGE}").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if found := find():
+                return found
+            with tempfile.TemporaryDirectory(prefix=f".{PACKAGE}-", dir=target.parent) as name:
+                unpack(PACKAGE, Path(name), target)
+    except OSError as error:
+        raise PrometheusUnavailableError(
+            f"node_exporter cannot be unpacked: {error.strerror}", where=str(target.parent), hint="Set $HOWDAH_CACHE."
+        ) from error
+    found = find()
+    if found is None:
+        raise PrometheusUnavailableError(f"Debian's package {PACKAGE} holds no usr/bin/{PACKAGE}", where=str(target))
+    return found
+
+
+@contextmanager
+def node_exporter(program: Path) -> Iterator[str]:
+    """Run it for the length of a ``with`` block; yields its address. It ends with this process, however that ends."""
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise PrometheusUnavailableError("the program setpriv is missing", hint="It is part of Debian's util-linux.")
+    address = f"{LOOPBACK}:{free_port()}"
+    command = [setpriv, "--pdeathsig", "KILL", "--", str(program), f"--web.listen-address={address}"]
+    command += ["--collector.disable-defaults", *(f"--collector.{name}" for name in _COLLECTORS)]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield address
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

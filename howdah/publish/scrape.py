@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a live server scrapes: runs that are being made, the machine's node_exporter, and exporters it is told of."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from howdah.errors import HowdahError
+from howdah.publish.dashboard import LIVE_JOB, NODE_JOB, write_page
+from howdah.publish.endpoint import endpoint
+from howdah.publish.node_exporter import fetch, node_exporter
+from howdah.publish.openmetrics import exposition
+from howdah.publish.prometheus import PrometheusUnavailableError
+from howdah.publish.server import Live
+from howdah.publish.underway import Watch
+
+INTERVAL_S = 1
+# Scraped values are a second apart: each holds until the next two are missing.
+LOOKBACK = "2500ms"
+TARGET_JOB = "howdah-exporter"
+_TARGET = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}")
+
+
+@contextmanager
+def scrape(runs: Path, directory: Path, targets: tuple[str, ...], say: Callable[[str], None]) -> Iterator[Live]:
+    """Start what is to be scraped and write the page into ``directory``; all of it ends with the ``with`` block.
+
+    Without a node_exporter the machine's own figures are missing, and it is said why.
+    """
+    for target in targets:
+        if _TARGET.fullmatch(target) is None:
+            raise HowdahError(f"'{target}' is no address and port", hint="Write it like 127.0.0.1:9750.")
+    watch = Watch(runs)
+    assets = directory / "assets"
+    assets.mkdir(exist_ok=True)
+    write_page(assets)
+    with ExitStack() as stack:
+        own = stack.enter_context(endpoint(lambda: "".join(exposition(watch.families()))))
+        jobs = {LIVE_JOB: [own.address]}
+        try:
+            jobs[NODE_JOB] = [stack.enter_context(node_exporter(fetch()))]
+        except PrometheusUnavailableError as error:
+            say(f"without the figures of the machine: {error}")
+        if targets:
+            jobs[TARGET_JOB] = list(targets)
+        yield Live(configuration(jobs), LOOKBACK, assets)
+
+
+def configuration(jobs: dict[str, list[str]]) -> str:
+    """Prometheus' configuration, as JSON, which YAML contains."""
+    return json.dumps(
+        {
+            "global": {"scrape_interval": f"{INTERVAL_S}s", "scrape_timeout": f"{INTERVAL_S}s"},
+            "scrape_configs": [
+                {"job_name": job, "honor_labels": False, "static_configs": [{"targets": addresses}]}
+                for job, addresses in jobs.items()
+            ],
+        },
+        indent=1,
+    )

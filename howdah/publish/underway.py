@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs while they are made: the last reading of each collector, from raw/ as it grows, under the published names.
+
+Nothing is asked of the kernel or of the agent: what the collectors write is read beside them. A run in virtual time has
+its progress alone here, since its seconds are not those of whoever looks.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from howdah.errors import HowdahError
+from howdah.ingest import interface, qdisc, tcp_info
+from howdah.ingest.framed import Frames, Locate, Records, parse
+from howdah.ingest.netlink import NLMSG_DONE
+from howdah.ingest.source import Context
+from howdah.ingest.tracepoint import INFINITE_SSTHRESH
+from howdah.plan.plan import Flow, Plan
+from howdah.publish.experiment import Run, load_run
+from howdah.publish.metric import PATH, SERIES, Metric
+from howdah.publish.openmetrics import Families, Samples, run_labels
+from howdah.publish.sample import bottleneck_queue
+from howdah.run.directory import PARTIAL, read_json
+
+_FRAME = struct.Struct("<qIHH")
+_LARGEST_ANSWER = 1 << 24
+_TYPE, _DONE = slice(4, 6), NLMSG_DONE.to_bytes(2, "little")  # of the first netlink header of an answer
+_FRESH_S = 5.0  # a node whose readings ended this long ago shows none
+_VIRTUAL_TIME = ("uml",)
+_UNLIMITED = 2**63 - 1024
+
+LIVE: tuple[Metric, ...] = (
+    Metric("howdah_live_run_info", "info", "A run that is being made: always 1.", ("run", "engine", "phase")),
+    Metric("howdah_live_progress_ratio", "gauge", "Share of a run's duration that has passed.", ("run",)),
+    Metric("howdah_live_connections", "gauge", "TCP connections that are being read.", ("role",)),
+    Metric("howdah_live_unacked_packets", "gauge", "Packets not yet acknowledged, of all senders."),
+    Metric("howdah_live_mean_srtt_seconds", "gauge", "Smoothed round-trip time, mean over the senders."),
+)
+_CATALOGUE = {metric.name: metric for metric in (*SERIES, *LIVE)}
+
+# Metric, column, factor, largest value that means something.
+_SENDER: tuple[tuple[str, str, float, int], ...] = (
+    ("howdah_flow_cwnd_packets", "cwnd_packets", 1.0, _UNLIMITED),
+    ("howdah_flow_ssthresh_packets", "ssthresh_packets", 1.0, INFINITE_SSTHRESH),
+    ("howdah_flow_srtt_seconds", "rtt_us", 1e-6, _UNLIMITED),
+    ("howdah_flow_min_rtt_seconds", "min_rtt_us", 1e-6, 0xFFFFFFFF),
+    ("howdah_flow_pacing_rate_bytes_per_second", "pacing_rate_bytes_per_second", 1.0, _UNLIMITED),
+    ("howdah_flow_acked_bytes_total", "bytes_acked_bytes", 1.0, _UNLIMITED),
+    ("howdah_flow_retransmitted_packets_total", "total_retrans_packets", 1.0, _UNLIMITED),
+)
+_RECEIVER = (("howdah_flow_received_bytes_total", "bytes_received_bytes", 1.0, _UNLIMITED),)
+_SOCKET_COLUMNS = (*(column for _name, column, *_ in (*_SENDER, *_RECEIVER)), "unacked_packets")
+_QUEUE = (
+    ("howdah_queue_backlog_bytes", "backlog_bytes"),
+    ("howdah_queue_backlog_packets", "backlog_packets"),
+    ("howdah_queue_sent_bytes_total", "sent_bytes"),
+    ("howdah_queue_dropped_packets_total", "drops_packets"),
+)
+_INTERFACE_COLUMNS = ("tx_bytes", "rx_bytes", "tx_dropped_packets", "rx_dropped_packets")
+
+
+@dataclass
+class Tail:
+    """The newest frame of each node in a framed file that somebody is writing; reads on from where it was."""
+
+    path: Path
+    clock: Callable[[], float] = time.monotonic
+    _offset: int = 0
+    _latest: dict[int, tuple[float, int, int, bytes]] = field(default_factory=dict)  # seen, time, kind, answer
+
+    def frames(self) -> Frames:
+        """One frame a node, of the nodes that were read lately. A frame that is not yet whole waits."""
+        self._read_on()
+        now = self.clock()
+        nodes = [node for node, (seen, *_) in sorted(self._latest.items()) if now - seen <= _FRESH_S]
+        answers = [self._latest[node][3] for node in nodes]
+        lengths = np.array([len(answer) for answer in answers], dtype=np.int64)
+        return Frames(
+            self.path.name,
+            np.frombuffer(b"".join(answers), dtype=np.uint8),
+            np.array([self._latest[node][1] for node in nodes], dtype=np.int64),
+            np.array(nodes, dtype=np.int64),
+            np.array([self._latest[node][2] for node in nodes], dtype=np.int64),
+            np.cumsum(lengths) - lengths,
+            lengths,
+        )
+
+    def _read_on(self) -> None:
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                new = file.read()
+        except OSError:
+            return  # not there yet, or no longer: the run ended and its directory has another name
+        at = 0
+        while at + _FRAME.size <= len(new):
+            time_ns, length, node, kind = _FRAME.unpack_from(new, at)
+            begin = at + _FRAME.size
+            if length > _LARGEST_ANSWER or begin + length > len(new):
+                break
+            answer = new[begin : begin + length]
+            if answer[_TYPE] != _DONE:  # the end of a dump is no reading
+                self._latest[node] = (self.clock(), time_ns, kind, answer)
+            at = begin + length
+        self._offset += at
+
+
+class LiveRun:
+    """One run that is being made. Raises HowdahError when its directory has no plan that can be read."""
+
+    def __init__(self, directory: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.run: Run = load_run(directory, directory.parent.name)
+        if self.run.plan is None:
+            raise HowdahError(f"not shown live: {self.run.problem}", where=str(directory))
+        self.plan: Plan = self.run.plan
+        self.directory = directory
+        self._tails = {
+            name: Tail(directory / "raw" / f"{name}.bin", clock) for name in ("tcp_info", "qdisc", "interface")
+        }
+        self._flows = _flows_by_address(self.plan.flows)
+        self._roles = {host.name: host.role for host in self.plan.hosts}
+
+    def families(self) -> Families:
+        """What a scrape sees now."""
+        found: Families = {}
+        labels = run_labels(self.run)
+
+        def add(metric: Metric, extra: dict[str, str], value: float) -> None:
+            found.setdefault(metric, []).append(Samples(labels | extra, [0], [float(value)]))
+
+        name = {"run": self.run.name}
+        phase, share = self._progress()
+        add(_CATALOGUE["howdah_live_run_info"], name | {"engine": self.plan.engine, "phase": phase}, 1.0)
+        add(_CATALOGUE["howdah_live_progress_ratio"], name, share)
+        path = self.plan.path
+        facts = (path.rate_bits_per_second / 8, path.rtt_us / 1e6, path.buffer_bytes, path.bdp_bytes)
+        for metric, value in zip(PATH, facts, strict=True):
+            add(metric, name, float(value))
+        if self.plan.engine not in _VIRTUAL_TIME:
+            for metric_name, extra, value in (*self._sockets(), *self._queues_and_interfaces()):
+                add(_CATALOGUE[metric_name], extra, value)
+        return found
+
+    def _progress(self) -> tuple[str, float]:
+        try:
+            said: dict[str, Any] = read_json(self.directory / "raw" / "progress.json")
+            return str(said["phase"]), min(1.0, int(said["time_us"]) / int(said["of_us"]))
+        except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
+            return "setup", 0.0
+
+    def _parsed(self, name: str, locate: Locate, columns: tuple[str, ...]) -> tuple[Frames, Records]:
+        frames = self._tails[name].frames()
+        return frames, parse(frames, locate, columns)
+
+    def _sockets(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        """Flows of their own by number; connections of groups, which come and go, in the sums alone."""
+        _frames, records = self._parsed("tcp_info", tcp_info.locate, _SOCKET_COLUMNS)
+        count = {"sender": 0, "receiver": 0}
+        unacked, rtts = 0.0, []
+        for row, code in enumerate(records.identity.tolist()):
+            found = self._flow_of(records.identities[code])
+            if found is None:
+                continue
+            flow, role = found
+            count[role] += 1
+            values = {name: int(records.columns[name][row]) for name in _SOCKET_COLUMNS if records.known[name][row]}
+            if role == "sender":
+                unacked += values.get("unacked_packets", 0)
+                rtts.append(values.get("rtt_us", 0) / 1e6)
+            if flow.group is not None:
+                continue
+            for metric, column, factor, limit in _SENDER if role == "sender" else _RECEIVER:
+                if column in values and values[column] < limit:
+                    yield metric, {"flow": str(flow.id), "role": role}, values[column] * factor
+        for role, number in count.items():
+            yield "howdah_live_connections", {"role": role}, float(number)
+        yield "howdah_live_unacked_packets", {}, unacked
+        if rtts:
+            yield "howdah_live_mean_srtt_seconds", {}, sum(rtts) / len(rtts)
+
+    def _flow_of(self, identity: tuple[str, ...]) -> tuple[Flow, str] | None:
+        source, source_port, destination, destination_port = identity[:4]
+        for role, key, port in (
+            ("sender", (source, destination, destination_port), source_port),
+            ("receiver", (destination, source, source_port), destination_port),
+        ):
+            flows = self._flows.get(key, [])
+            # Where the kernel chose the sender's port, the plan's is not it: the rest tells a single flow as well.
+            exact = [flow for flow in flows if str(flow.source_port) == port]
+            if len(exact or flows) == 1:
+                return (exact or flows)[0], role
+        return None
+
+    def _queues_and_interfaces(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        nodes = [host.name for host in self.plan.hosts]
+        _frames, links = self._parsed("interface", interface.locate, _INTERFACE_COLUMNS)
+        names = interface.interface_names(Context(self.run.directory, self.plan, {}, 0), links)
+        for row, code in enumerate(links.identity.tolist()):
+            node = nodes[int(links.node[row])]
+            labels = {"node": node, "interface": links.identities[code][1], "role": self._roles.get(node, "router")}
+            sent, received, lost, missed = (int(links.columns[name][row]) for name in _INTERFACE_COLUMNS)
+            yield "howdah_interface_transmitted_bytes_total", labels, sent
+            yield "howdah_interface_received_bytes_total", labels, received
+            yield "howdah_interface_dropped_packets_total", labels, lost + missed
+        _frames, queues = self._parsed("qdisc", qdisc.locate, tuple(column for _metric, column in _QUEUE))
+        bottleneck = bottleneck_queue(self.plan)
+        for row, code in enumerate(queues.identity.tolist()):
+            index, handle, _parent, kind = queues.identities[code]
+            number = int(queues.node[row])
+            node, interface_name = nodes[number], names.get((number, int(index)), f"if{index}")
+            role = "bottleneck" if (node, interface_name, handle) == bottleneck else self._roles.get(node, "router")
+            labels = {"node": node, "interface": interface_name, "handle": handle, "kind": kind, "role": role}
+            for metric, column in _QUEUE:
+                if queues.known[column][row]:
+                    yield metric, labels, int(queues.columns[column][row])
+
+
+def _flows_by_address(flows: list[Flow]) -> dict[tuple[str, str, str], list[Flow]]:
+    found: dict[tuple[str, str, str], list[Flow]] = {}
+    for flow in flows:
+        key = (flow.source_address, flow.destination_address, str(flow.destination_port))
+        found.setdefault(key, []).append(flow)
+    return found
+
+
+class Watch:
+    """All runs below a directory that are being made now."""
+
+    def __init__(self, runs: Path) -> None:
+        self._runs = runs
+        self._known: dict[Path, LiveRun] = {}
+
+    def families(self) -> Families:
+        """What they show now, together. A directory whose maker is gone is not looked at."""
+        present = {path for path in self._runs.glob(f"*/{PARTIAL}*") if _is_alive(path)}
+        self._known = {path: live for path, live in self._known.items() if path in present}
+        found: Families = {}
+        for path in sorted(present):
+            try:
+                if path not in self._known:
+                    self._known[path] = LiveRun(path)
+                shown = self._known[path].families()
+            except (HowdahError, OSError):
+                continue  # it is only being begun, or it has just ended
+            for metric, samples in shown.items():
+                found.setdefault(metric, []).extend(samples)
+        return found
+
+
+def _is_alive(path: Path) -> bool:
+    """Whether the process whose number ends the name of a partial directory is there."""
+    number = path.name.rpartition("-")[2]
+    return number.isdigit() and not path.parent.is_symlink() and _exists(int(number))
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks the Prometheus this page came from once a second and draws what it answers.
+"use strict";
+(() => {
+  const settings = JSON.parse(document.getElementById("settings").textContent);
+  const find = (id) => document.getElementById(id);
+  const { theme } = howdah;
+  const EVERY_MS = 1000;
+  const POINTS = 300;
+  let paused = false;
+
+  async function ask(endpoint, parameters) {
+    const answer = await fetch(`../api/v1/${endpoint}?${new URLSearchParams(parameters)}`);
+    const body = await answer.json();
+    if (body.status !== "success") throw new Error(body.error || `status ${answer.status}`);
+    return body.data.result;
+  }
+
+  const quoted = (text) => `"${text.replace(/\\/g, "\\\\").replace(/"/g, '\\"').replace(/\n/g, "\\n")}"`;
+  const matchers = (labels) => Object.entries(labels).map(([name, value]) => `${name}=${quoted(value)}`).join(", ");
+
+  // The labels of the run that is chosen; a label that it lacks must be empty, or runs of other points would match.
+  function chosen() {
+    const own = find("run").value ? JSON.parse(find("run").value) : {};
+    return matchers({ job: settings.job, ...own });
+  }
+
+  const query = (panel) => panel.query
+    .replaceAll("$run", chosen()).replaceAll("$path", settings.path).replaceAll("$window", settings.window);
+
+  class Panel {
+    constructor(description, parent) {
+      this.description = description;
+      this.root = document.createElement("section");
+      this.root.id = `panel-${description.id}`;
+      const title = document.createElement("h2");
+      title.textContent = `${description.title} `;
+      const unit = document.createElement("span");
+      unit.textContent = description.unit;
+      title.append(unit);
+      this.canvas = document.createElement("div");
+      this.nothing = document.createElement("p");
+      this.nothing.className = "nothing";
+      this.nothing.textContent = "nothing yet";
+      this.root.append(title, this.canvas, this.nothing);
+      parent.append(this.root);
+      this.plot = null;
+      this.shape = "";
+    }
+
+    name(labels, several) {
+      const own = this.description.legend.replace(/\{\{(\w+)\}\}/g, (_all, label) => labels[label] || "");
+      if (!several || !labels.algorithm) return own;
+      return `${labels.algorithm} r${labels.repetition} ${own}`;
+    }
+
+    draw(result, from, to) {
+      const runs = new Set(result.map((each) => settings.labels.map((name) => each.metric[name]).join("\n")));
+      const names = result.map((each) => this.name(each.metric, runs.size > 1));
+      const columns = result.map((each) => [
+        each.values.map((pair) => pair[0]),
+        each.values.map((pair) => (Number.isFinite(Number(pair[1])) ? Number(pair[1]) : null)),
+      ]);
+      this.nothing.hidden = result.length > 0;
+      this.canvas.hidden = !result.length;
+      if (!result.length) return;
+      const shape = `${names.join("\n")}${theme.current()}`;
+      const data = uPlot.join(columns);
+      if (shape !== this.shape) this.make(names, shape, data);
+      else this.plot.setData(data, false);
+      this.plot.batch(() => {
+        this.plot.setScale("x", { min: from, max: to });
+        const most = Math.max(0, ...columns.flatMap((column) => column[1]).filter((value) => value !== null));
+        this.plot.setScale("y", { min: 0, max: most * 1.05 || 1 });
+      });
+    }
+
+    make(names, shape, data) {
+      if (this.plot) this.plot.destroy();
+      this.shape = shape;
+      const axis = { stroke: theme.token("quiet"), grid: { stroke: theme.token("faint") }, ticks: { stroke: theme.token("rule") } };
+      const colour = (index) => settings.colours[index % settings.colours.length][theme.current()];
+      this.plot = new uPlot({
+        width: this.root.clientWidth,
+        height: 200,
+        scales: { x: { time: true, auto: false }, y: { auto: false } },
+        axes: [axis, { ...axis, size: 64 }],
+        series: [{}, ...names.map((label, index) => ({ label, stroke: colour(index), width: 1.5, points: { show: false } }))],
+      }, data, this.canvas);
+    }
+
+    resize() {
+      if (this.plot) this.plot.setSize({ width: this.root.clientWidth, height: 200 });
+    }
+  }
+
+  const panels = settings.panels.map((panel) => new Panel(panel, find("panels")));
+
+  // The list is changed only when it differs, or it would close under the reader's hand.
+  function list(infos) {
+    const options = infos.map(({ metric }) => {
+      const own = Object.fromEntries(settings.labels.map((name) => [name, metric[name] || ""]));
+      return { value: JSON.stringify(own), text: `${metric.experiment}/${metric.run}` };
+    });
+    const select = find("run");
+    const known = [...select.options].slice(1).map((option) => option.value);
+    if (JSON.stringify(known) === JSON.stringify(options.map((option) => option.value))) return;
+    const before = select.value;
+    select.replaceChildren(select.options[0], ...options.map(({ value, text }) => new Option(text, value)));
+    select.value = options.some((option) => option.value === before) ? before : "";
+  }
+
+  function say(text, bad) {
+    const status = find("status");
+    if (status.textContent !== text) status.textContent = text;
+    status.classList.toggle("bad", Boolean(bad));
+  }
+
+  async function look() {
+    const to = Date.now() / 1000;
+    const span = Number(find("span").value);
+    const step = Math.max(1, Math.ceil(span / POINTS));
+    const infos = await ask("query", { query: `howdah_live_run_info{job=${quoted(settings.job)}}`, time: to });
+    list(infos);
+    await Promise.all(panels.map(async (panel) => {
+      // Instants at multiples of the step: the same ones at every look.
+      const [first, last] = [to - span, to].map((each) => Math.floor(each / step) * step);
+      panel.draw(await ask("query_range", { query: query(panel.description), start: first, end: last, step }), to - span, to);
+    }));
+    const phases = infos.map(({ metric }) => `${metric.run}: ${metric.phase}`);
+    say(phases.length ? phases.join(", ") : "No run is being made now. Start one with: howdah run PROFILE --engine host");
+  }
+
+  async function round() {
+    if (!paused) {
+      try {
+        await look();
+      } catch (error) {
+        say(`The server does not answer: ${error.message}`, true);
+      }
+      document.documentElement.dataset.ready = "true";
+    }
+    setTimeout(round, EVERY_MS);
+  }
+
+  find("pause").addEventListener("click", () => {
+    paused = !paused;
+    find("pause").setAttribute("aria-pressed", String(paused));
+    find("pause").textContent = paused ? "Go on" : "Pause";
+  });
+  window.addEventListener("resize", () => panels.forEach((panel) => panel.resize()));
+  theme.bind();
+  round();
+})();
