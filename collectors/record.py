@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 
 from collectors.batch import Batch
 from collectors.collector import Collector, Surroundings
@@ -31,6 +30,7 @@ from howdah.agent.netlink.qdisc import RTM_GETQDISC, header, qdiscs
 from howdah.agent.output import KIND_INET_DIAG, KIND_QDISC, FramedFile, Output
 
 NODE = 0
+_ENDS = (signal.SIGTERM, signal.SIGINT)
 _NO_HANDLE = "0:"
 _WITHOUT_QUEUE = ("noqueue", "noop")  # the kernel does not tell of them when it is asked for one
 
@@ -107,44 +107,27 @@ def new_directory(parent: Path, name: str, time_s: float) -> Path:
 
 def record(name: str, interval_us: int, parent: Path) -> Path:
     """Run the collector until SIGTERM or SIGINT; returns the directory it wrote."""
+    # Signals are waited for between readings, so that none of them is cut off in the middle.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     directory = new_directory(parent, name, time.time())
     output = Output(directory)
     host = socket.gethostname()
     surroundings = Surroundings({}, {host: OwnNamespace(host)}, {host: NODE}, [], output)
     collector = COLLECTORS[name](surroundings, interval_us)
-    start_ns = time.monotonic_ns()
+    start_ns, interval_ns = time.monotonic_ns(), interval_us * 1000
     about = {"format": 1, "collector": name, "node": host, "interval_us": interval_us, "kernel": os.uname().release}
     about |= {"start_monotonic_ns": start_ns, "start_realtime_ns": time.time_ns()}
     output.json("recording.json", about)
-    with _stopped_by_signals():
-        collector.start(start_ns)
-        readings = 0
-        with contextlib.suppress(KeyboardInterrupt):
-            due_ns = start_ns
-            while True:
-                time.sleep(max(0, due_ns - time.monotonic_ns()) / 1e9)
-                collector.sample(time.monotonic_ns())
-                readings += 1
-                # A reading that came late is not made up for: the next one is at the next whole interval.
-                due_ns += (1 + max(0, time.monotonic_ns() - due_ns) // (interval_us * 1000)) * interval_us * 1000
+    collector.start(start_ns)
+    readings, due_ns = 0, start_ns
+    while signal.sigtimedwait(_ENDS, max(0, due_ns - time.monotonic_ns()) / 1e9) is None:
+        collector.sample(time.monotonic_ns())
+        readings += 1
+        # A reading that came late is not made up for: the next one is at the next whole interval.
+        due_ns += (1 + max(0, time.monotonic_ns() - due_ns) // interval_ns) * interval_ns
     collector.stop(time.monotonic_ns())
     output.json("recording.json", about | {"end_monotonic_ns": time.monotonic_ns(), "readings": readings})
     return directory
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
-@contextlib.contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """A signal that comes while a reading is made ends it, and that reading is lost; the last one is made anew."""
-    before = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number in before:
-            signal.signal(number, signal.SIG_IGN)  # nothing may disturb the writing that follows
 
 
 def main(arguments: list[str] | None = None) -> int:

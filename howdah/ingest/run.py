@@ -12,6 +12,7 @@ from howdah.ingest.cpu import ingest_cpu
 from howdah.ingest.flow import ingest_flow
 from howdah.ingest.interface import ingest_interface, interface_names, read_interfaces
 from howdah.ingest.qdisc import ingest_qdisc
+from howdah.ingest.siftr import add_siftr
 from howdah.ingest.slow_start import ingest_slow_start
 from howdah.ingest.source import Context, IngestReport
 from howdah.ingest.tcp_info import ingest_tcp_info
@@ -47,6 +48,7 @@ def ingest(directory: RunDirectory) -> IngestReport:
         "counter": ingest_counters(context),
         "flow": ingest_flow(context),
     }
+    add_siftr(context, made)
     if context.plan.collect.cpu:
         made["cpu"] = ingest_cpu(context)
     for name, (table, source) in made.items():
