@@ -28,6 +28,8 @@
   const query = (panel) => panel.query
     .replaceAll("$run", chosen()).replaceAll("$path", settings.path).replaceAll("$window", settings.window);
 
+  const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });
+
   class Panel {
     constructor(description, parent) {
       this.description = description;
@@ -84,8 +86,8 @@
         width: this.root.clientWidth,
         height: 200,
         scales: { x: { time: true, auto: false }, y: { auto: false } },
-        axes: [axis, { ...axis, size: 64 }],
-        series: [{}, ...names.map((label, index) => ({ label, stroke: colour(index), width: 1.5, points: { show: false } }))],
+        axes: [{ ...axis, values: (_plot, splits) => splits.map(clock), space: 70 }, { ...axis, size: 64 }],
+        series: [{ value: (_plot, at) => (at === null ? "—" : clock(at)) }, ...names.map((label, index) => ({ label, stroke: colour(index), width: 1.5, points: { show: false } }))],
       }, data, this.canvas);
     }
 

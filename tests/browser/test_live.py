@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The live page as a reader has it: served by the real Prometheus, drawing a run that grows, asking no one else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from howdah.publish.scrape import scrape
+from howdah.publish.server import Server, running
+from tests.prometheus_fixture import prometheus_or_skip
+from tests.unit.underway_run import make_underway
+
+pytestmark = pytest.mark.browser
+
+_SLOW_MS = 40_000
+
+
+@dataclass
+class Live:
+    """A server that may be ended, the page, and everything the page said or asked elsewhere."""
+
+    server: Server
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def live(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    prometheus = prometheus_or_skip()
+    parent = tmp_path_factory.mktemp("live")
+    data, ended = parent / "data", threading.Event()
+    data.mkdir()
+    underway = make_underway(parent / "runs")
+
+    def grow() -> None:
+        step = 0
+        while not ended.wait(0.5):
+            step += 1
+            if step <= 24:
+                underway.write(step / 24)
+            else:
+                underway.repeat(16)
+
+    growing = threading.Thread(target=grow)
+    with (
+        scrape(parent / "runs", parent, (), lambda _line: None) as scraping,
+        running(prometheus, data, live=scraping) as server,
+    ):
+        context = browser.new_context(viewport={"width": 1200, "height": 900}, color_scheme="light")
+        page = context.new_page()
+        found = Live(server, page)
+        page.on("console", lambda said: found.complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: found.complaints.append(str(error)))
+        own = (server.url, "data:")
+        page.on("request", lambda asked: None if asked.url.startswith(own) else found.elsewhere.append(asked.url))
+        growing.start()
+        try:
+            page.goto(f"{server.url}/user/live.html")
+            page.wait_for_selector("html[data-ready=true]")
+            yield found
+        finally:
+            ended.set()
+            growing.join()
+            context.close()
+    assert found.elsewhere == []
+
+
+def test_panels_fill_as_the_run_goes_on(live: Live) -> None:
+    page = live.page
+    expect(page.locator("#panel-cwnd canvas")).to_be_visible(timeout=_SLOW_MS)
+    expect(page.locator("#panel-goodput canvas")).to_be_visible(timeout=_SLOW_MS)
+    expect(page.locator("#panel-queue canvas")).to_be_visible(timeout=_SLOW_MS)
+    expect(page.locator("#panel-cwnd .u-legend")).to_contain_text("flow 0")
+    expect(page.locator("#status")).to_have_text("recorded: flows")
+    # Something is drawn: pixels of the first colour, not an empty frame.
+    page.get_by_label("Last").select_option(label="minute")
+    page.wait_for_function(
+        """() => {
+          const canvas = document.querySelector("#panel-cwnd canvas");
+          const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+          let count = 0;
+          for (let at = 0; at < pixels.length; at += 4) {
+            if (pixels[at + 3] > 200 && pixels[at + 1] < 110 && pixels[at + 2] > 180) count++;
+          }
+          return count > 40;
+        }""",
+        timeout=_SLOW_MS,
+    )
+    assert live.complaints == []
+
+
+def test_a_run_can_be_chosen_and_the_page_paused(live: Live) -> None:
+    page = live.page
+    choice = page.get_by_label("Run")
+    expect(choice.locator("option")).to_have_count(2, timeout=_SLOW_MS)
+    choice.select_option(label="live/recorded")
+    expect(page.locator("#panel-cwnd canvas")).to_be_visible(timeout=_SLOW_MS)
+    page.get_by_role("button", name="Pause").click()
+    page.wait_for_timeout(1500)  # a look that had begun is over
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(2500)
+    assert asked == []
+    page.get_by_role("button", name="Go on").click()
+    with page.expect_request("**/query_range*"):
+        pass
+    assert live.complaints == []
+
+
+def test_it_says_when_the_server_is_gone(live: Live) -> None:
+    live.server.stop()
+    expect(live.page.locator("#status")).to_contain_text("The server does not answer", timeout=_SLOW_MS)
+
+
+def test_nothing_lies_beyond_the_edge_of_a_narrow_screen(live: Live) -> None:
+    page = live.page
+    page.set_viewport_size({"width": 360, "height": 740})
+    expect(page.locator("#panel-cwnd canvas")).to_be_visible(timeout=_SLOW_MS)
+    page.wait_for_timeout(1200)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.get_by_role("button", name="Theme").click()
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert live.complaints == []
