@@ -16,37 +16,14 @@
  * virtual time the program may take. An idle guest's clock races: one that waits
  * for what never happens is at its limit after a moment.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "../first.h"
 
 #define ROOT		"/mount/root"
-#define CLOCK_LIMIT_S	(30 * 24 * 3600)
-
-/* The wait status of the program; without one if its time ran out. */
-struct ending {
-	int status;
-	bool too_late;
-};
-
-static sigset_t child_signal;
-
-static void fail(const char *what, const char *where)
-{
-	fprintf(stderr, "howdah-init: %s %s: %s\n", what, where,
-		strerror(errno));
-	exit(1);
-}
 
 static void attach(const char *kind, const char *where, unsigned long flags,
 		   const char *options)
@@ -125,71 +102,11 @@ static void enter_root(void)
  * User-mode Linux does not carry the registers of AVX-512 over a signal (6.12,
  * arch/x86/um/signal.c), so the C library is told to copy strings without them.
  */
-static pid_t start(char **arguments)
-{
-	static char *const environment[] = {
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin",
-		"HOME=/root", "LANG=C.UTF-8", "TERM=dumb", "SHELL=/bin/sh",
-		"PYTHONPATH=/howdah/in", "PYTHONHASHSEED=0",
-		"PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
-		"GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW",
-		NULL
-	};
-	pid_t child = fork();
-
-	if (child < 0)
-		fail("fork for", arguments[0]);
-	if (child)
-		return child;
-	setsid();
-	sigprocmask(SIG_UNBLOCK, &child_signal, NULL);
-	execve(arguments[0], arguments, environment);
-	fail("run", arguments[0]);
-	return 0;
-}
-
-static struct ending await(pid_t child)
-{
-	const char *text = getenv("HOWDAH_CLOCK_LIMIT_S");
-	struct timespec end, now, left = { 0 };
-	struct ending ending = { 0 };
-	pid_t ended;
-
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += text && *text ? atol(text) : CLOCK_LIMIT_S;
-	for (;;) {
-		while ((ended = waitpid(-1, &ending.status, WNOHANG)) > 0) {
-			if (ended == child)
-				return ending;
-		}
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		left.tv_sec = end.tv_sec - now.tv_sec;
-		if (left.tv_sec <= 0)
-			break;
-		sigtimedwait(&child_signal, NULL, &left);
-	}
-	ending.too_late = true;
-	kill(-1, SIGKILL);
-	return ending;
-}
-
-static void report(struct ending ending)
-{
-	FILE *file = fopen("/howdah/out/guest-exit.json", "w");
-
-	if (!file)
-		fail("write", "/howdah/out/guest-exit.json");
-	if (ending.too_late)
-		fputs("{\"exit\": null, \"signal\": null}\n", file);
-	else if (WIFSIGNALED(ending.status))
-		fprintf(file, "{\"exit\": null, \"signal\": %d}\n",
-			WTERMSIG(ending.status));
-	else
-		fprintf(file, "{\"exit\": %d, \"signal\": null}\n",
-			WEXITSTATUS(ending.status));
-	if (fclose(file))
-		fail("write", "/howdah/out/guest-exit.json");
-}
+static char *const environment[] = {
+	COMMON_ENVIRONMENT,
+	"GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW",
+	NULL
+};
 
 int main(int count, char **arguments)
 {
@@ -198,12 +115,10 @@ int main(int count, char **arguments)
 		fail("find", "the program to run");
 	}
 	umask(022);
-	sigemptyset(&child_signal);
-	sigaddset(&child_signal, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &child_signal, NULL);
+	block_child_signal();
 	build_root();
 	enter_root();
-	report(await(start(arguments + 1)));
+	report(await(start(arguments + 1, environment), clock_limit_s()));
 	sync();
 	reboot(RB_POWER_OFF);
 	fail("switch off", "the guest");

@@ -17,6 +17,7 @@ from howdah.engine.supervise import CommandFailedError, run_logged
 from howdah.errors import HowdahError
 
 _SOURCES = Path(__file__).parent
+FIRST = _SOURCES.parent / "first.h"  # what the first process of every guest does
 _PROGRAMS = {
     "launch": ("launch.c", ()),
     "shim.so": ("shim.c", ("-shared", "-fPIC")),
@@ -49,7 +50,7 @@ def compiler_version() -> str:
 
 def build_tools(cache: Cache) -> Tools:
     """Compile what is not in the cache yet (a second)."""
-    sources = [(_SOURCES / source).read_bytes() for source, _ in _PROGRAMS.values()]
+    sources = [FIRST.read_bytes(), *((_SOURCES / source).read_bytes() for source, _ in _PROGRAMS.values())]
     key = content_key(compiler_version(), *sources)
 
     def compile_all(directory: Path, log: Path) -> None:

@@ -19,7 +19,7 @@ from howdah.engine.uml.build import build_agent
 from howdah.engine.uml.engine import check_agent
 from howdah.engine.uml.guest_tree import GuestTree, build_tree
 from howdah.engine.uml.modules import Module, ModuleSet, provide_modules
-from howdah.engine.uml.tools import Tools, build_tools, compiler_version
+from howdah.engine.uml.tools import FIRST, Tools, build_tools, compiler_version
 from howdah.engine.vm.cpio import Writer
 from howdah.engine.vm.kernel import StockKernel, described, provide_kernel, tree_archive
 from howdah.engine.vm.machine import QEMU, Machine, Speed, run
@@ -164,7 +164,8 @@ def _init(cache: Cache) -> Path:
         except CommandFailedError as error:
             raise HowdahError("does not compile: " + " / ".join(error.tail[-3:]), where=str(source)) from error
 
-    return cache.build("machine-init", content_key(compiler_version(), source.read_bytes()), compile_it) / "init"
+    key = content_key(compiler_version(), FIRST.read_bytes(), source.read_bytes())
+    return cache.build("machine-init", key, compile_it) / "init"
 
 
 def _qemu_version() -> str:

@@ -11,38 +11,13 @@
  * HOWDAH_CLOCK_LIMIT_S (from the kernel's command line) is how many seconds of
  * the machine's time the program may take.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#define CLOCK_LIMIT_S	(30 * 24 * 3600)
+#include "../first.h"
+
 #define DELIVERY_LIMIT_S	3600
-#define REPORT		"/howdah/out/guest-exit.json"
-
-/* The wait status of the program; without one if its time ran out. */
-struct ending {
-	int status;
-	bool too_late;
-};
-
-static sigset_t child_signal;
-
-static void fail(const char *what, const char *where)
-{
-	fprintf(stderr, "howdah-init: %s %s: %s\n", what, where,
-		strerror(errno));
-	exit(1);
-}
 
 static void attach(const char *kind, const char *where, const char *options)
 {
@@ -66,68 +41,7 @@ static void attach_all(void)
 		fail("mkdir", "/run/netns");
 }
 
-static pid_t start(char *const *arguments)
-{
-	static char *const environment[] = {
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin",
-		"HOME=/root", "LANG=C.UTF-8", "TERM=dumb", "SHELL=/bin/sh",
-		"PYTHONPATH=/howdah/in", "PYTHONHASHSEED=0",
-		"PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", NULL
-	};
-	pid_t child = fork();
-
-	if (child < 0)
-		fail("fork for", arguments[0]);
-	if (child)
-		return child;
-	setsid();
-	sigprocmask(SIG_UNBLOCK, &child_signal, NULL);
-	execve(arguments[0], arguments, environment);
-	fail("run", arguments[0]);
-	return 0;
-}
-
-static struct ending await(pid_t child, long limit_s)
-{
-	struct timespec end, now, left = { 0 };
-	struct ending ending = { 0 };
-	pid_t ended;
-
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += limit_s;
-	for (;;) {
-		while ((ended = waitpid(-1, &ending.status, WNOHANG)) > 0) {
-			if (ended == child)
-				return ending;
-		}
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		left.tv_sec = end.tv_sec - now.tv_sec;
-		if (left.tv_sec <= 0)
-			break;
-		sigtimedwait(&child_signal, NULL, &left);
-	}
-	ending.too_late = true;
-	kill(-1, SIGKILL);
-	return ending;
-}
-
-static void report(struct ending ending)
-{
-	FILE *file = fopen(REPORT, "w");
-
-	if (!file)
-		fail("write", REPORT);
-	if (ending.too_late)
-		fputs("{\"exit\": null, \"signal\": null}\n", file);
-	else if (WIFSIGNALED(ending.status))
-		fprintf(file, "{\"exit\": null, \"signal\": %d}\n",
-			WTERMSIG(ending.status));
-	else
-		fprintf(file, "{\"exit\": %d, \"signal\": null}\n",
-			WEXITSTATUS(ending.status));
-	if (fclose(file))
-		fail("write", REPORT);
-}
+static char *const environment[] = { COMMON_ENVIRONMENT, NULL };
 
 int main(int count, char **arguments)
 {
@@ -135,7 +49,6 @@ int main(int count, char **arguments)
 		"/usr/bin/python3", "-S", "/howdah/in/deliver.py",
 		"/howdah/out", "/dev/vda", NULL
 	};
-	const char *limit = getenv("HOWDAH_CLOCK_LIMIT_S");
 	struct ending ending;
 
 	/* Words of the command line that the kernel did not know come first. */
@@ -146,13 +59,10 @@ int main(int count, char **arguments)
 		fail("find", "the program to run");
 	}
 	umask(022);
-	sigemptyset(&child_signal);
-	sigaddset(&child_signal, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &child_signal, NULL);
+	block_child_signal();
 	attach_all();
-	report(await(start(arguments),
-		     limit && *limit ? atol(limit) : CLOCK_LIMIT_S));
-	ending = await(start(deliver), DELIVERY_LIMIT_S);
+	report(await(start(arguments, environment), clock_limit_s()));
+	ending = await(start(deliver, environment), DELIVERY_LIMIT_S);
 	if (ending.too_late || ending.status) {
 		errno = EIO;
 		fail("deliver", "/howdah/out");
