@@ -12,7 +12,7 @@ from howdah.claim.claims import judge_claims
 from howdah.command.progress import Display
 from howdah.engine.engine import engine as find_engine
 from howdah.errors import HowdahError
-from howdah.nightly.sheet import Sheet, empty_sheet, read_experiment
+from howdah.nightly.sheet import CellSheet, Repetition, Sheet, empty_sheet, read_experiment
 from howdah.nightly.suite import Series, slug_of, slugs_of
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
@@ -78,8 +78,20 @@ def make(series: Iterable[Series], wanted: Wanted, runs: Path, workers: int, aga
         done.made = len(outcomes) - done.found
         done.problems = _problems(outcomes)
         for each in prepared:
-            done.sheets[each.series.name] = read_experiment(each.series, each.experiment.path, wanted[each.series.name])
+            sheet = read_experiment(each.series, each.experiment.path, wanted[each.series.name])
+            _mark_failed(sheet, [outcome for outcome in outcomes if outcome.job.experiment is each.experiment])
+            done.sheets[each.series.name] = sheet
     return done
+
+
+def _mark_failed(sheet: Sheet, outcomes: list[Outcome]) -> None:
+    """A run that fails tonight does not count, though an earlier one of the same key is there."""
+    for outcome in outcomes:
+        if outcome.error is None:
+            continue
+        plan = outcome.cell.plan
+        cell = sheet.cells.setdefault(slug_of(plan.run), CellSheet(plan.axes, plan.algorithm, ""))
+        cell.repetitions[plan.repetition] = Repetition("failed", plan.seed, {}, outcome.error.what)
 
 
 def _is_wanted(prepared: _Prepared, cell: Cell, wanted: Wanted) -> bool:
