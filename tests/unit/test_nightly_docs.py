@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/nightly.md: its tables are those of the code, its units and its CI job are what they are said to be."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from howdah.command.main import build_parser
+from howdah.nightly.effect import EFFECTS, LEFT_OUT
+from howdah.nightly.series import METRICS
+from howdah.nightly.significance import least_p
+from howdah.nightly.suite import ItemSection, SuiteSection, read_suite, slugs_of
+from tests.guest.planted import COMMITS, PLANTED, PROFILE
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
+
+
+def _blocks(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def _rows(heading: str) -> list[list[str]]:
+    """Cells of the table whose head begins with these words."""
+    table = TEXT[TEXT.index(f"| {heading}") :].partition("\n\n")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+
+
+def test_the_least_that_matters_is_that_of_the_code() -> None:
+    written = [(kind, unit, share, float(quantity)) for kind, unit, share, quantity in _rows("kind | unit")]
+    assert written == [
+        (each.kind, each.unit, f"{each.relative:.0%}".replace("%", " %"), each.absolute) for each in EFFECTS
+    ]
+    assert all(f"`{name}`" in TEXT for name in LEFT_OUT)
+
+
+def test_the_metrics_are_those_of_the_code() -> None:
+    assert [(name.strip("`"), text) for name, text in _rows("metric | meaning")] == [(m.name, m.help) for m in METRICS]
+
+
+def test_the_numbers_of_repetitions_are_right() -> None:
+    assert (round(least_p(3), 2), round(least_p(5), 3), f"{least_p(10):.6f}") == (0.03, 0.002, "0.000002")
+    assert 26_000 * least_p(10) <= 0.05 < 27_000 * least_p(10)
+    assert 25 * least_p(5) <= 0.05 < 26 * least_p(5)
+
+
+def test_the_shipped_suite_is_as_large_as_it_says() -> None:
+    suite = read_suite(ROOT / "profiles" / "suites" / "nightly.yaml")
+    cells = sum(len(slugs_of(one)) for one in suite.series)
+    runs = sum(len(slugs_of(one)) * one.profile.repetitions for one in suite.series)
+    assert f"{cells} cells, {runs} runs" in TEXT
+
+
+def test_the_example_of_a_suite_has_every_field() -> None:
+    (example,) = [text for text in _blocks("yaml") if text.startswith("suite:")]
+    data = YAML(typ="safe", pure=True).load(example)
+    assert set(data["cells"][0]) == set(ItemSection.model_fields)
+    SuiteSection.model_validate(data)
+
+
+def test_the_units_are_ones_that_systemd_reads() -> None:
+    service, timer = (configparser.ConfigParser(interpolation=None, strict=True) for _ in range(2))
+    for parser in (service, timer):
+        parser.optionxform = str  # type: ignore[assignment,method-assign]
+    first, second = _blocks("ini")
+    service.read_string(first)
+    timer.read_string(second)
+    assert set(service.sections()) == {"Unit", "Service"}
+    assert set(timer.sections()) == {"Unit", "Timer", "Install"}
+    program, *arguments = shlex.split(service["Service"]["ExecStart"])
+    assert program.endswith("/.venv/bin/howdah")
+    assert build_parser().parse_args(arguments).suite == "nightly"
+    assert service["Service"]["Type"] == "oneshot"
+    assert re.fullmatch(r"\*-\*-\* \d\d:\d\d:\d\d", timer["Timer"]["OnCalendar"])
+    assert timer["Install"]["WantedBy"] == "timers.target"
+
+
+def test_the_ci_job_runs_a_target_that_exists_and_keeps_what_a_night_leaves() -> None:
+    (example,) = [text for text in _blocks("yaml") if text.startswith("nightly:")]
+    job = YAML(typ="safe", pure=True).load(example)["nightly"]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (target,) = [line.removeprefix("make ") for line in job["script"]]
+    assert re.search(rf"^{target}: ", makefile, re.MULTILINE)
+    assert any("runs/nightly.nights/latest" in line for line in job["after_script"])
+    assert job["artifacts"]["when"] == "always", "a red night's page is the one that is wanted"
+    assert job["artifacts"]["reports"]["junit"].startswith(job["artifacts"]["paths"][0])
+
+
+@pytest.mark.parametrize("text", [text for text in _blocks("console") if "howdah " in text])
+def test_the_commands_are_ones_that_are_understood(text: str) -> None:
+    for line in text.splitlines():
+        if line.startswith("$ howdah "):
+            build_parser().parse_args(shlex.split(line.removeprefix("$ howdah "), comments=True))
+
+
+def test_the_bisection_that_is_quoted_is_that_of_make_planted() -> None:
+    profile = PROFILE.partition("\n")[2]
+    assert profile in TEXT
+    subject = COMMITS[PLANTED][3]
+    (quoted,) = [text for text in _blocks("console") if "is the first bad commit" in text]
+    assert re.search(rf"is the first bad commit\n.*^    {re.escape(subject)}$", quoted, re.MULTILINE | re.DOTALL)
+    assert all(each[3] in quoted for each in COMMITS[1:])
