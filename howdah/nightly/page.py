@@ -23,7 +23,7 @@ from howdah.report.page import write
 _PLACE = REPORTS / "nightly"
 _STYLES = (*(REPORTS / "css" / name for name in ("tokens.css", "page.css", "table.css")), _PLACE / "css/nightly.css")
 _MOST_ROWS = 60
-_BIND = "howdah.theme.bind();"
+_BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
 
 
 @dataclass(frozen=True)
