@@ -180,3 +180,7 @@ def test_label_values_are_escaped_and_unknown_names_refused() -> None:
         list(text_format([Reading("howdah_tcp_sent_packets_total", (), 1.0)]))
 
 
+def test_documentation_lists_every_metric_with_kind_and_help() -> None:
+    text = (ROOT / "docs" / "lab.md").read_text(encoding="utf-8")
+    for metric in MACHINE:
+        assert f"| `{metric.name}` | {metric.kind} | {metric.help} |" in text
