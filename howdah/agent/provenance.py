@@ -43,6 +43,8 @@ _TOOLS = {
     "tc": ("tc", "-V"),
     "nginx": ("/usr/sbin/nginx", "-v"),
     "curl": ("curl", "--version"),
+    "flent": ("flent", "--version"),
+    "iperf": ("iperf", "--version"),
 }
 
 

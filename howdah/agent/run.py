@@ -149,6 +149,7 @@ class Run:
         self.report["links"] = provenance.link_dump(wiring.namespaces)
         kinds = {flow["traffic"] for flow in plan["flows"]}
         programs = ["iperf3"] * ("iperf3" in kinds) + ["nginx", "curl"] * ("http" in kinds)
+        programs += ["flent", "iperf"] * ("flent" in kinds)
         self.report["tools"] = provenance.tool_versions(["tc", *programs])
         self._choose_epoch()
         self.report["epoch_monotonic_ns"] = self._epoch_ns

@@ -122,8 +122,10 @@ def resolve_flows(
             what = "the server takes its congestion control from the kernel's default, which is not ours in real time"
             raise ProfileError(what, where=cell.place("groups", generated.origin, "http"), hint=hint)
         moved_us = start - flow.start
-        if generated is None and flow.opener == "receiver" and source == "iperf3":
-            what = "with iperf3 it is the sender that connects"
+        if generated is None and source == "flent":
+            _require_flent(cell, flow, index, virtual_time=virtual_time)
+        if generated is None and flow.opener == "receiver" and source in ("iperf3", "flent"):
+            what = f"with {source} it is the sender that connects"
             hint = "let kernel or python send (traffic.source), or leave opener out"
             raise ProfileError(what, where=cell.place("flows", index, "opener"), hint=hint)
         forward, reverse = delays.of_host[receiver], delays.of_host[sender]
@@ -176,7 +178,17 @@ def _end(flow: GeneratedFlow | None, asked: str) -> str:
         return "http"
     if flow is not None and flow.requests > 1:
         return "python"
-    return "python" if flow is not None and asked == "iperf3" else asked
+    return "python" if flow is not None and asked in ("iperf3", "flent") else asked
+
+
+def _require_flent(cell: Cell, flow: FlowSection, index: int, *, virtual_time: bool) -> None:
+    """Raise ProfileError where flent cannot run a flow: outside a guest of ours, or for a size instead of a time."""
+    if not virtual_time:
+        what = "flent's test is changed to use iperf, which is not done to a machine in real time"
+        raise ProfileError(what, where=cell.place("traffic", "source"), hint="run it with the uml engine")
+    if flow.size is not None:
+        what = "flent's test lasts a time, not a number of bytes"
+        raise ProfileError(what, where=cell.place("flows", index, "size"), hint="give the flow start and stop")
 
 
 def _transactions(flow: GeneratedFlow) -> dict[str, int | None]:

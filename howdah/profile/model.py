@@ -154,22 +154,26 @@ class TrafficSection(Section):
     the kernel is not ours to load modules into.
     """
 
-    source: Literal["kernel", "iperf3", "python"] | None = Field(
+    source: Literal["kernel", "iperf3", "python", "flent"] | None = Field(
         default=None, description="what sends", json_schema_extra={"x-default": "kernel; iperf3 in real time"}
     )
-    sink: Literal["kernel", "iperf3", "python"] | None = Field(
+    sink: Literal["kernel", "iperf3", "python", "flent"] | None = Field(
         default=None, description="what receives", json_schema_extra={"x-default": "kernel; iperf3 in real time"}
     )
 
     @model_validator(mode="after")
     def _compatible(self) -> TrafficSection:
         ends = {self.source, self.sink} - {None}
-        if "iperf3" in ends and len(ends) > 1:
-            raise FieldError("iperf3 speaks a protocol of its own: source and sink must both be iperf3", "sink")
+        for program in ("iperf3", "flent"):
+            if program in ends and len(ends) > 1:
+                what = f"{program} speaks a protocol of its own: source and sink must both be {program}"
+                raise FieldError(what, "sink")
         return self
 
     def ends(self, *, virtual_time: bool) -> tuple[str, str]:
         """Source and sink, with what is not said filled in."""
+        if "flent" in (self.source, self.sink):
+            return "flent", "flent"
         if "iperf3" in (self.source, self.sink) or (not virtual_time and self.source is self.sink is None):
             return "iperf3", "iperf3"
         other = "kernel" if virtual_time else "python"

@@ -11,6 +11,7 @@ from howdah.agent.output import Output
 from howdah.agent.traffic.connection import ConnectedFlow
 from howdah.agent.traffic.datagram import DatagramFlow
 from howdah.agent.traffic.exchange import ExchangeFlow
+from howdah.agent.traffic.flent import FlentFlow
 from howdah.agent.traffic.generated import GeneratedFlow
 from howdah.agent.traffic.http import HttpFlow
 from howdah.agent.traffic.iperf3 import Iperf3Flow
@@ -22,6 +23,8 @@ def make_flow(description: dict[str, Any], namespaces: dict[str, Namespace], loo
     """The driver of one flow; nothing is opened yet."""
     if description["traffic"] == "iperf3":
         return Iperf3Flow(description, namespaces, loop, output)
+    if description["traffic"] == "flent":
+        return FlentFlow(description, namespaces, loop, output)
     if description["traffic"] == "http":
         return HttpFlow(description, namespaces, loop, output)
     if description.get("datagram_bytes") is not None:

@@ -44,6 +44,8 @@ class Iperf3Flow:
     iperf3 exchanges parameters over a control connection first, so data flow three to four RTTs after ``start_ns``.
     """
 
+    folder = "iperf3"  # of raw/
+
     def __init__(
         self,
         description: dict[str, Any],
@@ -54,7 +56,7 @@ class Iperf3Flow:
         self.description = description
         self._namespaces = namespaces
         self._loop = loop
-        self._directory = output.directory("iperf3")
+        self._directory = output.directory(self.folder)
         self._server: subprocess.Popen[bytes] | None = None
         self._client: subprocess.Popen[bytes] | None = None
         self._start_ns: int | None = None
@@ -90,11 +92,14 @@ class Iperf3Flow:
             try:
                 return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
             except FileNotFoundError as error:
-                raise AgentError(self.label, "iperf3 is not installed in the guest") from error
+                raise AgentError(self.label, f"{command[0]} is not installed in the guest") from error
+
+    def _client_command(self) -> list[str]:
+        return client_command(self.description)
 
     def start(self, now: int) -> None:
         self._start_ns = now
-        self._client = self._spawn(self.description["sender"], client_command(self.description), self._file("client"))
+        self._client = self._spawn(self.description["sender"], self._client_command(), self._file("client"))
         self._loop.at(now + _COOKIE_POLL_NS, self._look_for_connection)
         self._watch_client(now)
 

@@ -41,11 +41,15 @@ def build(
     progress: Progress,
     cache: Cache | None = None,
     wiring: str = "netlink",
+    packages: tuple[str, ...] = (),
 ) -> Built:
-    """Build what is not in the cache. Raises HowdahError saying what does not build and why; a module fails alone."""
+    """Build what is not in the cache; the tree with ``packages`` beside the usual ones.
+
+    Raises HowdahError saying what does not build and why; a module fails alone.
+    """
     cache = cache or Cache()
     tools = build_tools(cache)
-    tree = build_tree(progress, cache)
+    tree = build_tree(progress, cache, packages)
     built = build_kernel(kernel, progress, cache)
     ready = provide_modules(built, modules, progress, cache)
     return Built(tools, built, tree, ready, build_agent(wiring, tree, tools, cache))

@@ -23,6 +23,7 @@ from howdah.run.directory import RunDirectory
 
 _PYTHON = "/usr/bin/python3"
 _ARGUMENTS = ("-m", "howdah.agent", "--in", "/howdah/in", "--out", "/howdah/out")
+_FLENT_PACKAGES = ("flent", "iperf")
 _CLOCK_SLACK_S = 120  # beyond the plan's end: an agent that has not ended by then waits for what will not come
 
 
@@ -51,11 +52,14 @@ class UmlEngine:
         failures: list[HowdahError] = []
         made: dict[tuple[str, ...], Built] = {}
         for plan in plans:
-            parts = (plan.kernel, *plan.modules)
+            parts = (plan.kernel, *plan.modules, *further_packages(plan))
             if parts not in made:
-                made[parts] = build(plan.kernel, plan.modules, progress, self.cache, self.wiring)
+                made[parts] = build(
+                    plan.kernel, plan.modules, progress, self.cache, self.wiring, further_packages(plan)
+                )
             built = made[parts]
-            identity["tree"], identity["tools"] = built.tree.sha256, built.tools.key
+            tree = " ".join(("tree", *further_packages(plan)))
+            identity[tree], identity["tools"] = built.tree.sha256, built.tools.key
             identity[f"kernel {plan.kernel}"] = built.kernel.image_sha256
             try:
                 chosen = built.module_set.choose(plan.required_modules)
@@ -78,7 +82,12 @@ class UmlEngine:
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         progress("prepare", 0, 0)
         built = build(
-            plan.kernel, plan.modules, lambda what, _done, _total: progress(what, 0, 0), self.cache, self.wiring
+            plan.kernel,
+            plan.modules,
+            lambda what, _done, _total: progress(what, 0, 0),
+            self.cache,
+            self.wiring,
+            further_packages(plan),
         )
         try:
             modules = built.module_set.choose(plan.required_modules)
@@ -114,6 +123,11 @@ class UmlEngine:
                 directory.raw, built.kernel, lambda what, _done, _total: progress(what, 0, 0), self.cache
             )
         return report(built, modules, ending, record.get("modules") or {})
+
+
+def further_packages(plan: Plan) -> tuple[str, ...]:
+    """Packages of the guest tree that only this plan's traffic needs."""
+    return _FLENT_PACKAGES if any(flow.traffic == "flent" for flow in plan.flows) else ()
 
 
 def check_agent(directory: RunDirectory, ending: Ending) -> dict[str, Any]:

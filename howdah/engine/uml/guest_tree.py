@@ -52,25 +52,29 @@ class GuestTree:
     packages: dict[str, str]
 
 
-def package_names() -> list[str]:
+def package_names(further: tuple[str, ...] = ()) -> list[str]:
     lines = (line.strip() for line in PACKAGES.read_text(encoding="utf-8").splitlines())
-    return sorted(line for line in lines if line and not line.startswith("#"))
+    return sorted({*(line for line in lines if line and not line.startswith("#")), *further})
 
 
-def tree_key() -> str:
-    return content_key(_LAYOUT, SUITE, *package_names())
+def tree_key(further: tuple[str, ...] = ()) -> str:
+    return content_key(_LAYOUT, SUITE, *package_names(further))
 
 
-def build_tree(progress: Progress, cache: Cache | None = None) -> GuestTree:
-    """Build the tree unless the cache has it. Raises HowdahError when mmdebstrap is missing or cannot fetch."""
+def build_tree(progress: Progress, cache: Cache | None = None, further: tuple[str, ...] = ()) -> GuestTree:
+    """Build the tree unless the cache has it. Raises HowdahError when mmdebstrap is missing or cannot fetch.
+
+    ``further`` are packages that only some traffic needs: a tree with them is another one, so that those who do not
+    use it neither fetch them nor have their runs made again.
+    """
     cache = cache or Cache()
-    key = tree_key()
+    key = tree_key(further)
     if cache.find("tree", key) is None:
         tools = build_tools(cache)
         cache.build(
             "tree",
             key,
-            lambda directory, log: _build(directory, log, tools, progress),
+            lambda directory, log: _build(directory, log, tools, progress, further),
             needs_bytes=_SPACE_BYTES,
             waiting=lambda: progress("guest tree (built by another howdah, waiting)", 0, 0),
         )
@@ -87,7 +91,7 @@ def load_tree(directory: Path) -> GuestTree:
         ) from None
 
 
-def _build(directory: Path, log: Path, tools: Tools, progress: Progress) -> None:
+def _build(directory: Path, log: Path, tools: Tools, progress: Progress, further: tuple[str, ...]) -> None:
     root = directory / "root"
     steps = {"running apt-get update": 1, "downloading packages": 2, "extracting archives": 3, "success": 4}
 
@@ -103,7 +107,7 @@ def _build(directory: Path, log: Path, tools: Tools, progress: Progress) -> None
         "--mode=chrootless",
         "--variant=extract",
         "--skip=cleanup/apt/cache,output/dev",
-        f"--include={','.join(package_names())}",
+        f"--include={','.join(package_names(further))}",
         SUITE,
         str(root),
         *([mirror] if mirror else []),
