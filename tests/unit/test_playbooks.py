@@ -151,6 +151,33 @@ def test_an_emulator_forwards_between_its_links_and_a_missing_address_is_told(in
     assert "middle has no 10.10.1.2/24 on lo" in re.sub(r"\s+", " ", done.stdout + done.stderr)
 
 
+_REMOVED = """\
+set -u
+mkdir -p "$HOME/.ssh" /etc/howdah /opt/howdah
+{ echo "ssh-ed25519 AAAAother someone"; cat "$KEY"; } > "$HOME/.ssh/authorized_keys"
+touch /etc/howdah/prometheus.yml /etc/sysctl.d/90-howdah.conf /etc/systemd/system/howdah-exporter.service
+ln -sf /dev/null /etc/systemd/system/prometheus.service
+"$@" > /mnt/removed 2>&1
+cp "$HOME/.ssh/authorized_keys" /mnt/
+ls -d /etc/howdah /opt/howdah /etc/sysctl.d/90-howdah.conf /etc/systemd/system/howdah-* > /mnt/left 2> /dev/null
+readlink /etc/systemd/system/prometheus.service > /mnt/mask
+"""
+
+
+def test_what_was_put_there_is_removed_with_the_labs_key_and_no_other(inventory: Path, tmp_path: Path) -> None:
+    sandbox = sandbox_or_skip(tmp_path)
+    home, key = tmp_path / "home", inventory.parent / "id_ed25519.pub"
+    home.mkdir()
+    command = _playbook(inventory, "remove.yml", "--limit", "watch")
+    sandbox.run(["env", f"HOME={home}", f"KEY={key}", "sh", "-c", _REMOVED, "sh", *command])
+    output = (sandbox.out / "removed").read_text()
+    assert _counts(output, "watch")["failed"] == 0, output
+    assert (sandbox.out / "authorized_keys").read_text() == "ssh-ed25519 AAAAother someone\n"
+    assert (sandbox.out / "left").read_text() == ""
+    # The package stays, so its unit must go on being masked.
+    assert (sandbox.out / "mask").read_text() == "/dev/null\n"
+
+
 def test_freebsd_in_check_mode_changes_what_differs_and_nothing_for_real(inventory: Path, tmp_path: Path) -> None:
     sandbox = sandbox_or_skip(tmp_path)
     programs = tmp_path / "freebsd"
