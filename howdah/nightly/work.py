@@ -11,7 +11,7 @@ from pathlib import Path
 from howdah.claim.claims import judge_claims
 from howdah.command.progress import Display
 from howdah.engine.engine import engine as find_engine
-from howdah.errors import HowdahError
+from howdah.errors import EngineUnavailableError, HowdahError
 from howdah.nightly.sheet import CellSheet, Repetition, Sheet, empty_sheet, read_experiment
 from howdah.nightly.suite import Series, slug_of, slugs_of
 from howdah.plan.compile import compile_plan
@@ -51,7 +51,9 @@ class _Prepared:
 def make(series: Iterable[Series], wanted: Wanted, runs: Path, workers: int, again: bool, display: Display) -> Made:
     """Make every run that is not there yet. A kernel that does not build, or a run that fails, stops no other.
 
-    On KeyboardInterrupt, or after a crash, what had finished is kept: the same command goes on there.
+    On KeyboardInterrupt, or after a crash, what had finished is kept: the same command goes on there. Raises
+    HowdahError for what is no fault of a kernel's (another night under way, a directory that cannot be written), and
+    EngineUnavailableError where this machine lacks something.
     """
     done = Made()
     with ExitStack() as locks:
@@ -59,8 +61,14 @@ def make(series: Iterable[Series], wanted: Wanted, runs: Path, workers: int, aga
         for one in series:
             if one.name not in wanted:
                 continue
+            experiment = Experiment(runs / one.name)
+            experiment.create()
+            locks.enter_context(experiment.locked())
+            experiment.sweep_partial()
             try:
-                prepared.append(_prepare(one, runs, display, locks))
+                prepared.append(_prepare(one, experiment, display))
+            except EngineUnavailableError:
+                raise
             except HowdahError as error:
                 done.sheets[one.name] = empty_sheet(one, str(error).splitlines()[0])
                 display.say(f"  ✕ {one.name}  {error.what}")
@@ -99,15 +107,11 @@ def _is_wanted(prepared: _Prepared, cell: Cell, wanted: Wanted) -> bool:
     return slugs is None or slug_of(cell.plan.run) in slugs
 
 
-def _prepare(series: Series, runs: Path, display: Display, locks: ExitStack) -> _Prepared:
+def _prepare(series: Series, experiment: Experiment, display: Display) -> _Prepared:
     profile = series.profile
     plans: list[Plan] = [compile_plan(cell, engine=None, kernel=series.kernel) for cell in profile.cells()]
     slugs = set(slugs_of(series))
     plans = [plan for plan in plans if slug_of(plan.run) in slugs]
-    experiment = Experiment(runs / series.name)
-    experiment.create()
-    locks.enter_context(experiment.locked())
-    experiment.sweep_partial()
     identity = find_engine(plans[0].engine).prepare(plans, display.build)
     (experiment.path / "profile.yaml").write_text(profile.text, encoding="utf-8")
     cells = [Cell(plan, run_key(plan.to_json(), identity), keeps_data(profile.keep, plan.repetition)) for plan in plans]

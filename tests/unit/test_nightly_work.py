@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from howdah.command.main import main
-from howdah.errors import HowdahError
+from howdah.errors import EngineUnavailableError, HowdahError
 from howdah.nightly import work
 from howdah.plan.plan import Plan
+from howdah.run.experiment import Experiment
 from howdah.run.provenance import analysis_sha256
 from tests.nightly_factory import write_suite
 
@@ -48,8 +49,11 @@ WORKER = """
 
 class _Engine:
     name, parallel = "uml", True
+    is_here = True
 
     def prepare(self, plans: Sequence[Plan], _progress: object) -> dict[str, Any]:
+        if not self.is_here:
+            raise EngineUnavailableError("no compiler")
         if plans[0].kernel == "debian-6.1":
             raise HowdahError("this tree does not take what a guest needs", where="debian-6.1")
         return {"engine": "stand-in"}
@@ -129,3 +133,26 @@ def test_a_run_that_fails_tonight_is_a_regression_and_stops_no_other(night: _Nig
     assert cells["cubic"]["state"] == "regression"
     assert cells["cubic"]["regressions"][0].startswith("repetition 3 is failed: the process of run cubic-r3 ended")
     assert len(found["problems"]) == 1, "the earlier run of the same key is there, and is not tonight's"
+
+
+def test_what_is_no_fault_of_a_kernel_is_no_regression(night: _Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    night.run("--accept")
+    with Experiment(night.root / "runs" / "test-made-debian-6.12").locked():
+        code, said = night.run()
+    assert code == 1
+    assert "another howdah" in said["error"]["what"]
+    monkeypatch.setattr(_Engine, "is_here", False)
+    code, said = night.run()
+    assert (code, said["error"]["what"]) == (3, "no compiler")
+    assert not (night.root / "runs" / "test.nights").exists()
+
+
+def test_results_of_an_older_analysis_are_not_compared(night: _Night) -> None:
+    """Runs whose data are there are analysed again (as by ``howdah report``); those without are made again."""
+    night.run("--accept")
+    for record in (night.root / "runs").glob("*/cubic-r*/run.json"):
+        written = json.loads(record.read_text())
+        record.write_text(json.dumps({**written, "analysis_sha256": "older", "data_removed": True}))
+    code, found = night.run()
+    assert (code, found["states"]) == (0, {"equal": 2, "not built": 2})
+    assert night.made() == 30, "cubic's ten runs once more"

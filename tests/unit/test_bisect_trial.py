@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A revision on trial with stand-ins for compiler and worker: what makes it good, bad, or one to skip."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from howdah.bisect import trial as module
+from howdah.bisect.trial import BAD, GOOD, SKIP, KernelTrial
+from howdah.engine.cache import Cache
+from howdah.engine.uml.kernel import _Build
+from howdah.engine.uml.source import KernelSource
+from howdah.errors import EngineUnavailableError, HowdahError
+from howdah.profile import load
+from howdah.run.batch import run_cells
+from tests.claim_factory import write_profile
+
+CLAIMS = """\
+- id: small
+  says: CUBIC leaves with a small window.
+  value: {metric: exit_cwnd_packets, flow: 1, at: {algorithm: cubic}}
+  expect: {at_most: 100}
+  control: deep
+  because: it is deep
+"""
+CONTROL = "controls:\n  deep: {what: a deep buffer, set: {path.buffer: 4 bdp}}\n"
+WORKER = """
+    import json, sys, pathlib
+    directory = pathlib.Path(sys.argv[1])
+    plan = json.loads((directory / "plan.json").read_text())
+    tree = pathlib.Path(plan["kernel"])
+    (tree / "runs").open("a").write(plan["run"] + "\\n")
+    if (tree / "dies").exists():
+        sys.exit(1)
+    record = json.loads((directory / "run.json").read_text())
+    value = float((tree / "window").read_text())
+    row = {"run": plan["run"], "flow": 0, "metric": "exit_cwnd_packets", "value": value, "unit": "packets"}
+    (directory / "metrics.json").write_text(json.dumps({"format": 1, "rows": [row], "cross_checks": []}))
+    verdict = "invalid" if (tree / "unsound").exists() else "pass"
+    (directory / "verdict.json").write_text(json.dumps({"format": 1, "verdict": verdict, "checks": []}))
+    (directory / "run.json").write_text(json.dumps({**record, "status": "finished"}))
+    print(json.dumps({"verdict": verdict}))
+"""
+
+
+class _Engine:
+    error: HowdahError | None = None
+    image = "first"
+
+    def prepare(self, _plans: Sequence[Any], _progress: object) -> dict[str, Any]:
+        if self.error is not None:
+            raise self.error
+        return {"image": self.image}
+
+
+class _Bench:
+    """A tree whose files say what its kernel does, and a trial of it."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tree = root / "tree"
+        self.tree.mkdir()
+        self.engine = _Engine()
+        script = root / "worker.py"
+        script.write_text(textwrap.dedent(WORKER))
+
+        worker = (sys.executable, str(script))
+        monkeypatch.setattr(module, "run_cells", functools.partial(run_cells, worker=worker))
+        monkeypatch.setattr(module, "find_engine", lambda _name: self.engine)
+        self.build: Callable[[], None] = lambda: None
+        monkeypatch.setattr(module, "build_kernel", lambda *_arguments, **_more: self.build())
+        profile = load(write_profile(root, CLAIMS, extra=CONTROL))
+        cache = Cache(root / "cache")
+        cache.root.mkdir()
+        self.trial = KernelTrial(
+            *(profile, ["small"], root / "build", root / "runs", 2),
+            lambda _what, _done, _total: None,
+            lambda _active, _outcomes, _rest: None,
+            cache,
+        )
+
+    def window(self, packets: int, image: str) -> None:
+        (self.tree / "window").write_text(str(packets))
+        self.engine.image = image
+
+    def runs(self) -> list[str]:
+        return (self.tree / "runs").read_text().split()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Bench:
+    return _Bench(tmp_path, monkeypatch)
+
+
+def test_the_claim_decides_and_controls_are_not_run(bench: _Bench) -> None:
+    bench.window(40, "first")
+    good = bench.trial(bench.tree)
+    assert (good.verdict, good.why) == (GOOD, "small: 40 packets, deterministic, n = 3")
+    assert len(bench.runs()) == 6
+    bench.window(400, "second")
+    bad = bench.trial(bench.tree)
+    assert (bad.verdict, bad.why) == (BAD, "small: 400 packets, deterministic, n = 3")
+
+
+def test_an_image_that_was_tried_is_not_run_again(bench: _Bench) -> None:
+    bench.window(40, "first")
+    bench.trial(bench.tree)
+    bench.window(400, "second")
+    bench.trial(bench.tree)
+    bench.window(0, "first")  # a commit that changes nothing: what was measured of the image holds
+    assert bench.trial(bench.tree).verdict == GOOD
+    assert len(bench.runs()) == 12
+
+
+def test_what_does_not_build_is_skipped_with_its_line(bench: _Bench) -> None:
+    def build() -> None:
+        raise HowdahError("'x' undeclared", where=f"{bench.tree}/net/ipv4/tcp_cubic.c:57")
+
+    bench.build = build
+    answer = bench.trial(bench.tree)
+    assert (answer.verdict, answer.why) == (SKIP, "it does not build: net/ipv4/tcp_cubic.c:57: 'x' undeclared")
+
+
+def test_runs_that_fail_or_do_not_count_are_skipped(bench: _Bench) -> None:
+    bench.window(40, "first")
+    (bench.tree / "unsound").touch()
+    invalid = bench.trial(bench.tree)
+    assert invalid.verdict == SKIP
+    assert "small is invalid" in invalid.why
+    (bench.tree / "dies").touch()
+    bench.window(40, "second")
+    failed = bench.trial(bench.tree)
+    assert failed.verdict == SKIP
+    assert failed.why.startswith("6 of 6 runs failed: ")
+    bench.engine.error = HowdahError("a module does not build")
+    assert bench.trial(bench.tree).why == "nothing can run on it: a module does not build"
+
+
+def test_what_says_nothing_of_the_revision_ends_the_bisection(bench: _Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.window(40, "first")
+    bench.engine.error = EngineUnavailableError("no namespaces")
+    with pytest.raises(EngineUnavailableError):
+        bench.trial(bench.tree)
+
+    def build() -> None:
+        raise HowdahError("the disk is full")
+
+    bench.build = build
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=1000))
+    with pytest.raises(HowdahError, match="the disk is full"):
+        bench.trial(bench.tree)
+
+
+def test_what_modules_need_is_copied_from_the_workshop(tmp_path: Path) -> None:
+    workshop = tmp_path / "workshop"
+    kept = [
+        "include/linux/version.h",
+        "include/config/auto.conf",
+        "scripts/mod/modpost.o",
+        "scripts/mod/modpost",
+        ".config",
+    ]
+    left = ["linux", "vmlinux", "vmlinux.o", "System.map", "net/ipv4/tcp.o", "net/built-in.a"]
+    for name in kept + left:
+        (workshop / name).parent.mkdir(parents=True, exist_ok=True)
+        (workshop / name).touch()
+    build = _Build(
+        KernelSource("tree", "", "", tree=tmp_path),
+        *(SimpleNamespace(), tmp_path, tmp_path / "log", lambda *_: None, workshop),  # type: ignore[arg-type]
+    )
+    shutil.copytree(workshop, tmp_path / "copy", ignore=build._not_copied)
+    found = {str(file.relative_to(tmp_path / "copy")) for file in (tmp_path / "copy").rglob("*") if file.is_file()}
+    assert found == set(kept)
