@@ -32,7 +32,8 @@ class PolledCollector(Collector):
     def start(self, _now_ns: int) -> None:
         for node, batch in self.questions():
             self._batches.append((self.surroundings.node_numbers[node], batch))
-        self._file = FramedFile(self.surroundings.output.binary(self.file))
+        output = self.surroundings.output
+        self._file = FramedFile(output.binary(self.file), output.flush_ns)
 
     def sample(self, now_ns: int) -> None:
         assert self._file is not None

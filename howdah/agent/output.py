@@ -18,10 +18,11 @@ _FLUSH_BYTES = 1 << 20
 
 
 class Output:
-    """The directory raw/ as the guest sees it."""
+    """The directory raw/ as the guest sees it. Framed files are written out every ``flush_ns``, where that is given."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, flush_ns: int | None = None) -> None:
         self.path = path
+        self.flush_ns = flush_ns
 
     def json(self, name: str, value: Any) -> None:
         """A reader sees the old file or the whole new one."""
@@ -50,11 +51,16 @@ class Output:
 
 
 class FramedFile:
-    """A sequence of kernel answers as received; see docs/data-format.md. Kept in memory up to a mebibyte."""
+    """A sequence of kernel answers as received; see docs/data-format.md.
 
-    def __init__(self, file: BinaryIO) -> None:
+    Kept in memory up to a mebibyte, and no longer than ``flush_ns``, so that a run in real time can be watched.
+    """
+
+    def __init__(self, file: BinaryIO, flush_ns: int | None = None) -> None:
         self._file = file
         self._buffer = bytearray()
+        self._flush_ns = flush_ns
+        self._flushed_ns: int | None = None
         self.records = 0
 
     def append(self, time_ns: int, node: int, kind: int, answers: Sequence[bytes]) -> None:
@@ -63,8 +69,12 @@ class FramedFile:
         for answer in answers:
             self._buffer += answer
         self.records += 1
-        if len(self._buffer) >= _FLUSH_BYTES:
+        if self._flushed_ns is None:
+            self._flushed_ns = time_ns
+        due = self._flush_ns is not None and time_ns - self._flushed_ns >= self._flush_ns
+        if due or len(self._buffer) >= _FLUSH_BYTES:
             self.flush()
+            self._flushed_ns = time_ns
 
     def flush(self) -> None:
         if self._buffer:

@@ -31,6 +31,21 @@ def test_a_framed_file_is_written_before_it_is_closed_once_it_is_large(tmp_path:
     assert (tmp_path / "big.bin").stat().st_size == (1 << 20) + 16
 
 
+def test_a_framed_file_that_may_be_watched_is_written_as_time_goes_on(tmp_path: Path) -> None:
+    framed = FramedFile(Output(tmp_path, flush_ns=500).binary("watched.bin"), flush_ns=500)
+    kept = FramedFile(Output(tmp_path).binary("kept.bin"))
+    sizes = []
+    for time_ns in (1000, 1400, 1500, 1600, 2000):
+        for each in (framed, kept):
+            each.append(time_ns, 0, KIND_QDISC, [b"1234"])
+        sizes.append((tmp_path / "watched.bin").stat().st_size)
+    assert sizes == [0, 0, 60, 60, 100]
+    assert (tmp_path / "kept.bin").stat().st_size == 0
+    framed.close()
+    kept.close()
+    assert (tmp_path / "watched.bin").read_bytes() == (tmp_path / "kept.bin").read_bytes()
+
+
 def test_json_replaces_the_old_file_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
     output = Output(tmp_path)
     output.json("a.json", {"n": 1})
