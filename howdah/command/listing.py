@@ -33,6 +33,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _profiles(_runs: Path) -> list[Row]:
     rows = []
     for file in sorted(PROFILES.rglob("*.yaml")):
+        if file.parent.name == "suites":
+            continue  # what a night runs: lists of profiles, not profiles
         profile = load(file)
         rows.append({"profile": file.stem, "runs": len(profile.cells()), "description": profile.description.strip()})
     return rows
