@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from howdah.claim.comparison import paired_difference
-from howdah.nightly.effect import TEXT, effect_of, worse
+from howdah.nightly.effect import OF_LOSSES, TEXT, effect_of, worse
 from howdah.nightly.sheet import CellSheet, Sheet, Value
 from howdah.nightly.significance import paired_p, share_p
 
@@ -205,7 +205,9 @@ def _compare(name: str, values: list[tuple[Value, Value]], units: dict[str, str]
 def _presence(found: Comparison, had: int, has: int) -> Comparison:
     """A measure that is there less, or more, often: a flow that does not leave slow start any more has no exit."""
     found.baseline, found.tonight = f"in {had} of {found.pairs}", f"in {has} of {found.pairs}"
-    if not has and 2 * had >= found.pairs:
+    if found.metric in OF_LOSSES:
+        found.p, found.is_worse = share_p(had, has, found.pairs), has > had
+    elif not has and 2 * had >= found.pairs:
         found.outcome = "vanished"
     elif not had:
         found.outcome = "appeared"

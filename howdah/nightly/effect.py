@@ -62,6 +62,14 @@ _LESS_IS_WORSE = frozenset(
     }
 )
 
+# They are there where packets were lost, or a timer ran out: that they are not there any more is for the better.
+OF_LOSSES = frozenset(
+    {
+        *("recovery_s", "repaired_per_rtt_packets", "first_timeout_s", "dropped_packets"),
+        *("first_loss_retransmitted_packets", "synchronous_losses_measured", "synchronous_losses_background"),
+    }
+)
+
 
 def effect_of(metric: str, unit: str) -> Effect:
     """The row of the table for a measure; one of a unit that is not in it is a count."""

@@ -112,6 +112,8 @@ class Night:
                 lines.append(f"? {cell.id}  cannot be run, nor could the baseline: {cell.problem}")
             lines += [f"  {cell.id}: {note}" for note in cell.notes]
         lines += [f"! {problem}" for problem in self.problems]
+        if self.states["new"]:
+            lines.append(f"{self.states['new']} cells have no baseline; --accept stores one")
         counts = ", ".join(f"{number} {state}" for state, number in sorted(self.states.items()))
         lines.append(f"{self.suite.name}: {len(self.cells)} cells ({counts}), {self.tests} comparisons")
         return "\n".join(lines) + "\n"

@@ -80,6 +80,18 @@ def test_a_measure_that_appears_is_told(tmp_path: Path) -> None:
     assert len(_cell(made).of("appeared")) == 1
 
 
+def test_losses_that_are_gone_are_no_regression_and_those_that_appear_are_one(tmp_path: Path) -> None:
+    with_losses = sheet(NAME, lambda slug, n: {**usual(slug, n), "recovery_s@1": 0.2 + n / 1000})
+    without = sheet(NAME, lambda slug, n: {**usual(slug, n), "recovery_s@1": None})
+    better = night(tmp_path, with_losses, without)
+    assert not better.failing
+    assert [each.metric for each in _cell(better).of("improvement")] == ["recovery_s"]
+    worse = night(tmp_path, without, with_losses)
+    assert _cell(worse).regressions == [
+        f"recovery_s of flow 1: in 0 of 10 to in 10 of 10, p = {worse.tests * 2 / 4**10:.2g} corrected"
+    ]
+
+
 @pytest.mark.parametrize("verdict", ["invalid", "failed"])
 def test_a_run_that_does_not_count_any_more_is_a_regression(tmp_path: Path, verdict: str) -> None:
     after = sheet(NAME, usual)

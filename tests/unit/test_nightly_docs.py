@@ -12,7 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from howdah.command.main import build_parser
-from howdah.nightly.effect import EFFECTS, LEFT_OUT
+from howdah.nightly.effect import EFFECTS, LEFT_OUT, OF_LOSSES
 from howdah.nightly.series import METRICS
 from howdah.nightly.significance import least_p
 from howdah.nightly.suite import ItemSection, SuiteSection, read_suite, slugs_of
@@ -38,6 +38,7 @@ def test_the_least_that_matters_is_that_of_the_code() -> None:
         (each.kind, each.unit, f"{each.relative:.0%}".replace("%", " %"), each.absolute) for each in EFFECTS
     ]
     assert all(f"`{name}`" in TEXT for name in LEFT_OUT)
+    assert all(f"`{name}`" in TEXT for name in OF_LOSSES if not name.startswith("synchronous_losses_"))
 
 
 def test_the_metrics_are_those_of_the_code() -> None:

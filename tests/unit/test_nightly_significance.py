@@ -112,5 +112,5 @@ def test_every_measure_has_a_least_change_and_every_direction_a_measure() -> Non
 def test_directions_name_measures_that_exist() -> None:
     from howdah.nightly import effect
 
-    assert set(known_metrics()) >= effect._MORE_IS_WORSE | effect._LESS_IS_WORSE | effect.LEFT_OUT
+    assert set(known_metrics()) >= effect._MORE_IS_WORSE | effect._LESS_IS_WORSE | effect.LEFT_OUT | effect.OF_LOSSES
     assert not effect._MORE_IS_WORSE & effect._LESS_IS_WORSE
