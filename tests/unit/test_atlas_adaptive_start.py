@@ -9,10 +9,10 @@ from tests.unit.atlas_paper import Paper, profile
 
 # Runs of the full atlas and of the quick one, controls included.
 RUNS = {
-    "adaptive-start-rtt": (370, 57),
+    "adaptive-start-rtt": (270, 51),
     "adaptive-start-table2": (50, 9),
-    "adaptive-start-rate": (350, 63),
-    "adaptive-start-buffer": (200, 24),
+    "adaptive-start-rate": (310, 36),
+    "adaptive-start-buffer": (160, 24),
     "adaptive-start-five-flows": (10, 3),
     "adaptive-start-udp": (40, 12),
     "adaptive-start-satellite": (20, 6),
