@@ -7,7 +7,7 @@ import dataclasses
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from howdah.engine.engine import engine as find_engine
@@ -62,8 +62,11 @@ def analyse(directory: RunDirectory, plan: Plan, record: dict[str, Any], progres
 
 def _export(directory: RunDirectory) -> None:
     """The run for flent, beside its tables. What flent has no place for (a run without TCP) is no fault of the run."""
-    with suppress(HowdahError):
+    try:
         write_flent(load_run(directory.path, directory.path.parent.name))
+    except HowdahError as error:
+        with directory.log.open("a", encoding="utf-8") as log:
+            log.write(f"not exported for flent: {error.what}\n")
 
 
 def _invalid(directory: RunDirectory, message: str) -> None:

@@ -196,3 +196,13 @@ def test_every_analysis_of_a_finished_run_leaves_a_file_for_flent(tmp_path: Path
     carried = sum(_present(document, "TCP upload::1")) * document["metadata"]["STEP_SIZE"] * 1e6 / 8
     # The published grid cuts off less than a step of 10 ms at either end: 12.5 kB at 10 Mbit/s.
     assert carried == pytest.approx(acked[-1] - acked[0], abs=25_000)
+
+
+def test_what_flent_has_no_place_for_is_said_in_the_log_and_is_no_error(tmp_path: Path) -> None:
+    directory = make_recorded_run(tmp_path)
+    (directory.raw / "tcp_probe.bin").write_bytes(b"")
+    (directory.raw / "tcp_info.bin").write_bytes(b"")
+    write_json(directory.provenance, {"status": "finished", "key": "a" * 64, "stages": [], "started": None})
+    assert refresh(directory, force=True)
+    assert not list(directory.path.glob("*.flent.gz"))
+    assert "no TCP flow" in directory.log.read_text(encoding="utf-8")

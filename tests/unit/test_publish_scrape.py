@@ -21,6 +21,8 @@ from howdah.publish.blocks import build_experiment, link_blocks
 from howdah.publish.dashboard import GRAFANA_FILE, WINDOW, Panel, grafana, grafana_text, live_run, panels
 from howdah.publish.endpoint import endpoint
 from howdah.publish.experiment import load_experiment
+from howdah.publish.exporter import Exporter
+from howdah.publish.machine import Machine
 from howdah.publish.node_exporter import fetch as fetch_node_exporter
 from howdah.publish.openmetrics import end_ms
 from howdah.publish.prometheus import PrometheusUnavailableError
@@ -99,16 +101,20 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     growing = threading.Thread(target=_grow, args=(underway, ended))
     with (
         endpoint(lambda: EXTRA) as other,
-        scrape(runs, parent, (other.address,), said.append) as live,
+        Exporter("127.0.0.1", 0, Machine("here")) as exporter,
+        scrape(runs, parent, (other.address, "{}:{}".format(*exporter.place)), said.append) as live,
         running(prometheus, data, live=live) as server,
     ):
         growing.start()
+        exporting = threading.Thread(target=exporter.serve_forever, daemon=True)
+        exporting.start()
         try:
             client = Client(server.url)
             yield Seen(server, client, end_ms(record.runs[0]), said, _first_answers(client))
         finally:
             ended.set()
             growing.join()
+            exporter.shutdown()
 
 
 def _now_ms() -> int:
@@ -180,11 +186,17 @@ def test_what_is_scraped_and_what_is_back_filled_are_told_apart(seen: Seen) -> N
 def test_other_exporters_are_scraped_too(seen: Seen) -> None:
     (found,) = _answers(seen, 'extra_things{job="howdah-exporter"}')
     assert (found.value, found.labels["colour"]) == (7, "blue")
+    of_ours = 'sum(rate(howdah_cpu_seconds_total{job="howdah-exporter", node="here"}[5s]))'
+    (spent,) = _answers(seen, of_ours, _positive)
+    assert spent.value > 0
+    queues = _answers(seen, 'howdah_queue_sent_bytes_total{job="howdah-exporter", node="here"}')
+    assert all(each.labels["interface"] for each in queues)
 
 
 def test_every_target_is_up_and_all_are_on_loopback(seen: Seen) -> None:
-    found = _answers(seen, "up", lambda found: len(found) == 3 and _positive(found))
-    assert {each.labels["job"]: each.value for each in found} == {"howdah-live": 1, "node": 1, "howdah-exporter": 1}
+    found = _answers(seen, "up", lambda found: len(found) == 4 and _positive(found))
+    assert sorted(each.labels["job"] for each in found) == ["howdah-exporter", "howdah-exporter", "howdah-live", "node"]
+    assert {each.value for each in found} == {1}
     assert all(each.labels["instance"].startswith("127.0.0.1:") for each in found)
     assert seen.said == []
 
