@@ -23,7 +23,7 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
         for view, claim in found:
             lines.append(
                 f"- **{view.entry.id}**: {claim.says.rstrip('.')}. Expected {claim.expected_text}; measured "
-                f"{claim.measured_text}."
+                f"{claim.both_text}."
             )
             if verdict == "differs" and claim.control:
                 lines.append(f"  With {claim.control.what}: {claim.control.measured_text}. {claim.because}")

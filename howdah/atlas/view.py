@@ -88,6 +88,11 @@ class ClaimView:
         return _text(self.data.get("than"), "")
 
     @property
+    def both_text(self) -> str:
+        """What was measured, and what against, in one line."""
+        return f"{self.measured_text} against {self.than_text}" if self.than_text else self.measured_text
+
+    @property
     def control(self) -> ControlView | None:
         control = self.data.get("control")
         if not control or not control.get("verdict"):
