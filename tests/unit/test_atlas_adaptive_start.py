@@ -10,19 +10,19 @@ from tests.unit.atlas_paper import Paper, profile
 # Runs of the full atlas and of the quick one, controls included.
 RUNS = {
     "adaptive-start-rtt": (270, 51),
-    "adaptive-start-table2": (50, 9),
+    "adaptive-start-table2": (50, 6),
     "adaptive-start-rate": (310, 36),
-    "adaptive-start-buffer": (160, 24),
+    "adaptive-start-buffer": (160, 12),
     "adaptive-start-five-flows": (10, 3),
-    "adaptive-start-udp": (40, 12),
-    "adaptive-start-satellite": (20, 6),
-    "adaptive-start-geo": (10, 3),
+    "adaptive-start-udp": (40, 8),
+    "adaptive-start-satellite": (20, 4),
+    "adaptive-start-geo": (10, 2),
     "adaptive-start-fairness": (20, 6),
     "adaptive-start-friendly": (10, 3),
     "adaptive-start-friendly-ten": (10, 3),
     "adaptive-start-load-rate": (60, 8),
     "adaptive-start-load-rtt": (60, 4),
-    "adaptive-start-lab": (20, 6),
+    "adaptive-start-lab": (20, 4),
 }
 PAPER = Paper("Astart_", "adaptive-start", tuple(RUNS))
 PRINTED = {
