@@ -9,11 +9,11 @@ from tests.unit.atlas_paper import Paper, profile
 
 # Runs of the full atlas and of the quick one, controls included.
 RUNS = {
-    "search-geo": (80, 24),
+    "search-geo": (80, 9),
     "search-concept": (30, 9),
-    "search-links": (120, 36),
-    "search-wifi": (120, 24),
-    "search-memory": (20, 6),
+    "search-links": (120, 18),
+    "search-wifi": (120, 18),
+    "search-memory": (20, 4),
 }
 PAPER = Paper("SEARCH_", "search", tuple(RUNS))
 PRINTED = {
