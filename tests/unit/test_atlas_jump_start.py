@@ -15,14 +15,14 @@ from howdah.profile.source import parse_yaml
 PROFILES = Path(__file__).parents[2] / "profiles" / "atlas"
 # Runs of the full experiment and of its quick part.
 CELLS = {
-    "jump-start-intro": (30, 6),
-    "jump-start-fig1": (180, 24),
-    "jump-start-fig2": (140, 16),
-    "jump-start-fig4": (20, 6),
-    "jump-start-half-lost": (40, 12),
-    "jump-start-algorithm": (40, 12),
-    "jump-start-pacing": (10, 3),
-    "jump-start-timeout": (20, 6),
+    "jump-start-intro": (30, 4),
+    "jump-start-fig1": (180, 16),
+    "jump-start-fig2": (120, 16),
+    "jump-start-fig4": (20, 4),
+    "jump-start-half-lost": (40, 8),
+    "jump-start-algorithm": (40, 8),
+    "jump-start-pacing": (10, 2),
+    "jump-start-timeout": (20, 4),
 }
 
 
