@@ -16,16 +16,16 @@ PROFILES = Path(__file__).parents[2] / "profiles" / "atlas"
 GBYTE = 2**30
 # Runs of the full experiment and of its quick part.
 CELLS = {
-    "transoceanic-chicago-100m": (90, 18),
-    "transoceanic-chicago-1g": (90, 18),
-    "transoceanic-chicago-10g": (40, 6),
+    "transoceanic-chicago-100m": (90, 8),
+    "transoceanic-chicago-1g": (90, 10),
+    "transoceanic-chicago-10g": (40, 4),
     "transoceanic-servers-100m": (60, 4),
-    "transoceanic-servers-1g": (60, 12),
+    "transoceanic-servers-1g": (60, 4),
     "transoceanic-servers-10g": (20, 4),
     "transoceanic-carolina-100m": (40, 4),
     "transoceanic-carolina-1g": (40, 8),
     "transoceanic-carolina-100m-reduction": (40, 4),
-    "transoceanic-carolina-1g-reduction": (70, 14),
+    "transoceanic-carolina-1g-reduction": (70, 8),
     "transoceanic-sessions": (30, 4),
     "transoceanic-http": (20, 4),
 }
