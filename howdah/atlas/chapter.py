@@ -91,9 +91,8 @@ def check(catalogue: Catalogue, chapters: list[Chapter]) -> None:
 def _unknown(entries: dict[str, Entry], named: dict[str, Chapter]) -> list[str]:
     found = []
     for chapter in named.values():
-        for name in sorted(chapter.claimed | chapter.drawn):
-            if name not in entries:
-                found.append(f"{chapter.name} speaks of the entry {name}, which there is not")
+        unknown = sorted((chapter.claimed | chapter.drawn) - set(entries))
+        found += [f"{chapter.name} speaks of the entry {name}, which there is not" for name in unknown]
     for entry in entries.values():
         found += [
             f"{entry.place}: there is no profile {name!r}" for name in entry.section.profiles if name not in named
