@@ -23,14 +23,14 @@ KINDS = ROOT / "reports" / "atlas" / "kinds.yaml"
 CELLS = {
     "hystart-fig1": (20, 4),
     "hystart-fig1-copy": (10, 2),
-    "hystart-fig3b": (60, 12),
-    "hystart-fig4": (100, 18),
-    "hystart-fig6": (40, 6),
-    "hystart-fig9": (70, 21),
-    "hystart-fig10": (60, 18),
-    "hystart-inflight": (30, 9),
+    "hystart-fig3b": (40, 6),
+    "hystart-fig4": (80, 8),
+    "hystart-fig6": (30, 6),
+    "hystart-fig9": (70, 15),
+    "hystart-fig10": (60, 6),
+    "hystart-inflight": (30, 6),
     "hystart-intro": (20, 4),
-    "hystart-lss-example": (20, 6),
+    "hystart-lss-example": (20, 4),
 }
 
 # Entry, what the claim expects, as the paper prints it.
