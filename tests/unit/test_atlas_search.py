@@ -10,7 +10,7 @@ from tests.unit.atlas_paper import Paper, profile
 # Runs of the full atlas and of the quick one, controls included.
 RUNS = {
     "search-geo": (80, 9),
-    "search-concept": (30, 9),
+    "search-concept": (30, 6),
     "search-links": (120, 18),
     "search-wifi": (120, 18),
     "search-memory": (20, 4),
