@@ -24,11 +24,13 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked; a session that was interrupted goes on only for the same."""
+    """What is asked; a session that was interrupted goes on only for the same. ``text_sha256`` is of the profile's
+    text with its overrides: one that was edited in between is another question."""
 
     good: str
     bad: str
     profile: str
+    text_sha256: str
     claims: list[str]
     overrides: list[str]
 

@@ -18,6 +18,7 @@ from howdah.command.progress import Display
 from howdah.errors import HowdahError
 from howdah.profile import load
 from howdah.run.directory import write_json
+from howdah.run.provenance import sha256_text
 
 NOT_FOUND = 5
 FORMAT = 1
@@ -64,8 +65,9 @@ def execute(options: argparse.Namespace) -> int:
         tree.resolve(options.good),
         tree.resolve(options.bad),
         str(profile.path.resolve()),
+        sha256_text(profile.text),
         claims,
-        [*options.overrides, *(["quick"] if options.quick else [])],
+        options.overrides,
     )
     with session.locked(), Display(quiet=options.json) as display:
         workers = options.jobs or len(os.sched_getaffinity(0))

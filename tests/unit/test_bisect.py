@@ -49,8 +49,8 @@ class History:
         """Another command on the same repository."""
         return Session(find_repository(self.path), Cache(self.path.parent / "cache"))
 
-    def question(self, good: int = 0, bad: int = -1) -> Question:
-        return Question(self.commits[good], self.commits[bad], "/profile.yaml", ["claim"], [])
+    def question(self, good: int = 0, bad: int = -1, text: str = "") -> Question:
+        return Question(self.commits[good], self.commits[bad], "/profile.yaml", text, ["claim"], [])
 
 
 def _trial(tree: Path) -> Answer:
@@ -122,6 +122,8 @@ def test_an_interrupted_bisection_is_not_taken_for_another_one(tmp_path: Path) -
     history.session.open(history.question(), _quiet)
     with pytest.raises(HowdahError, match="another bisection of this repository was interrupted"):
         history.again().open(history.question(good=1), _quiet)
+    with pytest.raises(HowdahError, match="--abandon"):
+        history.again().open(history.question(text="edited since"), _quiet)
 
 
 def test_the_users_work_tree_and_bisection_are_left_alone(tmp_path: Path) -> None:
