@@ -16,7 +16,7 @@ from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress,
 from howdah.engine.share import stage
 from howdah.engine.supervise import CommandFailedError, run_logged
 from howdah.engine.uml.build import build_agent
-from howdah.engine.uml.engine import check_agent
+from howdah.engine.uml.engine import check_agent, further_packages
 from howdah.engine.uml.guest_tree import GuestTree, build_tree
 from howdah.engine.uml.modules import Module, ModuleSet, provide_modules
 from howdah.engine.uml.tools import FIRST, Tools, build_tools, compiler_version
@@ -85,7 +85,7 @@ class VmEngine:
 
     def _build(self, plan: Plan, progress: BuildProgress) -> _Built:
         tools = build_tools(self.cache)
-        tree = build_tree(progress, self.cache)
+        tree = build_tree(progress, self.cache, further_packages(plan))
         kernel = provide_kernel(plan.kernel, progress, self.cache)
         ready = ModuleSet({}, {})
         if kernel.headers is not None:
