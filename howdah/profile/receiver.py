@@ -2,8 +2,8 @@
 """Receiver behaviours by the names profiles use: how a receiver acknowledges, and what it says of data out of order.
 
 All but ``linux`` are *emulated*: the kernel that runs is Linux, its receiver is changed as the entry says. What the
-systems did is as the HyStart paper tells it (Ha and Rhee, sections 2, 3.2, 5.3 and 5.5); docs/receivers.md has the sources
-of every number and what is a choice.
+systems did is as the HyStart paper tells it (Ha and Rhee, sections 2, 3.2, 5.3 and 5.5); docs/receivers.md has sources
+of every number, and says what is a choice.
 """
 
 from __future__ import annotations
