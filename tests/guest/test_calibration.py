@@ -69,6 +69,12 @@ def test_the_path_as_planned_is_valid(engine: UmlEngine, overrides: tuple[str, .
     assert {"rate", "buffer", "dequeue rate", "minimum RTT flow 0", "packets forward", "packets reverse"} <= made
 
 
+def test_a_train_through_a_slower_interface_is_waited_for(engine: UmlEngine, tmp_path: Path) -> None:
+    plan = guest_run.plan_of("path.sender_interface=10 Mbit/s", "path.rate=100 Mbit/s", "path.buffer=1000 packets")
+    _directory, verdict = guest_run.run(engine, plan, tmp_path / "run")
+    assert guest_run.failures(verdict) == {}
+
+
 def test_a_wrong_rate(engine: UmlEngine, tmp_path: Path) -> None:
     plan = guest_run.plan_of()
     slower = plan.path.rate_bits_per_second * 99 // 100

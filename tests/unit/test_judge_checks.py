@@ -78,6 +78,19 @@ def test_a_wrong_path_is_named(doctor: Doctor, name: str, words: str) -> None:
     assert words in found[name]
 
 
+def test_a_short_train_is_timed_no_closer_than_the_clock() -> None:
+    plan = path_factory.make_plan()
+    fast = 10_000_000_000
+    narrow = dataclasses.replace(plan.calibration, rate_bits_per_second=fast, buffer_bytes=1_514_000)
+    for share, ok in ((1.0014, True), (1.005, False)):
+
+        def measured(found: dict[str, Any], share: float = share) -> None:
+            found["rate_bits_per_second"] = fast * share
+
+        checks = calibrated(measured, dataclasses.replace(plan, calibration=narrow))
+        assert ("rate" not in failed(checks)) is ok
+
+
 def test_a_missing_calibration_fails() -> None:
     assert failed(calibration_checks(path_factory.path_plan(), "after", None, VIRTUAL)) == {
         "calibration": "calibration-after.json is missing: the path was not measured"

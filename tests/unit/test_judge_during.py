@@ -74,6 +74,14 @@ def test_a_flow_beside_another_need_not_meet_an_empty_queue() -> None:
     assert "may contain queueing" in check.message
 
 
+@pytest.mark.parametrize(("handshake_us", "ok"), [(40_010, True), (60_000, False), (39_000, False)])
+def test_a_flow_that_overfills_the_path_at_once_is_judged_by_its_handshake(handshake_us: int, ok: bool) -> None:
+    info = make_info([100.0], min_rtt_us=[handshake_us])
+    check = minimum_rtt(make_measured([trace(95)], info=info), trace(95), VIRTUAL)
+    assert check.ok is ok
+    assert ("handshake" in check.message) is ok
+
+
 def test_a_flow_without_acks_has_no_rtt_to_judge() -> None:
     empty = make_trace([], [], [])
     assert minimum_rtt(make_measured([empty]), empty, VIRTUAL).ok is None

@@ -83,7 +83,9 @@ def measure_rate(
                 raise
             count = number
             break
-    drain_ns = count * frame_bytes * 8 * SECOND // calibration["rate_bits_per_second"]
+    # A sender's interface that is slower than the bottleneck spaces the train out.
+    slowest = calibration["train_rate_bits_per_second"] or calibration["rate_bits_per_second"]
+    drain_ns = count * frame_bytes * 8 * SECOND // slowest
     delay_ns = (target["forward_delay_us"] + target["variation_us"]) * 1000
     loop.run_until(now_ns() + 2 * drain_ns + delay_ns + _MARGIN_NS)
     found = arrivals(receiver)
