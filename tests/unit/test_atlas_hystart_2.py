@@ -34,6 +34,7 @@ POINTS = {
 }
 
 # Repetitions of the quick atlas, where they are not 3.
+# Repetitions of the quick atlas, where they are not 3.
 QUICK = {"hystart-fig11": 2, "hystart-fig14b-hystart": 2, "hystart-fig18": 2}
 
 
