@@ -79,7 +79,7 @@ def test_a_wrong_path_is_named(doctor: Doctor, name: str, words: str) -> None:
 
 
 def test_a_short_train_is_timed_no_closer_than_the_clock() -> None:
-    plan = path_factory.make_plan()
+    plan = path_factory.path_plan()
     fast = 10_000_000_000
     narrow = dataclasses.replace(plan.calibration, rate_bits_per_second=fast, buffer_bytes=1_514_000)
     for share, ok in ((1.0014, True), (1.005, False)):
