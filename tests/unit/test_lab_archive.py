@@ -41,7 +41,13 @@ def _started(archive: Path, *arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_hear_interrupts,
     )
+
+
+def _hear_interrupts() -> None:
+    """A test run that a shell has put behind it ignores SIGINT, and so would the program."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_archives_are_the_same_bytes_every_time() -> None:

@@ -33,7 +33,7 @@ WORKER = """
     if stop.exists() and len(made.read_text().split()) > int(stop.read_text()):
         try:
             (control / "stopped").open("x").close()  # one interruption: a second would meet the test itself
-            os.kill(int(sys.argv[2]), signal.SIGINT)
+            os.kill(int(sys.argv[2]), signal.SIGTERM)  # SIGINT is ignored by what a shell starts behind it
         except FileExistsError:
             pass
         signal.pause()
