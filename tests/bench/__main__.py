@@ -21,6 +21,7 @@ from howdah.run.directory import write_json
 from howdah.run.provenance import now
 from tests.bench import boot, lab, offline, speed
 from tests.bench.ack_cost import ack_costs
+from tests.bench.atlas import atlas_times, quick_atlas
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT
 
@@ -56,6 +57,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench")
     parser.add_argument("--seconds", type=int, default=60, help="simulated seconds of the long run (default: 60)")
     parser.add_argument("--lab", action="store_true", help="also time 'make lab' with an empty cache: minutes")
+    parser.add_argument("--atlas", action="store_true", help="also make the quick atlas anew: half an hour")
     return parser.parse_args()
 
 
@@ -67,6 +69,9 @@ def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
     yield from ack_costs(place / "ack-cost", run)
     yield from boot.boot_to_first_packet(place / "boot")
     yield from offline.report_time(place / "runs")
+    if options.atlas:
+        quick_atlas(place / "atlas")
+    yield from atlas_times(place / "atlas" if options.atlas else ROOT / "runs")
     if options.lab:
         yield from lab.lab(place)
 
