@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many runs at once: one worker process a core, each on one run at a time; interrupted cleanly, resumed for free."""
+"""Many runs at once: one worker process a core, each on one run at a time; interrupted cleanly, resumed for free.
+
+A worker is told its runs one by one on its standard input (``howdah/run/worker.py``): what it needs is loaded once.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -56,12 +61,13 @@ class Work:
 
     job: Job
     directory: RunDirectory
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     started: float
     phase: str = "start"
     done_us: int = 0
     of_us: int = 0
     last: dict[str, Any] = field(default_factory=dict)
+    unread: bytes = b""
 
     @property
     def cell(self) -> Cell:
@@ -87,22 +93,66 @@ Listener = Callable[[list[Work], list[Outcome], Rest], None]
 WORKER = (sys.executable, "-m", "howdah.run.worker")
 
 
-def _output(process: subprocess.Popen[str]) -> IO[str]:
-    assert process.stdout is not None
-    return process.stdout
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None
+    return stream
 
 
-def _start(job: Job, worker: Sequence[str]) -> Work:
-    try:
-        directory = job.experiment.begin(job.cell)
+class _Workers:
+    """The processes that make the runs; one that waits for work is used before another is started."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.command = command
+        self._idle: list[subprocess.Popen[bytes]] = []
+
+    def give(self, directory: RunDirectory) -> subprocess.Popen[bytes]:
+        """A process that makes the run in ``directory``. What it says of its own troubles is in its first run's log."""
         with directory.log.open("w") as errors:
+            while self._idle:
+                process = self._idle.pop()
+                if self._tell(process, directory):
+                    return process
+                _reap(process)
             process = subprocess.Popen(
-                [*worker, str(directory.path), str(os.getpid())],
-                stdin=subprocess.DEVNULL,
+                [*self.command, str(os.getpid())],
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                text=True,
+                bufsize=0,  # what has been read must be seen: select() knows nothing of a buffer
+                start_new_session=True,  # so that it can be ended together with its run
             )
+        self._tell(process, directory)  # one that has died already is noticed where its result is waited for
+        return process
+
+    @staticmethod
+    def _tell(process: subprocess.Popen[bytes], directory: RunDirectory) -> bool:
+        try:
+            _pipe(process.stdin).write(json.dumps(str(directory.path)).encode() + b"\n")
+        except BrokenPipeError:
+            return False
+        return process.poll() is None
+
+    def take_back(self, process: subprocess.Popen[bytes]) -> None:
+        self._idle.append(process)
+
+    def end(self) -> None:
+        """End those that wait for work."""
+        while self._idle:
+            _reap(self._idle.pop())
+
+
+def _reap(process: subprocess.Popen[bytes]) -> int:
+    """Let a worker that has no run end, and return its status."""
+    with contextlib.suppress(BrokenPipeError):
+        _pipe(process.stdin).close()
+    _pipe(process.stdout).close()
+    return process.wait()
+
+
+def _start(job: Job, workers: _Workers) -> Work:
+    try:
+        directory = job.experiment.begin(job.cell)
+        process = workers.give(directory)
     except OSError as error:
         for partial in job.experiment.path.glob(f"{PARTIAL}{job.cell.directory_name}-{os.getpid()}"):
             shutil.rmtree(partial, ignore_errors=True)
@@ -111,22 +161,24 @@ def _start(job: Job, worker: Sequence[str]) -> Work:
 
 
 def _read(work: Work) -> bool:
-    """Take one line of a worker's progress; False when it has said all."""
-    line = _output(work.process).readline()
-    if not line:
-        return False
-    message = json.loads(line)
-    if "phase" in message:
-        work.phase, work.done_us, work.of_us = message["phase"], message["done_us"], message["of_us"]
-    else:
-        work.last = message
-    return True
+    """Take what a worker has said; False when it has said all, of this run or for ever."""
+    said = _pipe(work.process.stdout).read(65536)
+    *lines, work.unread = (work.unread + said).split(b"\n")
+    for message in map(json.loads, lines):
+        if "phase" in message:
+            work.phase, work.done_us, work.of_us = message["phase"], message["done_us"], message["of_us"]
+        else:
+            work.last = message
+    return bool(said) and not work.last
 
 
-def _finish(work: Work) -> Outcome:
+def _finish(work: Work, workers: _Workers) -> Outcome:
     experiment, cell = work.job.experiment, work.cell
-    status = work.process.wait()
-    _output(work.process).close()
+    if work.last:
+        status = work.last.get("died")
+        workers.take_back(work.process)
+    else:
+        status = _reap(work.process)
     outcome = Outcome(work.job, wall_s=time.monotonic() - work.started)
     if "verdict" in work.last:
         try:
@@ -167,9 +219,10 @@ def _tell_of_room(error: HowdahError, experiment: Experiment) -> None:
 
 def _end(active: list[Work]) -> None:
     for work in active:
-        work.process.kill()  # the guest dies with its worker
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(work.process.pid, signal.SIGKILL)  # the run is in its worker's group, and the guest dies with it
     for work in active:
-        work.process.wait()
+        _reap(work.process)
         shutil.rmtree(work.directory.path, ignore_errors=True)
 
 
@@ -201,6 +254,7 @@ def run_cells(
     waiting = deque(sorted(unfinished, key=lambda job: -expected[id(job)]))  # stable: equal ones in their order
     experiments = len({job.experiment.path for job in jobs})
     active: list[Work] = []
+    processes = _Workers(worker)
     stop = False
     with selectors.DefaultSelector() as selector:
         try:
@@ -208,21 +262,21 @@ def run_cells(
                 while waiting and len(active) < workers and not stop:
                     job = waiting.popleft()
                     try:
-                        work = _start(job, worker)
+                        work = _start(job, processes)
                     except HowdahError as error:
                         _tell_of_room(error, job.experiment)
                         outcomes.append(Outcome(job, error=error))
                         stop = _meets_every_run(outcomes[-1], keep_going)
                         continue
                     active.append(work)
-                    selector.register(_output(work.process), selectors.EVENT_READ, work)
+                    selector.register(_pipe(work.process.stdout), selectors.EVENT_READ, work)
                 if not active:
                     break
                 for key, _ in selector.select(timeout=0.5):
                     work = key.data
                     if not _read(work):
                         selector.unregister(key.fileobj)
-                        outcome = _finish(work)
+                        outcome = _finish(work, processes)
                         active.remove(work)
                         outcomes.append(outcome)
                         stop = stop or _meets_every_run(outcome, keep_going)
@@ -234,6 +288,8 @@ def run_cells(
                 for partial in path.glob(f"{PARTIAL}*-{os.getpid()}"):
                     shutil.rmtree(partial, ignore_errors=True)
             raise
+        finally:
+            processes.end()
     order = {id(job): position for position, job in enumerate(jobs)}
     return sorted(outcomes, key=lambda outcome: order[id(outcome.job)])
 

@@ -7,8 +7,8 @@ from howdah.plan.plan import Flow, Plan
 
 # A core of 2024 carries so much of a simulated path in a second, and boots, calibrates and analyses in the other.
 # Only the ratio of the two matters: what runs take here is learnt from those that are done.
-BITS_PER_CORE_SECOND = 3e9
-FIXED_S = 3.0
+BITS_PER_CORE_SECOND = 2.2e9
+FIXED_S = 0.7
 
 
 def carried_bits(plan: Plan) -> float:

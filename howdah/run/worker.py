@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run in a process of its own: ``python -m howdah.run.worker DIRECTORY``.
+"""A worker: ``python -m howdah.run.worker PARENT`` reads the directories of runs from its standard input, each a JSON
+string on a line of its own.
 
-Progress goes to standard output as one JSON object a line; the last one is ``{"verdict": …}`` or ``{"error": …}``.
-The process dies with the one that started it, and the guest dies with this process, so a ``kill -9`` of the command
-leaves nothing behind.
+Each run is a process of its own, forked from this one, which has loaded the libraries once for all of them. Progress
+goes to standard output as one JSON object a line; the last one of a run is ``{"verdict": …}``, ``{"error": …}`` or, of
+one that died without either, ``{"died": status}``. A run dies with its worker, the worker with the process that started
+it, and a guest with its run, so a ``kill -9`` of the command leaves nothing behind.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -24,19 +27,44 @@ def _say(**message: object) -> None:
     sys.stdout.flush()
 
 
-def main() -> int:
-    directory, parent = RunDirectory(Path(sys.argv[1])), int(sys.argv[2])
-    die_with_parent(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its workers in order
+def _run(directory: RunDirectory) -> None:
     try:
         verdict = execute(directory, lambda phase, done, total: _say(phase=phase, done_us=done, of_us=total))
     except HowdahError as error:
-        _say(error=error.what, where=error.where, hint=error.hint, exit_code=error.exit_code)
-        return 1
+        _say(error=error.what, where=error.where, hint=error.hint)
     except OSError as error:
-        _say(error=explain(error), where=error.filename and str(error.filename), hint=None, exit_code=1)
-        return 1
-    _say(verdict=verdict)
+        _say(error=explain(error), where=error.filename and str(error.filename), hint=None)
+    else:
+        _say(verdict=verdict)
+
+
+def _fork(directory: RunDirectory) -> None:
+    """The run in a child, whose complaints go to the run's log. Single-threaded until here, so a fork is safe."""
+    worker = os.getpid()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            die_with_parent(worker)
+            with directory.log.open("a") as log:
+                os.dup2(log.fileno(), sys.stderr.fileno())
+            _run(directory)
+            status = 0
+        except BaseException:  # noqa: BLE001 - whatever it is, the worker must not go on as a second one
+            sys.excepthook(*sys.exc_info())
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        _say(died=os.waitstatus_to_exitcode(status))
+
+
+def main() -> int:
+    die_with_parent(int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its workers in order
+    for line in iter(sys.stdin.readline, ""):
+        _fork(RunDirectory(Path(json.loads(line))))
     return 0
 
 

@@ -21,6 +21,7 @@ from howdah.run.batch import Job, Outcome, Rest, Work, run_cells
 from howdah.run.directory import PARTIAL
 from howdah.run.experiment import Cell, Experiment
 from tests.unit.plan_factory import make_plan
+from tests.unit.stand_in import stand_in
 
 WHOLE = """
     import json, sys, pathlib
@@ -33,10 +34,8 @@ WHOLE = """
 """
 
 
-def _worker(folder: Path, body: str) -> tuple[str, str]:
-    script = folder / "worker.py"
-    script.write_text(textwrap.dedent(body))
-    return sys.executable, str(script)
+def _worker(folder: Path, body: str) -> tuple[str, ...]:
+    return stand_in(folder / "worker.py", body)
 
 
 def _cells(count: int) -> list[Cell]:
@@ -88,7 +87,7 @@ def test_an_error_stops_the_rest_and_keeps_what_finished(experiment: Experiment,
     body = textwrap.dedent(body).replace(
         "import json, sys, pathlib",
         "import json, sys, pathlib\nif 'r1' in sys.argv[1]:\n"
-        "    print(json.dumps({'error': 'no space left', 'where': '/full', 'hint': None})); sys.exit(1)",
+        "    print(json.dumps({'error': 'no space left', 'where': '/full', 'hint': None})); raise Ended",
         1,
     )
     cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
@@ -154,7 +153,7 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
         time.sleep(60)
         """
     )
-    (tmp_path / "worker.py").write_text(worker)
+    command = stand_in(tmp_path / "worker.py", worker)
     parent = textwrap.dedent(
         f"""
         import sys
@@ -166,7 +165,7 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
         experiment.create()
         with experiment.locked():
             run_cells([Job(experiment, Cell(make_plan(), "a" * 64))], 1, False, lambda *_: None,
-                      (sys.executable, {str(tmp_path / "worker.py")!r}))
+                      {command!r})
         """
     )
     process = subprocess.Popen([sys.executable, "-c", parent], cwd=Path(__file__).parents[2])
@@ -250,7 +249,7 @@ def test_runs_of_several_experiments_go_to_their_own_directories(tmp_path: Path)
 _ONE_FAILS = textwrap.dedent(WHOLE).replace(
     "import json, sys, pathlib",
     "import json, sys, pathlib\nif 'r1' in sys.argv[1]:\n"
-    "    print(json.dumps({'error': 'it broke', 'where': '/x', 'hint': None})); sys.exit(1)",
+    "    print(json.dumps({'error': 'it broke', 'where': '/x', 'hint': None})); raise Ended",
     1,
 )
 

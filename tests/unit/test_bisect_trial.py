@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import functools
 import shutil
-import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +21,7 @@ from howdah.errors import EngineUnavailableError, HowdahError
 from howdah.profile import load
 from howdah.run.batch import run_cells
 from tests.claim_factory import write_profile
+from tests.unit.stand_in import stand_in
 
 CLAIMS = """\
 - id: small
@@ -69,10 +68,7 @@ class _Bench:
         self.tree = root / "tree"
         self.tree.mkdir()
         self.engine = _Engine()
-        script = root / "worker.py"
-        script.write_text(textwrap.dedent(WORKER))
-
-        worker = (sys.executable, str(script))
+        worker = stand_in(root / "worker.py", WORKER)
         monkeypatch.setattr(module, "run_cells", functools.partial(run_cells, worker=worker))
         monkeypatch.setattr(module, "find_engine", lambda _name: self.engine)
         self.build: Callable[[], None] = lambda: None

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from howdah.plan.plan import Plan
 from howdah.run.experiment import Experiment
 from howdah.run.provenance import analysis_sha256
 from tests.nightly_factory import write_suite
+from tests.unit.stand_in import stand_in
 
 # A run's utilisation is read from a file beside the runs, so that a test can change what a night measures.
 WORKER = """
@@ -87,9 +86,8 @@ class _Night:
 
 @pytest.fixture
 def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> _Night:
-    script = tmp_path / "worker.py"
-    script.write_text(textwrap.dedent(WORKER).replace("ANALYSIS", repr(analysis_sha256())))
-    monkeypatch.setattr(work, "WORKER", (sys.executable, str(script)))
+    worker = stand_in(tmp_path / "worker.py", WORKER.replace("ANALYSIS", repr(analysis_sha256())))
+    monkeypatch.setattr(work, "WORKER", worker)
     monkeypatch.setattr(work, "find_engine", lambda _name: _Engine())
     return _Night(tmp_path, capsys)
 

@@ -35,7 +35,7 @@ def _job(plan: Plan, folder: str = "exp") -> Job:
 
 
 def _work(plan: Plan, since_s: float, share: float) -> Work:
-    process = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
     process.wait()
     work = Work(_job(plan), RunDirectory(Path("x")), process, time.monotonic() - since_s)
     work.done_us, work.of_us = int(share * 1e6), 1_000_000
