@@ -37,6 +37,11 @@ struct saved_path_table {
 	struct saved_path paths[1 << SAVED_PATH_SET_BITS][SAVED_PATH_WAYS];
 };
 
+static inline void saved_path_table_init(struct saved_path_table *table)
+{
+	spin_lock_init(&table->lock);
+}
+
 static inline struct in6_addr saved_path_remote(const struct sock *sk)
 {
 	struct in6_addr remote;

@@ -26,11 +26,10 @@
  * and handing on the window of a connection that ends (a burst for the others).
  */
 #include <linux/sizes.h>
-#include <net/net_namespace.h>
-#include <net/netns/generic.h>
 #include "destination.h"
 #include "slow_start.h"
 #include "slow_start_parameter.h"
+#include "slow_start_table.h"
 
 slow_start_parameter(window, 1, 0, 1,
 		     "1: start with the remembered window; 0: only with the remembered ssthresh (default 1)");
@@ -47,7 +46,7 @@ slow_start_parameter(prefix_ipv4, 32, 0, 32,
 slow_start_parameter(prefix_ipv6, 128, 0, 128,
 		     "leading bits of an IPv6 address that make a destination (default 128)");
 
-static unsigned int table_id;
+static unsigned int cached_table_id;
 
 /**
  * struct cached - state of a connection
@@ -89,7 +88,7 @@ struct offer {
 
 static struct destination_table *table_of(const struct sock *sk)
 {
-	return net_generic(sock_net(sk), table_id);
+	return net_generic(sock_net(sk), cached_table_id);
 }
 
 /* Each member promises one of count + 1 parts of its window. */
@@ -366,42 +365,6 @@ static const struct slow_start_ops cached = {
 	.restart	= restart,
 };
 
-static struct slow_start_family family;
-
-static int __net_init start_table(struct net *net)
-{
-	destination_table_init(net_generic(net, table_id));
-	return 0;
-}
-
-/* The table is freed with its namespace, or when the module is unloaded. */
-static struct pernet_operations tables = {
-	.init	= start_table,
-	.id	= &table_id,
-	.size	= sizeof(struct destination_table),
-};
-
-static int __init load(void)
-{
-	int error = register_pernet_subsys(&tables);
-
-	if (error)
-		return error;
-	error = slow_start_register(&cached, &family);
-	if (error)
-		unregister_pernet_subsys(&tables);
-	return error;
-}
-
-static void __exit unload(void)
-{
-	slow_start_unregister(&family);
-	unregister_pernet_subsys(&tables);
-}
-
-module_init(load);
-module_exit(unload);
-MODULE_ALIAS("tcp_cached_reno");
-MODULE_ALIAS("tcp_cached_cubic");
+module_slow_start_table(cached, struct destination_table, destination_table_init);
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("howdah: start from what other connections have learnt");

@@ -23,11 +23,10 @@
  * phase (its RTT was checked when it began), hints from the receiver, saving beyond the
  * life of the module.
  */
-#include <net/net_namespace.h>
-#include <net/netns/generic.h>
 #include "saved_path.h"
 #include "slow_start.h"
 #include "slow_start_parameter.h"
+#include "slow_start_table.h"
 
 slow_start_parameter(max_jump, 0, 0, 1000000,
 		     "largest window to jump to in packets, 0: no limit but half of the saved one");
@@ -79,11 +78,11 @@ struct careful {
 	bool claimed;
 };
 
-static unsigned int table_id;
+static unsigned int careful_table_id;
 
 static struct saved_path_table *table(const struct sock *sk)
 {
-	return net_generic(sock_net(sk), table_id);
+	return net_generic(sock_net(sk), careful_table_id);
 }
 
 static u32 pipe_size(const struct sock *sk)
@@ -343,44 +342,6 @@ static const struct slow_start_ops careful = {
 	.restart	= restart,
 };
 
-static struct slow_start_family family;
-
-static int __net_init start_table(struct net *net)
-{
-	struct saved_path_table *saved = net_generic(net, table_id);
-
-	spin_lock_init(&saved->lock);
-	return 0;
-}
-
-/* A table is freed with its namespace, or when the module is unloaded. */
-static struct pernet_operations tables = {
-	.init	= start_table,
-	.id	= &table_id,
-	.size	= sizeof(struct saved_path_table),
-};
-
-static int __init load(void)
-{
-	int error = register_pernet_subsys(&tables);
-
-	if (error)
-		return error;
-	error = slow_start_register(&careful, &family);
-	if (error)
-		unregister_pernet_subsys(&tables);
-	return error;
-}
-
-static void __exit unload(void)
-{
-	slow_start_unregister(&family);
-	unregister_pernet_subsys(&tables);
-}
-
-module_init(load);
-module_exit(unload);
-MODULE_ALIAS("tcp_careful_reno");
-MODULE_ALIAS("tcp_careful_cubic");
+module_slow_start_table(careful, struct saved_path_table, saved_path_table_init);
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("howdah: Careful Resume");
