@@ -6,12 +6,13 @@ from __future__ import annotations
 import dataclasses
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.measure.measured import load
@@ -111,6 +112,23 @@ def slow_start(
     directory, verdict = run(engine, plan, path)
     assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
     return read(directory, verdict)
+
+
+@dataclass
+class Shared:
+    """Runs that the tests of a file share: each is made when it is first asked for."""
+
+    engine: UmlEngine
+    directories: pytest.TempPathFactory
+    done: dict[tuple[str, ...], SlowStart] = field(default_factory=dict)
+
+    def __call__(self, algorithm: str, *overrides: str, **parameters: int) -> SlowStart:
+        values = {name: str(value) for name, value in parameters.items()}
+        key = (algorithm, *overrides, *(f"{name}={value}" for name, value in sorted(values.items())))
+        if key not in self.done:
+            path = self.directories.mktemp("run")
+            self.done[key] = slow_start(self.engine, path, algorithm, *overrides, parameters=values)
+        return self.done[key]
 
 
 def read(directory: RunDirectory, verdict: dict[str, Any], flow: int = 0) -> SlowStart:

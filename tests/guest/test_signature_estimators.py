@@ -11,7 +11,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.measure.rounds import raw_rtt
 from tests.guest.guest_run import require_engine
-from tests.guest.signature import SlowStart, read, slow_start
+from tests.guest.signature import Shared, SlowStart, read
 
 pytestmark = pytest.mark.guest
 
@@ -34,19 +34,8 @@ def engine() -> UmlEngine:
 
 
 @pytest.fixture(scope="module")
-def run_of(engine: UmlEngine, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Runs are shared by the tests of this file."""
-    done: dict[tuple[Any, ...], SlowStart] = {}
-
-    def run(algorithm: str, *overrides: str, **parameters: int) -> SlowStart:
-        key = (algorithm, *overrides, *sorted(parameters.items()))
-        if key not in done:
-            values = {name: str(value) for name, value in parameters.items()}
-            path = tmp_path_factory.mktemp("run")
-            done[key] = slow_start(engine, path, algorithm, *overrides, parameters=values)
-        return done[key]
-
-    return run
+def run_of(engine: UmlEngine, tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    return Shared(engine, tmp_path_factory)
 
 
 def estimates(run: SlowStart) -> list[dict[str, Any]]:
@@ -81,7 +70,7 @@ def check_pair(run: SlowStart) -> dict[str, Any]:
     return event
 
 
-def test_the_closest_three_acks_decide(run_of: Any) -> None:
+def test_the_closest_three_acks_decide(run_of: Shared) -> None:
     run = run_of("packet-pair")
     event = check_pair(run)
     assert event["threshold"] == len(slopes(run))
@@ -90,20 +79,20 @@ def test_the_closest_three_acks_decide(run_of: Any) -> None:
     assert 1.3 < event["quantity"] / PAYLOAD_KBITS < 1.6
 
 
-def test_without_the_compressed_pair_the_estimate_is_the_capacity(run_of: Any) -> None:
+def test_without_the_compressed_pair_the_estimate_is_the_capacity(run_of: Shared) -> None:
     """Three packets of 100 Mbit/s take 242 us."""
     event = check_pair(run_of("packet-pair", min_span_us=200))
     assert event["quantity"] == pytest.approx(PAYLOAD_KBITS, rel=0.02)
     assert event["ssthresh_packets"] == pytest.approx(BDP_PACKETS, rel=0.02)
 
 
-def test_the_mean_of_all_sets_errs_less(run_of: Any) -> None:
+def test_the_mean_of_all_sets_errs_less(run_of: Shared) -> None:
     event = check_pair(run_of("packet-pair", average=1))
     assert event["quantity"] == pytest.approx(np.mean([slope for _, slope in slopes(run_of("packet-pair"))]), rel=0.01)
     assert 1.0 < event["quantity"] / PAYLOAD_KBITS < 1.15
 
 
-def test_standard_slow_start_estimates_nothing(run_of: Any) -> None:
+def test_standard_slow_start_estimates_nothing(run_of: Shared) -> None:
     with pytest.raises(ValueError, match="not enough values"):
         check_pair(run_of("standard"))
 
@@ -129,11 +118,11 @@ def check_swift(run: SlowStart, paced: bool) -> None:
 
 
 @pytest.mark.parametrize("paced", [1, 0])
-def test_four_segments_decide_the_window(run_of: Any, paced: int) -> None:
+def test_four_segments_decide_the_window(run_of: Shared, paced: int) -> None:
     check_swift(run_of("swift-start", *WIDE, CAPTURE, paced=paced), bool(paced))
 
 
-def test_standard_slow_start_does_not_jump(run_of: Any) -> None:
+def test_standard_slow_start_does_not_jump(run_of: Shared) -> None:
     with pytest.raises(ValueError, match="not enough values"):
         check_swift(run_of("standard", *WIDE, CAPTURE), True)
 
@@ -169,13 +158,13 @@ def check_astart(run: SlowStart) -> None:
 
 
 @pytest.mark.parametrize("buffer", [500, 125])
-def test_it_reaches_the_bdp_without_loss(run_of: Any, buffer: int) -> None:
+def test_it_reaches_the_bdp_without_loss(run_of: Shared, buffer: int) -> None:
     check_astart(run_of("adaptive-start", *ASTART, BUFFERS[buffer]))
 
 
 @pytest.mark.parametrize(("algorithm", "parameters"), [("standard", {}), ("adaptive-start", {"init_ssthresh": 0})])
 def test_with_an_infinite_threshold_it_is_standard_slow_start(
-    run_of: Any, algorithm: str, parameters: dict[str, int]
+    run_of: Shared, algorithm: str, parameters: dict[str, int]
 ) -> None:
     """The HyStart paper's figure 9d: the same overshoot."""
     run = run_of(algorithm, *ASTART, BUFFERS[500], **parameters)
@@ -185,7 +174,7 @@ def test_with_an_infinite_threshold_it_is_standard_slow_start(
         check_astart(run)
 
 
-def test_after_a_loss_the_window_is_that_of_the_rate(run_of: Any) -> None:
+def test_after_a_loss_the_window_is_that_of_the_rate(run_of: Shared) -> None:
     """Reno would halve 1939 packets; the estimate says what the path holds."""
     run = run_of("adaptive-start", *ASTART, BUFFERS[500], init_ssthresh=0)
     assert 0.7 * ASTART_BDP < run.exits[0]["ssthresh_packets"] <= ASTART_BDP * 1.02
@@ -193,7 +182,7 @@ def test_after_a_loss_the_window_is_that_of_the_rate(run_of: Any) -> None:
     assert standard.exits[0]["ssthresh_packets"] > 1.5 * ASTART_BDP
 
 
-def test_five_flows_at_once_share(run_of: Any) -> None:
+def test_five_flows_at_once_share(run_of: Shared) -> None:
     five = ["flows=[{}, {}, {}, {}, {}]"]
     run = run_of("adaptive-start", *ASTART, BUFFERS[500], *five)
     flows = [read(run.directory, run.verdict, flow) for flow in range(5)]
@@ -239,7 +228,7 @@ def check_inflight(run: SlowStart) -> None:
     assert np.median(cwnd[full] / limit[full]) > 0.95
 
 
-def test_cwnd_is_never_above_the_limit(run_of: Any) -> None:
+def test_cwnd_is_never_above_the_limit(run_of: Shared) -> None:
     run = run_of("inflight-limit", tick_us=1)
     check_inflight(run)
     [event] = run.events
@@ -249,24 +238,24 @@ def test_cwnd_is_never_above_the_limit(run_of: Any) -> None:
     assert run.trace.cwnd[-1] == pytest.approx(BDP_PACKETS + 4, abs=2)
 
 
-def test_standard_slow_start_is_not_limited(run_of: Any) -> None:
+def test_standard_slow_start_is_not_limited(run_of: Shared) -> None:
     with pytest.raises(AssertionError):
         check_inflight(run_of("standard"))
 
 
-def test_stab_is_the_queue(run_of: Any) -> None:
+def test_stab_is_the_queue(run_of: Shared) -> None:
     """Twice what it adds: see above."""
     few, many = (run_of("inflight-limit", tick_us=1, stab=stab).trace.cwnd[-1] for stab in (20, 520))
     assert many - few == pytest.approx(100, abs=3)
 
 
-def test_a_coarse_clock_ends_slow_start_early(run_of: Any) -> None:
+def test_a_coarse_clock_ends_slow_start_early(run_of: Shared) -> None:
     """With ticks of 10 ms a burst of ACKs is one sample, and sixteen make an average: after 5 s next to nothing."""
     windows = {tick: run_of("inflight-limit", tick_us=tick).trace.cwnd for tick in (1, 1000, 10_000)}
     assert windows[10_000].max() < 0.1 * BDP_PACKETS < windows[1000].max()
     assert run_of("standard").trace.cwnd.max() > BDP_PACKETS
 
 
-def test_the_limit_is_told_once(run_of: Any) -> None:
+def test_the_limit_is_told_once(run_of: Shared) -> None:
     run = run_of("inflight-limit", tick_us=10_000)
     assert [row["event"] for row in run.events] == ["phase"]

@@ -13,7 +13,7 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.measure.exit import find_exit
 from howdah.measure.rounds import raw_rtt
 from tests.guest.guest_run import require_engine
-from tests.guest.signature import SlowStart, slow_start
+from tests.guest.signature import Shared, SlowStart
 
 pytestmark = pytest.mark.guest
 
@@ -37,19 +37,8 @@ def engine() -> UmlEngine:
 
 
 @pytest.fixture(scope="module")
-def run_of(engine: UmlEngine, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Runs are shared by the tests of this file."""
-    done: dict[tuple[Any, ...], SlowStart] = {}
-
-    def run(algorithm: str, *overrides: str, **parameters: int) -> SlowStart:
-        key = (algorithm, *overrides, *sorted(parameters.items()))
-        if key not in done:
-            values = {name: str(value) for name, value in parameters.items()}
-            path = tmp_path_factory.mktemp("run")
-            done[key] = slow_start(engine, path, algorithm, *overrides, parameters=values)
-        return done[key]
-
-    return run
+def run_of(engine: UmlEngine, tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    return Shared(engine, tmp_path_factory)
 
 
 def decision(run: SlowStart) -> dict[str, Any]:
@@ -97,7 +86,7 @@ def check_decision(run: SlowStart, version: int, threshold: float) -> None:
 @pytest.mark.parametrize(
     ("algorithm", "version", "threshold"), [("search", 4, 0.26), ("search-2", 2, 0.35), ("search-3", 3, 0.35)]
 )
-def test_the_decision_is_that_of_the_trace(run_of: Any, algorithm: str, version: int, threshold: float) -> None:
+def test_the_decision_is_that_of_the_trace(run_of: Shared, algorithm: str, version: int, threshold: float) -> None:
     run = run_of(algorithm, DEEP)
     check_decision(run, version, threshold)
     assert run.exits[0]["reason"] == "delivery-rate"
@@ -106,12 +95,12 @@ def test_the_decision_is_that_of_the_trace(run_of: Any, algorithm: str, version:
 
 
 @pytest.mark.parametrize(("version", "threshold"), [(4, 0.26), (2, 0.35)])
-def test_standard_slow_start_has_no_such_decision(run_of: Any, version: int, threshold: float) -> None:
+def test_standard_slow_start_has_no_such_decision(run_of: Shared, version: int, threshold: float) -> None:
     with pytest.raises(AssertionError, match="no decision of SEARCH"):
         check_decision(run_of("standard", DEEP), version, threshold)
 
 
-def test_the_drain_ends_at_what_an_rtt_delivers(run_of: Any) -> None:
+def test_the_drain_ends_at_what_an_rtt_delivers(run_of: Shared) -> None:
     run = run_of("search", DEEP)
     begin, drained, left = run.events
     assert (begin["event"], drained["event"], left["event"]) == ("phase", "drain-end", "exit")
@@ -124,14 +113,14 @@ def test_the_drain_ends_at_what_an_rtt_delivers(run_of: Any) -> None:
     assert "loss" not in [row["reason"] for row in run.events]
 
 
-def test_roll_back_takes_what_two_rtts_delivered(run_of: Any) -> None:
+def test_roll_back_takes_what_two_rtts_delivered(run_of: Shared) -> None:
     """Versions 2 and 3 decide at the same ACK; only version 2 rolls back, by six bins or 2.1 RTTs."""
     rolled, stayed = run_of("search-2", DEEP).exits[0], run_of("search-3", DEEP).exits[0]
     assert rolled["time_ns"] == stayed["time_ns"]
     assert stayed["cwnd_packets"] - rolled["cwnd_packets"] == pytest.approx(2.1 * BDP_PACKETS, abs=5)
 
 
-def test_a_deep_buffer_blinds_it(run_of: Any) -> None:
+def test_a_deep_buffer_blinds_it(run_of: Shared) -> None:
     """It decides when the RTT has grown to about 2.7 initial ones; with seven extra bins it sees 2.45."""
     seeing, blind = run_of("search", DEEP), run_of("search", DEEP, extra_bins=7)
     assert decision(seeing)
@@ -151,7 +140,7 @@ def retransmitted_packets(run: SlowStart) -> int:
 
 
 @pytest.mark.parametrize("algorithm", ["search", "search-2", "search-3", "search-cubic"])
-def test_over_a_satellite_it_stays_until_the_capacity_and_loses_less(run_of: Any, algorithm: str) -> None:
+def test_over_a_satellite_it_stays_until_the_capacity_and_loses_less(run_of: Shared, algorithm: str) -> None:
     """144 Mbit/s, 600 ms and a buffer of 3.3 BDP, the path of the slides."""
     run = run_of(algorithm, *GEO)
     event = decision(run)
@@ -160,13 +149,13 @@ def test_over_a_satellite_it_stays_until_the_capacity_and_loses_less(run_of: Any
     assert 0 < retransmitted_packets(run) < 0.5 * without
 
 
-def test_standard_slow_start_loses_as_much_as_cubic_without_hystart(run_of: Any) -> None:
+def test_standard_slow_start_loses_as_much_as_cubic_without_hystart(run_of: Shared) -> None:
     without = retransmitted_packets(run_of("cubic-no-hystart", *GEO))
     assert retransmitted_packets(run_of("standard", *GEO)) > 0.5 * without
 
 
 @pytest.mark.parametrize("algorithm", ["search", "search-2", "search-3"])
-def test_noise_that_misleads_hystart_does_not_mislead_it(run_of: Any, algorithm: str) -> None:
+def test_noise_that_misleads_hystart_does_not_mislead_it(run_of: Shared, algorithm: str) -> None:
     """The RTT varies by 40 ms: +-20 ms around its mean."""
     hystart = find_exit(run_of("cubic", *GEO, NOISE).trace)
     bdp_packets = GEO_BITS_PER_SECOND * 0.6 / 8 / FRAME
