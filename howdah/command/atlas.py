@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -20,9 +19,8 @@ from howdah.atlas.site import write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.view import views
 from howdah.atlas.work import conclude, make
-from howdah.command.common import PROFILES, add_json_option, add_runs_option
+from howdah.command.common import PROFILES, add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
 from howdah.command.progress import Display
-from howdah.errors import HowdahError
 from howdah.report.plot import draw
 
 FAILED, INVALID, CLAIM_FAILED = 4, 5, 6
@@ -45,15 +43,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--no-run", action="store_true", help="make no run; judge and show what is there")
     parser.add_argument("--list", action="store_true", help="list the entries and do nothing")
     parser.add_argument("--again", action="store_true", help="make runs again that are already there")
-    parser.add_argument("--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)")
+    add_jobs_option(parser)
     add_runs_option(parser)
     add_json_option(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
-    if options.jobs is not None and options.jobs < 1:
-        raise HowdahError("--jobs must be at least 1")
+    check_jobs(options)
     catalogue = read_catalogue()
     if options.list:
         _list(catalogue)
@@ -62,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
     check(catalogue, chapters)
     wanted = chosen(catalogue, chapters, options.only)
     site = options.site or options.runs / "atlas"
-    workers = options.jobs or len(os.sched_getaffinity(0))
+    workers = options.jobs or cores()
     record_file = options.runs / RECORD
     with Display(quiet=options.json) as display:
         if options.no_run:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from howdah.bisect.session import Question, Session
 from howdah.bisect.trial import KernelTrial, chosen_claims
 from howdah.bisect.worktree import Found, find_repository
-from howdah.command.common import add_json_option, add_runs_option, find_profile
+from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores, find_profile
 from howdah.command.progress import Display
 from howdah.errors import HowdahError
 from howdah.profile import load
@@ -40,7 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="override a field of the profile; may be repeated",
     )
     parser.add_argument("--quick", action="store_true", help="only what the profile's quick: leaves of its sweep")
-    parser.add_argument("--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)")
+    add_jobs_option(parser)
     parser.add_argument("--abandon", action="store_true", help="drop the interrupted bisection of this tree")
     add_runs_option(parser)
     add_json_option(parser)
@@ -56,8 +55,7 @@ def execute(options: argparse.Namespace) -> int:
     for name in ("good", "bad", "profile"):
         if getattr(options, name) is None:
             raise HowdahError(f"--{name} is missing", hint="howdah bisect --good A --bad B --profile P --claim C")
-    if options.jobs is not None and options.jobs < 1:
-        raise HowdahError("--jobs must be at least 1")
+    check_jobs(options)
     profile = load(find_profile(options.profile), options.overrides, quick=options.quick)
     claims = chosen_claims(profile, options.claim)
     tree = session.worktree
@@ -70,7 +68,7 @@ def execute(options: argparse.Namespace) -> int:
         options.overrides,
     )
     with session.locked(), Display(quiet=options.json) as display:
-        workers = options.jobs or len(os.sched_getaffinity(0))
+        workers = options.jobs or cores()
         trial = KernelTrial(profile, claims, session.workshop, options.runs, workers, display.build, display.batch)
         session.open(question, display.say)
         found = session.find(question, trial, display.say)

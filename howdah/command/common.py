@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 import howdah
@@ -23,6 +24,21 @@ def add_runs_option(parser: argparse.ArgumentParser) -> None:
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def add_jobs_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)")
+
+
+def check_jobs(options: argparse.Namespace) -> None:
+    """Raise HowdahError for a number of runs at once that makes none."""
+    if options.jobs is not None and options.jobs < 1:
+        raise HowdahError("--jobs must be at least 1")
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def add_profile_options(parser: argparse.ArgumentParser) -> None:

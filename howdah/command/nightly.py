@@ -11,7 +11,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from howdah.command.common import PROFILES, add_json_option, add_runs_option
+from howdah.command.common import PROFILES, add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
 from howdah.command.progress import Display
 from howdah.errors import HowdahError, explain
 from howdah.nightly.baseline import Baseline
@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="an item, an experiment or a cell (EXPERIMENT/CELL); may be repeated",
     )
     parser.add_argument("--again", action="store_true", help="make runs again that are already there")
-    parser.add_argument("--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)")
+    add_jobs_option(parser)
     parser.add_argument("--list", action="store_true", help="list the cells and do nothing")
     add_runs_option(parser)
     add_json_option(parser)
@@ -55,8 +55,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def execute(options: argparse.Namespace) -> int:
-    if options.jobs is not None and options.jobs < 1:
-        raise HowdahError("--jobs must be at least 1")
+    check_jobs(options)
     suite = read_suite(_find(options.suite))
     wanted = chosen(suite, options.only)
     if options.list:
@@ -66,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
     night = Night(suite, begun, baseline=options.baseline or Path("baselines") / suite.name, runs=options.runs)
     baseline = Baseline(night.baseline)
     with Display(quiet=options.json) as display:
-        workers = options.jobs or len(os.sched_getaffinity(0))
+        workers = options.jobs or cores()
         made = make(suite.series, wanted, options.runs, workers, options.again, display)
         night.runs_made, night.runs_found, night.problems = made.made, made.found, made.problems
         if options.accept:

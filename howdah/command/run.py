@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,17 @@ from howdah.claim.claims import judge_claims
 from howdah.claim.result import CLAIMS_NAME
 from howdah.command import plan as plan_command
 from howdah.command.claims import CLAIM_FAILED, print_claims
-from howdah.command.common import add_json_option, add_profile_options, add_runs_option, load_plans
+from howdah.command.common import (
+    add_jobs_option,
+    add_json_option,
+    add_profile_options,
+    add_runs_option,
+    check_jobs,
+    cores,
+    load_plans,
+)
 from howdah.command.progress import Display
 from howdah.engine.engine import engine as find_engine
-from howdah.errors import HowdahError
 from howdah.publish.experiment import load_experiment
 from howdah.report import report
 from howdah.report.build import source_for
@@ -37,7 +43,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_profile_options(parser)
     add_runs_option(parser)
     add_json_option(parser)
-    parser.add_argument("--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)")
+    add_jobs_option(parser)
     parser.add_argument("--again", action="store_true", help="make runs again that are already there")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and do nothing, as 'howdah plan' does")
     parser.add_argument("--no-report", action="store_true", help="leave the HTML report out")
@@ -47,8 +53,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     if options.dry_run:
         return plan_command.execute(options)
-    if options.jobs is not None and options.jobs < 1:
-        raise HowdahError("--jobs must be at least 1")
+    check_jobs(options)
     profile, plans = load_plans(options)
     engine = find_engine(plans[0].engine)
     experiment = Experiment(options.runs / profile.name)
@@ -62,7 +67,7 @@ def execute(options: argparse.Namespace) -> int:
         (experiment.path / "profile.yaml").write_text(profile.text, encoding="utf-8")
         (experiment.path / CLAIMS_NAME).unlink(missing_ok=True)  # of earlier runs; an interrupted one has none
         display.say(f"{profile.name}: {len(cells)} runs, engine {engine.name}")
-        workers = options.jobs or (len(os.sched_getaffinity(0)) if engine.parallel else 1)
+        workers = options.jobs or (cores() if engine.parallel else 1)
         try:
             jobs = [Job(experiment, cell) for cell in cells]
             outcomes = run_cells(jobs, workers, options.again, display.batch)
