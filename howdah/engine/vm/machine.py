@@ -48,7 +48,8 @@ class Speed:
 class Machine:
     """What a machine is made of. ``first`` are the archives of its first file system; ``raw`` gets what it leaves.
 
-    ``command`` is the program that init runs; neither it nor ``kernel_arguments`` may hold white space.
+    ``command`` is the program that init runs; neither it nor ``kernel_arguments`` may hold white space. ``observers``
+    are arguments of QEMU that look at the machine and change nothing in it.
     """
 
     kernel: Path
@@ -64,6 +65,7 @@ class Machine:
     clock_limit_s: int
     launcher: Path
     kernel_arguments: tuple[str, ...] = ()
+    observers: tuple[str, ...] = ()
 
 
 def command_line(machine: Machine, initrd: Path, delivered: Path) -> list[str]:
@@ -95,6 +97,7 @@ def command_line(machine: Machine, initrd: Path, delivered: Path) -> list[str]:
         *("-rtc", f"base={START},clock=vm"),
         *("-serial", f"file:{machine.console}"),
         *("-drive", f"if=none,id=out,file={delivered},format=raw,cache=unsafe", "-device", "virtio-blk-pci,drive=out"),
+        *machine.observers,
         *("-kernel", str(machine.kernel), "-initrd", str(initrd), "-append", " ".join(kernel)),
     ]
 
