@@ -59,7 +59,7 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="make a sweep of more than 1000 runs; N is their number, which the refusal gives",
     )
-    parser.add_argument("--engine", default=None, help="uml (default), vm or host")
+    parser.add_argument("--engine", default=None, help="uml (default), vm, lab or host")
     parser.add_argument(
         "--kernel", default=None, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
     )

@@ -12,6 +12,8 @@ from howdah.plan.schedule import Schedule
 from howdah.profile.model import Scenario
 
 SETTLE_US = 1_000_000
+# Machines that share no memory count packets at one instant: none of them sees when the others have become silent.
+SEPARATE_US = 4_000_000
 
 
 def calibration(
@@ -22,6 +24,8 @@ def calibration(
     delays: Delays,
     varying: Schedule,
     queues: list[Leaf],
+    *,
+    several_clocks: bool = False,
 ) -> Calibration:
     """When the path is measured, and what it must measure as.
 
@@ -36,7 +40,7 @@ def calibration(
     extra_us = varying.forward_largest_us + varying.reverse_largest_us
     phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + _fill_us(path, len({sender for sender, _ in crossing}))
     settle_us = SETTLE_US + rtt_us + drain_us
-    linger_us = settle_us + extra_us + 4 * (rtt_us + drain_us)
+    linger_us = settle_us + extra_us + 4 * (rtt_us + drain_us) + (SEPARATE_US if several_clocks else 0)
     targets = []
     for sender, receiver in dict.fromkeys(crossing):
         ends = (network.access_link(sender).at(sender), network.access_link(receiver).at(receiver))

@@ -71,7 +71,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
     size = sizes(path, flows, scenario.duration, varying.forward_largest_us + varying.reverse_largest_us)
     shaping = shape(cell, network, pairs, path, delays, varying, virtual_time=kind.virtual_clock)
-    measured = calibration(scenario, network, pairs, path, delays, varying, shaping.queues)
+    measured = calibration(scenario, network, pairs, path, delays, varying, shaping.queues, several_clocks=engine == "lab")
     builtin = {name: entry for name, entry in cell.algorithms.items() if entry.builtin}
     setup_us = VIRTUAL_SETUP_US if kind.exact_uptime else REAL_SETUP_US
     window = scenario.measure.window
@@ -82,7 +82,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         profile=cell.profile,
         run=cell.run,
         engine=engine,
-        kernel=_kernel(cell, kernel),
+        kernel="lab" if engine == "lab" else _kernel(cell, kernel),
         axes=dict(cell.axes),
         algorithm=scenario.algorithm,
         repetition=cell.repetition,
@@ -117,6 +117,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         wall_clock_limit_s=_wall_clock_limit_s(scenario, path, flows),
         measure_window_us=(window.start, window.stop or scenario.duration),
         processor_shift=scenario.machine.shift if engine == "vm" else None,
+        lab_kernels=_lab_kernels(cell, engine),
         measure_cwnd_packets=scenario.measure.reach,
         topology_arguments=topology_arguments,
         receiver=scenario.receiver,
@@ -298,6 +299,16 @@ def _collect(cell: Cell, network: Network, size: Sizes) -> Collect:
         slow_start=asked.slow_start,
         cpu=asked.cpu,
     )
+
+
+def _lab_kernels(cell: Cell, engine: str) -> dict[str, str] | None:
+    """Raises ProfileError where machines are chosen and the engine has none to choose from."""
+    asked = cell.scenario.lab.kernels()
+    if asked and engine != "lab":
+        role = next(iter(asked))
+        what = f"the {engine} engine has no {role} machine to choose by its kernel"
+        raise ProfileError(what, where=cell.place("lab", role, "kernel"), hint="run it in a lab: --engine lab")
+    return asked or None
 
 
 def _kernel(cell: Cell, asked: str | None) -> str:

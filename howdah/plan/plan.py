@@ -226,6 +226,7 @@ class Plan:
     wall_clock_limit_s: float
     measure_window_us: tuple[int, int] = (0, 0)
     processor_shift: int | None = None  # of the vm engine: 2**-shift instructions a nanosecond; in plan.json only there
+    lab_kernels: dict[str, str] | None = None  # of the lab engine's machines by role; in plan.json only if one is asked
     measure_cwnd_packets: int | None = None  # window whose time is measured; in plan.json only if there is one
     capabilities: list[str] = field(default_factory=list)
     topology_arguments: dict[str, int] = field(default_factory=dict)  # of the Topo class
@@ -242,6 +243,8 @@ class Plan:
         _leave_out_plain_receivers(value)
         if self.processor_shift is None:
             del value["processor_shift"]
+        if self.lab_kernels is None:
+            del value["lab_kernels"]
         if self.measure_cwnd_packets is None:
             del value["measure_cwnd_packets"]
         for flow in value["flows"]:

@@ -23,6 +23,7 @@ class Traits:
 _TRAITS = {
     "uml": Traits(own_kernel=True, virtual_clock=True, exact_uptime=True),
     "vm": Traits(own_kernel=True, virtual_clock=True, exact_uptime=False),
+    "lab": Traits(own_kernel=True, virtual_clock=False, exact_uptime=False),
     "host": Traits(own_kernel=False, virtual_clock=False, exact_uptime=False),
 }
 ENGINES = tuple(_TRAITS)

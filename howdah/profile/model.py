@@ -242,6 +242,29 @@ class MachineSection(Section):
     )
 
 
+class LabMachineSection(Section):
+    """Which of the lab's machines of one role takes part."""
+
+    kernel: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~_-]{0,62}$")] | None = Field(
+        default=None, description="one that runs this kernel: `debian-6.1`, `6.1`, or all of its release; any by default"
+    )
+
+
+class LabSection(Section):
+    """The machines of the ``lab`` engine, where a lab has several of a role; the other engines have none."""
+
+    sender: LabMachineSection = Field(default_factory=LabMachineSection, description="where the senders' hosts live")
+    emulator: LabMachineSection = Field(default_factory=LabMachineSection, description="where the routers live")
+    receiver: LabMachineSection = Field(
+        default_factory=LabMachineSection, description="where the receivers' hosts live"
+    )
+
+    def kernels(self) -> dict[str, str]:
+        """What was asked for, by role."""
+        asked = {name: getattr(self, name).kernel for name in ("sender", "emulator", "receiver")}
+        return {role: kernel for role, kernel in asked.items() if kernel is not None}
+
+
 class WindowSection(Section):
     """The time over which utilisation and fairness are measured."""
 
@@ -319,8 +342,9 @@ class Scenario(Section):
         default="debian-6.12",
         description="kernel to run: `debian-VERSION`, `debian-newest`, or the path of a source tree",
     )
-    engine: Literal["uml", "vm", "host"] = Field(default="uml", description="what runs the plan")
+    engine: Literal["uml", "vm", "lab", "host"] = Field(default="uml", description="what runs the plan")
     machine: MachineSection = Field(default_factory=MachineSection, description="the virtual machine of the vm engine")
+    lab: LabSection = Field(default_factory=LabSection, description="which machines of a lab take part")
     measure: MeasureSection = Field(default_factory=MeasureSection, description="how results are measured")
 
     @property
