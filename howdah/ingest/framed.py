@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads *framed* files: netlink answers with the time and node they came from (docs/data-format.md).
 
-A poll repeats the same questions thousands of times, so nearly all answers of one node with one length have one layout.
-The first is located attribute by attribute, the others are compared with it where the layout is fixed, and their
-counters are then gathered in one step.
+A poll repeats the same questions thousands of times, so nearly all messages of one type and length have one layout. The
+first is located attribute by attribute, the others are compared with it where the layout is fixed, and their counters
+are then gathered in one step.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah.errors import HowdahError
-from howdah.ingest.netlink import Item, MalformedMessageError, Slot, messages
+from howdah.ingest.netlink import HEADER_BYTES, Item, MalformedMessageError, Slot, messages
 from howdah.ingest.ring_buffer import Damage
 
 Integers = npt.NDArray[np.int64]
 Locate = Callable[[bytes, int, int, int], Item | None]
 
 _FRAME = struct.Struct("<qIHH")
-_FRAMES_AT_ONCE = 4096
+_BYTES_AT_ONCE = 1 << 26
+_LENGTH_AND_TYPE = 6  # of a message's header; flags and numbers follow
 _LARGEST_ANSWER = 1 << 24
 _SIGN = np.uint64(1 << 63)
 
@@ -88,55 +89,155 @@ def read_frames(path: Path) -> Frames:
 def parse(frames: Frames, locate: Locate, names: tuple[str, ...]) -> Records:
     """Gather ``names`` from every message ``locate`` knows.
 
-    ``locate(answer, message_type, start, end)`` maps one message, or returns None where its type alone says that it is
-    not wanted. Answers that are no netlink messages become damage.
+    ``locate(message, message_type, start, end)`` maps one message, whose body lies between start and end, or returns
+    None where its type alone says that it is not wanted. Answers that are no netlink messages become damage.
     """
     identities: dict[tuple[str, ...], int] = {}
-    parts: list[tuple[Integers, Integers, Integers, dict[str, Integers | None]]] = []
-    group_of = np.stack([frames.node, frames.kind, frames.length], axis=1)
-    groups, member = np.unique(group_of, axis=0, return_inverse=True)
+    found = _walk(frames)
+    parts: list[_Part] = []
+    kinds, member = np.unique(np.stack([found.kind, found.length], axis=1), axis=0, return_inverse=True)
     member = member.reshape(-1)
-    for group in range(len(groups)):
-        rows = np.flatnonzero(member == group)
-        for start in range(0, rows.size, _FRAMES_AT_ONCE):
-            parts.extend(_parse_alike(frames, rows[start : start + _FRAMES_AT_ONCE], locate, names, identities))
-    return _assemble(frames, parts, names, list(identities))
+    broken: dict[int, str] = {}
+    for number, (kind, length) in enumerate(kinds.tolist()):
+        rows = np.flatnonzero(member == number)
+        at_once = max(_BYTES_AT_ONCE // length, 1)
+        for start in range(0, rows.size, at_once):
+            some = found.of(rows[start : start + at_once])
+            parts.extend(_parse_alike(frames, some, kind, length, _Reading(locate, names, identities, broken)))
+    for frame, why in broken.items():
+        frames.damage.append(_no_answer(frames, frame, why))
+    frames.damage.sort(key=lambda damage: damage.offset_bytes)
+    return _assemble(frames, parts, names, list(identities), list(broken))
 
 
-def _parse_alike(
-    frames: Frames, rows: Integers, locate: Locate, names: tuple[str, ...], identities: dict[tuple[str, ...], int]
-) -> list[tuple[Integers, Integers, Integers, dict[str, Integers | None]]]:
-    """Answers of one node with one length: map the first one, apply the map to all that fit, repeat with the rest."""
-    parts = []
-    length = int(frames.length[rows[0]])
-    matrix = frames.data[frames.offset[rows][:, None] + np.arange(length)]
-    while rows.size:
-        answer = matrix[0].tobytes()
+@dataclass(frozen=True)
+class _Messages:
+    """Where messages are: arrays of the same length. ``frame`` says in which answer, ``position`` at which place in it;
+    ``offset`` is that of the header in the file, and ``length`` counts from there."""
+
+    frame: Integers
+    position: Integers
+    offset: Integers
+    length: Integers
+    kind: Integers
+
+    def of(self, rows: npt.NDArray[Any]) -> _Messages:
+        return _Messages(self.frame[rows], self.position[rows], self.offset[rows], self.length[rows], self.kind[rows])
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Messages of one layout, in one column each; a column that they lack is None."""
+
+    messages: _Messages
+    identity: Integers
+    columns: dict[str, Integers | None]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    locate: Locate
+    names: tuple[str, ...]
+    identities: dict[tuple[str, ...], int]
+    broken: dict[int, str]  # frame: why it is no netlink answer
+
+    def map(self, message: npt.NDArray[np.uint8], kind: int) -> Item | None:
+        """None also for one that is no message of its type: it is told of when its turn comes."""
         try:
-            items = [item for kind, start, end in messages(answer) if (item := locate(answer, kind, start, end))]
-            # Message headers fix the layout as well: length and type, not the sequence number that follows.
-            fixed = [(start - 16, start - 10) for _kind, start, _end in messages(answer)]
+            return self.locate(message.tobytes(), kind, HEADER_BYTES, message.size)
+        except MalformedMessageError:
+            return None
+
+
+def _walk(frames: Frames) -> _Messages:
+    """The messages of all answers, their first ones in one step, then the second ones, and so on."""
+    cursor, end = frames.offset.copy(), frames.offset + frames.length
+    steps: list[_Messages] = []
+    broken: list[int] = []
+    active = np.flatnonzero(cursor < end)
+    while active.size:
+        whole = cursor[active] + HEADER_BYTES <= end[active]
+        broken.extend(active[~whole].tolist())
+        active = active[whole]
+        head = frames.data[cursor[active][:, None] + np.arange(HEADER_BYTES)]
+        length, kind = gather(head, Slot(0, 4)), gather(head, Slot(4, 2))
+        whole = (length >= HEADER_BYTES) & (cursor[active] + length <= end[active])
+        broken.extend(active[~whole].tolist())
+        active, length, kind = active[whole], length[whole], kind[whole]
+        steps.append(_Messages(active, np.full(active.size, len(steps)), cursor[active], length, kind))
+        cursor[active] += (length + 3) & ~3
+        active = active[cursor[active] < end[active]]
+    for frame in broken:
+        frames.damage.append(_no_answer(frames, frame, _why_broken(frames, frame)))
+    none = np.zeros(0, dtype=np.int64)
+    columns = ("frame", "position", "offset", "length", "kind")
+    found = _Messages(*(np.concatenate([none, *(getattr(step, name) for step in steps)]) for name in columns))
+    return found.of(~np.isin(found.frame, broken)) if broken else found
+
+
+def _why_broken(frames: Frames, frame: int) -> str:
+    start = int(frames.offset[frame])
+    try:
+        list(messages(frames.data[start : start + int(frames.length[frame])].tobytes()))
+    except MalformedMessageError as error:
+        return str(error)
+    raise AssertionError("an answer whose messages fit it")
+
+
+def _no_answer(frames: Frames, frame: int, why: str) -> Damage:
+    where, length = int(frames.offset[frame]), int(frames.length[frame])
+    return Damage(frames.file, where, length, f"not a netlink answer: {why}")
+
+
+def _parse_alike(frames: Frames, found: _Messages, kind: int, length: int, reading: _Reading) -> list[_Part]:
+    """Messages of one type and length.
+
+    The first one says which of its bytes fix where everything is and what it is about. Messages that agree in these
+    are a class, and one of them speaks for all; a class that has the same bytes fixed is done. Repeat with the rest.
+    """
+    parts: list[_Part] = []
+    matrix = frames.data[found.offset[:, None] + np.arange(length)]
+    while found.frame.size:
+        try:
+            first = reading.locate(matrix[0].tobytes(), kind, HEADER_BYTES, length)
         except MalformedMessageError as error:
-            where = int(frames.offset[rows[0]])
-            frames.damage.append(Damage(frames.file, where, length, f"not a netlink answer: {error}"))
-            rows, matrix = rows[1:], matrix[1:]
+            reading.broken.setdefault(int(found.frame[0]), str(error))
+            found, matrix = found.of(np.arange(1, found.frame.size)), matrix[1:]
             continue
-        for item in items:
-            fixed.extend(item.skeleton)
-        mask = np.zeros(length, dtype=bool)
-        for begin, stop in fixed:
-            mask[begin:stop] = True
-        alike = (matrix[:, mask] == matrix[0, mask]).all(axis=1)
-        same = matrix[alike]
-        for position, item in enumerate(items):
-            if not item.wanted:
+        if first is None:
+            break
+        mask = _fixed(first, length)
+        fixed = np.ascontiguousarray(matrix[:, mask])
+        _, speaker, class_of = np.unique(fixed.view(f"V{fixed.shape[1]}"), return_index=True, return_inverse=True)
+        class_of = class_of.reshape(-1)
+        done = np.zeros(speaker.size, dtype=bool)
+        code = np.full(speaker.size, -1)
+        of_layout: dict[tuple[tuple[str, Slot], ...], list[int]] = {}
+        for number, row in enumerate(speaker.tolist()):
+            item = reading.map(matrix[row], kind)
+            if item is None or not np.array_equal(_fixed(item, length), mask):
                 continue
-            code = identities.setdefault(item.identity, len(identities))
-            columns = {name: gather(same, item.slots[name]) if name in item.slots else None for name in names}
-            many = int(alike.sum())
-            parts.append((rows[alike], np.full(many, position), np.full(many, code), columns))
-        rows, matrix = rows[~alike], matrix[~alike]
+            done[number] = True
+            if item.wanted:
+                code[number] = reading.identities.setdefault(item.identity, len(reading.identities))
+                of_layout.setdefault(tuple(item.slots.items()), []).append(number)
+        for layout, classes in of_layout.items():
+            slots = dict(layout)
+            rows = np.flatnonzero(np.isin(class_of, classes))
+            same = matrix[rows]
+            columns = {name: gather(same, slots[name]) if name in slots else None for name in reading.names}
+            parts.append(_Part(found.of(rows), code[class_of[rows]], columns))
+        rest = ~done[class_of]
+        found, matrix = found.of(rest), matrix[rest]
     return parts
+
+
+def _fixed(item: Item, length: int) -> npt.NDArray[np.bool_]:
+    mask = np.zeros(length, dtype=bool)
+    mask[:_LENGTH_AND_TYPE] = True
+    for begin, end in item.skeleton:
+        mask[begin:end] = True
+    return mask
 
 
 def gather(matrix: npt.NDArray[np.uint8], slot: Slot) -> Integers:
@@ -149,26 +250,23 @@ def gather(matrix: npt.NDArray[np.uint8], slot: Slot) -> Integers:
 
 
 def _assemble(
-    frames: Frames,
-    parts: list[tuple[Integers, Integers, Integers, dict[str, Integers | None]]],
-    names: tuple[str, ...],
-    identities: list[tuple[str, ...]],
+    frames: Frames, parts: list[_Part], names: tuple[str, ...], identities: list[tuple[str, ...]], broken: list[int]
 ) -> Records:
-    """Put the parts back in the order of the file, and of the messages within an answer."""
+    """Put the parts back in the order of the file, and of the messages within an answer, without broken answers."""
     none = np.zeros(0, dtype=np.int64)
-    row = np.concatenate([none, *(part[0] for part in parts)])
-    position = np.concatenate([none, *(part[1] for part in parts)])
+    row = np.concatenate([none, *(part.messages.frame for part in parts)])
+    position = np.concatenate([none, *(part.messages.position for part in parts)])
     order = np.lexsort((position, row))
+    if broken:
+        order = order[~np.isin(row[order], broken)]
     row = row[order]
-    identity = np.concatenate([none, *(part[2] for part in parts)])[order]
+    identity = np.concatenate([none, *(part.identity for part in parts)])[order]
     columns: dict[str, Integers] = {}
     known: dict[str, npt.NDArray[np.bool_]] = {}
     for name in names:
-        values = [part[3][name] for part in parts]
-        filled = [
-            np.full(part[0].size, -1) if value is None else value for part, value in zip(parts, values, strict=True)
-        ]
-        present = [np.full(part[0].size, value is not None) for part, value in zip(parts, values, strict=True)]
+        values = [(part.columns[name], part.identity.size) for part in parts]
+        filled = [np.full(size, -1) if value is None else value for value, size in values]
+        present = [np.full(size, value is not None) for value, size in values]
         columns[name] = np.concatenate([none, *filled])[order]
         known[name] = np.concatenate([none.astype(bool), *present])[order]
     return Records(frames.time_ns[row], frames.node[row], identity, identities, columns, known)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 NLMSG_ERROR = 2
 NLMSG_DONE = 3
 _HEADER = struct.Struct("<IHHII")
+HEADER_BYTES = _HEADER.size
 _ATTRIBUTE = struct.Struct("<HH")
 _TYPE_MASK = 0x3FFF  # without NLA_F_NESTED and NLA_F_NET_BYTEORDER
 
@@ -20,7 +21,7 @@ class MalformedMessageError(ValueError):
 
 @dataclass(frozen=True)
 class Slot:
-    """An integer inside a message: byte offset from the start of the netlink answer, size, signedness."""
+    """An integer inside a message: byte offset from the start of the netlink message, size, signedness."""
 
     offset: int
     size: int
