@@ -27,12 +27,10 @@ class FairCapacity:
         edges = {edge for span in spans for edge in span if span[0] < span[1]}
         if edges:
             edges |= {time for time in self._capacity.times if min(edges) < time < max(edges)}
-        shares = []
-        for edge in sorted(edges):
-            active = sum(start <= edge < stop for start, stop in spans)
-            shares.append((edge, self._capacity.at(edge) / max(active, 1)))
-        self._share = Steps(0.0, shares)
         self._edges = sorted(edges)
+        active = _active(spans, self._edges)
+        shares = [(edge, self._capacity.at(edge) / max(n, 1)) for edge, n in zip(self._edges, active, strict=True)]
+        self._share = Steps(0.0, shares)
 
     def _integral(self, time_ns: Integers | Reals) -> Reals:
         """Bytes of the fair share until ``time_ns``; outside all flows the whole capacity counts."""
@@ -52,3 +50,12 @@ class FairCapacity:
     def whole_bytes(self, begin_ns: int, end_ns: int) -> float:
         """Bytes the path can carry in an interval, whoever sends them."""
         return float(self._capacity.integral(end_ns) - self._capacity.integral(begin_ns))
+
+
+def _active(spans: list[tuple[int, int]], times: list[int]) -> list[int]:
+    """How many spans hold each time; their starts belong to them, their stops do not."""
+    whole = [span for span in spans if span[0] < span[1]]
+    starts, stops = (np.sort(np.array([span[end] for span in whole], dtype=np.int64)) for end in (0, 1))
+    begun, ended = (np.searchsorted(edges, times, side="right") for edges in (starts, stops))
+    counts: list[int] = (begun - ended).tolist()
+    return counts

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +33,7 @@ class Measured:
     flows: pa.Table
     events: dict[int, list[Event]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def capacity(self) -> FairCapacity:
         """Shared by the flows that send over the bottleneck, whatever their role."""
         spans = [(trace.start_ns, trace.stop_ns) for trace in forward(self.plan, self.traces) if len(trace)]
@@ -48,7 +49,7 @@ class Measured:
 def load(directory: RunDirectory, plan: Plan) -> Measured:
     """Read the tables of a run. Raises HowdahError if one is missing or of another version."""
     probe = _by_flow(store.read(directory, "tcp_probe"), plan)
-    info = _by_flow(store.read(directory, "tcp_info"), plan)
+    info = store.read(directory, "tcp_info")
     flows = store.read(directory, "flow")
     told = _by_flow(store.read(directory, "slow_start"), plan)
     records = {row["flow"]: row for row in flows.to_pylist()}
@@ -56,8 +57,8 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
     return Measured(
         plan=plan,
         traces=[flow_trace(probe[flow.id], flow, records.get(flow.id, {}), plan.path.mss_bytes) for flow in plan.flows],
-        info={flow.id: tcp_info_samples(info[flow.id], flow.id, "sender") for flow in plan.flows},
-        info_receiver={flow.id: tcp_info_samples(info[flow.id], flow.id, "receiver") for flow in plan.flows},
+        info=tcp_info_samples(info, [flow.id for flow in plan.flows], "sender"),
+        info_receiver=tcp_info_samples(info, [flow.id for flow in plan.flows], "receiver"),
         bottleneck=qdisc_samples(
             store.read(directory, "qdisc"),
             calibration.bottleneck_node,

@@ -47,24 +47,40 @@ class Samples:
         return int(self.columns[name][end] - self.columns[name][begin]) if end > begin else None
 
 
-def tcp_info_samples(table: pa.Table, flow: int, end: str) -> Samples:
-    """Readings of one end (``sender`` or ``receiver``) of a flow."""
-    return _samples(table, {"flow": flow, "end": end})
+def tcp_info_samples(table: pa.Table, flows: list[int], end: str) -> dict[int, Samples]:
+    """Readings of one end (``sender`` or ``receiver``) of each flow, in the order of the table."""
+    table = _where(table, {"end": end})
+    order = np.argsort(table["flow"].to_numpy(), kind="stable")
+    columns = {name: column[order] for name, column in _integers(table).items()}
+    # Of another type, each search would copy all.
+    ids = np.array(flows, dtype=np.int64)
+    edges = (np.searchsorted(columns["flow"], ids, side=side).tolist() for side in ("left", "right"))
+    found = {}
+    for flow, begin, stop in zip(flows, *edges, strict=True):
+        mine = {name: column[begin:stop] for name, column in columns.items()}
+        found[flow] = Samples(mine["time_ns"], mine)
+    return found
 
 
 def qdisc_samples(table: pa.Table, node: str, interface: str, handle: str) -> Samples:
     """Readings of one queue."""
-    return _samples(table, {"node": node, "interface": interface, "handle": handle})
+    columns = _integers(_where(table, {"node": node, "interface": interface, "handle": handle}))
+    return Samples(columns["time_ns"], columns)
 
 
-def _samples(table: pa.Table, where: dict[str, int | str]) -> Samples:
+def _where(table: pa.Table, where: dict[str, str]) -> pa.Table:
     for name, value in where.items():
         column = table[name]
         column = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
         table = table.filter(pc.equal(column, value))
+    return table
+
+
+def _integers(table: pa.Table) -> dict[str, Integers]:
+    """Its columns of numbers and truth values."""
     columns: dict[str, Integers] = {}
     for name in table.schema.names:
         column = table[name]
         if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
             columns[name] = column.cast(pa.int64()).fill_null(MISSING).to_numpy().astype(np.int64)
-    return Samples(columns["time_ns"], columns)
+    return columns
