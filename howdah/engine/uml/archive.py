@@ -124,6 +124,13 @@ class Archive:
         except OSError:
             return None
 
+    def stamp(self) -> str | None:
+        """Names the state of the index: another one after each time it was brought up to date; None before."""
+        try:
+            return str(self._stamp.stat().st_mtime_ns)
+        except OSError:
+            return None
+
     def set_age(self, age_s: float) -> None:
         """Have the index count as brought up to date that long ago."""
         self._stamp.touch()

@@ -9,17 +9,12 @@ from pathlib import Path
 
 from howdah.engine.cache import Cache, Progress
 from howdah.engine.supervise import run_logged
-from howdah.engine.uml.archive import Archive, Offer, all_offers, read_suites
+from howdah.engine.uml.archive import Archive, Offer
 from howdah.engine.uml.tools import build_tools
+from howdah.engine.vm.offer import best, offers
 from howdah.errors import HowdahError
 
-_OS_RELEASE = Path("/etc/os-release")
-_NAMES = {
-    "linux-image": r"linux-image-(?P<release>{release})\.[0-9.]+(?:-[0-9]+|\+(?:deb|bpo)[0-9.]+)-amd64",
-    "linux-headers": r"linux-headers-(?P<release>{release})\.[0-9.]+(?:-[0-9]+|\+deb[0-9.]+)-amd64",
-}
 _IMAGE_BYTES = 700 * 2**20  # the package and what is unpacked of it
-NEWEST = "newest"
 
 
 @dataclass(frozen=True)
@@ -38,7 +33,7 @@ class ImagePackage:
 def provide_image(release: str, cache: Cache, progress: Progress) -> ImagePackage:
     """The newest package of a release (``6.12``, ``newest``), fetched once. Raises HowdahError if nobody offers it."""
     archive = Archive(cache)
-    offer = _best(archive, "linux-image", release, cache, all_suites=True)
+    offer = best(archive, "linux-image", release, cache, all_suites=True)
     key = f"{offer.package}_{offer.version}"
 
     def unpack(directory: Path, log: Path) -> None:
@@ -67,7 +62,7 @@ def provide_headers(release: str, cache: Cache) -> tuple[Path, Offer]:
     suite offers any.
     """
     archive = Archive(cache)
-    offer = _best(archive, "linux-headers", release, cache, all_suites=False)
+    offer = best(archive, "linux-headers", release, cache, all_suites=False)
     return _headers(archive, offer, cache), offer
 
 
@@ -76,7 +71,9 @@ def headers_of(image: ImagePackage, cache: Cache) -> Path | None:
     archive = Archive(cache)
     name = f"linux-headers-{image.release}"
     found = [
-        offer for offer in _offers(archive, "linux-headers", _short(image.release), False) if offer.package == name
+        offer
+        for offer in offers(archive, "linux-headers", _short(image.release), all_suites=False)
+        if offer.package == name
     ]
     return _headers(archive, found[0], cache) if found else None
 
@@ -85,39 +82,6 @@ def _short(release: str) -> str:
     match = re.match(r"\d+\.\d+", release)
     assert match is not None
     return match[0]
-
-
-def _best(archive: Archive, kind: str, release: str, cache: Cache, *, all_suites: bool) -> Offer:
-    problems: list[str] = []
-    offers = _offers(archive, kind, release, all_suites)
-    if not offers:
-        log = cache.log("apt", "index")
-        log.parent.mkdir(parents=True, exist_ok=True)
-        problems = archive.update(log)
-        offers = _offers(archive, kind, release, all_suites)
-    if not offers:
-        raise HowdahError(f"no suite offers {kind} of {release} for this machine", hint=" / ".join(problems) or None)
-    return max(offers, key=lambda offer: [int(number) for number in re.findall(r"\d+", offer.version)])
-
-
-def _offers(archive: Archive, kind: str, release: str, all_suites: bool) -> list[Offer]:
-    if archive.age_s() is None:
-        return []
-    wanted = r"\d+\.\d+" if release == NEWEST else re.escape(release)
-    name = re.compile(_NAMES[kind].replace("{release}", wanted))
-    prefix = f"{kind}-" if release == NEWEST else f"{kind}-{release}"
-    packages = [word for word in archive.ask("pkgnames", prefix).split() if name.fullmatch(word)]
-    found = all_offers(archive.ask("madison", *sorted(packages)), name) if packages else []
-    usable = _usable_suites()
-    return [offer for offer in found if all_suites or offer.suite in usable]
-
-
-def _usable_suites() -> list[str]:
-    """Suites up to this machine's own: kernel-suites.txt lists them oldest first."""
-    codename = re.search(r"^VERSION_CODENAME=(\w+)$", _OS_RELEASE.read_text(), re.MULTILINE)
-    suites = [suite for _, suite in read_suites()]
-    own = [number for number, suite in enumerate(suites) if codename and suite.split("-")[0] == codename[1]]
-    return suites[: own[-1] + 1] if own else []
 
 
 def _headers(archive: Archive, offer: Offer, cache: Cache) -> Path:
