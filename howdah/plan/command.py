@@ -57,6 +57,16 @@ def _link(a: dict[str, Any]) -> list[_Words]:
     return [["ip", "link", "add", *near, "type", "veth", "peer", *far]]
 
 
+def _adopt(a: dict[str, Any]) -> list[_Words]:
+    """NIC is whatever the machine calls the one with that address."""
+    if a["tag"] is None:
+        given: _Words = ["ip", "link", "set", "dev", "NIC", "down", "name", a["interface"]]
+    else:
+        given = ["ip", "link", "add", "link", "NIC", "name", a["interface"], "type", "vlan", "id", a["tag"]]
+    set_: _Words = ["ip", "link", "set", "dev", a["interface"], "address", a["mac"], "netns", a["node"]]
+    return [["ip", "link", "show", "permaddr", a["nic_mac"]], given, set_]
+
+
 def _set_link(a: dict[str, Any], *words: str | int) -> list[_Words]:
     return [["ip", "-n", a["node"], "link", "set", "dev", a["interface"], *words]]
 
@@ -190,6 +200,7 @@ _COMMANDS: dict[str, Callable[[dict[str, Any]], list[_Words]]] = {
     "module_parameter": _module_parameter,
     "node": _node,
     "link": _link,
+    "adopt": _adopt,
     "mtu": lambda a: _set_link(a, "mtu", a["mtu_bytes"]),
     "offload": _offload,
     "gso": lambda a: _set_link(a, "gso_max_segs", a["gso_max_segs"]),

@@ -29,6 +29,15 @@ OPERATIONS: dict[str, _Arguments] = {
         "b_interface": _TEXT,
         "b_mac": _TEXT,
     },
+    # A NIC of the machine as an interface of a node: whole, or the frames with one 802.1Q tag. Made by the lab engine.
+    "adopt": {
+        "node": _TEXT,
+        "interface": _TEXT,
+        "mac": _TEXT,
+        "nic_mac": _TEXT,
+        "tag": _OPTIONAL_INTEGER,
+        "ipv6": _BOOLEAN,
+    },
     "mtu": {"node": _TEXT, "interface": _TEXT, "mtu_bytes": _INTEGER},
     "offload": {"node": _TEXT, "interface": _TEXT, "feature": _TEXT, "enabled": _BOOLEAN},
     "gso": {"node": _TEXT, "interface": _TEXT, "gso_max_segs": _INTEGER},

@@ -23,6 +23,7 @@ RTM_DELLINK = 17
 RTM_GETLINK = 18
 
 _IFLA_ADDRESS = 1
+_IFLA_LINK = 5
 _IFLA_IFNAME = 3
 _IFLA_MTU = 4
 _IFLA_LINKINFO = 18
@@ -30,9 +31,11 @@ _IFLA_STATS64 = 23
 _IFLA_NET_NS_FD = 28
 _IFLA_GSO_MAX_SEGS = 40
 _IFLA_GSO_MAX_SIZE = 41
+_IFLA_PERM_ADDRESS = 54
 _IFLA_INFO_KIND = 1
 _IFLA_INFO_DATA = 2
 _VETH_INFO_PEER = 1
+_VLAN_ID = 1
 
 _IFF_UP = 0x1
 _IFF_RUNNING = 0x40
@@ -66,6 +69,7 @@ class Link:
     gso_max_size_bytes: int
     mac: str
     statistics: dict[str, int]
+    permanent_mac: str = ""  # of a NIC; empty where the kernel names none
 
 
 def interface_header(index: int = 0, flags: int = 0, change: int = 0) -> bytes:
@@ -113,6 +117,39 @@ def set_up(netlink: NetlinkSocket, index: int) -> None:
     netlink.request(RTM_NEWLINK, interface_header(index, _IFF_UP, _IFF_UP))
 
 
+def set_down(netlink: NetlinkSocket, index: int) -> None:
+    netlink.request(RTM_NEWLINK, interface_header(index, 0, _IFF_UP))
+
+
+def set_name(netlink: NetlinkSocket, index: int, name: str) -> None:
+    """The interface must be down."""
+    netlink.request(RTM_NEWLINK, interface_header(index) + text(_IFLA_IFNAME, name))
+
+
+def set_mac(netlink: NetlinkSocket, index: int, mac: str) -> None:
+    netlink.request(RTM_NEWLINK, interface_header(index) + attribute(_IFLA_ADDRESS, mac_bytes(mac)))
+
+
+def move(netlink: NetlinkSocket, index: int, namespace: int, name: str) -> None:
+    """Into another namespace (a descriptor), under a name that is free there."""
+    netlink.request(RTM_NEWLINK, interface_header(index) + u32(_IFLA_NET_NS_FD, namespace) + text(_IFLA_IFNAME, name))
+
+
+def create_vlan(netlink: NetlinkSocket, parent: int, tag: int, interface: str) -> None:
+    """Frames of a NIC with one 802.1Q tag, as an interface of their own."""
+    information = nested(
+        _IFLA_LINKINFO,
+        text(_IFLA_INFO_KIND, "vlan"),
+        nested(_IFLA_INFO_DATA, attribute(_VLAN_ID, struct.pack("=H", tag))),
+    )
+    request = interface_header() + u32(_IFLA_LINK, parent) + text(_IFLA_IFNAME, interface) + information
+    netlink.request(RTM_NEWLINK, request, NLM_F_CREATE | NLM_F_EXCL)
+
+
+def delete_link(netlink: NetlinkSocket, index: int) -> None:
+    netlink.request(RTM_DELLINK, interface_header(index))
+
+
 def set_mtu(netlink: NetlinkSocket, index: int, mtu_bytes: int) -> None:
     netlink.request(RTM_NEWLINK, interface_header(index) + u32(_IFLA_MTU, mtu_bytes))
 
@@ -142,6 +179,7 @@ def parse_link(message: Message) -> Link:
         gso_max_size_bytes=number(_IFLA_GSO_MAX_SIZE),
         mac=found.get(_IFLA_ADDRESS, b"").hex(":"),
         statistics=statistics,
+        permanent_mac=found.get(_IFLA_PERM_ADDRESS, b"").hex(":"),
     )
 
 

@@ -138,15 +138,16 @@ class ConnectedFlow:
         self._established(accepted, now, sends=not self._by_sender)
 
     def _established(self, connection: socket.socket, now: int, *, sends: bool) -> None:
-        assert self._source is not None and self._sink is not None
         self._cookies["sender" if sends else "receiver"] = cookie_of(connection)
         if not sends:
+            assert self._sink is not None
             self._receiver = connection
             self._sink.attach(connection)
             return
         self._sender = connection
         self._connected_ns = now
         if not self._stopped:
+            assert self._source is not None
             self._source.attach(connection)
 
     def stop(self, _now: int) -> None:
@@ -176,7 +177,7 @@ class ConnectedFlow:
     def close(self) -> None:
         """Read the final state, then reset what is still open, so that the network falls silent."""
         self._final = self._states()
-        complete = self._final[1].done
+        complete = self._is_complete()
         self._count_segments()
         for end in (self._source, self._sink):
             if end is not None:
@@ -189,6 +190,10 @@ class ConnectedFlow:
             if not complete:
                 opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             opened.close()
+
+    def _is_complete(self) -> bool:
+        """Whether the other end has got everything, so that nothing is left to reset."""
+        return self._states()[1].done
 
     def _count_segments(self) -> None:
         if self._sender is not None and self._sender.fileno() >= 0:

@@ -41,8 +41,15 @@ class MininetWiring(NetlinkWiring):
         for label, operation in kernel_wide:
             self._run(label, operation)
         self._build()
+        adopted: set[tuple[str, str]] = set()
         for label, operation in numbered:
-            if operation["op"] in _MININET_DOES or (label, operation) in kernel_wide:
+            if (label, operation) in kernel_wide:
+                continue
+            if operation["op"] == "adopt":
+                self.apply_one(label, operation)
+                adopted.add((operation["arguments"]["node"], operation["arguments"]["interface"]))
+                continue
+            if operation["op"] in _MININET_DOES and _place(operation) not in adopted:
                 continue
             if operation["op"] == "route" and not _has_attributes(operation["arguments"]):
                 continue
@@ -53,7 +60,7 @@ class MininetWiring(NetlinkWiring):
             from mininet.net import Mininet
         except ImportError as error:
             raise AgentError("wiring mininet", f"Mininet is not installed here: {error}") from error
-        topology = self._topology()
+        topology = self._own_part(self._topology())
         # Without switches there is nothing a controller could do.
         self._net = Mininet(topo=topology, controller=None, waitConnected=False)
         for host in self._net.hosts:
@@ -68,6 +75,31 @@ class MininetWiring(NetlinkWiring):
         module = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(module)
         return module.topos[name](**self._plan["topology_arguments"])
+
+    def _own_part(self, topology: Any) -> Any:
+        """Nodes and links of this machine alone, where the plan is a part for one."""
+        part = self._plan.get("slice")
+        if part is None:
+            return topology
+        from mininet.topo import Topo
+
+        own = Topo()
+        for node in topology.hosts():
+            if node in part["nodes"]:
+                own.addHost(node, **topology.nodeInfo(node))
+        for one, other, information in topology.links(sort=True, withInfo=True):
+            if one in part["nodes"] and other in part["nodes"]:
+                known = ("node1", "node2", "port1", "port2")
+                options = {name: value for name, value in information.items() if name not in known}
+                ends, ports = _ends(information)
+                own.addLink(*ends, *ports, **options)
+        return own
+
+    def _enter(self, node: str, interface: str) -> None:
+        """As an interface of the machine is given to a node of Mininet."""
+        from mininet.link import Intf
+
+        Intf(interface, node=self._net[node])
 
     def _run(self, label: str, operation: dict[str, Any]) -> None:
         from howdah.plan.command import command_lines
@@ -108,6 +140,17 @@ class MininetWiring(NetlinkWiring):
         super().remove()
         if self._net is not None:
             self._net.stop()
+
+
+def _ends(information: dict[str, Any]) -> tuple[tuple[str, str], tuple[int, int]]:
+    """Nodes and ports of a link of a ``Topo``, as they were given to addLink."""
+    nodes = (information["node1"], information["node2"])
+    return nodes, (information["port1"], information["port2"])
+
+
+def _place(operation: dict[str, Any]) -> tuple[str, str]:
+    arguments = operation["arguments"]
+    return arguments.get("node", ""), arguments.get("interface", "")
 
 
 def _is_kernel_wide(operation: dict[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from howdah.agent.netlink.ethtool import set_offload
 from howdah.agent.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
 from howdah.agent.netlink.neighbour import add_neighbour
 from howdah.agent.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
+from howdah.agent.wiring.adoption import Adoption
 
 Arguments = dict[str, Any]
 
@@ -39,11 +40,20 @@ def sysctl_path(name: str) -> str:
     return "/proc/sys/" + name.replace(".", "/")
 
 
+def without_ipv6(namespace: Namespace) -> None:
+    """Its router solicitations and multicast reports are packets that nobody planned. A kernel may lack it."""
+    for place in ("all", "default"):
+        path = Path(sysctl_path(f"net.ipv6.conf.{place}.disable_ipv6"))
+        if path.exists():
+            namespace.write_file(str(path), "1")
+
+
 class NetlinkWiring:
     """``namespaces`` holds the hosts made so far, by name."""
 
     def __init__(self) -> None:
         self.namespaces: dict[str, Namespace] = {}
+        self._adoption: Adoption | None = None
 
     def apply(self, operations: list[dict[str, Any]]) -> None:
         """Raises AgentError that names the operation, its number and the kernel's own words."""
@@ -90,7 +100,9 @@ class NetlinkWiring:
             raise AgentError(text, error.strerror or str(error)) from error
 
     def remove(self) -> None:
-        """Forget the hosts; the kernel takes their interfaces down with them."""
+        """Give back what was adopted and forget the hosts; the kernel takes their interfaces down with them."""
+        if self._adoption is not None:
+            self._adoption.give_back()
         for namespace in self.namespaces.values():
             namespace.remove()
         self.namespaces.clear()
@@ -118,6 +130,20 @@ class NetlinkWiring:
     ) -> None:
         peer = self.namespaces[b_node].descriptor
         create_veth(self.namespaces[a_node].netlink, a_interface, a_mac, b_interface, b_mac, peer)
+
+    def _adopt(self, node: str, interface: str, mac: str, nic_mac: str, tag: int | None, ipv6: bool) -> None:
+        if self._adoption is None:
+            self._adoption = Adoption()
+        if not ipv6:
+            without_ipv6(self.namespaces[node])
+        self._adoption.prepare(interface, mac, nic_mac, tag)
+        self._enter(node, interface)
+        self._adoption.entered(self.namespaces[node], interface)
+
+    def _enter(self, node: str, interface: str) -> None:
+        """Move an interface of the machine into a host."""
+        assert self._adoption is not None
+        self._adoption.move(self.namespaces[node], interface)
 
     def _mtu(self, node: str, interface: str, mtu_bytes: int) -> None:
         namespace = self.namespaces[node]

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One end of a flow whose other end is on another machine. howdah/engine/lab/merge.py joins the records of both."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from howdah.agent.error import AgentError
+from howdah.agent.loop import Loop
+from howdah.agent.namespace import Namespace
+from howdah.agent.netlink.diag import Endpoint as DiagEndpoint
+from howdah.agent.output import Output
+from howdah.agent.traffic.connection import ConnectedFlow, make_endpoint
+from howdah.agent.traffic.iperf3 import Iperf3Flow
+
+# TCP states (include/net/tcp_states.h) of a socket whose FIN was acknowledged, and so everything before it.
+_ACKNOWLEDGED = (5, 6, 7)  # FIN_WAIT2, TIME_WAIT, CLOSE
+_UNSUPPORTED = ("http", "exchange", "datagram_bytes", "group")
+
+
+def make_half(
+    description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
+) -> HalfFlow | HalfIperf3Flow:
+    """The driver of what of a flow is on this machine. Raises AgentError for traffic that both ends must share."""
+    if description["traffic"] == "iperf3":
+        return HalfIperf3Flow(description, namespaces, loop, output)
+    wrong = [name for name in _UNSUPPORTED if description.get(name) is not None]
+    if wrong or description["traffic"] not in ("kernel", "python"):
+        what = wrong[0] if wrong else description["traffic"]
+        raise AgentError(f"flow {description['id']}", f"{what}: this traffic cannot have its ends on two machines")
+    return HalfFlow(description, namespaces, loop)
+
+
+class HalfFlow(ConnectedFlow):
+    """The opener connects when the flow starts, the other end listens from before the epoch."""
+
+    def __init__(self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop) -> None:
+        super().__init__(description, namespaces, loop)
+        self._sends = description["sender"] in namespaces
+        self._fin_acknowledged = False
+
+    def _make_ends(self) -> None:
+        flow = self.description
+        if self._sends:
+            self._source = make_endpoint(flow["traffic"], "source", flow["size_bytes"] or 0)
+        else:
+            self._sink = make_endpoint(flow.get("sink") or flow["traffic"], "sink")
+
+    def _open_both(self) -> None:
+        flow = self.description
+        end, side = ("sender", "source") if self._sends else ("receiver", "destination")
+        try:
+            own = self._open(flow[end], flow[f"{side}_address"], flow[f"{side}_port"])
+            if self._sends == self._by_sender:
+                self._opening = own
+            else:
+                self._listener = own
+                own.listen(1)
+                self._loop.when_readable(own.fileno(), self._accept)
+        except OSError as error:
+            raise AgentError(self.label, f"cannot open its socket: {error.strerror}") from error
+        if self._sends:
+            self._choose_algorithm(own)
+
+    def start(self, now: int) -> None:
+        if self._opening is not None:
+            super().start(now)
+        else:
+            self._start_ns = now
+
+    def _established(self, connection: socket.socket, now: int, *, sends: bool) -> None:
+        super()._established(connection, now, sends=sends)
+        self._connected_ns = now
+
+    def finished(self) -> bool:
+        """At the sender, whether the FIN was acknowledged; at the receiver, whether it was read."""
+        if self._start_ns is None or self._error:
+            return True
+        source, sink = self._states()
+        if not self._sends:
+            return sink.done or bool(sink.error)
+        if source.error and not self._stopped:
+            return True
+        return (source.done or self._stopped) and self._is_acknowledged()
+
+    def _is_acknowledged(self) -> bool:
+        if self._sender is not None and self._sender.fileno() >= 0:
+            state = self._sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+            self._fin_acknowledged = state[0] in _ACKNOWLEDGED
+        return self._fin_acknowledged
+
+    def _is_complete(self) -> bool:
+        return self._is_acknowledged() if self._sends else super()._is_complete()
+
+    def record(self, epoch_ns: int) -> dict[str, Any]:
+        """As of a whole flow, where this end knows; ``end`` says which it is."""
+        source, sink = self._states()
+        record = {**super().record(epoch_ns), "end": "sender" if self._sends else "receiver"}
+        if self._sends:
+            record["complete"] = self._fin_acknowledged and record["error"] is None
+            record["end_ns"] = None
+        else:
+            record["complete"] = sink.done and record["error"] is None
+        return record
+
+
+class HalfIperf3Flow(Iperf3Flow):
+    """The client at the sender, which tells of both ends; the server at the receiver."""
+
+    def __init__(
+        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
+    ) -> None:
+        super().__init__(description, namespaces, loop, output)
+        self._sends = description["sender"] in namespaces
+
+    def prepare(self) -> None:
+        if not self._sends:
+            super().prepare()
+
+    def start(self, now: int) -> None:
+        if self._sends:
+            super().start(now)
+        else:
+            self._start_ns = now
+
+    def _cookie(self, host: str, endpoint: DiagEndpoint) -> int | None:
+        return super()._cookie(host, endpoint) if host in self._namespaces else None
+
+    def record(self, epoch_ns: int) -> dict[str, Any]:
+        record = {**super().record(epoch_ns), "end": "sender" if self._sends else "receiver"}
+        return record if self._sends else {**record, "error": None, "complete": True}

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NICs of a machine that become interfaces of its hosts for the time of a run, and are given back as they were."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from dataclasses import dataclass
+
+from howdah.agent.namespace import Namespace
+from howdah.agent.netlink.link import (
+    Link,
+    create_vlan,
+    delete_link,
+    links,
+    move,
+    set_down,
+    set_mac,
+    set_mtu,
+    set_name,
+    set_up,
+)
+from howdah.agent.netlink.message import NetlinkSocket
+
+_OWN = "/proc/thread-self/ns/net"
+
+
+@dataclass
+class _Taken:
+    """``before`` is the NIC as it was; ``tagged``: the interface is a part of it. ``host`` holds it, once it does."""
+
+    before: Link
+    tagged: bool
+    host: Namespace | None = None
+
+
+class Adoption:
+    """Everything that one agent has taken; ``give_back`` may be called at any time, and again."""
+
+    def __init__(self) -> None:
+        self._home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+        self._netlink = NetlinkSocket()
+        self._taken: dict[str, _Taken] = {}
+        self._woken: list[Link] = []
+
+    def prepare(self, interface: str, mac: str, nic_mac: str, tag: int | None) -> None:
+        """Give the NIC that was made with the address ``nic_mac`` the name and address of the plan, still at home.
+
+        After a run that was killed a NIC still has the address and name of that run; the one it was made with tells.
+        Raises OSError (ENODEV) without such a NIC.
+        """
+        nic = self._find(nic_mac)
+        if tag is not None:
+            self._wake(nic)
+            with contextlib.suppress(OSError):
+                delete_link(self._netlink, _index(self._netlink, interface))
+            create_vlan(self._netlink, nic.index, tag, interface)
+            self._taken[interface] = _Taken(nic, tagged=True)
+            set_mac(self._netlink, _index(self._netlink, interface), mac)
+            return
+        set_down(self._netlink, nic.index)
+        self._taken[interface] = _Taken(nic, tagged=False)
+        set_name(self._netlink, nic.index, interface)
+        set_mac(self._netlink, nic.index, mac)
+
+    def _wake(self, nic: Link) -> None:
+        if not nic.up:
+            set_up(self._netlink, nic.index)
+            self._woken.append(nic)
+
+    def _find(self, mac: str) -> Link:
+        found = links(self._netlink)
+        # Interfaces on a NIC have its address too, but only the NIC was made with it.
+        for name in ("permanent_mac", "mac"):
+            for link in found:
+                if getattr(link, name) == mac.lower():
+                    return link
+        has = ", ".join(f"{link.name} {link.permanent_mac or link.mac}" for link in found if link.name != "lo")
+        raise OSError(errno.ENODEV, f"no NIC has the address {mac} (there are {has})")
+
+    def move(self, host: Namespace, interface: str) -> None:
+        move(self._netlink, _index(self._netlink, interface), host.descriptor, interface)
+
+    def entered(self, host: Namespace, interface: str) -> None:
+        """The interface is in the host now, by whomever it was moved. Raises OSError where it is not."""
+        host.index(interface)
+        self._taken[interface].host = host
+
+    def give_back(self) -> None:
+        for interface, taken in self._taken.items():
+            if taken.tagged:
+                self._remove_tagged(interface, taken)
+            else:
+                self._give_back(interface, taken)
+        for nic in self._woken:
+            set_down(self._netlink, nic.index)
+        self._taken.clear()
+        self._woken.clear()
+        self._netlink.close()
+        os.close(self._home)
+
+    def _remove_tagged(self, interface: str, taken: _Taken) -> None:
+        netlink = taken.host.netlink if taken.host else self._netlink
+        with contextlib.suppress(OSError):
+            delete_link(netlink, _index(netlink, interface))
+
+    def _give_back(self, interface: str, taken: _Taken) -> None:
+        """Its queues end with the host; name, address, MTU and state become those of before."""
+        if taken.host is not None:
+            index = taken.host.index(interface)
+            set_down(taken.host.netlink, index)
+            move(taken.host.netlink, index, self._home, interface)
+        index = _index(self._netlink, interface)
+        set_mac(self._netlink, index, taken.before.permanent_mac or taken.before.mac)
+        set_mtu(self._netlink, index, taken.before.mtu_bytes)
+        with contextlib.suppress(OSError):  # the name may be taken: then it keeps the plan's
+            set_name(self._netlink, index, taken.before.name)
+        if taken.before.up:
+            set_up(self._netlink, index)
+
+
+def _index(netlink: NetlinkSocket, interface: str) -> int:
+    for link in links(netlink):
+        if link.name == interface:
+            return link.index
+    raise OSError(errno.ENODEV, f"there is no interface {interface}")
