@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 from howdah.agent.output import Output
+from howdah.agent.part import PartRun
 from howdah.agent.run import Run
+from howdah.agent.session import Session
 
 _DESCRIPTORS = 65_536  # a node has some for its namespace and each collector, a connection has up to four
 _FLUSH_NS = 500_000_000
@@ -35,6 +37,9 @@ def main() -> int:
     _allow_descriptors()
     plan = json.loads((arguments.inputs / "plan.json").read_text(encoding="utf-8"))
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
+    if "slice" in plan:
+        part = PartRun(plan, arguments.inputs, Output(arguments.out), Session.of_standard_streams())
+        return 0 if part.execute() else 1
     # Only there somebody can look while it runs: in a guest a write costs wall time, or the files come out at the end.
     flush_ns = _FLUSH_NS if plan["engine"] == "host" else None
     run = Run(plan, arguments.inputs, Output(arguments.out, flush_ns), arguments.wiring)

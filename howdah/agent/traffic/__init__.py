@@ -13,6 +13,7 @@ from howdah.agent.traffic.datagram import DatagramFlow
 from howdah.agent.traffic.exchange import ExchangeFlow
 from howdah.agent.traffic.flent import FlentFlow
 from howdah.agent.traffic.generated import GeneratedFlow
+from howdah.agent.traffic.half import make_half
 from howdah.agent.traffic.http import HttpFlow
 from howdah.agent.traffic.iperf3 import Iperf3Flow
 
@@ -20,7 +21,9 @@ Flow = ConnectedFlow | DatagramFlow | HttpFlow | Iperf3Flow
 
 
 def make_flow(description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output) -> Flow:
-    """The driver of one flow; nothing is opened yet."""
+    """The driver of one flow, or of its end that is on this machine; nothing is opened yet."""
+    if not {description["sender"], description["receiver"]} <= namespaces.keys():
+        return make_half(description, namespaces, loop, output)
     if description["traffic"] == "iperf3":
         return Iperf3Flow(description, namespaces, loop, output)
     if description["traffic"] == "flent":

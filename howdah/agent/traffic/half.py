@@ -95,7 +95,7 @@ class HalfFlow(ConnectedFlow):
 
     def record(self, epoch_ns: int) -> dict[str, Any]:
         """As of a whole flow, where this end knows; ``end`` says which it is."""
-        source, sink = self._states()
+        _source, sink = self._states()
         record = {**super().record(epoch_ns), "end": "sender" if self._sends else "receiver"}
         if self._sends:
             record["complete"] = self._fin_acknowledged and record["error"] is None

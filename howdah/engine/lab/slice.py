@@ -32,9 +32,7 @@ def _part(plan: Plan, placement: Placement, machine: str) -> dict[str, Any]:
     routers = {host.name for host in plan.hosts if host.role == "router"}
     role = _EMULATOR if routers.intersection(nodes) else "host"
     value: dict[str, Any] = json.loads(plan.to_json())
-    value["operations"] = [
-        {"op": item.op, "arguments": item.arguments} for item in _operations(plan, placement, nodes, machine)
-    ]
+    value["operations"] = [{"op": item.op, "arguments": item.arguments} for item in _operations(plan, placement, nodes)]
     value["flows"] = [flow for flow in value["flows"] if {flow["sender"], flow["receiver"]}.intersection(nodes)]
     mine = {flow["id"] for flow in value["flows"]}
     value["timeline"] = [event for event in value["timeline"] if _happens_here(event, nodes, mine)]
@@ -48,12 +46,13 @@ def _part(plan: Plan, placement: Placement, machine: str) -> dict[str, Any]:
         "nodes": nodes,
         "role": role,
         "wiring": "mininet" if role == _EMULATOR else "netlink",
-        "probes": _probes(plan) if role == _EMULATOR else [],
     }
+    if role == _EMULATOR:
+        value["slice"] |= {"probes": _probes(plan), "bottleneck": _bottleneck(plan)}
     return value
 
 
-def _operations(plan: Plan, placement: Placement, nodes: list[str], machine: str) -> list[Operation]:
+def _operations(plan: Plan, placement: Placement, nodes: list[str]) -> list[Operation]:
     """In the plan's order, with a queue for NICs that the plan gives none: a veth needs none, a NIC has always one."""
     found: list[Operation] = []
     shaped = {
@@ -110,6 +109,25 @@ def _sends(plan: Plan, nodes: list[str]) -> bool:
 def _happens_here(event: dict[str, Any], nodes: list[str], flows: set[int]) -> bool:
     arguments = event["arguments"]
     return arguments["flow"] in flows if "flow" in arguments else arguments["node"] in nodes
+
+
+def _bottleneck(plan: Plan) -> dict[str, str]:
+    """Routers and addresses at the ends of the bottleneck."""
+    near, interface = plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface
+    addresses: dict[tuple[str, str], str] = {}
+    for item in plan.operations:
+        if item.op == "address":
+            place = (item.arguments["node"], item.arguments["interface"])
+            addresses.setdefault(place, item.arguments["address"].partition("/")[0])
+    target = plan.calibration.targets[0]
+    hops = way(plan, target.sender, target.receiver)
+    hop = next(hop for hop in hops if (hop.node, hop.interface) == (near, interface))
+    return {
+        "near_node": near,
+        "near_address": addresses[(near, interface)],
+        "far_node": hop.to_node,
+        "far_address": addresses[(hop.to_node, hop.to_interface)],
+    }
 
 
 def _probes(plan: Plan) -> list[dict[str, str]]:

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The round trip from host to host over everything in between, wires included: echo requests, answered by a kernel.
+
+The emulator measures its own delays; this is what a flow meets.
+"""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+from howdah.agent.calibration.delay import PROBES, SPACING_NS
+from howdah.agent.calibration.udp import PROBE_PORT, open_unread, wall_ns
+from howdah.agent.clock import MS
+from howdah.agent.loop import Loop
+from howdah.agent.namespace import Namespace
+
+_SO_TIMESTAMPNS = 35
+_TIMESPEC = struct.Struct("=qq")
+_HEADER = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence
+_REQUEST, _REPLY = 8, 0
+_IDENTIFIER = 0x4844
+_OFFSET_NS = 7 * MS  # from the emulator's own probes
+_MARGIN_NS = 50 * MS
+
+
+def checksum(data: bytes) -> int:
+    """Of the Internet (RFC 1071)."""
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return (total & 0xFFFF) ^ 0xFFFF
+
+
+def request(sequence: int) -> bytes:
+    plain = _HEADER.pack(_REQUEST, 0, 0, _IDENTIFIER, sequence)
+    return _HEADER.pack(_REQUEST, 0, checksum(plain), _IDENTIFIER, sequence)
+
+
+def reply_sequence(data: bytes) -> int | None:
+    """The sequence number of one of our replies, from its IPv4 header on."""
+    start = (data[0] & 0x0F) * 4 if data else 0
+    if len(data) < start + _HEADER.size:
+        return None
+    kind, _code, _sum, identifier, sequence = _HEADER.unpack_from(data, start)
+    return int(sequence) if kind == _REPLY and identifier == _IDENTIFIER else None
+
+
+@dataclass
+class _Echo:
+    """``number`` keeps apart those of several hosts: all raw sockets of a namespace see every reply."""
+
+    opened: socket.socket
+    destination: str
+    number: int
+    sent_ns: list[int] = field(default_factory=list)
+
+    def send(self, _now: int) -> None:
+        self.sent_ns.append(wall_ns())
+        self.opened.sendto(request(self.number * PROBES + len(self.sent_ns) - 1), (self.destination, 0))
+
+    def round_trips_ns(self) -> list[int]:
+        found: list[int] = []
+        while True:
+            try:
+                data, ancillary, _flags, _sender = self.opened.recvmsg(256, 64)
+            except BlockingIOError:
+                self.opened.close()
+                return found
+            sequence = reply_sequence(data)
+            if sequence is None or not 0 <= sequence - self.number * PROBES < len(self.sent_ns):
+                continue
+            for level, kind, value in ancillary:
+                if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
+                    seconds, nanoseconds = _TIMESPEC.unpack(value[: _TIMESPEC.size])
+                    left = self.sent_ns[sequence - self.number * PROBES]
+                    found.append(seconds * 1_000_000_000 + nanoseconds - left)
+
+
+def _open(namespace: Namespace, address: str) -> socket.socket:
+    with namespace.entered():
+        opened = socket.socket(socket.AF_INET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.IPPROTO_ICMP)
+    opened.setblocking(False)
+    opened.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    opened.bind((address, 0))
+    return opened
+
+
+def measure_round_trips(
+    targets: list[dict[str, Any]], namespaces: dict[str, Namespace], loop: Loop, start_ns: int
+) -> list[dict[str, Any]]:
+    """``{"sender", "receiver", "round_trip_ns": [least, median, largest] or null, "sent", "received"}`` of each target
+    whose sender is here, at the same time as the emulator sends its probes."""
+    echoes = []
+    for number, target in enumerate(targets):
+        if target["sender"] not in namespaces:
+            continue
+        opened = _open(namespaces[target["sender"]], target["sender_address"])
+        echo = _Echo(opened, target["receiver_address"], number)
+        for probe in range(PROBES):
+            loop.at(start_ns + _OFFSET_NS + probe * SPACING_NS, echo.send)
+        echoes.append((target, echo))
+    longest_us = max(target["forward_delay_us"] + target["reverse_delay_us"] for target in targets)
+    varies_us = max(target["variation_us"] + target["variation_reverse_us"] for target in targets)
+    if echoes:
+        loop.run_until(start_ns + PROBES * SPACING_NS + (longest_us + varies_us) * 1000 + 2 * _MARGIN_NS)
+    found = []
+    for target, echo in echoes:
+        trips = echo.round_trips_ns()
+        summary = [min(trips), int(statistics.median_low(trips)), max(trips)] if trips else None
+        found.append(
+            {
+                "sender": target["sender"],
+                "receiver": target["receiver"],
+                "round_trip_ns": summary,
+                "sent": len(echo.sent_ns),
+                "received": len(trips),
+            }
+        )
+    return found
+
+
+def take_probes(targets: list[dict[str, Any]], namespaces: dict[str, Namespace]) -> list[socket.socket]:
+    """Open ports for the emulator's probes on the hosts that are here, so that no error goes back."""
+    found = {}
+    for target in targets:
+        for end in ("sender", "receiver"):
+            host, address = target[end], target[f"{end}_address"]
+            if host in namespaces and (host, address) not in found:
+                found[(host, address)] = open_unread(namespaces[host], address, PROBE_PORT)
+    return list(found.values())

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures the path inside an emulator whose hosts are other machines: one kernel, one clock.
+
+Two hosts of the calibration's own are joined to the routers at either end of the bottleneck. Between them rate and
+depth of the bottleneck are measured as everywhere. Delays are those of probes that they send to the hosts on the other
+machines: from when they are sent to when they leave the emulator for the wire, behind the delay line.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from typing import Any
+
+from howdah.agent.calibration import CALIBRATION_FORMAT, wait_for_silence
+from howdah.agent.calibration.buffer import measure_buffer
+from howdah.agent.calibration.delay import PROBES, SPACING_NS, measure_delays
+from howdah.agent.calibration.tap import Tap
+from howdah.agent.calibration.train import measure_rate
+from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, open_sender, wall_ns
+from howdah.agent.clock import MS, now_ns
+from howdah.agent.loop import Loop
+from howdah.agent.namespace import Namespace
+from howdah.agent.netlink.address import add_address
+from howdah.agent.netlink.ethtool import set_offload
+from howdah.agent.netlink.link import create_veth, set_mtu, set_up
+from howdah.agent.netlink.route import add_route
+
+_POLL_NS = 20 * MS
+_MARGIN_NS = 50 * MS
+_STAGGER_NS = 1 * MS + 7_411
+# Of the range for measurements of networks (RFC 2544), which no plan uses.
+_NETWORKS = ("198.18.0.0/30", "198.18.0.4/30")
+_HOSTS = (("198.18.0.1", "198.18.0.2"), ("198.18.0.5", "198.18.0.6"))  # the host's address, its router's
+_OFFLOADS_OFF = ("tso", "gso", "gro")
+
+
+class ProbeHosts:
+    """``namespaces`` are the two hosts, ``probe-in`` in front of the bottleneck and ``probe-out`` behind it."""
+
+    def __init__(self, part: dict[str, Any], routers: dict[str, Namespace], mtu_bytes: int) -> None:
+        self.namespaces: dict[str, Namespace] = {}
+        bottleneck = part["bottleneck"]
+        near, far = bottleneck["near_node"], bottleneck["far_node"]
+        ways = ((near, bottleneck["far_address"]), (far, bottleneck["near_address"]))
+        for number, (name, (router, via)) in enumerate(zip(("probe-in", "probe-out"), ways, strict=True)):
+            host = Namespace.create(name)
+            self.namespaces[name] = host
+            own, gateway = _HOSTS[number]
+            create_veth(host.netlink, "probe", None, f"to-{name}", None, routers[router].descriptor)
+            for namespace, interface, address in (
+                (host, "probe", own),
+                (routers[router], f"to-{name}", gateway),
+            ):
+                index = namespace.index(interface)
+                set_mtu(namespace.netlink, index, mtu_bytes)
+                for feature in _OFFLOADS_OFF:
+                    set_offload(namespace.any_socket, interface, feature, False)
+                add_address(namespace.netlink, index, f"{address}/30")
+                set_up(namespace.netlink, index)
+            add_route(host.netlink, host.index("probe"), "default", gateway, {})
+            add_route(routers[router].netlink, None, _NETWORKS[1 - number], via, {})
+
+    def target(self) -> dict[str, Any]:
+        """As one of the plan's, with no delay in between."""
+        return {
+            "sender": "probe-in",
+            "receiver": "probe-out",
+            "sender_address": _HOSTS[0][0],
+            "receiver_address": _HOSTS[1][0],
+            **dict.fromkeys(("forward_delay_us", "reverse_delay_us", "variation_us", "variation_reverse_us"), 0),
+        }
+
+    def remove(self) -> None:
+        for namespace in self.namespaces.values():
+            namespace.remove()
+        self.namespaces.clear()
+
+
+@dataclass
+class _Line:
+    """Probes into one delay line. Whatever they reach on the other machine takes them and says nothing."""
+
+    tap: Tap
+    source: Namespace
+    destination: str
+    sent_ns: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._sender = open_sender(self.source, "0.0.0.0")
+
+    def send(self, _now: int) -> None:
+        self.sent_ns.append(wall_ns())
+        self._sender.sendto(NUMBER.pack(len(self.sent_ns) - 1), (self.destination, PROBE_PORT))
+
+    def delays_ns(self) -> list[int]:
+        found = self.tap.departures(self.destination, PROBE_PORT)
+        self.tap.close()
+        self._sender.close()
+        return [item.time_ns - self.sent_ns[item.number] for item in found]
+
+
+def calibrate_emulator(
+    plan: dict[str, Any], routers: dict[str, Namespace], hosts: ProbeHosts, loop: Loop, epoch_ns: int
+) -> dict[str, Any]:
+    """The content of calibration-*.json, as ``calibrate`` makes it; ends when the emulator is silent again."""
+    calibration = plan["calibration"]
+    start = now_ns()
+    described, sent, received = _measure_lines(plan, routers, hosts, loop, start)
+    target = hosts.target()
+    inside = {**calibration, "targets": [target], "train_rate_bits_per_second": None}
+    plan_inside = {**plan, "calibration": inside, "path": {**plan["path"], "sender_interface_bits_per_second": None}}
+    bare, _described = measure_delays([target], hosts.namespaces, loop, now_ns(), early=False)
+    train = measure_rate(inside, target, hosts.namespaces, loop)
+    bases = [measurement.base_forward_ns for measurement in bare]
+    depth = measure_buffer(plan_inside, bases, train.rate_bits_per_second, hosts.namespaces, loop)
+    longest_us = max(target["forward_delay_us"] + target["reverse_delay_us"] for target in calibration["targets"])
+    deadline = start + (calibration["phase_us"] + calibration["settle_us"]) * 1000
+    silent = wait_for_silence(routers, loop, longest_us * 1000 + _POLL_NS, deadline)
+    return {
+        "format": CALIBRATION_FORMAT,
+        "start_ns": start - epoch_ns,
+        "end_ns": now_ns() - epoch_ns,
+        "silent": silent,
+        "targets": described,
+        "rate_bits_per_second": train.rate_bits_per_second,
+        "rate_train_packets": train.sent,
+        "rate_train_received": train.received,
+        "buffer_bytes": depth.bytes,
+        "buffer_why": depth.why,
+        "buffer_offered_bytes": depth.offered_bytes,
+        "buffer_delivered_packets": depth.delivered_packets,
+        "buffer_dropped_packets": depth.dropped_packets,
+        # The train does not pass the delay lines, where a plan's losses are.
+        "loss": {"sent": sent, "received": received},
+    }
+
+
+def _measure_lines(
+    plan: dict[str, Any], routers: dict[str, Namespace], hosts: ProbeHosts, loop: Loop, now: int
+) -> tuple[list[dict[str, Any]], int, int]:
+    targets = plan["calibration"]["targets"]
+    start = now + MS
+    lines: list[tuple[dict[str, Any], _Line, _Line]] = []
+    for number, (target, place) in enumerate(zip(targets, plan["slice"]["probes"], strict=True)):
+        forward = _Line(
+            Tap(routers[place["receiver_node"]], place["receiver_interface"]),
+            hosts.namespaces["probe-in"],
+            target["receiver_address"],
+        )
+        reverse = _Line(
+            Tap(routers[place["sender_node"]], place["sender_interface"]),
+            hosts.namespaces["probe-out"],
+            target["sender_address"],
+        )
+        first = start + number * _STAGGER_NS % SPACING_NS
+        for probe in range(PROBES):
+            loop.at(first + probe * SPACING_NS, forward.send)
+            loop.at(first + probe * SPACING_NS + _STAGGER_NS // 2, reverse.send)
+        lines.append((target, forward, reverse))
+    longest_us = max(
+        max(target["forward_delay_us"] + target["variation_us"], target["reverse_delay_us"]) for target in targets
+    )
+    loop.run_until(start + PROBES * SPACING_NS + longest_us * 1000 + _MARGIN_NS)
+    described, sent, received = [], 0, 0
+    for target, forward, reverse in lines:
+        delays = forward.delays_ns(), reverse.delays_ns()
+        own_sent = len(forward.sent_ns) + len(reverse.sent_ns)
+        own_received = len(delays[0]) + len(delays[1])
+        described.append(
+            {
+                "sender": target["sender"],
+                "receiver": target["receiver"],
+                "forward_delay_ns": _summary(delays[0]),
+                "reverse_delay_ns": _summary(delays[1]),
+                "samples": own_received,
+                "lost": own_sent - own_received,
+            }
+        )
+        sent, received = sent + own_sent, received + own_received
+    return described, sent, received
+
+
+def _summary(delays: list[int]) -> list[int] | None:
+    return [min(delays), int(statistics.median_low(delays)), max(delays)] if delays else None

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets as they leave an interface, with the kernel's time: behind its queue, on the way to the wire (packet(7))."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+
+from howdah.agent.calibration.udp import NUMBER, Arrival
+from howdah.agent.namespace import Namespace
+
+_EVERY_PROTOCOL = 0x0003  # ETH_P_ALL: only such sockets see what is sent
+_SO_TIMESTAMPNS = 35
+_SO_RCVBUFFORCE = 33
+_BUFFER_BYTES = 64 << 20
+_UDP = 17
+_UDP_HEADER_BYTES = 8
+_HEADERS_BYTES = 128
+_TIMESPEC = struct.Struct("=qq")
+
+
+class Tap:
+    """Sees what is sent by an interface from now on; ``departures`` are those to one address and UDP port."""
+
+    def __init__(self, namespace: Namespace, interface: str) -> None:
+        self._socket = namespace.socket(socket.SOCK_DGRAM, socket.AF_PACKET)
+        self._socket.setblocking(False)
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
+        self._socket.bind((interface, _EVERY_PROTOCOL))
+
+    def departures(self, address: str, port: int) -> list[Arrival]:
+        """Number and CLOCK_REALTIME of each packet that waits in the socket and fits."""
+        found: list[Arrival] = []
+        wanted = socket.inet_aton(address)
+        while True:
+            try:
+                data, ancillary, _flags, sender = self._socket.recvmsg(_HEADERS_BYTES, 64)
+            except BlockingIOError:
+                return found
+            except OSError as error:
+                if error.errno == errno.ENETDOWN:  # told once when the interface went down meanwhile
+                    continue
+                raise
+            if sender[2] != socket.PACKET_OUTGOING:
+                continue
+            number = _number(data, wanted, port)
+            time_ns = _time_ns(ancillary)
+            if number is not None and time_ns is not None:
+                found.append(Arrival(number, time_ns))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _number(data: bytes, address: bytes, port: int) -> int | None:
+    """What a probe carries (udp.py), or None for any other packet."""
+    if len(data) < 20 or data[0] >> 4 != 4 or data[9] != _UDP or data[16:20] != address:
+        return None
+    payload = (data[0] & 0x0F) * 4 + _UDP_HEADER_BYTES
+    if len(data) < payload + NUMBER.size or int.from_bytes(data[payload - 6 : payload - 4], "big") != port:
+        return None
+    (number,) = NUMBER.unpack_from(data, payload)
+    return int(number)
+
+
+def _time_ns(ancillary: list[tuple[int, int, bytes]]) -> int | None:
+    for level, kind, value in ancillary:
+        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
+            seconds, nanoseconds = _TIMESPEC.unpack(value[: _TIMESPEC.size])
+            return int(seconds * 1_000_000_000 + nanoseconds)
+    return None

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine's part of a run that goes on on several machines: the same phases at the same instants on each.
+
+What one kernel sees at a glance, several cannot: that all flows are over and every packet has arrived. Each machine
+therefore waits until one instant of the plan, by which that is so, and reports whether its own packets rested then.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collectors.collector import Surroundings, Watched
+from howdah.agent.calibration import wait_for_silence
+from howdah.agent.calibration.echo import measure_round_trips, take_probes
+from howdah.agent.calibration.emulator import ProbeHosts, calibrate_emulator
+from howdah.agent.clock import MS, SECOND, now_ns
+from howdah.agent.error import AgentError
+from howdah.agent.metronome import Metronome
+from howdah.agent.module import describe_modules, set_parameter
+from howdah.agent.netlink.diag import Endpoint
+from howdah.agent.output import Output, Progress
+from howdah.agent.run import Run
+from howdah.agent.session import SESSION_FORMAT, Session
+from howdah.agent.wiring import Wiring
+
+_RESTS_NS = 2500 * MS  # before the second calibration all is still: enough to write down what was collected
+_POLL_NS = 20 * MS
+_UNMEASURED_NS = 5 * SECOND  # from the end of the flows to that instant, where the path is not measured
+_EMULATOR = "emulator"
+
+
+@dataclass(frozen=True)
+class HereWatched(Watched):
+    """A connection with the ends that are on this machine."""
+
+    here: frozenset[str] = frozenset()
+
+    @property
+    def ends(self) -> tuple[tuple[str, Endpoint], ...]:  # type: ignore[override]
+        return tuple(end for end in super().ends if end[0] in self.here)
+
+
+class SaidProgress(Progress):
+    """Told to the engine instead of written to a file."""
+
+    def __init__(self, session: Session, output: Output, of_us: int, epoch_ns: Callable[[], int]) -> None:
+        super().__init__(output, of_us)
+        self._session = session
+        self._epoch_ns = epoch_ns
+        self._end_us = of_us
+
+    def write(self, phase: str, time_ns: int) -> None:
+        self.phase = phase
+        self._session.say("progress", phase=phase, time_us=(time_ns - self._epoch_ns()) // 1000, of_us=self._end_us)
+
+
+class PartRun(Run):
+    """``report`` becomes agent.json, of this machine."""
+
+    def __init__(self, plan: dict[str, Any], inputs: Path, output: Output, session: Session) -> None:
+        super().__init__(plan, inputs, output, plan["slice"]["wiring"])
+        self._part = plan["slice"]
+        self._session = session
+        self._metronome = Metronome()
+        self._probe_hosts: ProbeHosts | None = None
+        self._taken: list[socket.socket] = []
+        self._progress = SaidProgress(session, output, self._end_us() - plan["epoch_us"], lambda: self._epoch_ns)
+        self._epoch_ns = now_ns() + plan["epoch_us"] * 1000  # until the engine names it
+        self.report |= {"machine": self._part["machine"], "part": self._part["nodes"]}
+
+    def execute(self) -> bool:
+        """As a whole run; then the engine is told and asks what it still wants to know."""
+        try:
+            self._session.say("hello", format=SESSION_FORMAT, machine=self._part["machine"])
+        except AgentError:
+            return False
+        went_well = super().execute()
+        try:
+            self._session.say("done", ok=went_well, error=self.report["error"])
+            self._session.wait("end")
+        except AgentError:
+            return False
+        return went_well
+
+    def _clean_up(self) -> None:
+        self._metronome.kill()
+        for opened in self._taken:
+            opened.close()
+        if self._probe_hosts is not None:
+            self._probe_hosts.remove()
+        super()._clean_up()
+
+    def _set_up(self) -> Wiring:
+        modules = self._load_installed()
+        wiring = super()._set_up()
+        self.report["modules"] |= describe_modules(modules)
+        return wiring
+
+    def _load_installed(self) -> list[str]:
+        """Modules that this machine has (by DKMS): those the plan needs, where a sender's or receiver's host is."""
+        if self._part["role"] == _EMULATOR:
+            return []
+        senders = {flow["sender"] for flow in self.plan["flows"]}
+        needed = list(self.plan["required_modules"] or [])
+        if not senders.intersection(self._part["nodes"]):
+            needed = [name for name in needed if name.startswith("howdah_")]
+        for name in needed:
+            parameters = self.plan["module_parameters"].get(name, {})
+            command = ["modprobe", name, *(f"{key}={value}" for key, value in parameters.items())]
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise AgentError(f"load module {name}", done.stderr.strip() or f"status {done.returncode}")
+            for key, value in parameters.items():  # of one that was loaded already
+                try:
+                    set_parameter(name, key, value)
+                except OSError as error:
+                    raise AgentError(f"parameter {key} of module {name}", error.strerror or str(error)) from error
+        return needed
+
+    def _choose_epoch(self) -> None:
+        """The engine names it, once every machine is ready."""
+        calibration, path = self.plan["calibration"], self.plan["path"]
+        if self._part["role"] == _EMULATOR and calibration["enabled"]:
+            assert self._wiring is not None
+            self._probe_hosts = ProbeHosts(self._part, self._wiring.namespaces, path["mtu_bytes"])
+        elif calibration["enabled"] and self._wiring is not None:
+            self._taken = take_probes(calibration["targets"], self._wiring.namespaces)
+        self._session.say("ready", ready_ns=now_ns())
+        self._epoch_ns = int(self._session.wait("start")["epoch_monotonic_ns"])
+        self._session.watch(self._loop)
+        first_us = min(calibration["before_us"], 0) if calibration["enabled"] else 0
+        late_ns = now_ns() - (self._epoch_ns + first_us * 1000)
+        if late_ns > 0:
+            raise AgentError("start", f"the engine's word came {late_ns / 1e6:.0f} ms after the plan's first instant")
+
+    def _surroundings(self, wiring: Wiring) -> Surroundings:
+        here = frozenset(wiring.namespaces)
+        plain = super()._surroundings(wiring)
+        connections: list[Watched] = [
+            HereWatched(item.flow, item.endpoint, item.is_active, here) for item in plain.connections
+        ]
+        return Surroundings(plain.plan, plain.namespaces, plain.node_numbers, connections, plain.output)
+
+    def _calibrate(self, wiring: Wiring, name: str, start_us: int) -> None:
+        start_ns = self._epoch_ns + start_us * 1000
+        self._loop.run_until(start_ns)
+        if self._probe_hosts is not None:
+            result = calibrate_emulator(self.plan, wiring.namespaces, self._probe_hosts, self._loop, self._epoch_ns)
+            self._output.json(f"calibration-{name}.json", result)
+            return
+        targets = self.plan["calibration"]["targets"]
+        trips = measure_round_trips(targets, wiring.namespaces, self._loop, start_ns)
+        self._output.json(f"echo-{name}.json", {"format": 1, "round_trips": trips})
+
+    def _run_timeline(self, wiring: Wiring) -> None:
+        self._metronome.start()
+        super()._run_timeline(wiring)
+
+    def _quiesce(self, wiring: Wiring) -> bool:
+        """Let the flows end and wait for the common instant; whether nothing has moved here just before it."""
+        calibration, path = self.plan["calibration"], self.plan["path"]
+        end_us = calibration["after_us"] if calibration["enabled"] else self.plan["duration_us"]
+        margin_ns = -_RESTS_NS if calibration["enabled"] else _UNMEASURED_NS
+        deadline = self._epoch_ns + end_us * 1000 + margin_ns
+        quiet_ns = (path["forward_delay_us"] + path["reverse_delay_us"]) * 1000 + _POLL_NS
+        now = now_ns()
+        while now < deadline - 3 * quiet_ns and not all(flow.finished() for flow in self._flows.values()):
+            now = self._loop.run_until(min(now + _POLL_NS, deadline - 3 * quiet_ns))
+        self.report["processor"] = self._metronome.stop()
+        for flow in self._flows.values():
+            flow.close()
+        self._loop.run_until(deadline - quiet_ns)
+        # Until a little after the deadline: two readings a quiet time apart, the second at the deadline.
+        return wait_for_silence(wiring.namespaces, self._loop, quiet_ns, now_ns() + quiet_ns + _POLL_NS)
