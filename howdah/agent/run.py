@@ -21,6 +21,7 @@ from howdah.agent.loop import Loop
 from howdah.agent.module import describe_modules, load_modules, module_symbols
 from howdah.agent.netlink.link import links
 from howdah.agent.output import Output, Progress
+from howdah.agent.profiling import Profiling
 from howdah.agent.scheduling import become_invisible
 from howdah.agent.traffic import Flow, make_flow
 from howdah.agent.wiring import Wiring, make_wiring
@@ -48,6 +49,8 @@ class Run:
         self._wiring: Wiring | None = None
         self._accounting: dict[str, Any] = {}
         self._progress = Progress(output, self._end_us())
+        looks = plan["engine"] == "vm" and plan["collect"].get("cpu", False)
+        self._profiling = Profiling(plan["processor_shift"], output) if looks else None
         self.report: dict[str, Any] = {"format": AGENT_FORMAT, "status": "error", "error": None, "phases": []}
 
     def _end_us(self) -> int:
@@ -55,7 +58,7 @@ class Run:
         end = self.plan["duration_us"]
         if calibration["enabled"]:
             end = calibration["after_us"] + calibration["phase_us"] + calibration["settle_us"]
-        return int(self.plan["epoch_us"]) + int(end)
+        return self._epoch_ns // 1000 + int(end)
 
     def execute(self) -> bool:
         """Run everything and write agent.json last. False when the run ended in an error."""
@@ -96,9 +99,13 @@ class Run:
             self._accounting["before"] = self._snapshot(wiring)
             collecting = Collecting(surroundings)
             collecting.start(self._loop, now_ns(), self._epoch_ns)
+            if self._profiling is not None:
+                self._profiling.start(self._loop, self._epoch_ns)
             self._run_timeline(wiring)
         with self._phase("quiesce"):
             self._accounting["silent"] = self._quiesce(wiring)
+            if self._profiling is not None:
+                self._profiling.stop(self._loop)
             collecting.stop(self._loop, now_ns())
             self._accounting["after"] = self._snapshot(wiring)
         self.report["flows"] = [flow.record(self._epoch_ns) for flow in self._flows.values()]
@@ -108,7 +115,9 @@ class Run:
         with self._phase("collect"):
             self._output.json("accounting.json", self._accounting)
             self.report["memory"] = collecting.memory()
-            if self.plan["collect"].get("cpu"):
+            if self._profiling is not None:
+                self._profiling.finish()
+            elif self.plan["collect"].get("cpu"):
                 # For the names of a profile that the engine makes from outside. Now, when nothing is measured any more.
                 symbols = module_symbols(Path("/proc/kallsyms").read_text(encoding="ascii"))
                 self._output.json("cpu-modules.json", {"format": 1, "modules": symbols})
@@ -151,6 +160,8 @@ class Run:
         programs = ["iperf3"] * ("iperf3" in kinds) + ["nginx", "curl"] * ("http" in kinds)
         programs += ["flent", "iperf"] * ("flent" in kinds)
         self.report["tools"] = provenance.tool_versions(["tc", *programs])
+        if self._profiling is not None:
+            self._profiling.prepare()
         self._choose_epoch()
         self.report["epoch_monotonic_ns"] = self._epoch_ns
         return wiring
@@ -171,6 +182,7 @@ class Run:
         ready = now_ns()
         if self.plan["engine"] != "uml":
             self._epoch_ns = ready + _LEAD_NS - first_us * 1000
+            self._progress.ends_at(self._end_us())
         elif ready > self._epoch_ns + first_us * 1000:
             late_ms = (ready - self._epoch_ns - first_us * 1000) / 1e6
             raise AgentError("setup", f"ended {late_ms:.1f} ms of virtual time after the plan's first instant")

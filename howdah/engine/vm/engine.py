@@ -23,6 +23,7 @@ from howdah.engine.uml.tools import FIRST, Tools, build_tools, compiler_version
 from howdah.engine.vm.cpio import Writer
 from howdah.engine.vm.kernel import StockKernel, described, provide_kernel, tree_archive
 from howdah.engine.vm.machine import QEMU, Machine, Speed, run
+from howdah.engine.vm.profile import Look, perf_archive
 from howdah.errors import HowdahError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.run.directory import RunDirectory
@@ -72,6 +73,8 @@ class VmEngine:
             built = self._build(plan, progress)
             identity |= {"tree": built.tree.sha256, "init": built.init.parent.name}
             identity[f"kernel {plan.kernel}"] = built.kernel.image_sha256
+            if plan.collect.cpu:
+                identity["perf"] = perf_archive(built.tree, self.cache, progress).parent.name
             try:
                 for module in _chosen(built, plan):
                     identity[f"module {module.name} {plan.kernel}"] = module.srcversion or file_sha256(module.file)
@@ -122,7 +125,14 @@ class VmEngine:
                 launcher=built.tools.launch,
                 kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
             )
+            look = None
+            if plan.collect.cpu:
+                say = lambda what, _done, _total: progress(what, 0, 0)  # noqa: E731
+                look = Look(built.kernel, built.tree, Path(place) / "counted", self.cache, say)
+                machine = look.at(machine)
             ending, command = run(machine, progress)
+            if look is not None:
+                look.finish(machine, {module.name: module.file for module in modules})
         with directory.log.open("a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")
         record = check_agent(directory, ending)

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from howdah.engine.cache import Cache, Progress, content_key, file_sha256
-from howdah.engine.uml.guest_tree import GuestTree
 from howdah.engine.uml.kernel import module_information
 from howdah.engine.vm.cpio import Writer
 from howdah.engine.vm.package import ImagePackage, headers_of, provide_image
@@ -68,6 +67,10 @@ class StockKernel:
         return self.headers
 
     build_dir = source_dir
+
+    def module_files(self) -> dict[str, Path]:
+        """Files of the modules in the archive, by the name the kernel calls them."""
+        return {file.stem.replace("-", "_"): file for file in (self.directory / "root").rglob("*.ko")}
 
     def make(self, *arguments: str) -> list[str]:
         """``make`` for its modules. The headers ask for their distribution's compiler, which need not be here."""
@@ -165,19 +168,6 @@ def _unpacked(file: Path) -> bytes:
     if file.suffix == ".zst":
         return subprocess.run(["zstd", "-dc"], input=content, capture_output=True, check=True).stdout
     return content
-
-
-def tree_archive(tree: GuestTree, cache: Cache, progress: Progress) -> Path:
-    """The guest tree as a cpio archive, made once."""
-
-    def pack(directory: Path, _log: Path) -> None:
-        progress("pack the guest tree", 0, 0)
-        with (directory / "tree.cpio").open("wb") as file:
-            archive = Writer(file)
-            archive.tree(tree.root)
-            archive.close()
-
-    return cache.build("tree-archive", content_key(_LAYOUT, tree.key), pack, needs_bytes=300 * 2**20) / "tree.cpio"
 
 
 def described(kernel: StockKernel) -> dict[str, str]:

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a profile of a finite processor is made of, outside the machine (howdah/agent/profiling.py is what is inside).
+
+``perf`` comes as an archive of its own beside the guest tree, with the libraries the tree lacks. The counter is a
+plugin of QEMU's, instructions.c. Names come from the kernel's own list of symbols, which a machine is booted once to
+write down: without address randomisation it is the same in every run of that kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+from collections import Counter as Counts
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from howdah.engine.cache import Cache, Progress, content_key
+from howdah.engine.supervise import CommandFailedError, run_logged
+from howdah.engine.uml.guest_tree import GuestTree, build_tree
+from howdah.engine.uml.tools import compiler_version
+from howdah.engine.vm.cpio import Writer
+from howdah.engine.vm.kernel import StockKernel
+from howdah.engine.vm.machine import QEMU, Machine, Speed
+from howdah.engine.vm.perf_data import read_samples
+from howdah.engine.vm.symbols import Names, kernel_symbols, module_functions
+from howdah.engine.vm.tally import (
+    ACCOUNT_FILE,
+    INSTRUCTIONS_FILE,
+    SAMPLES_FILE,
+    Place,
+    instructions_by_address,
+    read_blocks,
+    read_counts,
+    samples_by_interval,
+    write,
+)
+from howdah.errors import HowdahError
+from howdah.run.directory import write_json
+
+PERF_PACKAGE = "linux-perf"
+_PERF = "usr/bin/perf"
+_LOADER = "lib64/ld-linux-x86-64.so.2"
+_LIBRARIES = "usr/lib/x86_64-linux-gnu"
+_LAYOUT = "1"  # part of every key: raise it when the files of an entry change
+_SOURCE = Path(__file__).with_name("instructions.c")
+# Since QEMU 9 the interface is another version, without code that QEMU generates to count.
+_CHANGED_IN = 9
+_PERF_BYTES = 96 * 2**20  # perf and its libraries in the first file system, while it is unpacked, and the ring
+_LISTED = re.compile(r"=> (?P<file>/\S+)")
+
+
+@dataclass(frozen=True)
+class Counter:
+    """The plugin; ``why`` says why there is none. ``directory`` gets what it counts."""
+
+    plugin: Path | None
+    why: str | None
+
+    def arguments(self, directory: Path) -> tuple[str, ...]:
+        return () if self.plugin is None else ("-plugin", f"file={self.plugin},out={directory}")
+
+
+def perf_archive(tree: GuestTree, cache: Cache, progress: Progress) -> Path:
+    """A cpio archive of perf and of the libraries it needs and ``tree`` lacks: 30 MB, not 100 of a whole tree."""
+    key = content_key(_LAYOUT, tree.key, PERF_PACKAGE)
+
+    def pack(directory: Path, log: Path) -> None:
+        larger = build_tree(progress, cache, (PERF_PACKAGE,)).root
+        names = [_PERF, *(name for name in _libraries(larger, log) if not (tree.root / name).exists())]
+        with (directory / "perf.cpio").open("wb") as file:
+            archive = Writer(file)
+            for name in sorted(names):
+                archive.file(name, (larger / name).resolve())
+            archive.close()
+
+    return cache.build("perf-archive", key, pack, needs_bytes=300 * 2**20) / "perf.cpio"
+
+
+def _libraries(root: Path, log: Path) -> list[str]:
+    """Names, relative to the tree, of all libraries perf is linked with, as the tree's own loader finds them."""
+    command = [str(root / _LOADER), "--library-path", str(root / _LIBRARIES), "--list", str(root / _PERF)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    log.write_text(answer.stdout + answer.stderr)
+    if answer.returncode or "not found" in answer.stdout:
+        raise HowdahError("perf of the guest tree lacks libraries", where=str(log))
+    found = [Path(match["file"]) for match in _LISTED.finditer(answer.stdout)]
+    return [f"{_LIBRARIES}/{file.name}" for file in found]
+
+
+def build_counter(cache: Cache) -> Counter:
+    """Compile the plugin for the QEMU that is here, and try whether it takes plugins."""
+    answer = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"version (\d+)", answer)
+    interface = 2 if version and int(version[1]) >= _CHANGED_IN else 1
+
+    def compile_it(directory: Path, log: Path) -> None:
+        options = ["-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", f"-DPLUGIN_VERSION={interface}"]
+        try:
+            run_logged(["gcc", *options, "-o", str(directory / "instructions.so"), str(_SOURCE)], log)
+        except CommandFailedError as error:
+            raise HowdahError("does not compile: " + " / ".join(error.tail[-3:]), where=str(_SOURCE)) from error
+
+    key = content_key(_LAYOUT, compiler_version(), str(interface), _SOURCE.read_bytes())
+    plugin = cache.build("counter", key, compile_it) / "instructions.so"
+    why = _refusal(plugin, answer)
+    return Counter(None if why else plugin, why)
+
+
+_answers: dict[tuple[Path, str], str | None] = {}
+
+
+def _refusal(plugin: Path, version: str) -> str | None:
+    """Why this QEMU does not load it; None if it does. Tried with a machine that never starts."""
+    if (plugin, version) in _answers:
+        return _answers[plugin, version]
+    with tempfile.TemporaryDirectory(prefix="howdah-counter-") as place:
+        command = [QEMU, "-M", "none", "-nodefaults", "-display", "none", "-S", "-monitor", "stdio"]
+        command += ["-plugin", f"file={plugin},out={place}"]
+        try:
+            answer = subprocess.run(command, input="quit\n", capture_output=True, text=True, timeout=20, check=False)
+            said = answer.stderr.strip().splitlines()
+            why = f"QEMU takes no plugin: {said[-1] if said else answer.returncode}" if answer.returncode else None
+        except subprocess.TimeoutExpired:
+            why = "QEMU does not end with a plugin"
+    _answers[plugin, version] = why
+    return why
+
+
+class Look:
+    """At one machine: ``at`` gives the machine what it needs, ``finish`` puts names to what was seen.
+
+    What cannot be had fails no run: ``processor.json`` says why.
+    """
+
+    def __init__(self, kernel: StockKernel, tree: GuestTree, counted: Path, cache: Cache, progress: Progress) -> None:
+        self._kernel = kernel
+        self._cache = cache
+        self._progress = progress
+        self._counted = counted
+        self._counter = build_counter(cache)
+        self._perf = perf_archive(tree, cache, progress)
+
+    def at(self, machine: Machine) -> Machine:
+        self._counted.mkdir()
+        # Behind the tree, whose directories it fills.
+        memory = machine.memory_bytes + _PERF_BYTES
+        observers = (*machine.observers, *self._counter.arguments(self._counted))
+        return replace(machine, first=(*machine.first, self._perf), observers=observers, memory_bytes=memory)
+
+    def finish(self, machine: Machine, modules: Mapping[str, Path]) -> None:
+        """``machine`` is the one that ran; ``modules`` are the files of modules that are not the kernel's own."""
+        if not (machine.raw / ACCOUNT_FILE).exists():
+            return  # the agent did not come so far, which is told elsewhere
+        account: dict[str, Any] = json.loads((machine.raw / ACCOUNT_FILE).read_text(encoding="utf-8"))
+        marks: list[int] = account["mark_ns"]
+        names = Names(
+            kernel_symbols(
+                self._kernel, lambda command, place: _plain(machine, command, place), self._progress, self._cache
+            ),
+            module_functions({**self._kernel.module_files(), **modules}, account["sections"]),
+        )
+
+        def place_of(address: int) -> Place:
+            return (*names.place(address), "")
+
+        account["counter_why"] = self._counter.why
+        if self._counter.why is None:
+            counted = self._count(marks)
+            if counted is None:
+                account["counter_why"] = "the counter and the guest do not agree on the number of marks"
+            else:
+                write(machine.raw / INSTRUCTIONS_FILE, marks, counted, place_of)
+        if account["perf_why"] is None:
+            try:
+                perf = machine.raw / "perf.data"
+                samples = read_samples(perf.read_bytes(), str(perf))
+                account |= {"samples": len(samples.found), "lost": samples.lost}
+                write(machine.raw / SAMPLES_FILE, marks, samples_by_interval(samples.found, marks), place_of)
+            except (OSError, HowdahError) as error:
+                account["perf_why"] = str(error)
+        write_json(machine.raw / ACCOUNT_FILE, account)
+
+    def _count(self, marks: Sequence[int]) -> list[Counts[int]] | None:
+        blocks = read_blocks((self._counted / "blocks.bin").read_bytes())
+        # Before the first mark and after the last one, boot and power-off, nobody asks.
+        intervals = list(read_counts((self._counted / "counts.bin").read_bytes()))[1:-1]
+        if len(intervals) != len(marks) - 1:
+            return None
+        return [instructions_by_address(blocks, pairs) for pairs in intervals]
+
+
+def _plain(machine: Machine, command: tuple[str, ...], place: Path) -> Machine:
+    """The same machine with another program, that nobody looks at."""
+    return replace(machine, command=command, raw=place, console=place / "console.log", observers=(), speed=Speed(0))

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names for the addresses of a distribution's kernel, which comes without symbols: those the kernel itself lists.
+
+/proc/kallsyms has every function, static ones too, as all that the compiler made a function of its own; without address
+randomisation it is the same in every run. Modules lie where /sys/module says, and their files have symbols.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from howdah.engine.cache import Cache, Progress, content_key
+from howdah.engine.uml.inlined import Function, SymbolTable, read_functions
+from howdah.engine.vm.kernel import StockKernel
+from howdah.engine.vm.machine import Machine, run
+
+_LAYOUT = "1"  # part of the key: raise it when the files of an entry change
+_FILE = "kallsyms.txt"
+_LINE = re.compile(r"^(?P<address>[0-9a-f]{16}) [tTwW] (?P<name>\S+)$", re.MULTILINE)
+_LARGEST_FUNCTION_BYTES = 1 << 16  # kallsyms gives no sizes
+_PADDING = "__pfx_"  # symbols of the free bytes before a function
+KERNEL_HALF = 1 << 63
+# A processor that has nothing to do waits in one of these; what interrupts it is told apart.
+IDLE = (
+    "default_idle",
+    "native_safe_halt",
+    "pv_native_safe_halt",
+    "default_idle_call",
+    "acpi_safe_halt",
+    "arch_cpu_idle",
+)
+
+MakeMachine = Callable[[tuple[str, ...], Path], Machine]  # program and arguments, directory for what it leaves
+
+
+def kernel_symbols(kernel: StockKernel, make: MakeMachine, progress: Progress, cache: Cache) -> SymbolTable:
+    """Functions of the kernel's image; its own list is taken once, by booting it (half a minute)."""
+
+    def ask(directory: Path, _log: Path) -> None:
+        progress(f"names of the functions of {kernel.release}", 0, 0)
+        with tempfile.TemporaryDirectory(prefix="howdah-symbols-") as place:
+            machine = make(("/usr/bin/cp", "/proc/kallsyms", f"/howdah/out/{_FILE}"), Path(place))
+            run(machine, lambda _what, _done, _of: None)
+            (directory / _FILE).write_bytes((machine.raw / _FILE).read_bytes())
+
+    entry = cache.build("kallsyms", content_key(_LAYOUT, kernel.image_sha256), ask)
+    return SymbolTable(image_functions((entry / _FILE).read_text(encoding="ascii")))
+
+
+def image_functions(text: str) -> list[Function]:
+    """Functions of a kallsyms text but those of modules, each to the beginning of the next one."""
+    by_address: dict[int, str] = {}
+    for match in _LINE.finditer(text):
+        address, name = int(match["address"], 16), match["name"]
+        if address & KERNEL_HALF and by_address.setdefault(address, name).startswith(_PADDING):
+            by_address[address] = name
+    addresses = sorted(by_address)
+    ends = [*addresses[1:], addresses[-1] + _LARGEST_FUNCTION_BYTES] if addresses else []
+    return [
+        Function(address, min(end - address, _LARGEST_FUNCTION_BYTES), by_address[address])
+        for address, end in zip(addresses, ends, strict=True)
+    ]
+
+
+def module_functions(files: Mapping[str, Path], sections: Mapping[str, Mapping[str, int]]) -> SymbolTable:
+    """Functions of the loaded modules: ``files`` by name, ``sections`` as the guest told."""
+    return SymbolTable(
+        Function(address + function.address, function.size, function.name)
+        for module, places in sections.items()
+        if module in files  # else its code stays without a name
+        for section, address in places.items()
+        for function in read_functions(files[module], section)
+    )
+
+
+class Names:
+    """Domain and symbol of an address: "kernel", "module", "idle" or "user"; a symbol that is not known is "?"."""
+
+    def __init__(self, image: SymbolTable, modules: SymbolTable) -> None:
+        self._image = image
+        self._modules = modules
+
+    def place(self, address: int) -> tuple[str, str]:
+        if not address & KERNEL_HALF:
+            return "user", "?"
+        if found := self._image.at(address):
+            name = found.name.removeprefix(_PADDING)
+            return ("idle" if name in IDLE else "kernel"), name
+        if found := self._modules.at(address):
+            return "module", found.name
+        return "kernel", "?"
