@@ -15,7 +15,7 @@ from howdah.errors import HowdahError
 _OS_RELEASE = Path("/etc/os-release")
 _NAMES = {
     "linux-image": r"linux-image-(?P<release>{release})\.[0-9.]+(?:-[0-9]+|\+(?:deb|bpo)[0-9.]+)-amd64",
-    "linux-headers": r"linux-headers-(?P<release>{release})\.[0-9.]+(?:-[0-9]+|\+deb[0-9.]+)-amd64",
+    "linux-headers": r"linux-headers-(?P<release>{release})\.[0-9.]+(?:-[0-9]+|\+(?:deb|bpo)[0-9.]+)-amd64",
 }
 NEWEST = "newest"
 

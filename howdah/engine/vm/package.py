@@ -78,6 +78,20 @@ def headers_of(image: ImagePackage, cache: Cache) -> Path | None:
     return _headers(archive, found[0], cache) if found else None
 
 
+def provide_header_tree(image: ImagePackage, cache: Cache) -> Path | None:
+    """``usr/src`` and ``lib/modules`` of the headers of that very kernel, to be laid into a root with programs of the
+    newest suite: its own programs need not run here. None where no suite has them."""
+    archive = Archive(cache)
+    name = f"linux-headers-{image.release}"
+    usable = offers(archive, "linux-headers", _short(image.release), all_suites=True)
+    found = [offer for offer in usable if offer.package == name]
+    if not found:
+        return None
+    offer = max(found, key=lambda offer: offer.version == image.version)
+    key = f"{offer.package}_{offer.version}"
+    return cache.build("header-tree", key, lambda directory, log: _fetch_headers(archive, offer, directory, log))
+
+
 def _short(release: str) -> str:
     match = re.match(r"\d+\.\d+", release)
     assert match is not None
@@ -93,6 +107,13 @@ def _headers(archive: Archive, offer: Offer, cache: Cache) -> Path:
 
 
 def _unpack_headers(archive: Archive, offer: Offer, directory: Path, log: Path, cache: Cache, key: str) -> None:
+    _fetch_headers(archive, offer, directory, log)
+    # The one absolute path in it.
+    makefile = directory / "usr/src" / offer.package / "Makefile"
+    makefile.write_text(makefile.read_text().replace("/usr/src/", f"{cache.path('headers', key)}/usr/src/"))
+
+
+def _fetch_headers(archive: Archive, offer: Offer, directory: Path, log: Path) -> None:
     common = offer.package.removesuffix("-amd64") + "-common"
     depends = re.search(r"^Depends: (.*)$", archive.ask("show", f"{offer.package}={offer.version}"), re.MULTILINE)
     kbuild = re.search(r"linux-kbuild-[^ ,]+", depends[1] if depends else "")
@@ -102,6 +123,3 @@ def _unpack_headers(archive: Archive, offer: Offer, directory: Path, log: Path, 
         file, _ = archive.fetch(Offer(package, offer.release, offer.version, offer.suite), directory, log)
         run_logged(["dpkg-deb", "-x", str(file), str(directory)], log)
         file.unlink()
-    # The one absolute path in it.
-    makefile = directory / "usr/src" / offer.package / "Makefile"
-    makefile.write_text(makefile.read_text().replace("/usr/src/", f"{cache.path('headers', key)}/usr/src/"))
