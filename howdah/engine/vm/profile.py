@@ -167,7 +167,7 @@ class Look:
         def place_of(address: int) -> Place:
             return (*names.place(address), "")
 
-        account["counter_why"] = self._counter.why
+        account |= {"counter_why": self._counter.why, "functions": names.tcp_functions()}
         if self._counter.why is None:
             counted = self._count(marks)
             if counted is None:

@@ -22,6 +22,7 @@ _FILE = "kallsyms.txt"
 _LINE = re.compile(r"^(?P<address>[0-9a-f]{16}) [tTwW] (?P<name>\S+)$", re.MULTILINE)
 _LARGEST_FUNCTION_BYTES = 1 << 16  # kallsyms gives no sizes
 _PADDING = "__pfx_"  # symbols of the free bytes before a function
+_TCP = re.compile(r"_*tcp_\w+")
 KERNEL_HALF = 1 << 63
 # A processor that has nothing to do waits in one of these; what interrupts it is told apart.
 IDLE = (
@@ -82,6 +83,10 @@ class Names:
     def __init__(self, image: SymbolTable, modules: SymbolTable) -> None:
         self._image = image
         self._modules = modules
+
+    def tcp_functions(self) -> list[str]:
+        """Functions of TCP that the compiler left as such: of any other nothing can be told."""
+        return sorted({match[0] for one in self._image.functions if (match := _TCP.match(one.name))})
 
     def place(self, address: int) -> tuple[str, str]:
         if not address & KERNEL_HALF:

@@ -3,7 +3,8 @@
 
 ``instructions.jsonl`` and ``samples.jsonl`` have one form: the first line is {"format": 1, "places": [[domain, symbol,
 inlined], …]}, each other one {"begin_ns", "end_ns", "counts": [[place, number], …]} of an interval between two marks
-(CLOCK_MONOTONIC). ``processor.json``, the guest's, gets what is known from outside: ``counter_why``, ``lost``.
+(CLOCK_MONOTONIC). ``processor.json``, the guest's, gets what is known from outside: ``counter_why``, ``lost``,
+``functions`` (those of TCP that have symbols of their own).
 """
 
 from __future__ import annotations
