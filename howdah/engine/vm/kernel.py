@@ -14,12 +14,14 @@ from pathlib import Path
 from howdah.engine.cache import Cache, Progress, content_key, file_sha256
 from howdah.engine.uml.kernel import module_information
 from howdah.engine.vm.cpio import Writer
+from howdah.engine.vm.image import unpack_kernel
 from howdah.engine.vm.package import ImagePackage, headers_of, provide_image
 from howdah.errors import HowdahError
 
 _PREFIX = "debian-"
-_LAYOUT = "1"  # part of every key: raise it when the files of an entry change
+_LAYOUT = "2"  # part of every key: raise it when the files of an entry change
 _RECORD = "kernel.json"
+_UNPACKED = "vmlinux"
 # What a run may ask for, relative to lib/modules/RELEASE/kernel; what these depend on comes with them.
 _WANTED = (
     "net/sched/*",
@@ -94,6 +96,7 @@ def provide_kernel(kernel: str, progress: Progress, cache: Cache) -> StockKernel
     def prepare(directory: Path, log: Path) -> None:
         progress(f"modules of {package.release}", 0, 0)
         vermagic = _pack(package, directory, log)
+        unpack_kernel(package.image, directory / _UNPACKED)
         record = {"vermagic": vermagic, "image": file_sha256(package.image), "config": file_sha256(package.config)}
         (directory / _RECORD).write_text(json.dumps(record, indent=1) + "\n")
 
@@ -102,7 +105,7 @@ def provide_kernel(kernel: str, progress: Progress, cache: Cache) -> StockKernel
     return StockKernel(
         name=kernel,
         directory=entry,
-        image=package.image,
+        image=package.image if not (entry / _UNPACKED).exists() else entry / _UNPACKED,
         modules_archive=entry / "modules.cpio",
         headers=headers,
         release=package.release,
@@ -126,7 +129,7 @@ def _pack(package: ImagePackage, directory: Path, log: Path) -> str:
         name = wanted.pop()
         if name in chosen:
             continue
-        content = _unpacked(available[name])
+        content = unpacked(available[name])
         chosen[name] = content
         place = there / "kernel" / available[name].relative_to(package.modules / "kernel").parent / f"{name}.ko"
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -159,7 +162,7 @@ def _is_wanted(relative: Path) -> bool:
     return any(plain.match(pattern) for pattern in _WANTED)
 
 
-def _unpacked(file: Path) -> bytes:
+def unpacked(file: Path) -> bytes:
     content = file.read_bytes()
     if file.suffix == ".xz":
         return lzma.decompress(content)
