@@ -10,6 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
+from howdah.agent.beacon import Beacon
 from howdah.agent.output import Output
 from howdah.agent.part import PartRun
 from howdah.agent.run import Run
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("--in", dest="inputs", type=Path, default=Path("/howdah/in"), help="plan.json and modules/")
     parser.add_argument("--out", type=Path, default=Path("/howdah/out"), help="where the raw files go")
     parser.add_argument("--wiring", choices=("netlink", "mininet"), default="netlink", help="who builds the network")
+    parser.add_argument("--beacon", action="store_true", help="tell through an I/O port how far the run is")
     arguments = parser.parse_args()
     _allow_descriptors()
     plan = json.loads((arguments.inputs / "plan.json").read_text(encoding="utf-8"))
@@ -42,7 +44,12 @@ def main() -> int:
         return 0 if part.execute() else 1
     # Only there somebody can look while it runs: in a guest a write costs wall time, or the files come out at the end.
     flush_ns = _FLUSH_NS if plan["engine"] == "host" else None
-    run = Run(plan, arguments.inputs, Output(arguments.out, flush_ns), arguments.wiring)
+    run = Run(
+        plan,
+        arguments.inputs,
+        Output(arguments.out, flush_ns, Beacon() if arguments.beacon else None),
+        arguments.wiring,
+    )
     return 0 if run.execute() else 1
 
 

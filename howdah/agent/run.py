@@ -58,7 +58,7 @@ class Run:
         end = self.plan["duration_us"]
         if calibration["enabled"]:
             end = calibration["after_us"] + calibration["phase_us"] + calibration["settle_us"]
-        return self._epoch_ns // 1000 + int(end)
+        return int(self._epoch_ns) // 1000 + int(end)
 
     def execute(self) -> bool:
         """Run everything and write agent.json last. False when the run ended in an error."""

@@ -13,7 +13,8 @@ from howdah.engine.cache import Cache
 from howdah.engine.uml.tools import build_tools
 from howdah.engine.vm import accelerator, machine
 from howdah.engine.vm.machine import Machine, Speed, command_line, run
-from howdah.errors import RunFailedError
+from howdah.engine.vm.watch import UP
+from howdah.errors import EngineUnavailableError, RunFailedError
 
 
 @pytest.fixture
@@ -39,11 +40,11 @@ def made(tmp_path: Path) -> Machine:
 
 
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """A shell script instead of QEMU; $console and $disk are the files it would write."""
+    """A shell script instead of QEMU; $console, $disk and $signs are the files it would write."""
     program = tmp_path / "qemu"
     head = (
         '#!/bin/sh\nfor word; do case "$word" in file:*) console=${word#file:};;\n'
-        "if=none,*) disk=${word#*file=}; disk=${disk%%,*};; esac; done\n"
+        "if=none,*) disk=${word#*file=}; disk=${disk%%,*};; file,id=signs,*) signs=${word#*path=};; esac; done\n"
     )
     program.write_text(head + script)
     program.chmod(0o755)
@@ -54,7 +55,7 @@ def quiet(_phase: str, _done: int, _total: int) -> None: ...
 
 
 def test_nothing_that_could_differ_is_left_open(made: Machine) -> None:
-    words = command_line(made, Path("initrd"), Path("disk"))
+    words = command_line(made, Path("initrd"), Path("disk"), Path("signs"))
     line = " ".join(words)
     assert "shift=1,sleep=off,align=off" in words
     for part in (
@@ -71,12 +72,12 @@ def test_nothing_that_could_differ_is_left_open(made: Machine) -> None:
 
 
 def test_real_time_has_no_virtual_clock(made: Machine) -> None:
-    assert "-icount" not in command_line(replace(made, speed=Speed(None)), Path("initrd"), Path("disk"))
+    assert "-icount" not in command_line(replace(made, speed=Speed(None)), Path("initrd"), Path("disk"), Path("signs"))
 
 
 def test_a_word_with_a_space_is_refused(made: Machine) -> None:
     with pytest.raises(ValueError, match="command line"):
-        command_line(replace(made, kernel_arguments=("a b",)), Path("initrd"), Path("disk"))
+        command_line(replace(made, kernel_arguments=("a b",)), Path("initrd"), Path("disk"), Path("signs"))
 
 
 @pytest.mark.parametrize(("shift", "text"), [(0, "1 instructions"), (1, "0.5 instructions"), (None, "as fast")])
@@ -105,9 +106,59 @@ def test_a_kernel_that_panics_is_told_with_its_console(
     made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(tmp_path, monkeypatch, 'echo "Kernel panic - not syncing: VFS" > "$console"\n')
-    with pytest.raises(RunFailedError, match="without saying how its program ended") as error:
+    with pytest.raises(RunFailedError, match="a panic of its kernel - not syncing: VFS") as error:
         run(made, quiet)
-    assert "Kernel panic" in str(error.value)
+    assert "Last lines of the console" in str(error.value)
+
+
+def test_one_that_ends_without_a_word_is_told(made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(tmp_path, monkeypatch, 'echo "Freeing initrd memory" > "$console"\n')
+    with pytest.raises(RunFailedError, match="without saying how its program ended"):
+        run(made, quiet)
+
+
+def test_a_kernel_that_never_comes_up_is_ended_after_its_processor_time(
+    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch, 'echo "tsc: Fast TSC calibration" > "$console"\nwhile :; do :; done\n')
+    with pytest.raises(RunFailedError, match=r"did not come up.*processor time") as error:
+        run(replace(made, boot_limit_s=0.5), quiet)
+    assert "Fast TSC calibration" in str(error.value)
+
+
+def test_one_that_sleeps_while_it_boots_is_ended_after_some_wall_time(
+    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch, "sleep 600\n")
+    with pytest.raises(RunFailedError, match="did not come up"):
+        run(replace(made, boot_limit_s=0.05), quiet)
+
+
+def test_a_machine_that_falls_silent_is_ended_and_the_message_says_where_it_was(
+    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = f"echo '{UP.decode()}' > \"$console\"; printf '=385\\nc123\\n' > \"$signs\"; while :; do :; done\n"
+    stand_in(tmp_path, monkeypatch, script)
+    seen = []
+    with pytest.raises(RunFailedError, match=r"hangs: .*phase flows, 12\.3 of 38\.5 s of its own time"):
+        run(replace(made, silence_limit_s=0.5), lambda *position: seen.append(position))
+    assert ("flows", 12_300_000, 38_500_000) in seen, "progress is shown while it runs"
+
+
+def test_one_that_was_killed_says_so(made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = f"echo '{UP.decode()}' > \"$console\"; printf 'b70\\n' > \"$signs\"; kill -9 $$\n"
+    stand_in(tmp_path, monkeypatch, script)
+    with pytest.raises(RunFailedError, match=r"killed from outside \(SIGKILL, phase calibrate-before, 7\.0 s"):
+        run(made, quiet)
+
+
+def test_a_machine_without_qemu_says_what_to_install(
+    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "QEMU", str(tmp_path / "no-qemu"))
+    with pytest.raises(EngineUnavailableError, match="no-qemu") as error:
+        run(made, quiet)
+    assert "qemu-system-x86" in str(error.value)
 
 
 def test_what_is_no_kernel_is_told_in_qemus_words(

@@ -35,6 +35,12 @@ def _statistics(pid: int) -> tuple[str, float] | None:
     return fields[0], (int(fields[11]) + int(fields[12])) * _TICK_S
 
 
+def processor_s(pid: int) -> float:
+    """Processor seconds that the process and all below it have used."""
+    found = (_statistics(each) for each in descendants(pid))
+    return sum(one[1] for one in found if one is not None)
+
+
 class Life:
     """Watches one guest. ``trouble()`` says in words why it must be ended, or None."""
 

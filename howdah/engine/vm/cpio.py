@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -53,13 +53,18 @@ class Writer:
         self._write(target.encode())
         self._pad(_ALIGNMENT)
 
-    def tree(self, root: Path, below: str = "") -> None:
-        """Everything below ``root``, sorted by name, under the directory ``below``, but no sockets and devices."""
+    def tree(self, root: Path, below: str = "", wanted: Callable[[str], bool] = lambda _name: True) -> None:
+        """What lies below ``root``, sorted by name, under the directory ``below``, but no sockets and devices.
+
+        ``wanted`` chooses by the name relative to ``root``; nothing of a directory that is not wanted is looked at.
+        """
         for directory, names, files in os.walk(root):
-            names.sort()
             here = Path(directory)
+            names[:] = sorted(name for name in names if wanted(str((here / name).relative_to(root))))
             for name in sorted([*names, *files]):
                 member = here / name
+                if not wanted(str(member.relative_to(root))):
+                    continue
                 where = str(Path(below) / member.relative_to(root))
                 mode = member.lstat().st_mode
                 if stat.S_ISLNK(mode):

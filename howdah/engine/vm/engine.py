@@ -21,7 +21,8 @@ from howdah.engine.uml.guest_tree import GuestTree, build_tree
 from howdah.engine.uml.modules import Module, ModuleSet, provide_modules
 from howdah.engine.uml.tools import FIRST, Tools, build_tools, compiler_version
 from howdah.engine.vm.cpio import Writer
-from howdah.engine.vm.kernel import StockKernel, described, provide_kernel, tree_archive
+from howdah.engine.vm.first import needs_whole_tree, tree_archive
+from howdah.engine.vm.kernel import StockKernel, described, provide_kernel
 from howdah.engine.vm.machine import QEMU, Machine, Speed, run
 from howdah.engine.vm.profile import Look, perf_archive
 from howdah.errors import HowdahError, RunFailedError
@@ -29,7 +30,7 @@ from howdah.plan.plan import Plan
 from howdah.run.directory import RunDirectory
 
 _HERE = Path(__file__).parent
-_COMMAND = ("/usr/bin/python3", "-S", "-m", "howdah.agent", "--in", "/howdah/in", "--out", "/howdah/out")
+_COMMAND = ("/usr/bin/python3", "-S", "-m", "howdah.agent", "--in", "/howdah/in", "--out", "/howdah/out", "--beacon")
 _CLOCK_SLACK_S = 600
 _TREE_BYTES = 400 * 2**20  # the first file system, and the kernel that unpacks it
 _DELIVERY_BYTES = 1 << 30
@@ -93,7 +94,7 @@ class VmEngine:
         ready = ModuleSet({}, {})
         if kernel.headers is not None:
             ready = provide_modules(kernel, plan.modules, progress, self.cache)
-        packed = tree_archive(tree, self.cache, progress)
+        packed = tree_archive(tree, self.cache, progress, whole=needs_whole_tree(plan))
         agent = build_agent("netlink", tree, tools, self.cache)
         return _Built(tools, _init(self.cache), kernel, tree, packed, ready, agent)
 

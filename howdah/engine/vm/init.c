@@ -18,6 +18,7 @@
 #include "../first.h"
 
 #define DELIVERY_LIMIT_S	3600
+#define UP			"the system is up" /* machine.py waits for it */
 
 static void attach(const char *kind, const char *where, const char *options)
 {
@@ -41,6 +42,16 @@ static void attach_all(void)
 		fail("mkdir", "/run/netns");
 }
 
+/*
+ * The kernel asks for dozens of optional modules while it boots, each by a
+ * program that is found missing at once as long as it is not there.
+ */
+static void provide_modprobe(void)
+{
+	if (symlink("../bin/kmod", "/usr/sbin/modprobe") < 0 && errno != EEXIST)
+		fail("link", "/usr/sbin/modprobe");
+}
+
 static char *const environment[] = { COMMON_ENVIRONMENT, NULL };
 
 int main(int count, char **arguments)
@@ -61,6 +72,8 @@ int main(int count, char **arguments)
 	umask(022);
 	block_child_signal();
 	attach_all();
+	provide_modprobe();
+	fputs("howdah-init: " UP "\n", stderr);
 	report(await(start(arguments, environment), clock_limit_s()));
 	ending = await(start(deliver, environment), DELIVERY_LIMIT_S);
 	if (ending.too_late || ending.status) {

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tarfile
 import time
@@ -13,12 +14,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.agent.beacon import PORT
 from howdah.engine.uml.guest import EXIT_FILE, Ending, console_tail
+from howdah.engine.vm.watch import Watch
 from howdah.errors import EngineUnavailableError, RunFailedError
 
 QEMU = "qemu-system-x86_64"
 START = "2023-11-14T22:13:20"  # wall clock of every machine when it starts: the same in each, so reruns are equal
 _POLL_S = 0.2
+_BOOT_S = 240.0  # of processor time; emulated, a boot takes about 8
+_SILENT_S = 900.0
+_SIGNS = "signs"
+_PATIENCE, _REAL_TIME_PATIENCE = 20.0, 3.0  # wall time for each second of processor time that is allowed
+_SIGNALLED = 128
+_PANIC, _PANIC_LINES = "Kernel panic", 400
 _DELIVERED = "delivered.tar"
 
 Progress = Callable[[str, int, int], None]
@@ -61,15 +70,20 @@ class Machine:
     console: Path
     speed: Speed
     accelerator: str
-    wall_clock_limit_s: float
+    wall_clock_limit_s: float  # beyond what the watch allows
     clock_limit_s: int
     launcher: Path
     kernel_arguments: tuple[str, ...] = ()
     observers: tuple[str, ...] = ()
+    boot_limit_s: float = _BOOT_S  # of processor time, until its first program runs
+    silence_limit_s: float = _SILENT_S  # of processor time, without a sign of life
 
 
-def command_line(machine: Machine, initrd: Path, delivered: Path) -> list[str]:
-    """QEMU's arguments. Everything that could differ from run to run (address layout, clock, seeds) is fixed."""
+def command_line(machine: Machine, initrd: Path, delivered: Path, signs: Path) -> list[str]:
+    """QEMU's arguments. Everything that could differ from run to run (address layout, clock, seeds) is fixed.
+
+    ``delivered`` is the disk for what the machine leaves, ``signs`` the file its beacon writes to.
+    """
     kernel = [
         "console=ttyS0",
         "panic=-1",
@@ -78,6 +92,9 @@ def command_line(machine: Machine, initrd: Path, delivered: Path) -> list[str]:
         "nokaslr",
         "mitigations=off",
         "tsc=reliable",
+        "no_timer_check",
+        "cryptomgr.notests=1",
+        "nowatchdog",
         "random.trust_cpu=off",
         "random.trust_bootloader=off",
         f"HOWDAH_CLOCK_LIMIT_S={machine.clock_limit_s}",
@@ -92,10 +109,12 @@ def command_line(machine: Machine, initrd: Path, delivered: Path) -> list[str]:
         QEMU,
         *("-accel", machine.accelerator, "-cpu", "host" if machine.accelerator == "kvm" else "qemu64"),
         *machine.speed.arguments,
+        *("-machine", "pc,hpet=off,vmport=off,smm=off,graphics=off"),
         *("-smp", "1", "-m", f"{-(-machine.memory_bytes // 2**20)}M"),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-rtc", f"base={START},clock=vm"),
         *("-serial", f"file:{machine.console}"),
+        *("-chardev", f"file,id=signs,path={signs}", "-device", f"isa-debugcon,iobase={PORT:#x},chardev=signs"),
         *("-drive", f"if=none,id=out,file={delivered},format=raw,cache=unsafe", "-device", "virtio-blk-pci,drive=out"),
         *machine.observers,
         *("-kernel", str(machine.kernel), "-initrd", str(initrd), "-append", " ".join(kernel)),
@@ -108,7 +127,7 @@ def run(machine: Machine, progress: Progress) -> tuple[Ending, list[str]]:
     Raises RunFailedError when it dies, hangs or panics (the console is kept), EngineUnavailableError without QEMU.
     """
     machine.raw.mkdir(parents=True, exist_ok=True)
-    initrd, delivered = machine.raw / ".initrd", machine.raw / f".{_DELIVERED}"
+    initrd, delivered, signs = (machine.raw / f".{name}" for name in ("initrd", _DELIVERED, _SIGNS))
     try:
         with initrd.open("wb") as joined:
             for archive in machine.first:
@@ -116,44 +135,59 @@ def run(machine: Machine, progress: Progress) -> tuple[Ending, list[str]]:
                     shutil.copyfileobj(part, joined, 1 << 20)
         with delivered.open("wb") as disk:
             disk.truncate(machine.delivery_bytes)  # of which the file system keeps what is written
-        command = command_line(machine, initrd, delivered)
-        wall_s = _watch(machine, command, progress)
+        command = command_line(machine, initrd, delivered, signs)
+        wall_s = _watch(machine, command, signs, progress)
         progress("take what it delivers", 0, 0)
         _unpack(machine, delivered)
     finally:
         initrd.unlink(missing_ok=True)
         delivered.unlink(missing_ok=True)
+        signs.unlink(missing_ok=True)
     return _ending(machine, wall_s), command
 
 
-def _watch(machine: Machine, command: list[str], progress: Progress) -> float:
+def _watch(machine: Machine, command: list[str], signs: Path, progress: Progress) -> float:
+    if shutil.which(command[0]) is None:
+        raise EngineUnavailableError(f"{command[0]} is not there", hint="apt install qemu-system-x86")
     started = time.monotonic()
     errors = machine.console.with_name("qemu.log")
     with errors.open("wb") as log:
-        try:
-            process = subprocess.Popen(
-                [str(machine.launcher), "watch", str(os.getpid()), "-", "--", "/usr/bin/env", *command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except FileNotFoundError as error:
-            raise EngineUnavailableError(f"{error.filename} is not there", hint="apt install qemu-system-x86") from None
+        process = subprocess.Popen(
+            [str(machine.launcher), "watch", str(os.getpid()), "-", "--", "/usr/bin/env", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        patience = _PATIENCE if machine.speed.shift is not None else _REAL_TIME_PATIENCE
+        watch = Watch(process.pid, machine.console, signs, machine.boot_limit_s, machine.silence_limit_s, patience)
         try:
             while process.poll() is None:
+                progress(*watch.position())
                 if time.monotonic() - started > machine.wall_clock_limit_s:
-                    raise _failed(machine, f"was ended at its wall-clock limit of {machine.wall_clock_limit_s:g} s")
-                progress("machine", 0, 0)
+                    limit = f"its wall-clock limit of {machine.wall_clock_limit_s:g} s"
+                    raise _failed(machine, f"was ended at {limit} ({watch.where()})")
+                trouble = watch.trouble()
+                if trouble:
+                    raise _failed(machine, trouble)
                 time.sleep(_POLL_S)
         finally:
             if process.poll() is None:
                 process.terminate()
                 process.wait()
     if process.returncode:
-        said = " / ".join(errors.read_text(errors="replace").strip().splitlines()[-3:])
-        raise _failed(machine, f"ended with status {process.returncode}{f': {said}' if said else ''}")
+        raise _failed(machine, _how_it_ended(process.returncode, errors, watch))
+    progress(*watch.position())
     return time.monotonic() - started
+
+
+def _how_it_ended(status: int, errors: Path, watch: Watch) -> str:
+    said = " / ".join(errors.read_text(errors="replace").strip().splitlines()[-3:])
+    if status > _SIGNALLED:
+        watch.position()
+        name = signal.Signals(status - _SIGNALLED).name if status - _SIGNALLED in set(signal.Signals) else status
+        return f"was killed from outside ({name}, {watch.where()})"
+    return f"ended with status {status}{f': {said}' if said else ''}"
 
 
 def _unpack(machine: Machine, delivered: Path) -> None:
@@ -161,17 +195,23 @@ def _unpack(machine: Machine, delivered: Path) -> None:
         with tarfile.open(delivered) as archive:
             archive.extractall(machine.raw, filter="data")
     except (FileNotFoundError, tarfile.ReadError):
-        raise _failed(machine, "ended without delivering what it recorded") from None
+        raise _failed(machine, _panic(machine) or "ended without delivering what it recorded") from None
 
 
 def _ending(machine: Machine, wall_s: float) -> Ending:
     try:
         record = json.loads((machine.raw / EXIT_FILE).read_text())
     except (OSError, ValueError):
-        raise _failed(machine, "ended without saying how its program ended") from None
+        raise _failed(machine, _panic(machine) or "ended without saying how its program ended") from None
     if record["exit"] is None and record["signal"] is None:
         raise _failed(machine, f"was not done after {machine.clock_limit_s} s of its own time")
     return Ending(record["exit"], record["signal"], wall_s, 0)
+
+
+def _panic(machine: Machine) -> str | None:
+    lines = console_tail(machine.console, _PANIC_LINES)
+    said = next((line.partition(_PANIC)[2] for line in lines if _PANIC in line), None)
+    return None if said is None else f"ended by a panic of its kernel{said}"
 
 
 def _failed(machine: Machine, how: str) -> RunFailedError:

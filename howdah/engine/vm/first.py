@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first file system of a virtual machine: the guest tree as a cpio archive, whole or what the agent runs of it.
+
+The kernel unpacks it on the emulated processor at every boot, so a machine whose plan needs nothing else gets the
+programs the agent starts, the libraries they load, and Python's own. ``modprobe`` is left to init, which makes it when
+the kernel is there: the kernel would start it for each of dozens of optional parts while it boots.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from howdah.engine.cache import Cache, Progress, content_key
+from howdah.engine.uml.guest_tree import GuestTree
+from howdah.engine.vm.cpio import Writer
+from howdah.errors import HowdahError
+from howdah.plan.plan import Plan
+
+_LAYOUT = "2"  # part of every key: raise it when the files of an entry change
+_LOADER = "lib64/ld-linux-x86-64.so.2"
+_LIBRARIES = "usr/lib/x86_64-linux-gnu"
+_PROGRAMS = (
+    "usr/bin/python3.13",
+    "usr/bin/dash",
+    "usr/bin/env",
+    "usr/bin/ip",
+    "usr/bin/iperf3",
+    "usr/bin/kmod",
+    "usr/bin/ss",
+    "usr/bin/tcpdump",
+    "usr/sbin/ethtool",
+    "usr/sbin/tc",
+)
+_LINKS = ("bin", "lib", "lib64", "sbin", "usr/bin/python3", "usr/bin/sh", "usr/sbin/ip")
+_PYTHON = "usr/lib/python3.13"
+# Parts of Python's library that a program without a person and a display does not load.
+_NOT_LOADED = (
+    "*/config-3.13-*",
+    "*/ensurepip/*",
+    "*/idlelib/*",
+    "*/lib2to3/*",
+    "*/pydoc_data/*",
+    "*/test/*",
+    "*/tkinter/*",
+    "*/turtledemo/*",
+    "*/turtle.py",
+    "*/unittest/*",
+    "*/venv/*",
+    "*/lib-dynload/_sqlite3.*",
+    "*/lib-dynload/_test*",
+    "*/lib-dynload/xxlimited*",
+    "*/lib-dynload/_codecs_*",
+)
+_FILES = (
+    "etc/group",
+    "etc/hosts",
+    "etc/ld.so.cache",
+    "etc/nsswitch.conf",
+    "etc/passwd",
+    "usr/lib64/ld-linux-x86-64.so.2",
+)
+_DIRECTORIES = ("etc/iproute2", "etc/modprobe.d", "usr/lib/modprobe.d", "usr/share/iproute2", "usr/lib/locale")
+_MOUNT_POINTS = ("dev", "proc", "sys", "run", "tmp", "root", "howdah/in", "howdah/out")
+_MODPROBE = "usr/sbin/modprobe"
+_LISTED = re.compile(r"=> (?P<file>/\S+)")
+_OWN_TRAFFIC = {"kernel", "python", "iperf3"}
+
+
+def needs_whole_tree(plan: Plan) -> bool:
+    """Whether the plan runs programs that are not the agent's own: web servers and clients, flent, perf."""
+    ends = {end for flow in plan.flows for end in (flow.traffic, flow.sink)}
+    return not ends <= _OWN_TRAFFIC or plan.collect.cpu
+
+
+def tree_archive(tree: GuestTree, cache: Cache, progress: Progress, *, whole: bool = True) -> Path:
+    """The guest tree as a cpio archive, made once; without ``whole`` only what the agent itself runs.
+
+    Raises HowdahError when the tree lacks a program the agent runs.
+    """
+
+    def pack(directory: Path, _log: Path) -> None:
+        progress("pack the guest tree", 0, 0)
+        chosen = None if whole else _chosen(tree.root)
+        with (directory / "tree.cpio").open("wb") as file:
+            archive = Writer(file)
+            archive.tree(tree.root, wanted=_wanted(chosen))
+            archive.close()
+
+    key = content_key(_LAYOUT, tree.key, "whole" if whole else Path(__file__).read_bytes())
+    return cache.build("tree-archive", key, pack, needs_bytes=300 * 2**20) / "tree.cpio"
+
+
+def _wanted(chosen: set[str] | None) -> Callable[[str], bool]:
+    return lambda name: name != _MODPROBE and (chosen is None or name in chosen)
+
+
+def _chosen(root: Path) -> set[str]:
+    """Names, relative to the root, of files and links, and of the directories they lie in."""
+    library = [file for file in (root / _PYTHON).rglob("*") if not file.is_dir()]
+    names = {str(file.relative_to(root)) for file in library}
+    names = {name for name in names if not any(fnmatch.fnmatch(name, pattern) for pattern in _NOT_LOADED)}
+    loaded = [*_PROGRAMS, *sorted(name for name in names if "/lib-dynload/" in name)]
+    names |= {*_PROGRAMS, *_libraries(root, loaded)}
+    names |= {name for name in (*_LINKS, *_FILES) if (root / name).is_symlink() or (root / name).exists()}
+    for directory in _DIRECTORIES:
+        names |= {str(file.relative_to(root)) for file in (root / directory).rglob("*")}
+    names |= set(_MOUNT_POINTS)
+    return names | {str(parent) for name in names for parent in Path(name).parents}
+
+
+def _libraries(root: Path, programs: list[str]) -> set[str]:
+    """What the tree's own loader says these load, links and the files they lead to."""
+    found: set[str] = set()
+    waiting: list[str] = []
+    loader = [str(root / _LOADER), "--library-path", str(root / _LIBRARIES), "--list"]
+    for program in programs:
+        if not (root / program).is_file():
+            raise HowdahError(f"the guest tree has no {program}", where=str(root))
+        answer = subprocess.run([*loader, str(root / program)], capture_output=True, text=True, check=False)
+        if answer.returncode:
+            raise HowdahError(f"what {program} loads is not all there: {answer.stderr.strip()}", where=str(root))
+        waiting += [match["file"] for match in _LISTED.finditer(answer.stdout)]
+    while waiting:
+        file = Path(waiting.pop())
+        if not file.is_relative_to(root):
+            file = root / file.relative_to("/")
+        name = str(file.relative_to(root))
+        if name in found:
+            continue
+        found.add(name)
+        if file.is_symlink():
+            waiting.append(str(file.parent / file.readlink()))
+    return {name.replace("lib64/", "usr/lib64/", 1) if name.startswith("lib64/") else name for name in found}

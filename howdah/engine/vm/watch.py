@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a virtual machine that runs gets anywhere: from its console, its beacon, and QEMU's processor time.
+
+Emulated, a machine that hangs is as busy as one that works, and how long anything takes hangs on what else this
+machine does. So what is counted is processor time; wall time only bounds it generously.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from howdah.agent import beacon
+from howdah.engine.uml.life import processor_s
+
+UP = b"howdah-init: the system is up"
+BOOT, SILENCE = "boot", "silence"
+_EXAMINE_EVERY_S = 0.5
+
+
+class Watch:
+    """One machine. ``position()`` is what is shown to who waits; ``trouble()`` is why it must be ended, or None.
+
+    ``boot_s`` and ``silent_s`` are seconds of processor time that the machine may take to come up, and then from one
+    sign of life to the next; ``patience`` times that of wall time.
+    """
+
+    def __init__(
+        self, launcher: int, console: Path, signs: Path, boot_s: float, silent_s: float, patience: float = 20.0
+    ) -> None:
+        self._launcher = launcher
+        self._console = console
+        self._signs = signs
+        self._limits = {BOOT: boot_s, SILENCE: silent_s}
+        self._patience = patience
+        self._phase, self._done_us, self._of_us = BOOT, 0, 0
+        self._read = 0
+        self._unread = b""
+        self._up = False
+        self._since_s = self._examined_s = time.monotonic()
+        self._spent_s = self._used_s = 0.0
+
+    def position(self) -> tuple[str, int, int]:
+        """Phase, simulated microseconds done since the machine started, and of how many (0: not known yet)."""
+        self._listen()
+        return self._phase, self._done_us, self._of_us
+
+    def trouble(self) -> str | None:
+        now_s = time.monotonic()
+        if now_s - self._examined_s < _EXAMINE_EVERY_S:
+            return None
+        self._examined_s = now_s
+        self._used_s = max(self._used_s, processor_s(self._launcher))
+        self._look_at_console()
+        kind = SILENCE if self._up else BOOT
+        limit_s = self._limits[kind]
+        if self._up and self._done_us == 0:
+            return None  # it has no port to tell anything: the wall-clock limit is left
+        if self._used_s - self._spent_s <= limit_s and now_s - self._since_s <= limit_s * self._patience:
+            return None
+        used = f"{self._used_s - self._spent_s:.0f} s of processor time in {now_s - self._since_s:.0f} s"
+        if kind == BOOT:
+            return f"did not come up: its kernel has not started the first program after {used}"
+        return f"hangs: nothing new from it for {used} ({self.where()})"
+
+    def where(self) -> str:
+        """Phase and clock in words."""
+        of = f" of {self._of_us / 1e6:.1f}" if self._of_us else ""
+        return f"phase {self._phase}, {self._done_us / 1e6:.1f}{of} s of its own time"
+
+    def _alive(self) -> None:
+        self._since_s, self._spent_s = time.monotonic(), self._used_s
+
+    def _look_at_console(self) -> None:
+        if self._up:
+            return
+        try:
+            self._up = UP in self._console.read_bytes()
+        except OSError:
+            return
+        if self._up:
+            self._phase = "setup"
+            self._alive()
+
+    def _listen(self) -> None:
+        try:
+            with self._signs.open("rb") as file:
+                file.seek(self._read)
+                new = file.read()
+        except OSError:
+            return
+        if not new:
+            return
+        self._read += len(new)
+        *lines, self._unread = (self._unread + new).split(b"\n")
+        for text in lines:
+            found = beacon.parse(text)
+            if found is None:
+                continue
+            phase, time_us = found
+            if phase == beacon.END:
+                self._of_us = time_us
+            else:
+                self._phase, self._done_us, self._up = phase, time_us, True
+            self._alive()
