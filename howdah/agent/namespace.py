@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -16,6 +17,15 @@ from howdah.agent.netlink.message import NetlinkSocket
 
 _DIRECTORY = Path("/run/netns")
 _OWN = "/proc/thread-self/ns/net"
+
+
+def forget(name: str) -> None:
+    """Remove a name that an agent which was killed left behind; its interfaces go with it, NICs go home."""
+    path = _DIRECTORY / name
+    if path.exists():
+        with contextlib.suppress(OSError):  # nothing is mounted on it where the killed one had not come so far
+            syscall.unmount(str(path))
+        path.unlink()
 
 
 class Namespace:

@@ -7,21 +7,23 @@ therefore waits until one instant of the plan, by which that is so, and reports 
 
 from __future__ import annotations
 
+import fcntl
 import socket
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from collectors.collector import Surroundings, Watched
 from howdah.agent.calibration import wait_for_silence
 from howdah.agent.calibration.echo import measure_round_trips, take_probes
-from howdah.agent.calibration.emulator import ProbeHosts, calibrate_emulator
+from howdah.agent.calibration.emulator import PROBE_HOSTS, ProbeHosts, calibrate_emulator
 from howdah.agent.clock import MS, SECOND, now_ns
 from howdah.agent.error import AgentError
 from howdah.agent.metronome import Metronome
 from howdah.agent.module import describe_modules, set_parameter
+from howdah.agent.namespace import forget
 from howdah.agent.netlink.diag import Endpoint
 from howdah.agent.output import Output, Progress
 from howdah.agent.run import Run
@@ -32,6 +34,7 @@ _RESTS_NS = 2500 * MS  # before the second calibration all is still: enough to w
 _POLL_NS = 20 * MS
 _UNMEASURED_NS = 5 * SECOND  # from the end of the flows to that instant, where the path is not measured
 _EMULATOR = "emulator"
+_LOCK = Path("/run/howdah-agent.lock")
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,30 @@ class PartRun(Run):
 
     def execute(self) -> bool:
         """As a whole run; then the engine is told and asks what it still wants to know."""
+        try:
+            lock = self._take_machine()
+        except AgentError as error:
+            self._session.say("done", ok=False, error={"operation": error.operation, "message": error.message})
+            return False
+        try:
+            with lock:
+                return self._execute()
+        finally:
+            lock.close()
+
+    def _take_machine(self) -> TextIO:
+        """Two runs at once would share NICs and namespaces. What a killed one left behind is removed."""
+        lock = _LOCK.open("a")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise AgentError("begin", "another run is going on on this machine") from None
+        for name in (*self._part["nodes"], *PROBE_HOSTS):
+            forget(name)
+        return lock
+
+    def _execute(self) -> bool:
         try:
             self._session.say("hello", format=SESSION_FORMAT, machine=self._part["machine"])
         except AgentError:

@@ -32,6 +32,7 @@ _STAGGER_NS = 1 * MS + 7_411
 # Of the range for measurements of networks (RFC 2544), which no plan uses.
 _NETWORKS = ("198.18.0.0/30", "198.18.0.4/30")
 _HOSTS = (("198.18.0.1", "198.18.0.2"), ("198.18.0.5", "198.18.0.6"))  # the host's address, its router's
+PROBE_HOSTS = ("probe-in", "probe-out")
 _OFFLOADS_OFF = ("tso", "gso", "gro")
 
 
@@ -43,7 +44,7 @@ class ProbeHosts:
         bottleneck = part["bottleneck"]
         near, far = bottleneck["near_node"], bottleneck["far_node"]
         ways = ((near, bottleneck["far_address"]), (far, bottleneck["near_address"]))
-        for number, (name, (router, via)) in enumerate(zip(("probe-in", "probe-out"), ways, strict=True)):
+        for number, (name, (router, via)) in enumerate(zip(PROBE_HOSTS, ways, strict=True)):
             host = Namespace.create(name)
             self.namespaces[name] = host
             own, gateway = _HOSTS[number]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import time
 from dataclasses import dataclass
 
 from howdah.agent.namespace import Namespace
@@ -23,6 +24,7 @@ from howdah.agent.netlink.link import (
 )
 from howdah.agent.netlink.message import NetlinkSocket
 
+_COMES_HOME_S, _LOOK_S = 3.0, 0.1
 _OWN = "/proc/thread-self/ns/net"
 
 
@@ -70,14 +72,23 @@ class Adoption:
             self._woken.append(nic)
 
     def _find(self, mac: str) -> Link:
+        deadline = time.monotonic() + _COMES_HOME_S
+        while (found := self._look(mac)) is None and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)  # one of a host that has just ended comes home a little later
+        if found is None:
+            there = links(self._netlink)
+            has = ", ".join(f"{link.name} {link.permanent_mac or link.mac}" for link in there if link.name != "lo")
+            raise OSError(errno.ENODEV, f"no NIC has the address {mac} (there are {has})")
+        return found
+
+    def _look(self, mac: str) -> Link | None:
         found = links(self._netlink)
         # Interfaces on a NIC have its address too, but only the NIC was made with it.
         for name in ("permanent_mac", "mac"):
             for link in found:
                 if getattr(link, name) == mac.lower():
                     return link
-        has = ", ".join(f"{link.name} {link.permanent_mac or link.mac}" for link in found if link.name != "lo")
-        raise OSError(errno.ENODEV, f"no NIC has the address {mac} (there are {has})")
+        return None
 
     def move(self, host: Namespace, interface: str) -> None:
         move(self._netlink, _index(self._netlink, interface), host.descriptor, interface)
