@@ -14,10 +14,12 @@ from howdah.judge.collection import collection_checks, reading_gaps
 from howdah.judge.during import during_checks
 from howdah.judge.engine import engine_checks
 from howdah.judge.limits import limit_checks
+from howdah.judge.machines import machine_checks, round_trip_checks
 from howdah.judge.schedule import loss_schedule_checks
 from howdah.judge.tolerance import tolerance_of
 from howdah.measure.measured import Measured, load
 from howdah.plan.plan import Plan
+from howdah.run.clock import CLOCK_FILE
 from howdah.run.directory import RunDirectory, read_json, write_json
 
 
@@ -32,6 +34,10 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     raw = directory.raw
     agent = _json(raw / "agent.json")
     checks: list[Check] = engine_checks(plan, agent, tolerance)
+    several = plan.engine == "lab"
+    if several:
+        checks += machine_checks(plan, _json(raw / CLOCK_FILE), agent, tolerance)
+        checks += round_trip_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += calibration_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += during_checks(data, tolerance)
     checks += loss_schedule_checks(directory, plan, tolerance)
@@ -41,6 +47,8 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     checks += collection_checks(plan, read_report(directory), *accounts)
     checks += _gaps(plan, data)
     checks += calibration_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
+    if several:
+        checks += round_trip_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
     invalid = any(check.ok is False for check in checks)
     verdict = {
         "format": 1,

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only runs on several machines in real time must show: clocks, processors, and the way over the wires."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from howdah.judge.check import AFTER, BEFORE, ENGINE, Check
+from howdah.judge.tolerance import Tolerance
+from howdah.plan.plan import Plan
+
+# How well the machines' clocks must be known: what is measured from one to another (the end of a transfer) is no better.
+CLOCK_UNCERTAINTY_SHARE = 0.1  # of the round trip
+# CLOCK_MONOTONIC of a machine may gain or lose this share; its rates and delays are wrong by as much.
+LARGEST_GAIN = 0.001
+_LATE_SHARE = 0.01  # of the wake-ups may be later than the tolerance of a delay
+_LARGEST_STEAL = 0.01
+
+
+def machine_checks(
+    plan: Plan, clocks: dict[str, Any] | None, agent: dict[str, Any] | None, tolerance: Tolerance
+) -> list[Check]:
+    """``clocks`` is clock.json, ``agent`` agent.json of the run; None where they are missing."""
+    if clocks is None or agent is None:
+        return [Check("clocks", ENGINE, False, "the record of the machines' clocks is missing")]
+    checks = []
+    for name, entry in clocks["machines"].items():
+        checks += [clock_known(plan, name, entry), clock_gain(name, entry)]
+        record = (agent.get("machines") or {}).get(name) or {}
+        checks += processor(plan, name, record.get("processor"), tolerance)
+    return checks
+
+
+def clock_known(plan: Plan, machine: str, entry: dict[str, Any]) -> Check:
+    allowed = CLOCK_UNCERTAINTY_SHARE * plan.path.rtt_us
+    uncertain = entry["uncertainty_ns"] / 1000
+    ok = uncertain <= allowed
+    message = f"the clock of {machine} is known to {uncertain:.0f} us"
+    if not ok:
+        message += f", {allowed:.0f} us are allowed: what happens on two machines cannot be put in order"
+    return Check(f"clock of {machine}", ENGINE, ok, message, 0, uncertain, allowed, "us")
+
+
+def clock_gain(machine: str, entry: dict[str, Any]) -> Check:
+    gain = float(entry["gain"])
+    ok = abs(gain) <= LARGEST_GAIN
+    message = f"the clock of {machine} gained {gain * 1e6:.1f} us a second"
+    if not ok:
+        message += ": it does not run at the speed of time"
+    return Check(f"clock rate of {machine}", ENGINE, ok, message, 0, gain, LARGEST_GAIN, "ratio")
+
+
+def processor(plan: Plan, machine: str, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+    """A process of high priority woke up on time, and no other machine took the processor away.
+
+    A packet that waits for a timer waits as long as that process does.
+    """
+    name = f"processor of {machine}"
+    if found is None or not found.get("wakeups"):
+        return [Check(name, ENGINE, False, f"nobody watched the processor of {machine} while the flows ran")]
+    allowed_us = tolerance.delay(plan.path.rtt_us)
+    late = sum(late_ns > allowed_us * 1000 for _, late_ns in found["late"])
+    # One that comes later than a whole interval stands for all that were due meanwhile.
+    total = found["wakeups"] + found["missed"]
+    share = (late + found["missed"]) / total
+    worst_us = found["late_worst_ns"] / 1000
+    ok = share <= _LATE_SHARE and worst_us <= tolerance.clock_us
+    message = (
+        f"{machine}: {share:.2%} of {total} wake-ups came more than {allowed_us / 1000:.3g} ms late, the worst "
+        f"{worst_us / 1000:.3g} ms"
+    )
+    if not ok:
+        message += ": it was short of processor time, and so was the network in it"
+    checks = [Check(name, ENGINE, ok, message, 0, share, _LATE_SHARE, "ratio")]
+    steal = found.get("steal")
+    if steal is not None:
+        taken = steal > _LARGEST_STEAL
+        message = f"{steal:.2%} of the processor time of {machine} went to other virtual machines"
+        checks.append(Check(f"stolen time of {machine}", ENGINE, not taken, message, 0, steal, _LARGEST_STEAL, "ratio"))
+    return checks
+
+
+def round_trip_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
+    """The shortest round trip from host to host before or after the flows: the path's delays and nothing else."""
+    if not plan.calibration.enabled or found is None or stage not in (BEFORE, AFTER):
+        return []
+    measured = {(item["sender"], item["receiver"]): item for item in found.get("round_trips") or []}
+    checks = []
+    for target in plan.calibration.targets:
+        name = f"round trip {target.sender}-{target.receiver}"
+        expected = target.forward_delay_us + target.reverse_delay_us
+        item = measured.get((target.sender, target.receiver)) or {}
+        if not item.get("round_trip_ns"):
+            message = f"no echo came from {target.receiver} to {target.sender}"
+            checks.append(Check(name, stage, False, message, expected, None, None, "us"))
+            continue
+        least = item["round_trip_ns"][0] / 1000
+        allowed = tolerance.delay(expected)
+        varies = target.variation_us + target.variation_reverse_us
+        early = plan.calibration.early_us
+        ok = expected - early - allowed <= least <= expected + varies + allowed
+        relation = "is as configured" if ok else "is too short" if least < expected else "is too long"
+        message = (
+            f"the round trip from {target.sender} to {target.receiver} {relation}: {least:.10g} us, "
+            f"expected {expected} ± {allowed:.4g}"
+        )
+        checks.append(Check(name, stage, ok, message, expected, least, allowed + varies, "us"))
+    return checks
