@@ -9,6 +9,7 @@ network's and of neither. docs/cpu.md says what follows from that.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +76,7 @@ RECEIVER = (
     *("__tcp_ack_snd_check", "tcp_recvmsg_locked", "tcp_read_sock", "tcp_cleanup_rbuf", "tcp_recv_skb"),
     *("sink_tasklet", "sink_consume", "sink_actor", "traffic_sink_data_ready"),
 )
-_KERNEL = ("kernel", "module")
+KERNEL = ("kernel", "module")  # domains
 _COPYING_SINKS = ("iperf3", "http")
 
 
@@ -97,7 +98,7 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
     ``cpu_sender_…``, ``cpu_receiver_…`` that of SENDER, RECEIVER; ``cpu_share_NAME`` the time of NAMED over that of the
     kernel and its modules; ``cpu_sender_share_NAME`` (``cpu_receiver_share_NAME``) over that of SENDER (RECEIVER).
     """
-    account = _account(directory)
+    account = account_of(directory)
     samples = _samples(store.read(directory, "cpu"), plan)
     spans = {sample.begin_ns: sample.duration_ns for sample in samples}
     total_ns = sum(sample.cpu_ns for sample in samples)
@@ -126,11 +127,18 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
     ends_ns = {"sender": time_of(SENDER), "receiver": time_of(RECEIVER)}
     for end, cpu_ns in ends_ns.items():
         add(f"cpu_{end}_seconds_per_simulated_second", cpu_ns / simulated_ns if simulated_ns else None, rate, unknown)
+    functions = account.get("functions")  # of a stock kernel, of which nothing is known but its symbols
+    if functions is not None:
+        unknown = None
     copies = any(flow.sink in _COPYING_SINKS for flow in plan.flows)
     for name, helpers in NAMED.items():
         cpu_ns = time_of((name, *helpers))
         missing = unknown
-        if name == "user_copy" and not copies:
+        if functions is not None and name != "user_copy" and name not in functions:
+            missing = f"{name} is no function of its own in this kernel: the compiler has inlined it"
+        elif functions is not None and name == "user_copy":
+            missing = "the function of this kernel that copies serves both directions"
+        elif name == "user_copy" and not copies:
             missing = "nothing is copied to user space by this traffic's sink; iperf3 and http do it"
         add(f"cpu_share_{name}", cpu_ns / total_ns if total_ns else None, "ratio", missing)
         end = "receiver" if name in RECEIVER else "sender"
@@ -141,7 +149,7 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
         add(f"cpu_{end}_share_{name}", cpu_ns / of_ns if of_ns else None, "ratio", nothing)
 
 
-def _account(directory: RunDirectory) -> dict[str, Any]:
+def account_of(directory: RunDirectory) -> dict[str, Any]:
     """What ingest says of the profile."""
     try:
         value = json.loads((directory.tables / "ingest.json").read_text(encoding="utf-8"))["sources"]["cpu"]["counts"]
@@ -151,14 +159,24 @@ def _account(directory: RunDirectory) -> dict[str, Any]:
 
 
 def _samples(table: pa.Table, plan: Plan) -> list[Sample]:
-    """Rows of the kernel and its modules while the flows ran."""
+    """Rows of the kernel and its modules while the flows ran; intervals of less than a second are taken together."""
     end_ns = plan.duration_us * 1000
-    found = []
-    for row in table.to_pylist():
-        if row["domain"] in _KERNEL and -SECOND_NS // 2 <= row["time_ns"] < end_ns:
-            names = [base_name(row["symbol"]), *filter(None, row["inlined"].split("<"))]
-            found.append(Sample(row["time_ns"], row["duration_ns"], frozenset(names), row["cpu_ns"]))
-    return found
+    rows = [row for row in table.to_pylist() if -SECOND_NS // 2 <= row["time_ns"] < end_ns]
+    intervals = {row["time_ns"]: row["duration_ns"] for row in rows}
+    into = {begin: begin for begin in intervals}
+    if plan.engine == "vm":
+        into = {begin: begin // SECOND_NS * SECOND_NS for begin in intervals}
+    spans: Counter[int] = Counter()
+    for begin, duration in intervals.items():
+        spans[into[begin]] += duration
+    spent: Counter[tuple[int, str, str]] = Counter()
+    for row in rows:
+        if row["domain"] in KERNEL:
+            spent[into[row["time_ns"]], row["symbol"], row["inlined"]] += row["cpu_ns"]
+    return [
+        Sample(begin, spans[begin], frozenset([base_name(symbol), *filter(None, inlined.split("<"))]), cpu_ns)
+        for (begin, symbol, inlined), cpu_ns in spent.items()
+    ]
 
 
 def base_name(symbol: str) -> str:

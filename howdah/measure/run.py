@@ -17,6 +17,7 @@ from howdah.measure.footprint import footprint_rows
 from howdah.measure.jump import jump_rows
 from howdah.measure.measured import Measured, load
 from howdah.measure.opening import extreme_rows, opening_rows
+from howdah.measure.processor import processor_rows
 from howdah.measure.reach import reach_rows
 from howdah.measure.recovery import recovery_rows
 from howdah.measure.role import BACKGROUND, background_rows, forward, role_rows
@@ -66,6 +67,8 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     footprint_rows(sheet, directory)
     if plan.collect.cpu:
         cpu_rows(sheet, directory, plan)
+        if plan.engine == "vm":
+            processor_rows(sheet, directory, data)
     result = sheet.to_json()
     write_json(directory.metrics, result)
     return result

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 SCHEMA_VERSION = 2  # 2: the table slow_start
 # There only if they were asked for, and a property of the machine that made the run: two runs of one plan differ here.
-MACHINE_TABLES = ("cpu",)
+MACHINE_TABLES = ("cpu", "cpu_sample")
 
 _TEXT = pa.dictionary(pa.int16(), pa.string())
 
@@ -148,7 +148,7 @@ CPU = pa.schema(
         (
             "domain",
             _TEXT,
-        ),  # "kernel" (the image), "module", "library" (the kernel's process, outside its image), "user"
+        ),  # "kernel" (the image), "module", "library" (the kernel's process, outside its image), "user", "idle"
         ("symbol", _TEXT),  # function whose code it was
         ("inlined", _TEXT),  # functions inlined there, innermost first, joined by "<"; empty: none, or not known
         ("cpu_ns", pa.int64()),  # processor time of the machine
@@ -164,4 +164,5 @@ TABLES: dict[str, pa.Schema] = {
     "counter": COUNTER,
     "flow": FLOW,
     "cpu": CPU,
+    "cpu_sample": CPU,  # of the second source, where there are two
 }
