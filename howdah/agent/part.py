@@ -25,6 +25,7 @@ from howdah.agent.metronome import Metronome
 from howdah.agent.module import describe_modules, set_parameter
 from howdah.agent.namespace import forget
 from howdah.agent.netlink.diag import Endpoint
+from howdah.agent.netlink.link import links
 from howdah.agent.output import Output, Progress
 from howdah.agent.run import Run
 from howdah.agent.session import SESSION_FORMAT, Session
@@ -32,6 +33,7 @@ from howdah.agent.wiring import Wiring
 
 _RESTS_NS = 2500 * MS  # before the second calibration all is still: enough to write down what was collected
 _POLL_NS = 20 * MS
+_LINKS_NS = 120 * SECOND
 _UNMEASURED_NS = 5 * SECOND  # from the end of the flows to that instant, where the path is not measured
 _EMULATOR = "emulator"
 _LOCK = Path("/run/howdah-agent.lock")
@@ -123,6 +125,7 @@ class PartRun(Run):
         super()._clean_up()
 
     def _set_up(self) -> Wiring:
+        self._session.watch(self._loop)
         modules = self._load_installed()
         wiring = super()._set_up()
         self.report["modules"] |= describe_modules(modules)
@@ -159,11 +162,24 @@ class PartRun(Run):
             self._taken = take_probes(calibration["targets"], self._wiring.namespaces)
         self._session.say("ready", ready_ns=now_ns())
         self._epoch_ns = int(self._session.wait("start")["epoch_monotonic_ns"])
-        self._session.watch(self._loop)
         first_us = min(calibration["before_us"], 0) if calibration["enabled"] else 0
         late_ns = now_ns() - (self._epoch_ns + first_us * 1000)
         if late_ns > 0:
             raise AgentError("start", f"the engine's word came {late_ns / 1e6:.0f} ms after the plan's first instant")
+
+    def _wait_for_links(self, wiring: Wiring) -> None:
+        """The other end of a wire is another machine's, which may still be at work."""
+        deadline = now_ns() + _LINKS_NS
+        while idle := [
+            f"{name}:{link.name}"
+            for name, namespace in wiring.namespaces.items()
+            for link in links(namespace.netlink)
+            if link.up and not link.running
+        ]:
+            now = now_ns()
+            if now > deadline:
+                raise AgentError("setup", f"no carrier on {', '.join(idle)} after {_LINKS_NS / SECOND:.0f} s")
+            self._loop.run_until(now + _POLL_NS)
 
     def _surroundings(self, wiring: Wiring) -> Surroundings:
         here = frozenset(wiring.namespaces)

@@ -81,7 +81,11 @@ def qdisc_dump(namespaces: dict[str, Namespace]) -> dict[str, Any]:
         commands = ["qdisc show", *(f"class show dev {name}" for name in names)]
         with namespace.entered():
             text = _output("tc", "-j", "-batch", "-", given="\n".join(commands) + "\n")
-        qdiscs, *classes = _json_values(text) or [[]]
+            try:
+                qdiscs, *classes = _json_values(text) or [[]]
+            except ValueError:  # an older tc (of iproute2 6.1) prints classes as text whatever it is asked for
+                (qdiscs,) = _json_values(_output("tc", "-j", "qdisc", "show")) or [[]]
+                classes = [_output("tc", "class", "show", "dev", name).splitlines() for name in names]
         found[node] = {
             "qdiscs": qdiscs,
             "classes": {name: value for name, value in zip(names, classes, strict=False) if value},

@@ -11,9 +11,11 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import IO, Any
 
 from howdah.engine.lab.clock import Offset, Sample, estimate
+from howdah.engine.uml.guest import console_tail
 from howdah.errors import RunFailedError
 
 _READ_BYTES = 65536
@@ -76,7 +78,9 @@ class Conversation:
         return None
 
     def failed(self, how: str) -> RunFailedError:
-        return RunFailedError(f"{self.machine}: {how}", where=self.console)
+        said = "\n    ".join(console_tail(Path(self.console)))
+        hint = f"Last lines of its console:\n    {said}" if said else None
+        return RunFailedError(f"{self.machine}: {how}", where=self.console, hint=hint)
 
     def offset(self, samples: int) -> Offset:
         """Ask for the time, one question after the other. Raises RunFailedError."""

@@ -37,13 +37,17 @@ _LEAD_NS = 1_000_000_000  # from the naming of the epoch to the first instant of
 
 
 class LabEngine:
-    """One run at a time: its machines are all of the lab's. ``fleet`` None: there is no lab to run in."""
+    """One run at a time: its machines are all of the lab's. ``fleet`` None: there is no lab to run in.
+
+    ``wiring`` is who builds the emulator's network, mininet or netlink.
+    """
 
     name = "lab"
     parallel = False
 
-    def __init__(self, fleet: Fleet | None = None) -> None:
+    def __init__(self, fleet: Fleet | None = None, wiring: str = "mininet") -> None:
         self._fleet = fleet
+        self._wiring = wiring
 
     def lacks(self) -> list[Lack]:
         if self._fleet is None:
@@ -80,7 +84,7 @@ class LabEngine:
             raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
         started = time.monotonic()
         progress("prepare", 0, 0)
-        parts = cut(plan, placement)
+        parts = cut(plan, placement, self._wiring)
         _stage(directory)
         with directory.log.open("a", encoding="utf-8") as log:
             session = _Session(directory, plan, parts, {name: machines[name] for name in parts}, log, progress)

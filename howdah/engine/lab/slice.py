@@ -22,12 +22,12 @@ from howdah.plan.shaping import LEAST_SENDER_QUEUE_PACKETS
 _EMULATOR = "emulator"
 
 
-def cut(plan: Plan, placement: Placement) -> dict[str, dict[str, Any]]:
+def cut(plan: Plan, placement: Placement, emulator_wiring: str = "mininet") -> dict[str, dict[str, Any]]:
     """The part of each machine, by its name, as the JSON value that its agent reads."""
-    return {machine: _part(plan, placement, machine) for machine in placement.used}
+    return {machine: _part(plan, placement, machine, emulator_wiring) for machine in placement.used}
 
 
-def _part(plan: Plan, placement: Placement, machine: str) -> dict[str, Any]:
+def _part(plan: Plan, placement: Placement, machine: str, emulator_wiring: str) -> dict[str, Any]:
     nodes = placement.nodes(machine)
     routers = {host.name for host in plan.hosts if host.role == "router"}
     role = _EMULATOR if routers.intersection(nodes) else "host"
@@ -41,11 +41,13 @@ def _part(plan: Plan, placement: Placement, machine: str) -> dict[str, Any]:
     # What the tracepoints tell of is a sender's.
     sends = any(flow["sender"] in nodes for flow in value["flows"])
     collect["tcp_probe"], collect["slow_start"] = collect["tcp_probe"] and sends, collect["slow_start"] and sends
+    if role != _EMULATOR:
+        collect["qdisc_us"] = None  # the queues of the path are the emulator's
     value["slice"] = {
         "machine": machine,
         "nodes": nodes,
         "role": role,
-        "wiring": "mininet" if role == _EMULATOR else "netlink",
+        "wiring": emulator_wiring if role == _EMULATOR else "netlink",
     }
     if role == _EMULATOR:
         value["slice"] |= {"probes": _probes(plan), "bottleneck": _bottleneck(plan)}
