@@ -214,7 +214,7 @@ class CollectSection(Section):
     )
     cpu: bool = Field(
         default=False,
-        description="processor time of the guest's kernel by function, where the machine lets perf look (uml only)",
+        description="processor time of the guest's kernel by function (engines uml and vm)",
     )
 
 
