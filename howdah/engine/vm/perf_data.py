@@ -33,10 +33,14 @@ _PARTS = (
 
 @dataclass(frozen=True)
 class Samples:
-    """``found`` are (time in ns of perf's clock, process, address) in the file's order; ``lost`` were not recorded."""
+    """``found`` are (time in ns of perf's clock, process, address) in the file's order; ``lost`` were not recorded.
+
+    ``throttled`` is how often the kernel stopped sampling until its next tick, because there were too many at once.
+    """
 
     found: list[tuple[int, int, int]]
     lost: int
+    throttled: int
 
 
 def read_samples(content: bytes, where: str) -> Samples:
@@ -60,7 +64,7 @@ def _read(content: bytes) -> Samples:
             for number in range(attributes_bytes // attribute_bytes)
         }
     )
-    found, lost, at = [], 0, data
+    found, lost, throttled, at = [], 0, 0, data
     while at < end:
         kind, _misc, size = _RECORD.unpack_from(content, at)
         if size < _RECORD.size or at + size > end:
@@ -77,11 +81,11 @@ def _read(content: bytes) -> Samples:
         elif kind == _LOST_SAMPLES:
             lost += struct.unpack_from("<Q", content, body)[0]
         elif kind == _THROTTLE:
-            lost += 1
+            throttled += 1
         elif kind == _COMPRESSED:
             raise ValueError("its records are compressed")
         at += size
-    return Samples(found, lost)
+    return Samples(found, lost, throttled)
 
 
 def _places(kinds: set[int]) -> dict[str, int]:

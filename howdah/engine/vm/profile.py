@@ -178,7 +178,7 @@ class Look:
             try:
                 perf = machine.raw / "perf.data"
                 samples = read_samples(perf.read_bytes(), str(perf))
-                account |= {"samples": len(samples.found), "lost": samples.lost}
+                account |= {"samples": len(samples.found), "lost": samples.lost, "throttled": samples.throttled}
                 write(machine.raw / SAMPLES_FILE, marks, samples_by_interval(samples.found, marks), place_of)
             except (OSError, HowdahError) as error:
                 account["perf_why"] = str(error)
