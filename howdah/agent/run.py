@@ -16,6 +16,7 @@ from howdah.agent import provenance
 from howdah.agent.calibration import calibrate, wait_for_silence
 from howdah.agent.clock import MS, SECOND, now_ns
 from howdah.agent.collecting import Collecting
+from howdah.agent.entropy import give_entropy
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.module import describe_modules, load_modules, module_symbols
@@ -142,6 +143,8 @@ class Run:
         modules = load_modules(self._inputs / "modules", plan["module_parameters"])
         if plan["engine"] == "uml":
             become_invisible()
+        if plan["engine"] == "vm":
+            give_entropy(plan["seed"])
         self._wiring = wiring = make_wiring(self._wiring_kind, plan, self._inputs)
         wiring.apply(plan["operations"])
         self.report["operations_wall_us"] = self._output.host_clock_us() - wall_us
