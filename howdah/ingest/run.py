@@ -11,6 +11,7 @@ from howdah.ingest.counters import ingest_counters
 from howdah.ingest.cpu import ingest_cpu
 from howdah.ingest.flow import ingest_flow
 from howdah.ingest.interface import ingest_interface, interface_names, read_interfaces
+from howdah.ingest.processor import ingest_processor
 from howdah.ingest.qdisc import ingest_qdisc
 from howdah.ingest.siftr import add_siftr
 from howdah.ingest.slow_start import ingest_slow_start
@@ -49,7 +50,9 @@ def ingest(directory: RunDirectory) -> IngestReport:
         "flow": ingest_flow(context),
     }
     add_siftr(context, made)
-    if context.plan.collect.cpu:
+    if context.plan.collect.cpu and context.plan.engine == "vm":
+        made |= ingest_processor(context)
+    elif context.plan.collect.cpu:
         made["cpu"] = ingest_cpu(context)
     for name, (table, source) in made.items():
         store.write(directory, name, table)
