@@ -190,14 +190,18 @@ class PartRun(Run):
         return Surroundings(plain.plan, plain.namespaces, plain.node_numbers, connections, plain.output)
 
     def _calibrate(self, wiring: Wiring, name: str, start_us: int) -> None:
+        calibration = self.plan["calibration"]
         start_ns = self._epoch_ns + start_us * 1000
         self._loop.run_until(start_ns)
+        # The others count packets only when the emulator has sent its last one.
+        rests_ns = start_ns + (calibration["phase_us"] + calibration["settle_us"] // 2) * 1000
         if self._probe_hosts is not None:
             result = calibrate_emulator(self.plan, wiring.namespaces, self._probe_hosts, self._loop, self._epoch_ns)
             self._output.json(f"calibration-{name}.json", result)
+            self._loop.run_until(rests_ns)
             return
-        targets = self.plan["calibration"]["targets"]
-        trips = measure_round_trips(targets, wiring.namespaces, self._loop, start_ns)
+        trips = measure_round_trips(calibration["targets"], wiring.namespaces, self._loop, start_ns)
+        self._loop.run_until(rests_ns)
         self._output.json(f"echo-{name}.json", {"format": 1, "round_trips": trips})
 
     def _run_timeline(self, wiring: Wiring) -> None:

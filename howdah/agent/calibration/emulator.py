@@ -23,7 +23,7 @@ from howdah.agent.loop import Loop
 from howdah.agent.namespace import Namespace
 from howdah.agent.netlink.address import add_address
 from howdah.agent.netlink.ethtool import set_offload
-from howdah.agent.netlink.link import create_veth, set_mtu, set_up
+from howdah.agent.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
 from howdah.agent.netlink.route import add_route
 
 _POLL_NS = 20 * MS
@@ -59,6 +59,8 @@ class ProbeHosts:
                     set_offload(namespace.any_socket, interface, feature, False)
                 add_address(namespace.netlink, index, f"{address}/30")
                 set_up(namespace.netlink, index)
+            # A queue in bytes must see frames, not what becomes frames later.
+            set_gso_max_segs(host.netlink, host.index("probe"), 1)
             add_route(host.netlink, host.index("probe"), "default", gateway, {})
             add_route(routers[router].netlink, None, _NETWORKS[1 - number], via, {})
 
@@ -110,6 +112,7 @@ def calibrate_emulator(
     described, sent, received = _measure_lines(plan, routers, hosts, loop, start)
     target = hosts.target()
     inside = {**calibration, "targets": [target], "train_rate_bits_per_second": None}
+    inside["burst_frames"] = plan["slice"]["bottleneck"]["burst_frames"]
     plan_inside = {**plan, "calibration": inside, "path": {**plan["path"], "sender_interface_bits_per_second": None}}
     bare, _described = measure_delays([target], hosts.namespaces, loop, now_ns(), early=False)
     train = measure_rate(inside, target, hosts.namespaces, loop)

@@ -42,13 +42,14 @@ def train_packets(buffer_bytes: int, frame_bytes: int) -> int:
     return max(min(LONGEST_TRAIN_PACKETS, math.floor(_BUFFER_SHARE * buffer_bytes / frame_bytes)), 2)
 
 
-def dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | None:
+def dispersion(found: list[Arrival], sent: int, frame_bytes: int, burst_frames: int = 0) -> float | None:
     """Frames between the first and the last arrival, over the time between them, in bits per second.
 
     Numbers are positions in the train, so a packet lost behind the bottleneck does not change the rate. The first
-    quarter is left out: a token bucket that was idle lets its burst through faster.
+    quarter is left out, and ``burst_frames`` if they are more: a token bucket that was idle lets its burst through
+    faster.
     """
-    steady = [arrival for arrival in found if arrival.number >= sent // 4]
+    steady = [arrival for arrival in found if arrival.number >= max(sent // 4, burst_frames)]
     if len(steady) < 2:
         return None
     first, last = steady[0], steady[-1]
@@ -91,5 +92,8 @@ def measure_rate(
     found = arrivals(receiver)
     sender.close()
     receiver.close()
-    measure = robust_dispersion if calibration["early_us"] else dispersion
-    return TrainResult(measure(found, count, frame_bytes), count, len(found))
+    if calibration["early_us"]:
+        rate = robust_dispersion(found, count, frame_bytes)
+    else:
+        rate = dispersion(found, count, frame_bytes, calibration.get("burst_frames", 0))
+    return TrainResult(rate, count, len(found))

@@ -113,18 +113,24 @@ def _happens_here(event: dict[str, Any], nodes: list[str], flows: set[int]) -> b
     return arguments["flow"] in flows if "flow" in arguments else arguments["node"] in nodes
 
 
-def _bottleneck(plan: Plan) -> dict[str, str]:
-    """Routers and addresses at the ends of the bottleneck."""
+def _bottleneck(plan: Plan) -> dict[str, str | int]:
+    """Routers and addresses at the ends of the bottleneck, and how many frames pass it at once after a rest."""
     near, interface = plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface
     addresses: dict[tuple[str, str], str] = {}
     for item in plan.operations:
         if item.op == "address":
             place = (item.arguments["node"], item.arguments["interface"])
             addresses.setdefault(place, item.arguments["address"].partition("/")[0])
+    bursts = [
+        item.arguments["options"]["burst_bytes"]
+        for item in plan.operations
+        if item.op == "class" and (item.arguments["node"], item.arguments["interface"]) == (near, interface)
+    ]
     target = plan.calibration.targets[0]
     hops = way(plan, target.sender, target.receiver)
     hop = next(hop for hop in hops if (hop.node, hop.interface) == (near, interface))
     return {
+        "burst_frames": -(-max(bursts, default=0) // plan.path.frame_bytes),
         "near_node": near,
         "near_address": addresses[(near, interface)],
         "far_node": hop.to_node,
