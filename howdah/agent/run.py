@@ -19,6 +19,7 @@ from howdah.agent.collecting import Collecting
 from howdah.agent.entropy import give_entropy
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
+from howdah.agent.metronome import Metronome
 from howdah.agent.module import describe_modules, load_modules, module_symbols
 from howdah.agent.netlink.link import links
 from howdah.agent.output import Output, Progress
@@ -50,6 +51,7 @@ class Run:
         self._wiring: Wiring | None = None
         self._accounting: dict[str, Any] = {}
         self._progress = Progress(output, self._end_us())
+        self._processor_watch = Metronome() if plan.get("real_time") else None
         looks = plan["engine"] == "vm" and plan["collect"].get("cpu", False)
         self._profiling = Profiling(plan["processor_shift"], output) if looks else None
         self.report: dict[str, Any] = {"format": AGENT_FORMAT, "status": "error", "error": None, "phases": []}
@@ -80,6 +82,8 @@ class Run:
 
     def _clean_up(self) -> None:
         """Leave a machine that goes on living as it was; a guest ends with everything in it."""
+        if self._processor_watch is not None:
+            self._processor_watch.kill()
         if self.plan["engine"] == "uml":
             return
         for flow in self._flows.values():
@@ -105,6 +109,8 @@ class Run:
             self._run_timeline(wiring)
         with self._phase("quiesce"):
             self._accounting["silent"] = self._quiesce(wiring)
+            if self._processor_watch is not None:
+                self.report["processor"] = self._processor_watch.stop()
             if self._profiling is not None:
                 self._profiling.stop(self._loop)
             collecting.stop(self._loop, now_ns())
@@ -148,6 +154,8 @@ class Run:
         self._wiring = wiring = make_wiring(self._wiring_kind, plan, self._inputs)
         wiring.apply(plan["operations"])
         self.report["operations_wall_us"] = self._output.host_clock_us() - wall_us
+        if self._processor_watch is not None:
+            self._processor_watch.start()
         self._wait_for_links(wiring)
         for description in plan["flows"]:
             flow = make_flow(description, wiring.namespaces, self._loop, self._output)

@@ -33,6 +33,7 @@ from howdah.command import (
     rerun,
     run,
     serve,
+    validate,
 )
 from howdah.errors import HowdahError, explain
 
@@ -59,6 +60,7 @@ def build_parser() -> argparse.ArgumentParser:
         rerun,
         nightly,
         bisect,
+        validate,
         listing,
         export,
         serve,

@@ -3,25 +3,19 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-from pathlib import Path
-
 from howdah.engine import host
 from howdah.engine.check import MISSING, NOTE, OK, Check
 from howdah.engine.uml import needs, profiler
+from howdah.engine.vm import needs as vm_needs
 from howdah.errors import HowdahError
 from howdah.publish import prometheus
 
 __all__ = ["Check", "examine"]
 
-_KVM = Path("/dev/kvm")
-_KVM_CREATE_VM = 0xAE01
-
 
 def examine() -> list[Check]:
     """All checks of all engines, and of what every engine's results go through."""
-    return [*needs.checks(), _perf(), *host.checks(), _kvm(), _prometheus()]
+    return [*needs.checks(), _perf(), *host.checks(), *vm_needs.every_check(), _prometheus()]
 
 
 def _perf() -> Check:
@@ -33,23 +27,6 @@ def _perf() -> Check:
     return Check(
         "uml", "perf", NOTE, f"{problem}: measures of processor time (collect: {{cpu: true}}) are null", remedy
     )
-
-
-def _kvm() -> Check:
-    """Tried: the device may be there and the machine's firmware may still refuse."""
-    try:
-        device = os.open(_KVM, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return Check("vm", "KVM", NOTE, f"no {_KVM}: virtual machines are emulated, which is slow")
-    except OSError as error:
-        return Check("vm", "KVM", NOTE, f"{_KVM}: {error.strerror}", "adduser $USER kvm, and log in again.")
-    try:
-        os.close(fcntl.ioctl(device, _KVM_CREATE_VM, 0))
-    except OSError as error:
-        return Check("vm", "KVM", NOTE, f"{_KVM} is there but makes no machine: {error.strerror}")
-    finally:
-        os.close(device)
-    return Check("vm", "KVM", OK, "tried: a machine can be made")
 
 
 def _prometheus() -> Check:

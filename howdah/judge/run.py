@@ -14,7 +14,7 @@ from howdah.judge.collection import collection_checks, reading_gaps
 from howdah.judge.during import during_checks
 from howdah.judge.engine import engine_checks
 from howdah.judge.limits import limit_checks
-from howdah.judge.machines import machine_checks, round_trip_checks
+from howdah.judge.machines import machine_checks, processor, round_trip_checks
 from howdah.judge.schedule import loss_schedule_checks
 from howdah.judge.tolerance import tolerance_of
 from howdah.measure.measured import Measured, load
@@ -38,6 +38,8 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     if several:
         checks += machine_checks(plan, _json(raw / CLOCK_FILE), agent, tolerance)
         checks += round_trip_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
+    if plan.real_time is not None:
+        checks += processor(plan, "the virtual machine", (agent or {}).get("processor"), tolerance)
     checks += calibration_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += during_checks(data, tolerance)
     checks += loss_schedule_checks(directory, plan, tolerance)

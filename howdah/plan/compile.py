@@ -15,7 +15,7 @@ from howdah.plan.memory import Sizes, sizes
 from howdah.plan.network import Network, bare
 from howdah.plan.operation import event, operation
 from howdah.plan.perturbation import Perturbation, draw
-from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, Path, Plan
+from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, OwnKernel, Path, Plan, RealTime
 from howdah.plan.receiver import (
     RECEIVER_MODULE,
     Receivers,
@@ -59,7 +59,8 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     cell = expand(cell)
     scenario = cell.scenario
     engine = engine or scenario.engine
-    kind = traits(engine)
+    real_time = _real_time(cell, engine)
+    kind = traits(engine, real_time=real_time is not None)
     network, topology_arguments = _network(cell)
     perturbation = draw(scenario, cell.repetition, scenario.path.forward_delay_us + scenario.path.reverse_delay_us)
     pairs = endpoints(cell, network)
@@ -116,7 +117,9 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         guest_memory_bytes=size.guest_memory_bytes,
         wall_clock_limit_s=_wall_clock_limit_s(scenario, path, flows),
         measure_window_us=(window.start, window.stop or scenario.duration),
-        processor_shift=scenario.machine.shift if engine == "vm" else None,
+        processor_shift=scenario.machine.shift if engine == "vm" and real_time is None else None,
+        real_time=real_time,
+        own_kernel=_own_kernel(cell, engine),
         lab_kernels=_lab_kernels(cell, engine),
         measure_cwnd_packets=scenario.measure.reach,
         topology_arguments=topology_arguments,
@@ -299,6 +302,25 @@ def _collect(cell: Cell, network: Network, size: Sizes) -> Collect:
         slow_start=asked.slow_start,
         cpu=asked.cpu,
     )
+
+
+def _real_time(cell: Cell, engine: str) -> RealTime | None:
+    """Raises ProfileError where processor time is asked for, of which only virtual time keeps accounts."""
+    machine = cell.scenario.machine
+    if engine != "vm" or machine.time == "virtual":
+        return None
+    if cell.scenario.collect.cpu:
+        what = "processor time by function needs machine.time: virtual on the vm engine"
+        raise ProfileError(what, where=cell.place("collect", "cpu"))
+    return RealTime(machine.accelerator)
+
+
+def _own_kernel(cell: Cell, engine: str) -> OwnKernel | None:
+    machine = cell.scenario.machine
+    if engine != "vm" or (machine.modules is None and machine.headers is None):
+        return None
+    paths = (str(cell.absolute(path)) if path is not None else None for path in (machine.modules, machine.headers))
+    return OwnKernel(*paths)
 
 
 def _lab_kernels(cell: Cell, engine: str) -> dict[str, str] | None:

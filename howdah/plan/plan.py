@@ -197,6 +197,21 @@ class Event:
 
 
 @dataclass(frozen=True)
+class RealTime:
+    """A virtual machine whose clock is this machine's; ``accelerator`` is ``auto``, ``kvm`` or ``tcg``."""
+
+    accelerator: str
+
+
+@dataclass(frozen=True)
+class OwnKernel:
+    """What belongs to a kernel given as a file: absolute paths, or None."""
+
+    modules: str | None
+    headers: str | None
+
+
+@dataclass(frozen=True)
 class Plan:
     """See the module's text. ``axes`` holds the sweep point (dotted field name to value) this run belongs to."""
 
@@ -226,6 +241,8 @@ class Plan:
     wall_clock_limit_s: float
     measure_window_us: tuple[int, int] = (0, 0)
     processor_shift: int | None = None  # of the vm engine: 2**-shift instructions a nanosecond; in plan.json only there
+    real_time: RealTime | None = None  # of the vm engine without a virtual clock; in plan.json only there
+    own_kernel: OwnKernel | None = None  # of the vm engine; in plan.json only there
     lab_kernels: dict[str, str] | None = None  # of the lab engine's machines by role; in plan.json only if one is asked
     measure_cwnd_packets: int | None = None  # window whose time is measured; in plan.json only if there is one
     capabilities: list[str] = field(default_factory=list)
@@ -243,10 +260,9 @@ class Plan:
         _leave_out_plain_receivers(value)
         if self.processor_shift is None:
             del value["processor_shift"]
-        if self.lab_kernels is None:
-            del value["lab_kernels"]
-        if self.measure_cwnd_packets is None:
-            del value["measure_cwnd_packets"]
+        for name in ("real_time", "own_kernel", "lab_kernels", "measure_cwnd_packets"):
+            if value[name] is None:
+                del value[name]
         for flow in value["flows"]:
             for name in ("http", "exchange"):
                 if flow[name] is None:
@@ -271,6 +287,10 @@ class Plan:
         calibration["targets"] = [CalibrationTarget(**item) for item in calibration["targets"]]
         value["calibration"] = Calibration(**calibration)
         value["collect"] = Collect(**value["collect"])
+        if value.get("real_time") is not None:
+            value["real_time"] = RealTime(**value["real_time"])
+        if value.get("own_kernel") is not None:
+            value["own_kernel"] = OwnKernel(**value["own_kernel"])
         value["measure_window_us"] = tuple(value["measure_window_us"])
         return Plan(**value)
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ _TRAITS = {
 ENGINES = tuple(_TRAITS)
 
 
-def traits(engine: str) -> Traits:
-    """Of the engine of that name; of one nothing is known of, none."""
-    return _TRAITS.get(engine, Traits(own_kernel=False, virtual_clock=False, exact_uptime=False))
+def traits(engine: str, *, real_time: bool = False) -> Traits:
+    """Of the engine of that name; of one nothing is known of, none. ``real_time``: the vm engine without its clock."""
+    found = _TRAITS.get(engine, Traits(own_kernel=False, virtual_clock=False, exact_uptime=False))
+    return replace(found, virtual_clock=False) if real_time else found

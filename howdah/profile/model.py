@@ -240,6 +240,27 @@ class MachineSection(Section):
     shift: int = Field(
         default=0, ge=0, le=10, description="its processor executes 2 to the power of -shift instructions a nanosecond"
     )
+    time: Literal["virtual", "real"] = Field(
+        default="virtual",
+        description="virtual: a processor of declared speed, and equal reruns; real: as fast as this machine runs it",
+    )
+    accelerator: Literal["auto", "kvm", "tcg"] = Field(
+        default="auto", description="in real time: KVM where it runs a stock kernel, else emulation (tcg); or only one"
+    )
+    modules: Text | None = fixed(
+        None, description="of a kernel given as an image: its lib/modules/RELEASE, relative to the profile"
+    )
+    headers: Text | None = fixed(
+        None, description="of a kernel given as a file: its linux-headers package, or a tree modules are built against"
+    )
+
+    @model_validator(mode="after")
+    def _one_clock(self) -> MachineSection:
+        if self.time == "virtual" and self.accelerator == "kvm":
+            raise FieldError("KVM has no virtual time; time: real has", "accelerator")
+        if self.time == "real" and self.shift:
+            raise FieldError("in real time the processor has no declared speed", "shift")
+        return self
 
 
 class LabMachineSection(Section):

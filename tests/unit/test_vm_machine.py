@@ -113,7 +113,7 @@ def test_a_kernel_that_panics_is_told_with_its_console(
 
 def test_one_that_ends_without_a_word_is_told(made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path, monkeypatch, 'echo "Freeing initrd memory" > "$console"\n')
-    with pytest.raises(RunFailedError, match="without saying how its program ended"):
+    with pytest.raises(RunFailedError, match="without delivering what it recorded"):
         run(made, quiet)
 
 
@@ -194,7 +194,6 @@ def test_a_program_that_ran_out_of_the_machines_time_is_told(
 
 def test_kvm_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accelerator, "KVM", tmp_path / "kvm")
-    accelerator.why_no_kvm.cache_clear()
     assert "there is no" in str(accelerator.why_no_kvm(tmp_path / "kernel"))
     (tmp_path / "kvm").touch()
     for script, words in (
@@ -202,10 +201,32 @@ def test_kvm_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("echo 'failed to set MSR' >&2; exit 134\n", "status 134: failed to set MSR"),
         ("sleep 60\n", "does not start"),
     ):
-        accelerator.why_no_kvm.cache_clear()
-        stand_in(tmp_path, monkeypatch, script)
+            stand_in(tmp_path, monkeypatch, script)
         monkeypatch.setattr(accelerator, "QEMU", machine.QEMU)
         monkeypatch.setattr(accelerator, "_TRIAL_S", 2.0)
         found = accelerator.why_no_kvm(tmp_path / "kernel")
         assert found is None if words is None else words in str(found)
-    accelerator.why_no_kvm.cache_clear()
+
+
+def test_a_trial_of_kvm_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = tmp_path / "kernel"
+    image.write_bytes(b"kernel")
+    trials = []
+    monkeypatch.setattr(accelerator, "why_no_kvm", lambda tried: trials.append(tried) or "it does not start")
+    cache = Cache(tmp_path / "cache")
+    assert [accelerator.tried(image, cache) for _ in range(2)] == ["it does not start"] * 2
+    assert trials == [image]
+
+
+def test_real_time_takes_kvm_where_it_works_and_says_why_not_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image, cache = tmp_path / "kernel", Cache(tmp_path)
+    answers: dict[str, str | None] = {"said": None}
+    monkeypatch.setattr(accelerator, "tried", lambda _image, _cache: answers["said"])
+    assert accelerator.choose("auto", image, cache) == accelerator.Accelerator("kvm", None)
+    assert accelerator.choose("tcg", image, cache).name == "tcg"
+    answers["said"] = "there is no /dev/kvm"
+    assert accelerator.choose("auto", image, cache) == accelerator.Accelerator("tcg", "there is no /dev/kvm")
+    with pytest.raises(EngineUnavailableError, match="there is no /dev/kvm"):
+        accelerator.choose("kvm", image, cache)

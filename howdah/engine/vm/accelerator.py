@@ -3,21 +3,73 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import tempfile
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.engine.cache import Cache, content_key
 from howdah.engine.vm.cpio import Writer
 from howdah.engine.vm.machine import QEMU
+from howdah.errors import EngineUnavailableError
 
 KVM = Path("/dev/kvm")
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _TRIAL_S = 30.0
+AUTO, KVM_NAME, TCG = "auto", "kvm", "tcg"
 _MARK = "not syncing"  # a kernel that boots and finds no program to run says so
 
 
-@cache
+@dataclass(frozen=True)
+class Accelerator:
+    """What runs a machine in real time; ``why`` says why it is not KVM."""
+
+    name: str
+    why: str | None
+
+
+def choose(wanted: str, image: Path, cache: Cache) -> Accelerator:
+    """``auto`` takes KVM where it runs this kernel.
+
+    Raises EngineUnavailableError where ``kvm`` is asked for in vain.
+    """
+    if wanted == TCG:
+        return Accelerator(TCG, "emulation was asked for")
+    problem = tried(image, cache)
+    if problem is None:
+        return Accelerator(KVM_NAME, None)
+    if wanted == KVM_NAME:
+        raise EngineUnavailableError(
+            f"KVM does not run a stock kernel on this machine: {problem}",
+            hint="Leave out machine.accelerator (auto emulates where KVM does not work), or machine.time (virtual).",
+        )
+    return Accelerator(TCG, problem)
+
+
+def tried(image: Path, cache: Cache) -> str | None:
+    """What why_no_kvm says, remembered in the cache until this machine or QEMU is another one: a trial may take long."""
+    try:
+        status = KVM.stat()
+        device = f"{status.st_ctime_ns} {status.st_mode} {os.geteuid()}"
+    except OSError:
+        device = "none"
+    key = content_key(_BOOT.read_text(), device, str(shutil.which(QEMU)), str(image), str(image.stat().st_mtime_ns))
+    place = cache.root / "kvm" / f"{key}.json"
+    try:
+        return str(found) if (found := json.loads(place.read_text())["problem"]) is not None else None
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    problem = why_no_kvm(image)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    written = place.with_suffix(f".{os.getpid()}")
+    written.write_text(json.dumps({"problem": problem}) + "\n")
+    written.replace(place)
+    return problem
+
+
 def why_no_kvm(image: Path) -> str | None:
     """None when KVM boots this very kernel; else why not, in words. Takes a few seconds at most thirty."""
     if not KVM.exists():

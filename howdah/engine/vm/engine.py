@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.engine.cache import Cache, content_key, file_sha256
+from howdah.engine.check import lacks_of
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
 from howdah.engine.share import stage
 from howdah.engine.supervise import CommandFailedError, run_logged
@@ -20,10 +20,12 @@ from howdah.engine.uml.engine import check_agent, further_packages
 from howdah.engine.uml.guest_tree import GuestTree, build_tree
 from howdah.engine.uml.modules import Module, ModuleSet, provide_modules
 from howdah.engine.uml.tools import FIRST, Tools, build_tools, compiler_version
+from howdah.engine.vm import needs
+from howdah.engine.vm.accelerator import AUTO, TCG, Accelerator, choose
 from howdah.engine.vm.cpio import Writer
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
 from howdah.engine.vm.kernel import StockKernel, described, provide_kernel
-from howdah.engine.vm.machine import QEMU, Machine, Speed, run
+from howdah.engine.vm.machine import SILENCE_S, Machine, Speed, run
 from howdah.engine.vm.profile import Look, perf_archive
 from howdah.errors import HowdahError, RunFailedError
 from howdah.plan.plan import Plan
@@ -35,6 +37,8 @@ _CLOCK_SLACK_S = 600
 _TREE_BYTES = 400 * 2**20  # the first file system, and the kernel that unpacks it
 _DELIVERY_BYTES = 1 << 30
 _RAW_BYTES_PER_PACKET = 120  # what is recorded stays in memory until the end
+_REAL_TIME_SLACK = 2
+_REAL_TIME_SILENCE_S = 60.0  # there a machine says something each second
 _SLOWDOWN = 40  # emulated instructions against those of a user-mode kernel, at the least
 
 
@@ -50,7 +54,10 @@ class _Built:
 
 
 class VmEngine:
-    """One core for each machine. Virtual time is the default: exact, repeatable, with a processor of declared speed."""
+    """One core for each machine. Virtual time is the default: exact, repeatable, with a processor of declared speed.
+
+    In real time runs are made one at a time: prepare() finds out.
+    """
 
     name = "vm"
     parallel = True
@@ -59,19 +66,20 @@ class VmEngine:
         self.cache = cache or Cache()
 
     def lacks(self) -> list[Lack]:
-        found = []
-        needed = ((QEMU, "qemu-system-x86", "runs the machine"), ("depmod", "kmod", "indexes its modules"))
-        for program, package, why in needed:
-            if shutil.which(program) is None and not Path("/sbin", program).exists():
-                found.append(Lack(program, why, f"apt install {package}"))
-        return found
+        return lacks_of(needs.checks())
 
     def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
         require(self.lacks(), self.name, "The uml engine needs none of this: leave out --engine vm.")
-        identity: dict[str, Any] = {"engine": self.name, "qemu": _qemu_version()}
+        identity: dict[str, Any] = {"engine": self.name, "qemu": needs.qemu_version()}
         failures: list[HowdahError] = []
         for plan in plans:
             built = self._build(plan, progress)
+            if plan.real_time is not None:
+                self.parallel = False  # runs would take the processor from one another
+                accelerator = choose(plan.real_time.accelerator, built.kernel.image, self.cache)
+                identity["accelerator"] = accelerator.name
+                if accelerator.why is not None and plan.real_time.accelerator == AUTO:
+                    progress(f"emulated, without KVM: {accelerator.why}", 0, 0)
             identity |= {"tree": built.tree.sha256, "init": built.init.parent.name}
             identity[f"kernel {plan.kernel}"] = built.kernel.image_sha256
             if plan.collect.cpu:
@@ -107,6 +115,12 @@ class VmEngine:
             raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
         stage(directory, built.agent, [(module.name, module.file) for module in modules])
         shutil.copyfile(_HERE / "deliver.py", directory.share / "deliver.py")
+        real_time = plan.real_time
+        accelerator = (
+            Accelerator(TCG, None)
+            if real_time is None
+            else choose(real_time.accelerator, built.kernel.image, self.cache)
+        )
         speed = Speed(plan.processor_shift)
         with tempfile.TemporaryDirectory(prefix="howdah-machine-") as place:
             own = Path(place) / "run.cpio"
@@ -120,11 +134,12 @@ class VmEngine:
                 raw=directory.raw,
                 console=directory.console,
                 speed=speed,
-                accelerator="tcg",
-                wall_clock_limit_s=plan.wall_clock_limit_s * _SLOWDOWN,
+                accelerator=accelerator.name,
+                wall_clock_limit_s=plan.wall_clock_limit_s * (_SLOWDOWN if real_time is None else _REAL_TIME_SLACK),
                 clock_limit_s=(plan.epoch_us + plan.duration_us) // 10**6 + _CLOCK_SLACK_S,
                 launcher=built.tools.launch,
                 kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
+                silence_limit_s=SILENCE_S if real_time is None else _REAL_TIME_SILENCE_S,
             )
             look = None
             if plan.collect.cpu:
@@ -137,7 +152,7 @@ class VmEngine:
         with directory.log.open("a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")
         record = check_agent(directory, ending)
-        return _report(built, modules, speed, ending.wall_s, record.get("modules") or {}, command)
+        return _report(built, modules, speed, accelerator, ending.wall_s, record.get("modules") or {}, command)
 
 
 def _chosen(built: _Built, plan: Plan) -> list[Module]:
@@ -179,20 +194,22 @@ def _init(cache: Cache) -> Path:
     return cache.build("machine-init", key, compile_it) / "init"
 
 
-def _qemu_version() -> str:
-    answer = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False)
-    return answer.stdout.splitlines()[0] if answer.stdout else "unknown"
-
-
 def _report(
-    built: _Built, modules: list[Module], speed: Speed, wall_s: float, loaded: dict[str, Any], command: list[str]
+    built: _Built,
+    modules: list[Module],
+    speed: Speed,
+    accelerator: Accelerator,
+    wall_s: float,
+    loaded: dict[str, Any],
+    command: list[str],
 ) -> EngineReport:
     return {
         "engine": {
             "name": VmEngine.name,
             "guest_wall_s": round(wall_s, 3),
-            "qemu": _qemu_version(),
-            "accelerator": "tcg",
+            "qemu": needs.qemu_version(),
+            "accelerator": accelerator.name,
+            "why_not_kvm": accelerator.why,
             "processor": speed.text,
             "command": command,
         },

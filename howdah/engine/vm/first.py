@@ -56,6 +56,7 @@ _NOT_LOADED = (
     "*/lib-dynload/_codecs_*",
 )
 _FILES = (
+    f"{_LIBRARIES}/ld-linux-x86-64.so.2",
     "etc/group",
     "etc/hosts",
     "etc/ld.so.cache",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.agent.beacon import PORT
-from howdah.engine.uml.guest import EXIT_FILE, Ending, console_tail
+from howdah.engine.uml.guest import CONSOLE_LINES, EXIT_FILE, Ending, console_tail
 from howdah.engine.vm.watch import Watch
 from howdah.errors import EngineUnavailableError, RunFailedError
 
@@ -23,7 +23,7 @@ QEMU = "qemu-system-x86_64"
 START = "2023-11-14T22:13:20"  # wall clock of every machine when it starts: the same in each, so reruns are equal
 _POLL_S = 0.2
 _BOOT_S = 240.0  # of processor time; emulated, a boot takes about 8
-_SILENT_S = 900.0
+SILENCE_S = 900.0
 _SIGNS = "signs"
 _PATIENCE, _REAL_TIME_PATIENCE = 20.0, 3.0  # wall time for each second of processor time that is allowed
 _SIGNALLED = 128
@@ -76,7 +76,7 @@ class Machine:
     kernel_arguments: tuple[str, ...] = ()
     observers: tuple[str, ...] = ()
     boot_limit_s: float = _BOOT_S  # of processor time, until its first program runs
-    silence_limit_s: float = _SILENT_S  # of processor time, without a sign of life
+    silence_limit_s: float = SILENCE_S  # of processor time, without a sign of life
 
 
 def command_line(machine: Machine, initrd: Path, delivered: Path, signs: Path) -> list[str]:
@@ -109,7 +109,7 @@ def command_line(machine: Machine, initrd: Path, delivered: Path, signs: Path) -
         QEMU,
         *("-accel", machine.accelerator, "-cpu", "host" if machine.accelerator == "kvm" else "qemu64"),
         *machine.speed.arguments,
-        *("-machine", "pc,hpet=off,vmport=off,smm=off,graphics=off"),
+        *("-machine", "pc,hpet=off,vmport=off,smm=off"),
         *("-smp", "1", "-m", f"{-(-machine.memory_bytes // 2**20)}M"),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-rtc", f"base={START},clock=vm"),
@@ -191,8 +191,12 @@ def _how_it_ended(status: int, errors: Path, watch: Watch) -> str:
 
 
 def _unpack(machine: Machine, delivered: Path) -> None:
+    with delivered.open("rb") as disk:
+        began = any(disk.read(tarfile.BLOCKSIZE))
+    if not began:  # nothing was written; and of an empty disk tarfile reads every block
+        raise _failed(machine, _panic(machine) or "ended without delivering what it recorded")
     try:
-        with tarfile.open(delivered) as archive:
+        with tarfile.open(delivered, "r:") as archive:
             archive.extractall(machine.raw, filter="data")
     except (FileNotFoundError, tarfile.ReadError):
         raise _failed(machine, _panic(machine) or "ended without delivering what it recorded") from None
@@ -214,7 +218,14 @@ def _panic(machine: Machine) -> str | None:
     return None if said is None else f"ended by a panic of its kernel{said}"
 
 
+def _last_lines(console: Path) -> list[str]:
+    """The last lines; of a panic those before and with it, as its registers tell few people anything."""
+    lines = console_tail(console, _PANIC_LINES)
+    panic = next((number for number, line in enumerate(lines) if _PANIC in line), len(lines))
+    return lines[max(panic + 1 - CONSOLE_LINES, 0) : panic + 1]
+
+
 def _failed(machine: Machine, how: str) -> RunFailedError:
-    said = "\n    ".join(console_tail(machine.console)) if machine.console.exists() else ""
+    said = "\n    ".join(_last_lines(machine.console))
     hint = f"Last lines of the console:\n    {said}" if said else None
     return RunFailedError(f"the virtual machine {how}", where=str(machine.console), hint=hint)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah validate``: the same plans on two engines must give the same results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores, find_profile
+from howdah.command.progress import Display
+from howdah.errors import HowdahError, ProfileError
+from howdah.plan.trait import ENGINES
+from howdah.profile import load
+from howdah.run.directory import write_json
+from howdah.validate.comparison import Point
+from howdah.validate.report import agree, markdown, rows, times, to_json
+from howdah.validate.sides import Candidate, validate
+
+DISAGREE = 6
+INVALID = 5
+_NAME = "validation"
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("validate", help="run a profile on two engines and compare what they say")
+    parser.add_argument("profile", nargs="?", default="validate", help="a profile (default: profiles/validate.yaml)")
+    parser.add_argument("--engines", default="uml,vm", metavar="A,B", help="the two engines (default: uml,vm)")
+    parser.add_argument("--kernel", default=None, metavar="NAME", help="debian-VERSION or debian-newest, on both")
+    parser.add_argument(
+        "--set", dest="overrides", action="append", default=[], metavar="FIELD=VALUE", help="override a field of both"
+    )
+    parser.add_argument(
+        "--plant",
+        action="append",
+        default=[],
+        metavar="ENGINE:FIELD=VALUE",
+        help="override a field on one side alone: a planted difference, which must be found",
+    )
+    parser.add_argument("--quick", action="store_true", help="only what the profile's quick: leaves of its sweep")
+    parser.add_argument("--again", action="store_true", help="make runs again that are already there")
+    add_jobs_option(parser)
+    add_runs_option(parser)
+    add_json_option(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    check_jobs(options)
+    engines = _engines(options.engines)
+    planted = _planted(options.plant, engines)
+    file = find_profile(options.profile)
+    first, second = (
+        Candidate(engine, load(file, [*options.overrides, *planted[engine]], quick=options.quick)) for engine in engines
+    )
+    with Display(quiet=options.json) as display:
+        points = validate(
+            (first, second),
+            options.runs,
+            display,
+            kernel=options.kernel,
+            jobs=options.jobs or cores(),
+            again=options.again,
+        )
+    place = options.runs / f"{first.profile.name}-{_NAME}"
+    record = {"profile": first.profile.name, "engines": list(engines), "planted": options.plant, **to_json(points)}
+    write_json(place.with_suffix(".json"), record)
+    place.with_suffix(".md").write_text(markdown(points), encoding="utf-8")
+    if options.json:
+        sys.stdout.write(json.dumps({"validation": str(place.with_suffix(".json")), **record}) + "\n")
+    else:
+        _print(points, place)
+    if any(point.problems for point in points):
+        return INVALID
+    return 0 if agree(points) else DISAGREE
+
+
+def _engines(text: str) -> tuple[str, str]:
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 2 or names[0] == names[1]:
+        raise HowdahError(f"--engines takes two names, not {text!r}", hint=f"The engines are {', '.join(ENGINES)}.")
+    for name in names:
+        if name not in ENGINES:
+            raise HowdahError(f"there is no engine called {name!r}", hint=f"The engines are {', '.join(ENGINES)}.")
+    return names[0], names[1]
+
+
+def _planted(given: list[str], engines: tuple[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {engine: [] for engine in engines}
+    for text in given:
+        engine, colon, override = text.partition(":")
+        if engine not in found or not colon:
+            raise ProfileError(
+                f"--plant takes ENGINE:FIELD=VALUE, not {text!r}", hint=f"The engines are {' and '.join(engines)}."
+            )
+        found[engine].append(override)
+    return found
+
+
+def _print(points: list[Point], place: Path) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    head, *body = rows(points)
+    table = Table(box=None)
+    for number, title in enumerate(head):
+        table.add_column(title, justify="right" if number in (4, 5, 6) else "left", no_wrap=True)
+    for row in body:
+        table.add_row(*row)
+    console.print(table)
+    for line in times(points):
+        console.print(line, markup=False)
+    console.print("the engines agree" if agree(points) else "the engines do not agree", markup=False)
+    console.print(f"table: {place.with_suffix('.md')}", markup=False)

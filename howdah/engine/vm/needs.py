@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the ``vm`` engine needs of this machine: QEMU and kmod. KVM is tried, and missed only where real time asks."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from howdah.engine.cache import Cache
+from howdah.engine.check import MISSING, NOTE, OK, Check
+from howdah.engine.vm.accelerator import KVM, tried
+from howdah.engine.vm.machine import QEMU
+
+_ENGINE = "vm"
+_KMOD = "depmod"
+
+
+def checks() -> list[Check]:
+    """Programs that must be here; nothing is started but ``qemu --version``."""
+    return [_qemu(), _kmod()]
+
+
+def every_check(cache: Cache | None = None) -> list[Check]:
+    """The same, and KVM: tried with the newest stock kernel in the cache, which takes some seconds."""
+    return [*checks(), _kvm(cache or Cache())]
+
+
+def qemu_version() -> str | None:
+    """QEMU's own words; None where it is not installed or does not start."""
+    if shutil.which(QEMU) is None:
+        return None
+    answer = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False)
+    return answer.stdout.splitlines()[0] if answer.stdout and not answer.returncode else None
+
+
+def _qemu() -> Check:
+    version = qemu_version()
+    if version is not None:
+        return Check(_ENGINE, QEMU, OK, version)
+    found = "does not start" if shutil.which(QEMU) else "runs the machine"
+    return Check(_ENGINE, QEMU, MISSING, found, "apt install qemu-system-x86")
+
+
+def _kmod() -> Check:
+    if shutil.which(_KMOD) or Path("/sbin", _KMOD).exists():
+        return Check(_ENGINE, _KMOD, OK, "there")
+    return Check(_ENGINE, _KMOD, MISSING, "indexes the machine's modules", "apt install kmod")
+
+
+def _kvm(cache: Cache) -> Check:
+    images = [image for entry in cache.entries("image") for image in sorted((entry / "boot").glob("vmlinuz-*"))]
+    if not KVM.exists():
+        return Check(_ENGINE, "KVM", NOTE, f"there is no {KVM}: machine.time: real is emulated, at 5 Mbit/s or so")
+    if not images:
+        what = f"{KVM} is there; whether it runs a stock kernel is tried once one is in the cache"
+        return Check(_ENGINE, "KVM", NOTE, what, "howdah run PROFILE --engine vm fetches one.")
+    problem = tried(images[-1], cache)
+    if problem is None:
+        return Check(_ENGINE, "KVM", OK, f"tried: it runs {images[-1].name.removeprefix('vmlinuz-')}")
+    return Check(_ENGINE, "KVM", NOTE, f"tried: {problem}; machine.time: real is emulated, at 5 Mbit/s or so")
