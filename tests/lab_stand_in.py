@@ -16,14 +16,26 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 from howdah.plan.plan import Plan
 
 PROGRAMS = ("unshare", "nsenter", "ip", "tc", "ethtool", "mnexec", "ifconfig", "setpriv")
+_CONTAINED = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "--pid", "--fork"]
+_CONTAINED += ["--kill-child=KILL", "--mount-proc"]
 _READY = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/tmp && ip link set lo up && exec sleep infinity"
+
+
+@dataclass(frozen=True)
+class Named:
+    name: str
+
+
+@dataclass(frozen=True)
+class Nic:
+    name: str
+    mac: str
 
 
 @dataclass
@@ -34,7 +46,8 @@ class NamespaceMachine:
     role: str
     kernel_release: str
     process: subprocess.Popen[bytes]
-    interfaces: dict[str, tuple[str, str]] = field(default_factory=dict)
+    interfaces: dict[str, Nic] = field(default_factory=dict)
+    accelerator: str = "none"
 
     @property
     def inside(self) -> int:
@@ -46,28 +59,30 @@ class NamespaceMachine:
         return ["nsenter", "-t", str(self.inside), "-n", "-m", "-p", *argv]
 
     def run(
-        self, argv: Sequence[str], timeout_s: float, input: bytes | None = None
+        self, argv: Sequence[str], *, timeout_s: float, data: bytes | None = None
     ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
-            self._command(argv), input=input, capture_output=True, timeout=timeout_s, check=False, env=_environment()
+            self._command(argv), input=data, capture_output=True, timeout=timeout_s, check=False, env=_environment()
         )
 
-    def put(self, local: Path, remote: str) -> None:
-        self.run(["tee", remote], 30, local.read_bytes())
+    def check(self, argv: Sequence[str], *, timeout_s: float, data: bytes | None = None) -> str:
+        done = self.run(argv, timeout_s=timeout_s, data=data)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode()
 
-    def get(self, remote: str, local: Path) -> None:
-        local.write_bytes(self.run(["cat", remote], 30).stdout)
+    def get(self, source: str, target: Path) -> None:
+        packed = self.run(["tar", "-C", source, "-cf", "-", "."], timeout_s=30).stdout
+        subprocess.run(["tar", "-C", str(target), "-xf", "-"], input=packed, check=True)
 
-    def spawn(self, argv: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            self._command(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=_environment()
-        )
+    def spawn(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(self._command(argv), stdin=pipe, stdout=pipe, stderr=pipe, env=_environment())
 
 
 @dataclass
 class NamespaceFleet:
     machines: dict[str, NamespaceMachine]
-    name: str = "stand-in"
+    lab: Named = field(default_factory=lambda: Named("stand-in"))
 
 
 def _environment() -> dict[str, str]:
@@ -96,8 +111,7 @@ def fleet(roles: dict[str, str], wires: dict[str, tuple[str, str]]) -> Iterator[
     with contextlib.ExitStack() as stack:
         for name, role in roles.items():
             process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "--pid", "--fork"]
-                + ["--kill-child=KILL", "--mount-proc", "sh", "-c", _READY]
+                [*_CONTAINED, "sh", "-c", _READY],
             )
             stack.callback(_end, process)
             machines[name] = NamespaceMachine(name, role, f"6.{len(machines)}.0-test", process)
@@ -125,11 +139,11 @@ def _await(machine: NamespaceMachine, name: str) -> None:
 def _lay(wire: str, one: NamespaceMachine, other: NamespaceMachine) -> None:
     ends = []
     for number, machine in enumerate((one, other)):
-        ends += [["name", wire, "address", f"02:aa:{len(one.interfaces):02x}:{len(other.interfaces):02x}:{number:02x}:01"]]
-        ends[-1] += ["netns", str(machine.inside)]
+        mac = f"02:aa:{len(one.interfaces):02x}:{len(other.interfaces):02x}:{number:02x}:01"
+        ends.append(["name", wire, "address", mac, "netns", str(machine.inside)])
     subprocess.run(["ip", "link", "add", *ends[0], "type", "veth", "peer", *ends[1]], check=True)
     for machine, end in ((one, ends[0]), (other, ends[1])):
-        machine.interfaces[wire] = (wire, end[3])
+        machine.interfaces[wire] = Nic(wire, end[3])
 
 
 def for_namespaces(plan: Plan) -> Plan:

@@ -68,7 +68,12 @@ def engine(name: str) -> Engine:
         from howdah.engine.vm.engine import VmEngine
 
         return VmEngine()
-    raise EngineUnavailableError(f"there is no engine called {name!r}", hint="The engines are: uml, vm, host.")
+    if name == "lab":
+        from howdah.engine.lab.engine import LabEngine
+        from howdah.engine.lab.machine import fleet_of_environment
+
+        return LabEngine(fleet_of_environment())
+    raise EngineUnavailableError(f"there is no engine called {name!r}", hint="The engines are: uml, vm, lab, host.")
 
 
 def require(lacks: list[Lack], name: str, instead: str) -> None:

@@ -11,6 +11,7 @@ from howdah.ingest.counters import ingest_counters
 from howdah.ingest.cpu import ingest_cpu
 from howdah.ingest.flow import ingest_flow
 from howdah.ingest.interface import ingest_interface, interface_names, read_interfaces
+from howdah.ingest.machines import Made, ingest_machines
 from howdah.ingest.processor import ingest_processor
 from howdah.ingest.qdisc import ingest_qdisc
 from howdah.ingest.siftr import add_siftr
@@ -19,6 +20,7 @@ from howdah.ingest.source import Context, IngestReport
 from howdah.ingest.tcp_info import ingest_tcp_info
 from howdah.ingest.tcp_probe import ingest_tcp_probe
 from howdah.plan.plan import Plan
+from howdah.run.clock import read_clocks
 from howdah.run.directory import RunDirectory, read_json, write_json
 from howdah.tables import store
 
@@ -39,16 +41,9 @@ def ingest(directory: RunDirectory) -> IngestReport:
         raise HowdahError(
             f"cannot make the directory of tables: {error.strerror}", where=str(directory.tables)
         ) from error
-    frames, links = read_interfaces(context)
-    made = {
-        "tcp_probe": ingest_tcp_probe(context),
-        "slow_start": ingest_slow_start(context),
-        "tcp_info": ingest_tcp_info(context),
-        "qdisc": ingest_qdisc(context, interface_names(context, links)),
-        "interface": ingest_interface(context, frames, links),
-        "counter": ingest_counters(context),
-        "flow": ingest_flow(context),
-    }
+    clocks = _clocks(directory)
+    made = _sources(context) if clocks is None else ingest_machines(directory, context.plan, clocks, _sources)
+    made["flow"] = ingest_flow(context)
     add_siftr(context, made)
     if context.plan.collect.cpu and context.plan.engine == "vm":
         made |= ingest_processor(context)
@@ -59,6 +54,26 @@ def ingest(directory: RunDirectory) -> IngestReport:
         report.sources[name] = source
     write_json(directory.tables / REPORT_NAME, report.to_json())
     return report
+
+
+def _sources(context: Context) -> Made:
+    """What the collectors of one kernel left."""
+    frames, links = read_interfaces(context)
+    return {
+        "tcp_probe": ingest_tcp_probe(context),
+        "slow_start": ingest_slow_start(context),
+        "tcp_info": ingest_tcp_info(context),
+        "qdisc": ingest_qdisc(context, interface_names(context, links)),
+        "interface": ingest_interface(context, frames, links),
+        "counter": ingest_counters(context),
+    }
+
+
+def _clocks(directory: RunDirectory) -> dict[str, Any] | None:
+    try:
+        return read_clocks(directory.raw)
+    except ValueError as error:
+        raise HowdahError(f"the record of clocks cannot be read: {error}", where=str(directory.raw)) from error
 
 
 def read_report(directory: RunDirectory) -> IngestReport:

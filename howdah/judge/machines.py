@@ -9,7 +9,7 @@ from howdah.judge.check import AFTER, BEFORE, ENGINE, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Plan
 
-# How well the machines' clocks must be known: what is measured from one to another (the end of a transfer) is no better.
+# How well the clocks must be known: what is measured from one machine to another (the end of a transfer) is no better.
 CLOCK_UNCERTAINTY_SHARE = 0.1  # of the round trip
 # CLOCK_MONOTONIC of a machine may gain or lose this share; its rates and delays are wrong by as much.
 LARGEST_GAIN = 0.001

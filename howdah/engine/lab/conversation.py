@@ -8,6 +8,7 @@ import json
 import os
 import selectors
 import subprocess
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -27,10 +28,10 @@ Listener = Callable[[str, dict[str, Any]], None]  # machine, what it says beside
 
 
 class Conversation:
-    """With the agent of one machine, which ``process`` (ssh) carries. ``console`` names the file of its errors."""
+    """With the agent of one machine, which ``process`` (ssh) carries; what it says of errors goes to ``console``."""
 
-    def __init__(self, machine: str, process: subprocess.Popen[bytes], console: str) -> None:
-        assert process.stdin is not None and process.stdout is not None
+    def __init__(self, machine: str, process: subprocess.Popen[bytes], console: Path) -> None:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self.machine = machine
         self.console = console
         self._process = process
@@ -40,6 +41,8 @@ class Conversation:
         self._unread = b""
         self._said: deque[dict[str, Any]] = deque()
         self._ended = False
+        self._errors = threading.Thread(target=_copy, args=(process.stderr, console), daemon=True)
+        self._errors.start()
 
     @property
     def descriptor(self) -> int:
@@ -78,9 +81,11 @@ class Conversation:
         return None
 
     def failed(self, how: str) -> RunFailedError:
-        said = "\n    ".join(console_tail(Path(self.console)))
+        if self._ended:
+            self._errors.join(_ENDS_S)
+        said = "\n    ".join(console_tail(self.console))
         hint = f"Last lines of its console:\n    {said}" if said else None
-        return RunFailedError(f"{self.machine}: {how}", where=self.console, hint=hint)
+        return RunFailedError(f"{self.machine}: {how}", where=str(self.console), hint=hint)
 
     def offset(self, samples: int) -> Offset:
         """Ask for the time, one question after the other. Raises RunFailedError."""
@@ -112,7 +117,15 @@ class Conversation:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._errors.join(_ENDS_S)
         self._says.close()
+
+
+def _copy(source: IO[bytes], target: Path) -> None:
+    with source, target.open("wb") as file:
+        while part := source.read1(_READ_BYTES):  # type: ignore[attr-defined]
+            file.write(part)
+            file.flush()
 
 
 def hear_all(
@@ -137,7 +150,7 @@ def hear_all(
             rest = deadline - time.monotonic()
             if rest <= 0:
                 names = ", ".join(item.machine for item in silent)
-                raise RunFailedError(f"not {kind} within {limit_s:.0f} s: {names}", where=silent[0].console)
+                raise RunFailedError(f"not {kind} within {limit_s:.0f} s: {names}", where=str(silent[0].console))
             selector.select(min(rest, _LOOK_S))
 
 

@@ -56,7 +56,7 @@ class LabEngine:
 
     def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
         fleet = self._lab()
-        progress(f"look at the machines of {fleet.name}", 0, len(fleet.machines))
+        progress(f"look at the machines of {fleet.lab.name}", 0, len(fleet.machines))
         own = [plan.run for plan in plans if plan.modules]
         if own:
             raise EngineUnavailableError(
@@ -65,10 +65,12 @@ class LabEngine:
             )
         for plan in plans:
             cut(plan, place(plan, fleet.machines))
-        identity: dict[str, Any] = {"engine": self.name, "lab": fleet.name}
+        identity: dict[str, Any] = {"engine": self.name, "lab": fleet.lab.name}
         for number, (name, machine) in enumerate(fleet.machines.items(), 1):
-            identity[f"machine {name}"] = f"{machine.role} {_said(machine, ['uname', '-srvm'])}"
-            progress(f"look at the machines of {fleet.name}", number, len(fleet.machines))
+            identity[f"machine {name}"] = (
+                f"{machine.role} {machine.check(['uname', '-srvm'], timeout_s=_COMMAND_S).strip()}"
+            )
+            progress(f"look at the machines of {fleet.lab.name}", number, len(fleet.machines))
         return identity
 
     def _lab(self) -> Fleet:
@@ -90,7 +92,7 @@ class LabEngine:
             session = _Session(directory, plan, parts, {name: machines[name] for name in parts}, log, progress)
             clocks = session.run()
         agent = merge(directory.raw, plan, clocks)
-        return _report(self._lab().name, placement, machines, agent, clocks, time.monotonic() - started)
+        return _report(self._lab().lab.name, placement, machines, agent, clocks, time.monotonic() - started)
 
 
 def _stage(directory: RunDirectory) -> None:
@@ -100,15 +102,6 @@ def _stage(directory: RunDirectory) -> None:
         share.stage(directory, agent, [])
     finally:
         shutil.rmtree(agent, ignore_errors=True)
-
-
-def _said(machine: Machine, command: Sequence[str]) -> str:
-    """The output of a command. Raises RunFailedError when it fails."""
-    done = machine.run(command, _COMMAND_S)
-    if done.returncode:
-        words = done.stderr.decode(errors="replace").strip()
-        raise RunFailedError(f"{machine.name}: {' '.join(command)}: status {done.returncode}: {words}")
-    return done.stdout.decode(errors="replace").strip()
 
 
 class _Session:
@@ -156,13 +149,11 @@ class _Session:
         with tarfile.open(fileobj=packed, mode="w:gz") as archive:
             archive.add(self._directory.share, "in", filter=lambda item: None if item.name == "in/plan.json" else item)
             archive.add(part, "in/plan.json")
-        remote = _said(machine, ["mktemp", "-d", _PLACE])
+        remote = machine.check(["mktemp", "-d", _PLACE], timeout_s=_COMMAND_S).strip()
         self._places[machine.name] = remote
         self._note(f"{machine.name}: {remote}")
-        done = machine.run(["tar", "-xzf", "-", "-C", remote], _TRANSFER_S, packed.getvalue())
-        if done.returncode:
-            raise RunFailedError(f"{machine.name}: the agent cannot be unpacked: {done.stderr.decode().strip()}")
-        _said(machine, ["mkdir", f"{remote}/out"])
+        machine.check(["tar", "-xzf", "-", "-C", remote], timeout_s=_TRANSFER_S, data=packed.getvalue())
+        machine.check(["mkdir", f"{remote}/out"], timeout_s=_COMMAND_S)
 
     @contextmanager
     def _conversations(self) -> Iterator[list[Conversation]]:
@@ -172,11 +163,10 @@ class _Session:
             for name, machine in self._machines.items():
                 place_ = self._places[name]
                 console = self._directory.raw / name / "console.log"
-                errors = stack.enter_context(console.open("wb"))
                 command = ["env", f"PYTHONPATH={place_}/in", "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", "python3"]
                 command += ["-m", "howdah.agent", "--in", f"{place_}/in", "--out", f"{place_}/out"]
                 self._note(f"{name}$ {' '.join(command)}")
-                conversation = Conversation(name, machine.spawn(command, errors), str(console))
+                conversation = Conversation(name, machine.spawn(command), console)
                 stack.callback(conversation.end)
                 conversations.append(conversation)
             try:
@@ -228,26 +218,19 @@ class _Session:
         for name, remote in self._places.items():
             self._progress(f"fetch from {name}", 0, 0)
             with self._noting(f"{name}: nothing fetched"):
-                packed = self._directory.raw / name / ".out.tar"
-                try:
-                    _said(self._machines[name], ["tar", "-cf", f"{remote}/out.tar", "-C", f"{remote}/out", "."])
-                    self._machines[name].get(f"{remote}/out.tar", packed)
-                    with tarfile.open(packed) as archive:
-                        archive.extractall(self._directory.raw / name, filter="data")
-                finally:
-                    packed.unlink(missing_ok=True)
+                self._machines[name].get(f"{remote}/out", self._directory.raw / name)
 
     def _remove(self) -> None:
         for name, remote in self._places.items():
             with self._noting(f"{name}: {remote} is left behind"):
-                _said(self._machines[name], ["rm", "-rf", remote])
+                self._machines[name].check(["rm", "-rf", remote], timeout_s=_COMMAND_S)
 
     @contextmanager
     def _noting(self, what: str) -> Iterator[None]:
         """An error here hides no other; without the files the run fails where they are read."""
         try:
             yield
-        except (HowdahError, OSError, tarfile.TarError) as error:
+        except (HowdahError, OSError) as error:
             self._note(f"{what}: {error}")
 
     def _note(self, text: str) -> None:
@@ -269,7 +252,7 @@ def _report(
             "hosts": placement.nodes(name),
             "kernel_release": record["kernel_release"],
             "kernel_version": record["kernel_version"],
-            "accelerator": getattr(machines[name], "accelerator", None),
+            "accelerator": machines[name].accelerator,
             "clock": clocks["machines"][name],
             "modules": {module: value["srcversion"] for module, value in (record["modules"] or {}).items()},
         }

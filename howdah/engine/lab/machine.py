@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine needs of a machine of a lab, virtual or not: commands over SSH, and NICs by the wires they are on."""
+"""What the engine needs of a lab and its machines, virtual or not; howdah/lab/fleet.py has those that SSH reaches."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
+
+# How the lab is named to the processes that make runs: its file, and the directory in which labs lie.
+LAB_FILE, LABS = "HOWDAH_LAB", "HOWDAH_LABS"
+
+
+class Interface(Protocol):
+    """The NIC at an end of a wire."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def mac(self) -> str: ...
 
 
 class Machine(Protocol):
-    """``howdah/lab/fleet.py`` has the one that SSH reaches. ``role`` is ``sender``, ``emulator`` or ``receiver``.
-
-    ``interfaces`` holds, by wire, the name and the MAC address of the NIC on it; a wire joins those that name it.
-    """
+    """``role`` is ``sender``, ``emulator`` or ``receiver``. ``interfaces`` are its ends of wires, by the wire's name;
+    a wire joins the machines that have it. Methods raise HowdahError when the machine cannot be reached."""
 
     @property
     def name(self) -> str: ...
@@ -22,35 +34,54 @@ class Machine(Protocol):
     def role(self) -> str: ...
 
     @property
-    def interfaces(self) -> Mapping[str, tuple[str, str]]: ...
+    def interfaces(self) -> Mapping[str, Interface]: ...
 
     @property
     def kernel_release(self) -> str: ...
 
+    @property
+    def accelerator(self) -> str: ...
+
     def run(
-        self, argv: Sequence[str], timeout_s: float, input: bytes | None = None
+        self, argv: Sequence[str], *, timeout_s: float, data: bytes | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a command to its end. Raises HowdahError when the machine cannot be reached, or at the timeout."""
+        """Run a command to its end, whatever its status."""
         ...
 
-    def put(self, local: Path, remote: str) -> None:
-        """Copy a file to the machine."""
+    def check(self, argv: Sequence[str], *, timeout_s: float, data: bytes | None = None) -> str:
+        """The same; its output. Raises HowdahError unless its status is 0."""
         ...
 
-    def get(self, remote: str, local: Path) -> None:
-        """Copy a file from the machine."""
+    def get(self, source: str, target: Path) -> None:
+        """What a directory of the machine holds into a directory here."""
         ...
 
-    def spawn(self, argv: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-        """Start a command with pipes to its input and output. It ends when they are closed."""
+    def spawn(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start a command with three pipes. It ends when its input does."""
         ...
+
+
+class Lab(Protocol):
+    @property
+    def name(self) -> str: ...
 
 
 class Fleet(Protocol):
     """All machines of a lab, by name, in the order of the lab file."""
 
     @property
-    def name(self) -> str: ...
+    def lab(self) -> Lab: ...
 
     @property
     def machines(self) -> Mapping[str, Machine]: ...
+
+
+def fleet_of_environment() -> Fleet | None:
+    """The lab that the environment names, None without one. Raises HowdahError for a lab that is not up."""
+    file = os.environ.get(LAB_FILE)
+    if not file:
+        return None
+    from howdah.lab.fleet import Fleet as SshFleet  # here: no other engine needs what labs are described with
+
+    fleet: Fleet = SshFleet.load(Path(file), Path(os.environ.get(LABS, "var/labs")))
+    return fleet

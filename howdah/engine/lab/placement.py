@@ -106,5 +106,5 @@ def _attach(
             node = link[f"{end}_node"]
             machine = first if placed[node] == first.name else second
             tag = _FIRST_TAG + number if sharing else None
-            found[(node, link[f"{end}_interface"])] = Attachment(machine.interfaces[wire][1], tag)
+            found[(node, link[f"{end}_interface"])] = Attachment(machine.interfaces[wire].mac, tag)
     return found

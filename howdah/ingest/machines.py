@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs on several machines: each one's raw files as those of a run of its own, its times put right, tables joined."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from howdah.errors import HowdahError
+from howdah.ingest.source import Context, SourceReport
+from howdah.plan.plan import Plan
+from howdah.run.clock import Correction, correction_of
+from howdah.run.directory import RunDirectory
+from howdah.tables.schema import TABLES
+
+Made = dict[str, tuple[pa.Table, SourceReport]]
+
+
+@dataclass(frozen=True)
+class MachineDirectory(RunDirectory):
+    """A run directory of which raw/ is one machine's."""
+
+    machine: str = ""
+
+    @property
+    def raw(self) -> Path:
+        return self.path / "raw" / self.machine
+
+
+def ingest_machines(
+    directory: RunDirectory, plan: Plan, clocks: dict[str, Any], sources: Callable[[Context], Made]
+) -> Made:
+    """The tables of ``sources`` of every machine in one; rows are in order of the experiment's time.
+
+    A counter of a whole kernel has ``@MACHINE`` as its node. Raises HowdahError where a machine's part cannot be read.
+    """
+    parts = []
+    for name, entry in clocks["machines"].items():
+        place = MachineDirectory(directory.path, name)
+        context = Context(place, _part_of(plan, place), _agent(place), int(entry["epoch_monotonic_ns"]))
+        correction = correction_of(entry)
+        parts.append(
+            (name, {table: _put_right(name, table, made, correction) for table, made in sources(context).items()})
+        )
+    return {table: _join(table, [(name, made[table]) for name, made in parts]) for table in parts[0][1]}
+
+
+def _part_of(plan: Plan, place: MachineDirectory) -> Plan:
+    """What of the plan was collected there; its flows are all of the plan's, since rows of all may be there."""
+    value = _read(place.raw / "part.json")
+    try:
+        collect = dataclasses.replace(
+            plan.collect, **{name: value["collect"][name] for name in ("tcp_probe", "slow_start", "qdisc_us", "pcap")}
+        )
+        here = {flow["id"] for flow in value["flows"]}
+    except (KeyError, TypeError) as error:
+        raise HowdahError(f"it is no part of a plan: {error}", where=str(place.raw / "part.json")) from error
+    return dataclasses.replace(plan, collect=collect, flows=[flow for flow in plan.flows if flow.id in here])
+
+
+def _agent(place: MachineDirectory) -> dict[str, Any]:
+    return _read(place.raw / "agent.json")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise HowdahError(f"cannot be read: {error}", where=str(path)) from error
+    return value if isinstance(value, dict) else {}
+
+
+def _put_right(
+    machine: str, name: str, made: tuple[pa.Table, SourceReport], correction: Correction
+) -> tuple[pa.Table, SourceReport]:
+    table, report = made
+    if "time_ns" in table.column_names:
+        moved = correction.apply(table["time_ns"].to_numpy().astype(np.int64))
+        table = table.set_column(table.column_names.index("time_ns"), TABLES[name].field("time_ns"), pa.array(moved))
+    if name == "counter":
+        nodes = pc.fill_null(table["node"].cast(pa.string()), f"@{machine}").dictionary_encode()
+        field = TABLES[name].field("node")
+        table = table.set_column(table.column_names.index("node"), field, nodes.cast(field.type))
+    return table, report
+
+
+def _join(name: str, parts: list[tuple[str, tuple[pa.Table, SourceReport]]]) -> tuple[pa.Table, SourceReport]:
+    table = pa.concat_tables([made[0] for _, made in parts]).unify_dictionaries()
+    if "time_ns" in table.column_names and sum(made[0].num_rows > 0 for _, made in parts) > 1:
+        order = np.argsort(table["time_ns"].to_numpy(), kind="stable")
+        table = table.take(pa.array(order))
+    table = table.combine_chunks()
+    report = SourceReport(rows=table.num_rows)
+    for machine, (_, own) in parts:
+        report.problems += [f"{machine}: {problem}" for problem in own.problems]
+        for key, value in own.counts.items():
+            report.counts[key] = _sum(report.counts.get(key), value)
+    return table.cast(TABLES[name]), report
+
+
+def _sum(one: Any, other: Any) -> Any:
+    """Counts are added, lists and what else there is put one behind the other; what is the same stays."""
+    if one is None:
+        return other
+    if isinstance(one, list) and isinstance(other, list):
+        return one + [item for item in other if item not in one]
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return one + other
+    return one
