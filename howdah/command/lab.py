@@ -1,32 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah lab``: the inventory and keys that the playbooks need to set up machines of one's own."""
+"""``howdah lab``: machines for experiments that need more than one. Virtual ones are started, set up and taken down."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from howdah.command.common import add_json_option
-from howdah.lab.inventory import directory_of, remove_directory, write_inventory
-from howdah.lab.lab import load_lab
+from howdah.engine.cache import Cache
+from howdah.errors import HowdahError
+from howdah.lab.fleet import Fleet
+from howdah.lab.inventory import LabDirectory, directory_of, remove_directory, write_inventory
+from howdah.lab.lab import Lab, load_lab
+from howdah.lab.life import BOOT_LIMIT_S, Starting, bring_up, take_down
+from howdah.lab.state import LabState, locked, read_state
+
+Execute = Callable[[argparse.Namespace], int]
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("lab", help="inventory and keys of a lab of your own machines, for playbooks/")
+    parser = commands.add_parser("lab", help="a lab of several machines, virtual or your own")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, text in (
-        ("inventory", "check a lab file; write its inventory, and a key pair of its own the first time"),
-        ("remove", "remove a lab's inventory, keys and known hosts from this machine"),
-    ):
+    texts: dict[str, tuple[str, Execute]] = {
+        "inventory": ("check a lab file; write its inventory, and a key pair of its own the first time", _inventory),
+        "up": ("make images, start the virtual machines of a lab, wait until SSH answers", _up),
+        "status": ("which machines run, and how to reach them", _status),
+        "ssh": ("log in to a machine of a lab, or run a command there", _ssh),
+        "down": ("switch the virtual machines of a lab off; their disks go, consoles and keys stay", _down),
+        "remove": ("remove a lab's inventory, keys and known hosts from this machine", _remove),
+    }
+    for name, (text, execute) in texts.items():
         action = actions.add_parser(name, help=text)
-        action.add_argument("file", type=Path, help="the lab file, e.g. playbooks/labs/example.yaml")
+        action.add_argument("file", type=Path, help="the lab file, e.g. playbooks/labs/virtual.yaml")
+        if name == "ssh":
+            action.add_argument("host", help="a host of the lab file")
+            action.add_argument("command", nargs=argparse.REMAINDER, help="a program and its arguments")
         action.add_argument(
             "--labs", type=Path, default=Path("var/labs"), metavar="DIR", help="where labs lie (default: ./var/labs)"
         )
+        if name == "up":
+            action.add_argument(
+                "--boot-limit",
+                type=float,
+                default=BOOT_LIMIT_S,
+                metavar="SECONDS",
+                help=f"how long a machine may take until SSH answers (default: {BOOT_LIMIT_S:g})",
+            )
         add_json_option(action)
-        action.set_defaults(execute=_inventory if name == "inventory" else _remove)
+        action.set_defaults(execute=execute)
 
 
 def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]) -> int:
@@ -34,9 +60,13 @@ def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]
     return 0
 
 
-def _inventory(options: argparse.Namespace) -> int:
+def _lab_and_directory(options: argparse.Namespace) -> tuple[Lab, LabDirectory]:
     lab = load_lab(options.file)
-    directory = directory_of(lab, options.labs)
+    return lab, directory_of(lab, options.labs)
+
+
+def _inventory(options: argparse.Namespace) -> int:
+    lab, directory = _lab_and_directory(options)
     is_new = write_inventory(lab, directory, options.file)
     lines = [f"inventory: {directory.inventory}"]
     if is_new:
@@ -46,7 +76,101 @@ def _inventory(options: argparse.Namespace) -> int:
     return _say(options, value, lines)
 
 
+def _up(options: argparse.Namespace) -> int:
+    lab, directory = _lab_and_directory(options)
+    _require_virtual(lab, options.file)
+    write_inventory(lab, directory, options.file)
+    with locked(directory.path, "howdah lab up"):
+        running = read_state(directory.state)
+        if running is not None and set(running.alive()) == set(lab.hosts):
+            return _tell(options, lab, running, "up already")
+        how = Starting(Cache(), _Progress(options), bound=False, boot_limit_s=options.boot_limit)
+        state = bring_up(lab, directory, options.file, how)
+        write_inventory(lab, directory, options.file, {name: one.port for name, one in state.machines.items()})
+    return _tell(options, lab, state, "up")
+
+
+def _status(options: argparse.Namespace) -> int:
+    lab, directory = _lab_and_directory(options)
+    _require_virtual(lab, options.file)
+    state = read_state(directory.state)
+    if state is None:
+        return _say(options, {"up": False, "machines": {}}, [f"the lab {lab.name} is down"])
+    return _tell(options, lab, state, "up")
+
+
+def _tell(options: argparse.Namespace, lab: Lab, state: LabState, how: str) -> int:
+    alive = state.alive()
+    lines = [f"the lab {lab.name} is {how}"]
+    for name, machine in state.machines.items():
+        runs = f"port {machine.port} of 127.0.0.1" if name in alive else "has ended"
+        lines.append(f"  {name}: {machine.release or machine.source}, {machine.accelerator}, {runs}")
+        lines += [f"    without {module}: {why}" for module, why in machine.modules_left_out.items()]
+    if state.times_s:
+        lines.append("  " + ", ".join(f"{what} {took:g} s" for what, took in state.times_s.items()))
+    value: dict[str, object] = {
+        "up": True,
+        "machines": {
+            name: {"alive": name in alive, "port": machine.port, "release": machine.release, "pid": machine.process.pid}
+            for name, machine in state.machines.items()
+        },
+        "times_s": state.times_s,
+    }
+    return _say(options, value, lines)
+
+
+def _ssh(options: argparse.Namespace) -> int:
+    fleet = Fleet.load(options.file, options.labs)
+    machine = fleet.machines.get(options.host)
+    if machine is None:
+        raise HowdahError(f"there is no host {options.host!r} with Linux", hint=f"Hosts: {', '.join(fleet.machines)}")
+    os.chdir(fleet.directory.path)
+    command = machine.way.command(options.command, tty=not options.command)
+    os.execv(command[0], command)
+
+
+def _down(options: argparse.Namespace) -> int:
+    lab, directory = _lab_and_directory(options)
+    _require_virtual(lab, options.file)
+    if not directory.mark.exists():
+        return _say(options, {"ended": []}, [f"the lab {lab.name} is down"])
+    started = time.monotonic()
+    with locked(directory.path, "howdah lab down"):
+        ended = take_down(directory, _Progress(options))
+    took_s = round(time.monotonic() - started, 1)
+    return _say(
+        options,
+        {"ended": ended, "took_s": took_s},
+        [f"the lab {lab.name} is down: {', '.join(ended) or 'nothing'} ran, {took_s:g} s"],
+    )
+
+
 def _remove(options: argparse.Namespace) -> int:
-    directory = directory_of(load_lab(options.file), options.labs)
+    lab, directory = _lab_and_directory(options)
+    if lab.virtual is not None and directory.mark.exists():
+        with locked(directory.path, "howdah lab remove"):
+            take_down(directory, _Progress(options))
     remove_directory(directory)
     return _say(options, {"removed": str(directory.path)}, [f"removed {directory.path}"])
+
+
+def _require_virtual(lab: Lab, file: Path) -> None:
+    if lab.virtual is None:
+        raise HowdahError(
+            "the machines of this lab are real: howdah does not switch them on and off",
+            where=str(file),
+            hint="A section 'virtual:' makes them virtual ones; playbooks/labs/virtual.yaml is an example.",
+        )
+
+
+class _Progress:
+    """Each thing that is done on a line of standard error, once; nothing with --json."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._quiet = bool(options.json)
+        self._last = ""
+
+    def __call__(self, what: str, _done: int, _all: int) -> None:
+        if not self._quiet and what != self._last:
+            sys.stderr.write(f"{what}\n")
+            self._last = what

@@ -8,16 +8,18 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.lab.archive import modules, programs
-from howdah.lab.lab import HostSection, Lab
+from howdah.lab.lab import DISTRIBUTION, HostSection, Lab
 
 _ROLE_GROUPS = {"sender": "senders", "emulator": "emulators", "receiver": "receivers"}
 _MARK = ".howdah-lab"
+EXTERNAL = "external"  # a kernel that the machine is given at boot: none to install
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,23 @@ class LabDirectory:
         return self.path / "known_hosts"
 
     @property
+    def state(self) -> Path:
+        """Of the virtual machines, while they are up."""
+        return self.path / "state.json"
+
+    @property
     def mark(self) -> Path:
         """Says that howdah made the directory and may remove it."""
         return self.path / _MARK
 
 
-def inventory_of(lab: Lab, directory: LabDirectory, file: Path) -> dict[str, Any]:
-    """Ansible's YAML inventory as plain values: every host in the group of its role and in that of its system."""
+def inventory_of(
+    lab: Lab, directory: LabDirectory, file: Path, ports: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """Ansible's YAML inventory as plain values: every host in the group of its role and in that of its system.
+
+    ``ports`` are those of virtual machines that run.
+    """
     groups: dict[str, dict[str, Any]] = {
         name: {"hosts": {}} for name in (*_ROLE_GROUPS.values(), "monitors", "linux", "freebsd", "windows")
     }
@@ -60,14 +72,17 @@ def inventory_of(lab: Lab, directory: LabDirectory, file: Path) -> dict[str, Any
         "howdah_lab_public_key_file": str(directory.key.with_suffix(".pub")),
         "howdah_scrape_targets": {name: lab.hosts[name].listen_address for name in lab.watched()},
     }
-    hosts = {name: _host(host, directory, file) for name, host in lab.hosts.items()}
+    hosts = {name: _host(name, host, directory, file) for name, host in lab.hosts.items()}
+    for name, port in (ports or {}).items():
+        # Its kernel comes from outside, and its modules are in its image.
+        hosts[name] |= {"ansible_port": port, "howdah_kernel_package": EXTERNAL}
     return {"all": {"vars": variables, "hosts": hosts, "children": groups}}
 
 
-def _host(host: HostSection, directory: LabDirectory, file: Path) -> dict[str, Any]:
+def _host(name: str, host: HostSection, directory: LabDirectory, file: Path) -> dict[str, Any]:
     found: dict[str, Any] = {
         "ansible_host": host.address,
-        "ansible_port": host.port,
+        "ansible_port": host.ssh_port,
         "ansible_user": host.user,
         "ansible_ssh_private_key_file": str(directory.key),
         "ansible_ssh_common_args": " ".join(
@@ -75,6 +90,7 @@ def _host(host: HostSection, directory: LabDirectory, file: Path) -> dict[str, A
                 "-o IdentitiesOnly=yes",
                 f"-o UserKnownHostsFile={directory.known_hosts}",
                 "-o StrictHostKeyChecking=accept-new",
+                f"-o HostKeyAlias={name}",
             )
         ),
         "howdah_role": host.role,
@@ -82,7 +98,7 @@ def _host(host: HostSection, directory: LabDirectory, file: Path) -> dict[str, A
         "howdah_listen_address": host.listen_address,
     }
     if host.system == "linux":
-        found["howdah_kernel_package"] = host.kernel
+        found["howdah_kernel_package"] = host.kernel or DISTRIBUTION
     if host.system == "windows":
         found |= {"ansible_connection": "ssh", "ansible_shell_type": "powershell"}
     elif host.user != "root":
@@ -116,8 +132,10 @@ def directory_of(lab: Lab, parent: Path) -> LabDirectory:
     return LabDirectory(path)
 
 
-def write_inventory(lab: Lab, directory: LabDirectory, file: Path) -> bool:
+def write_inventory(lab: Lab, directory: LabDirectory, file: Path, ports: Mapping[str, int] | None = None) -> bool:
     """Make or renew a lab's directory; its key is made once and kept. Returns whether the key is new.
+
+    ``ports`` are those of virtual machines that run.
 
     Raises HowdahError when the directory is someone else's, or ssh-keygen is missing or fails.
     """
@@ -130,7 +148,7 @@ def write_inventory(lab: Lab, directory: LabDirectory, file: Path) -> bool:
     is_new = not directory.key.exists()
     if is_new:
         _make_key(directory.key, f"howdah lab {lab.name}")
-    text = json.dumps(inventory_of(lab, directory, file), indent=1) + "\n"
+    text = json.dumps(inventory_of(lab, directory, file, ports), indent=1) + "\n"
     _replace(directory.inventory, text.encode())
     _replace(path / "howdah.zip", programs())
     _replace(path / "modules.tar", modules())
@@ -159,6 +177,20 @@ def _make_key(key: Path, comment: str) -> None:
     )
     if done.returncode != 0:
         raise HowdahError(f"ssh-keygen failed: {done.stderr.strip()}", where=str(key))
+
+
+def make_host_key(directory: LabDirectory, name: str) -> str:
+    """The private host key of a virtual machine, made once; the lab's known hosts have its other half."""
+    key = directory.path / f"host_{name}"
+    if not key.exists():
+        _make_key(key, name)
+    public = " ".join(key.with_name(f"{key.name}.pub").read_text().split()[:2])
+    known = directory.known_hosts.read_text().splitlines() if directory.known_hosts.exists() else []
+    line = f"{name} {public}"
+    if line not in known:
+        kept = [other for other in known if other.split()[:1] != [name]]
+        directory.known_hosts.write_text("\n".join([*kept, line]) + "\n")
+    return key.read_text()
 
 
 def remove_directory(directory: LabDirectory) -> None:

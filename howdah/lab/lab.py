@@ -1,52 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab file: machines of one's own, what each is for, and the links between them. docs/lab.md describes it."""
+"""The lab file: machines of one's own or virtual ones, and the links between them. docs/lab.md describes it."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from howdah.errors import ProfileError
-from howdah.profile.field import Name, Text
+from howdah.lab.wire import CONTROL, MANAGE, End, WireName, parse_end
+from howdah.profile.field import Bytes, Name, Text
 from howdah.profile.report import profile_error
 from howdah.profile.section import FieldError, Section
-from howdah.profile.source import read_document
+from howdah.profile.source import Document, Path_, read_document
 
 # Names of groups and of what Ansible itself defines, which no host may have.
 GROUPS = ("all", "ungrouped", "senders", "emulators", "receivers", "monitors", "linux", "freebsd", "windows")
 DISTRIBUTION = "distribution"
+_CONTROL_NETWORK = ipaddress.ip_network("10.99.0.0/24")  # of monitoring in a virtual lab; it exists nowhere else
+LEAST_MEMORY_BYTES = 256 * 2**20
 
 InterfaceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,62}$")]
 UserName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9._-]{0,31}$")]
-PackageName = Annotated[str, Field(pattern=r"^[a-z0-9][A-Za-z0-9.+~_-]{0,126}$")]
+_PACKAGE_NAME = re.compile(r"[a-z0-9][A-Za-z0-9.+~_-]{0,126}")
+STOCK_KERNEL = re.compile(r"debian-(\d+\.\d+|newest)")
+
+
+class VirtualSection(Section):
+    """Present where the machines of the lab are virtual ones of this machine; what a host does not say itself."""
+
+    kernel: Text = Field(default="debian-6.12", description="debian-VERSION, debian-newest, or a path of your own")
+    memory: Bytes = Field(default=512 * 2**20, description="of each machine")
+    processors: int = Field(default=1, ge=1, le=64, description="of each machine")
 
 
 class HostSection(Section):
     """One machine. ``links`` are its interfaces in the lab with their addresses, ``address`` the way to it by SSH."""
 
     role: Literal["sender", "emulator", "receiver"]
-    address: Text = Field(description="where SSH reaches it: an address or a name")
-    port: int = Field(default=22, ge=1, le=65535, description="of its SSH server")
+    address: Text | None = Field(default=None, description="where SSH reaches it: an address or a name")
+    port: int | None = Field(default=None, ge=1, le=65535, description="of its SSH server; 22 by default")
     user: UserName = Field(default="root", description="who logs in; anyone but root must be allowed to become root")
     system: Literal["linux", "freebsd", "windows"] = "linux"
-    kernel: PackageName = Field(
-        default=DISTRIBUTION, description="a package of the distribution that holds a kernel; its own newest by default"
+    kernel: Text | None = Field(
+        default=None, description="a package of the distribution that holds a kernel; its own newest by default"
     )
+    memory: Bytes | None = Field(default=None, description="of a virtual machine")
+    processors: int | None = Field(default=None, ge=1, le=64, description="of a virtual machine")
     links: dict[InterfaceName, Text] = Field(default_factory=dict, description="interface: address/length")
     control: InterfaceName | None = Field(default=None, description="the link of monitoring; loopback alone without it")
     image: Text | None = Field(default=None, description="a disk image of yours, relative to the lab file")
 
     @field_validator("address")
     @classmethod
-    def _plain_address(cls, value: str) -> str:
-        if (
-            not value
-            or value.startswith("-")
-            or any(character.isspace() or not character.isprintable() for character in value)
-        ):
+    def _plain_address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        odd = any(character.isspace() or not character.isprintable() for character in value)
+        if not value or value.startswith("-") or odd:
             raise ValueError(f"expected an address or a host name, not {value!r}")
         return value
 
@@ -73,11 +87,13 @@ class HostSection(Section):
             raise FieldError(f"{self.control} is none of the host's links ({has})", "control")
         if self.system != "linux" and self.role != "receiver":
             raise FieldError(f"a host with {self.system} can only be a receiver", "role")
-        if self.system != "linux" and self.kernel != DISTRIBUTION:
+        if self.system != "linux" and self.kernel is not None:
             raise FieldError(f"the kernel of {self.system} cannot be chosen", "kernel")
-        if self.system == "linux" and self.image is not None:
-            raise FieldError("images are for freebsd and windows; a host with Linux is installed already", "image")
         return self
+
+    @property
+    def ssh_port(self) -> int:
+        return self.port or 22
 
     @property
     def listen_address(self) -> str:
@@ -89,7 +105,9 @@ class Lab(Section):
     """The whole lab. Raises ValidationError for hosts that cannot work together."""
 
     name: Name
+    virtual: VirtualSection | None = Field(default=None, description="the machines are virtual ones of this machine")
     hosts: dict[Name, HostSection] = Field(min_length=1)
+    wires: dict[WireName, list[Text]] = Field(default_factory=dict, description="name: its two ends")
     monitor: Name | None = Field(default=None, description="the host on which Prometheus runs")
 
     @model_validator(mode="after")
@@ -98,6 +116,10 @@ class Lab(Section):
         for name, host in self.hosts.items():
             if name in GROUPS:
                 raise FieldError(f"{name!r} is the name of a group; choose another for the host", "hosts", name)
+            if self.virtual is None:
+                _check_real(name, host)
+            else:
+                _check_virtual(name, host)
             for interface, written in host.links.items():
                 address = str(ipaddress.ip_interface(written).ip)
                 if address in owners:
@@ -111,7 +133,38 @@ class Lab(Section):
                 raise FieldError(f"there is no host {self.monitor!r}; hosts: {', '.join(self.hosts)}", "monitor")
             if watcher.system != "linux":
                 raise FieldError(f"Prometheus runs on a host with Linux, not on {watcher.system}", "monitor")
+        self._wires_fit()
         return self
+
+    def _wires_fit(self) -> None:
+        taken: dict[End, str] = {}
+        for wire, written in self.wires.items():
+            if len(written) != 2:
+                raise FieldError(f"a wire has two ends, not {len(written)}", "wires", wire)
+            for number, text in enumerate(written):
+                try:
+                    end = parse_end(text, wire, virtual=self.virtual is not None)
+                except ValueError as error:
+                    raise FieldError(str(error), "wires", wire, number) from None
+                if end.host not in self.hosts:
+                    hosts = ", ".join(self.hosts)
+                    raise FieldError(f"there is no host {end.host!r}; hosts: {hosts}", "wires", wire, number)
+                if end in taken:
+                    raise FieldError(f"{text} is an end of {taken[end]} already", "wires", wire, number)
+                taken[end] = wire
+        for name, host in self.hosts.items():
+            for interface in host.links if self.virtual is not None else ():
+                if End(name, interface) not in taken and interface != CONTROL:
+                    raise FieldError(f"no wire of that name ends at {name}", "hosts", name, "links", interface)
+
+    def ends(self, wire: str) -> tuple[End, End]:
+        one, other = (parse_end(text, wire, virtual=self.virtual is not None) for text in self.wires[wire])
+        return one, other
+
+    def interfaces(self, host: str) -> dict[str, str]:
+        """Wire to interface, of the wires that end at this host."""
+        ends = ((wire, end) for wire in self.wires for end in self.ends(wire))
+        return {wire: end.interface for wire, end in ends if end.host == host}
 
     def watched(self) -> list[str]:
         """Hosts whose exporters the monitor can reach: itself, and those with a link of monitoring."""
@@ -122,6 +175,49 @@ class Lab(Section):
             for name, host in self.hosts.items()
             if host.system == "linux" and (name == self.monitor or host.control is not None)
         ]
+
+    def settled(self) -> Lab:
+        """With what follows from the rest: addresses of virtual machines, and their link of monitoring."""
+        if self.virtual is None:
+            return self
+        hosts = {}
+        for number, (name, host) in enumerate(self.hosts.items(), 1):
+            own: dict[str, object] = {"address": "127.0.0.1"}
+            if self.monitor is not None and host.image is None:
+                there = f"{_CONTROL_NETWORK[number]}/{_CONTROL_NETWORK.prefixlen}"
+                own |= {"control": CONTROL, "links": {**host.links, CONTROL: there}}
+            hosts[name] = host.model_copy(update=own)
+        return self.model_copy(update={"hosts": hosts})
+
+
+def _check_real(name: str, host: HostSection) -> None:
+    if host.address is None:
+        raise FieldError("the field 'address' is missing", "hosts", name)
+    for field in ("memory", "processors"):
+        if getattr(host, field) is not None:
+            raise FieldError("this is for virtual machines; the lab has no section 'virtual'", "hosts", name, field)
+    if host.kernel is not None and not _PACKAGE_NAME.fullmatch(host.kernel):
+        raise FieldError(f"expected the name of a package, not {host.kernel!r}", "hosts", name, "kernel")
+    if host.system == "linux" and host.image is not None:
+        raise FieldError(
+            "images are for freebsd and windows, and for virtual labs; a real host with Linux is installed already",
+            *("hosts", name, "image"),
+        )
+
+
+def _check_virtual(name: str, host: HostSection) -> None:
+    for field in ("address", "port", "control"):
+        if getattr(host, field) is not None:
+            raise FieldError("a virtual machine gets this by itself", "hosts", name, field)
+    for interface in (CONTROL, MANAGE):
+        if interface in host.links:
+            raise FieldError("a virtual machine gets this link by itself", "hosts", name, "links", interface)
+    if host.system != "linux" and host.image is None:
+        raise FieldError(f"a virtual machine with {host.system} needs an image of yours", "hosts", name)
+    if host.image is not None and host.kernel is not None:
+        raise FieldError("an image boots its own kernel", "hosts", name, "kernel")
+    if host.memory is not None and host.memory < LEAST_MEMORY_BYTES:
+        raise FieldError("a machine needs 256 MiB at the least", "hosts", name, "memory")
 
 
 def load_lab(path: Path) -> Lab:
@@ -142,4 +238,20 @@ def load_lab(path: Path) -> Lab:
                 where=document.place(("hosts", name, "image")),
                 hint="the path counts from the lab file; no image comes with howdah",
             )
-    return lab
+    if lab.virtual is not None:
+        _check_kernels(lab, lab.virtual, path, document)
+    return lab.settled()
+
+
+def _check_kernels(lab: Lab, virtual: VirtualSection, path: Path, document: Document) -> None:
+    places: list[tuple[Path_, str | None]] = [(("virtual", "kernel"), virtual.kernel)]
+    places += [(("hosts", name, "kernel"), host.kernel) for name, host in lab.hosts.items()]
+    for place, kernel in places:
+        if kernel is None or STOCK_KERNEL.fullmatch(kernel) or (path.resolve().parent / kernel).exists():
+            continue
+        raise ProfileError(
+            f"{'.'.join(map(str, place))}: there is no kernel {kernel!r}",
+            where=document.place(place),
+            hint="expected debian-VERSION (debian-6.12), debian-newest, a kernel package (.deb) or a directory with "
+            "boot/vmlinuz-RELEASE and lib/modules/RELEASE; a path counts from the lab file",
+        )

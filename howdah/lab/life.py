@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Virtual machines of a lab: started, watched, taken down. A lab that was killed half-way is cleaned up first."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.engine.cache import Cache, content_key
+from howdah.engine.uml.tools import build_tools
+from howdah.engine.vm.accelerator import why_no_kvm
+from howdah.engine.vm.machine import QEMU
+from howdah.errors import EngineUnavailableError, HowdahError
+from howdah.lab.disk import check_image, make_overlay
+from howdah.lab.image import LabImage, provide_lab_image
+from howdah.lab.inventory import LabDirectory, make_host_key
+from howdah.lab.kernel import provide_lab_kernel
+from howdah.lab.lab import HostSection, Lab
+from howdah.lab.personal import personal_files, write_initrd
+from howdah.lab.process import Remembered, remember
+from howdah.lab.qemu import Hub, Plug, VirtualMachine, command_line, mac_of
+from howdah.lab.ssh import Way
+from howdah.lab.state import LabState, MachineState, read_state
+from howdah.lab.watch import Booting, await_ssh, ended
+from howdah.lab.wire import CONTROL
+
+BOOT_LIMIT_S = 600.0
+_START_S = 10.0
+_STOP_S = 30.0
+_KILL_S = 5.0
+_PORT_TRIES = 3
+_PORT_TAKEN = "Could not set up host forwarding rule"
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Starting:
+    """How machines are started: those that shall not outlive this process are, by ``launcher``, bound to it."""
+
+    cache: Cache
+    progress: Progress
+    bound: bool
+    boot_limit_s: float = BOOT_LIMIT_S
+
+
+def bring_up(lab: Lab, directory: LabDirectory, file: Path, how: Starting) -> LabState:
+    """Start every machine and wait until each lets us in. The lab's lock is held, its keys are there.
+
+    Raises HowdahError, having ended what was started; consoles are kept.
+    """
+    clear(directory)
+    started = time.monotonic()
+    images = {name: _image(lab, host, file, how) for name, host in lab.hosts.items()}
+    imaged = time.monotonic()
+    machines: dict[str, MachineState] = {}
+    state = directory.state
+    try:
+        booting = []
+        for number, name in enumerate(_listeners_first(lab)):
+            how.progress(f"start {name}", number, len(lab.hosts))
+            one, watched = _start(lab, name, images[name], directory, file, how)
+            machines[name] = one
+            LabState(machines).write(state)  # a howdah that is killed now leaves a trace of it
+            booting.append(watched)
+        took = await_ssh(booting, how.boot_limit_s, how.progress)
+    except BaseException:
+        for machine in machines.values():
+            machine.process.end(_KILL_S)
+        clear(directory)
+        raise
+    times = {"images": round(imaged - started, 1), "boot": round(time.monotonic() - imaged, 1)}
+    found = LabState(machines, {**times, **{f"boot {name}": took_s for name, took_s in took.items()}})
+    found.write(state)
+    return found
+
+
+def take_down(directory: LabDirectory, progress: Progress, stop_s: float = _STOP_S) -> list[str]:
+    """Switch the machines off, each by its own system, and after ``stop_s`` without; names of those that ran."""
+    state = read_state(directory.state)
+    running = state.alive() if state else []
+    if state:
+        for name in running:
+            progress(f"switch off {name}", 0, len(running))
+            _order_off(name, state.machines[name], directory)
+        end = time.monotonic() + stop_s
+        for number, name in enumerate(running):
+            progress("wait for the machines to end", number, len(running))
+            process = state.machines[name].process
+            if not process.wait(max(0.0, end - time.monotonic())):
+                process.end(_KILL_S)
+    clear(directory)
+    return running
+
+
+def clear(directory: LabDirectory) -> list[str]:
+    """End what runs of the lab and remove its disks and sockets; names of what ran. Consoles and keys stay."""
+    state = read_state(directory.state)
+    killed = []
+    for name, machine in state.machines.items() if state else ():
+        if machine.process.end(_KILL_S):
+            killed.append(name)
+    for pattern in ("machines/*/disk.qcow2", "machines/*/initrd", "machines/*/pid", "wires/*", "ssh-*"):
+        for leftover in directory.path.glob(pattern):
+            leftover.unlink(missing_ok=True)
+    for seed in directory.path.glob("machines/*/seed"):
+        shutil.rmtree(seed)
+    directory.state.unlink(missing_ok=True)
+    return killed
+
+
+def _order_off(name: str, machine: MachineState, directory: LabDirectory) -> None:
+    way = Way(name, "127.0.0.1", machine.port, "root", directory.path, accept_new=False)
+    try:
+        way.run(["systemctl", "poweroff", "--no-block"], timeout_s=20)
+    except HowdahError:
+        return  # its process is ended instead
+    way.close()
+
+
+def _image(lab: Lab, host: HostSection, file: Path, how: Starting) -> LabImage | None:
+    if host.image is not None:
+        return None
+    assert lab.virtual is not None
+    kernel = provide_lab_kernel(host.kernel or lab.virtual.kernel, file.resolve().parent, how.cache, how.progress)
+    return provide_lab_image(kernel, how.cache, how.progress)
+
+
+def _listeners_first(lab: Lab) -> list[str]:
+    """The monitor listens for all others; of a wire's two ends the one that comes first does."""
+    names = list(lab.hosts)
+    return sorted(names, key=lambda name: (name != lab.monitor, names.index(name)))
+
+
+def _start(
+    lab: Lab, name: str, image: LabImage | None, directory: LabDirectory, file: Path, how: Starting
+) -> tuple[MachineState, Booting]:
+    host = lab.hosts[name]
+    assert lab.virtual is not None
+    place = directory.path / "machines" / name
+    place.mkdir(parents=True, exist_ok=True)
+    (directory.path / "wires").mkdir(exist_ok=True)
+    console, said = place / "console.log", place / "qemu.log"
+    if console.exists():
+        console.replace(place / "console.log.before")
+    macs = _macs(lab, name)
+    accelerator, why = _accelerator(image, how)
+    if image is None:
+        assert host.image is not None
+        disk = (file.resolve().parent / host.image).resolve()
+        make_overlay(place / "disk.qcow2", disk, check_image(disk, f"{file}: hosts.{name}.image"))
+        _write_seed(place / "seed", name, directory)
+    else:
+        make_overlay(place / "disk.qcow2", image.disk, "raw")
+        _write_own(place / "initrd", lab, name, macs, image, directory)
+    for attempt in range(_PORT_TRIES):
+        here = f"machines/{name}"
+        machine = VirtualMachine(
+            lab=lab.name,
+            name=name,
+            accelerator=accelerator,
+            memory_bytes=host.memory or lab.virtual.memory,
+            processors=host.processors or lab.virtual.processors,
+            disk=f"{here}/disk.qcow2",
+            port=_free_port(),
+            console=f"{here}/console.log",
+            pid_file=f"{here}/pid",
+            kernel=image.kernel.image if image else None,
+            initrd=f"{here}/initrd" if image else None,
+            seed=None if image else f"{here}/seed",
+            plugs=_plugs(lab, name, macs),
+            hub=_hub(lab, name, macs),
+        )
+        process = _launch(machine, directory, said, how)
+        if process is not None:
+            break
+        if _PORT_TAKEN not in said.read_text(errors="replace") or attempt == _PORT_TRIES - 1:
+            raise ended(Booting(name, Remembered(0, 0, ""), _way(name, machine, host, directory), console, said))
+    assert process is not None
+    state = MachineState(
+        process=process,
+        port=machine.port,
+        accelerator=accelerator,
+        why_no_kvm=why,
+        kernel=host.kernel or lab.virtual.kernel if image else "its own",
+        release=image.kernel.release if image else None,
+        source=image.kernel.source if image else str(host.image),
+        macs=macs,
+        modules_left_out=image.modules_left_out if image else {},
+    )
+    return state, Booting(name, process, _way(name, machine, host, directory), console, said)
+
+
+def _way(name: str, machine: VirtualMachine, host: HostSection, directory: LabDirectory) -> Way:
+    return Way(name, "127.0.0.1", machine.port, host.user, directory.path, accept_new=host.image is not None)
+
+
+def _launch(machine: VirtualMachine, directory: LabDirectory, said: Path, how: Starting) -> Remembered | None:
+    """Start it; its process once QEMU has taken all it was given, None when it has ended instead."""
+    pid_file = directory.path / machine.pid_file
+    pid_file.unlink(missing_ok=True)
+    command = command_line(machine)
+    if how.bound:
+        launch = build_tools(how.cache).launch
+        command = [str(launch), "watch", str(os.getpid()), "-", "--", "/usr/bin/env", *command]
+    said.with_name("qemu.command").write_text(shlex.join(command) + "\n")
+    with said.open("wb") as log:
+        try:
+            started = subprocess.Popen(
+                command,
+                cwd=directory.path,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise EngineUnavailableError(f"{error.filename} is not there", hint="apt install qemu-system-x86") from None
+    end = time.monotonic() + _START_S
+    while started.poll() is None:
+        try:
+            found = remember(int(pid_file.read_text()), machine.mark)
+        except (OSError, ValueError):
+            found = None
+        if found is not None:
+            return found
+        if time.monotonic() > end:
+            started.kill()
+            started.wait()
+            raise HowdahError(f"QEMU has not started {machine.name} after {_START_S:g} s", where=str(said))
+        time.sleep(0.02)
+    return None
+
+
+def _macs(lab: Lab, name: str) -> dict[str, str]:
+    wires = [*lab.interfaces(name), *([CONTROL] if lab.hosts[name].control else [])]
+    return {wire: mac_of(lab.name, name, wire) for wire in wires}
+
+
+def _plugs(lab: Lab, name: str, macs: dict[str, str]) -> tuple[Plug, ...]:
+    order = _listeners_first(lab)
+    found = []
+    for wire in lab.interfaces(name):
+        first = min((end.host for end in lab.ends(wire)), key=order.index)
+        found.append(Plug(macs[wire], f"wires/{wire}", listens=first == name))
+    if CONTROL in macs and name != lab.monitor:
+        found.append(Plug(macs[CONTROL], f"wires/.control-{name}", listens=False))
+    return tuple(found)
+
+
+def _hub(lab: Lab, name: str, macs: dict[str, str]) -> Hub | None:
+    if name != lab.monitor:
+        return None
+    others = (other for other in lab.hosts if other != name and lab.hosts[other].control)
+    return Hub(macs[CONTROL], tuple(f"wires/.control-{other}" for other in others))
+
+
+def _write_own(
+    target: Path, lab: Lab, name: str, macs: dict[str, str], image: LabImage, directory: LabDirectory
+) -> None:
+    host = lab.hosts[name]
+    peers = {other: found.listen_address for other, found in lab.hosts.items() if found.control}
+    files = personal_files(
+        lab.name,
+        name,
+        macs,
+        host.links,
+        peers if host.control else {},
+        directory.key.with_suffix(".pub").read_text(),
+        make_host_key(directory, name),
+    )
+    write_initrd(target, image.first, {path: (text, mode) for path, (text, mode) in files.items()})
+
+
+def _write_seed(seed: Path, name: str, directory: LabDirectory) -> None:
+    """What cloud-init (NoCloud) looks for on a disk called CIDATA. An image without it must know the lab's key."""
+    seed.mkdir(exist_ok=True)
+    public = directory.key.with_suffix(".pub").read_text().strip()
+    (seed / "meta-data").write_text(f"instance-id: howdah-{name}\nlocal-hostname: {name}\n")
+    (seed / "user-data").write_text(f"#cloud-config\ndisable_root: false\nssh_authorized_keys:\n- {public}\n")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _accelerator(image: LabImage | None, how: Starting) -> tuple[str, str | None]:
+    """``kvm`` where it boots this very kernel, else ``tcg`` and why. What was found holds until the machine boots."""
+    if image is None:
+        return "tcg", "KVM is tried with kernels of ours alone"
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+    kernel = image.kernel
+
+    def look(directory: Path, _log: Path) -> None:
+        how.progress("try KVM", 0, 0)
+        (directory / "why").write_text(why_no_kvm(kernel.image) or "")
+
+    if shutil.which(QEMU) is None:
+        raise EngineUnavailableError(f"{QEMU} is not there", hint="apt install qemu-system-x86 qemu-utils")
+    why = (how.cache.build("accelerator", content_key(boot, kernel.key), look) / "why").read_text()
+    return ("tcg", why) if why else ("kvm", None)
