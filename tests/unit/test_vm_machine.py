@@ -201,7 +201,7 @@ def test_kvm_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("echo 'failed to set MSR' >&2; exit 134\n", "status 134: failed to set MSR"),
         ("sleep 60\n", "does not start"),
     ):
-            stand_in(tmp_path, monkeypatch, script)
+        stand_in(tmp_path, monkeypatch, script)
         monkeypatch.setattr(accelerator, "QEMU", machine.QEMU)
         monkeypatch.setattr(accelerator, "_TRIAL_S", 2.0)
         found = accelerator.why_no_kvm(tmp_path / "kernel")
@@ -211,8 +211,13 @@ def test_kvm_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_trial_of_kvm_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = tmp_path / "kernel"
     image.write_bytes(b"kernel")
-    trials = []
-    monkeypatch.setattr(accelerator, "why_no_kvm", lambda tried: trials.append(tried) or "it does not start")
+    trials: list[Path] = []
+
+    def trial(tried: Path) -> str:
+        trials.append(tried)
+        return "it does not start"
+
+    monkeypatch.setattr(accelerator, "why_no_kvm", trial)
     cache = Cache(tmp_path / "cache")
     assert [accelerator.tried(image, cache) for _ in range(2)] == ["it does not start"] * 2
     assert trials == [image]

@@ -50,7 +50,7 @@ def choose(wanted: str, image: Path, cache: Cache) -> Accelerator:
 
 
 def tried(image: Path, cache: Cache) -> str | None:
-    """What why_no_kvm says, remembered in the cache until this machine or QEMU is another one: a trial may take long."""
+    """What why_no_kvm says, remembered until this machine or QEMU is another one: a trial may take half a minute."""
     try:
         status = KVM.stat()
         device = f"{status.st_ctime_ns} {status.st_mode} {os.geteuid()}"
