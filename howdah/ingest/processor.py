@@ -20,7 +20,7 @@ from howdah.ingest.source import Context, SourceReport, texts
 from howdah.tables import store
 
 ACCOUNT_FILE, INSTRUCTIONS_FILE, SAMPLES_FILE = "processor.json", "instructions.jsonl", "samples.jsonl"
-_TOLD = ("counter_why", "perf_why", "perf_event", "perf_period_ns", "samples", "lost", "functions")
+_TOLD = ("counter_why", "perf_why", "perf_event", "perf_period_ns", "samples", "lost", "throttled", "functions")
 
 
 def ingest_processor(context: Context) -> dict[str, tuple[pa.Table, SourceReport]]:
@@ -42,7 +42,10 @@ def ingest_processor(context: Context) -> dict[str, tuple[pa.Table, SourceReport
             report.counts["why"] = "; ".join(str(why) for why, _file, _worth in ways.values())
         for name, target in zip(there, ("cpu", "cpu_sample"), strict=False):
             _why, file, worth = ways[name]
-            tables[target] = _table(*_read(raw / file), context, worth)
+            places, intervals = _read(raw / file)
+            if name == "counter":
+                _add_idle(places, intervals, worth)
+            tables[target] = _table(places, intervals, context, worth)
             (report if target == "cpu" else second).counts["source"] = name
     except FileNotFoundError as error:
         report.counts["why"] = f"there is no {error.filename and str(error.filename).rpartition('/')[2]}"
@@ -63,6 +66,15 @@ def _read(file: Path) -> tuple[list[list[str]], list[dict[str, Any]]]:
     with file.open(encoding="utf-8") as lines:
         places = json.loads(next(lines))["places"]
         return places, [json.loads(line) for line in lines]
+
+
+def _add_idle(places: list[list[str]], intervals: list[dict[str, Any]], worth_ns: int) -> None:
+    """What is left of each interval was without an instruction."""
+    for interval in intervals:
+        busy_ns = worth_ns * sum(number for _place, number in interval["counts"])
+        left_ns = max(interval["end_ns"] - interval["begin_ns"] - busy_ns, 0)
+        interval["counts"].append([len(places), left_ns // worth_ns])
+    places.append(["idle", "?", ""])
 
 
 def _table(places: list[list[str]], intervals: list[dict[str, Any]], context: Context, worth_ns: int) -> pa.Table:

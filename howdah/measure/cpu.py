@@ -77,6 +77,7 @@ RECEIVER = (
     *("sink_tasklet", "sink_consume", "sink_actor", "traffic_sink_data_ready"),
 )
 KERNEL = ("kernel", "module")  # domains
+_HALF_INTERVAL_NS = 50_000_000  # of the vm engine's marks
 _COPYING_SINKS = ("iperf3", "http")
 
 
@@ -161,11 +162,12 @@ def account_of(directory: RunDirectory) -> dict[str, Any]:
 def _samples(table: pa.Table, plan: Plan) -> list[Sample]:
     """Rows of the kernel and its modules while the flows ran; intervals of less than a second are taken together."""
     end_ns = plan.duration_us * 1000
-    rows = [row for row in table.to_pylist() if -SECOND_NS // 2 <= row["time_ns"] < end_ns]
+    first_ns = -_HALF_INTERVAL_NS if plan.engine == "vm" else -SECOND_NS // 2
+    rows = [row for row in table.to_pylist() if first_ns <= row["time_ns"] < end_ns]
     intervals = {row["time_ns"]: row["duration_ns"] for row in rows}
     into = {begin: begin for begin in intervals}
     if plan.engine == "vm":
-        into = {begin: begin // SECOND_NS * SECOND_NS for begin in intervals}
+        into = {begin: (begin + _HALF_INTERVAL_NS) // SECOND_NS * SECOND_NS for begin in intervals}
     spans: Counter[int] = Counter()
     for begin, duration in intervals.items():
         spans[into[begin]] += duration

@@ -131,8 +131,8 @@ def processor_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> Non
 
 
 def _peak(course: Course, busy: Reals) -> float | None:
-    """The largest share of a whole second, made of the intervals that begin in it."""
-    second = course.begin_ns // SECOND_NS
+    """The largest share of a whole second, made of the intervals whose middle is in it."""
+    second = (course.begin_ns + course.duration_ns // 2) // SECOND_NS
     found = [
         busy[second == number].sum() / course.duration_ns[second == number].sum()
         for number in np.unique(second)
