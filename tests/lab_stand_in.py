@@ -24,7 +24,7 @@ from howdah.plan.plan import Plan
 PROGRAMS = ("unshare", "nsenter", "ip", "tc", "ethtool", "mnexec", "ifconfig", "setpriv")
 _CONTAINED = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "--pid", "--fork"]
 _CONTAINED += ["--kill-child=KILL", "--mount-proc"]
-_READY = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/tmp && ip link set lo up && exec sleep infinity"
+_READY = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/tmp && mount -t tmpfs tmpfs /var/cache && ip link set lo up && exec sleep infinity"
 
 
 @dataclass(frozen=True)

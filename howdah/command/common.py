@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import howdah
+from howdah.engine.lab.machine import LAB_FILE
 from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
@@ -61,6 +62,9 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--engine", default=None, help="uml (default), vm, lab or host")
     parser.add_argument(
+        "--lab", type=Path, default=None, metavar="FILE", help="the lab file of a lab that is up, for the lab engine"
+    )
+    parser.add_argument(
         "--kernel", default=None, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
     )
 
@@ -79,6 +83,8 @@ def find_profile(name: str) -> Path:
 
 def load_plans(options: argparse.Namespace) -> tuple[Profile, list[Plan]]:
     """The profile that ``add_profile_options`` asked for, and the plan of each of its runs."""
+    if options.lab is not None:
+        os.environ[LAB_FILE] = str(options.lab.resolve())  # for the processes that make the runs, too
     kernel = options.kernel
     if kernel is not None and Path(kernel).exists():
         kernel = str(Path(kernel).resolve())

@@ -28,6 +28,7 @@ from howdah.run.directory import RunDirectory, write_json
 
 _INSTEAD = "'howdah lab run LAB PROFILE' does both: it brings a lab up and runs a profile in it."
 _PLACE = "/var/tmp/howdah-run-XXXXXX"  # of a machine
+_CODE = "/var/cache/howdah-agent"
 _COMMAND_S = 60.0
 _TRANSFER_S = 600.0
 _HELLO_S = 120.0  # an interpreter starts slowly where instructions are emulated
@@ -123,6 +124,7 @@ class _Session:
         self._log = log
         self._progress = progress
         self._places: dict[str, str] = {}
+        self._code = f"{_CODE}-{share.agent_key('mininet')}"
 
     def run(self) -> dict[str, Any]:
         """The content of clock.json. Raises RunFailedError; what the machines recorded until then is kept."""
@@ -140,20 +142,35 @@ class _Session:
         return clocks
 
     def _deliver(self, machine: Machine) -> None:
-        """The agent and its part of the plan, below a new directory of the machine."""
+        """The agent, unless the machine has it, and its part of the plan in a new directory.
+
+        The agent stays there: its byte code is then made once, which takes an emulated machine many seconds.
+        """
         own = self._directory.raw / machine.name
         own.mkdir(parents=True, exist_ok=True)
         part = own / "part.json"
         part.write_text(json.dumps(self._parts[machine.name], indent=1) + "\n", encoding="utf-8")
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-            archive.add(self._directory.share, "in", filter=lambda item: None if item.name == "in/plan.json" else item)
-            archive.add(part, "in/plan.json")
+        if machine.run(["test", "-d", self._code], timeout_s=_COMMAND_S).returncode:
+            self._install(machine)
         remote = machine.check(["mktemp", "-d", _PLACE], timeout_s=_COMMAND_S).strip()
         self._places[machine.name] = remote
         self._note(f"{machine.name}: {remote}")
-        machine.check(["tar", "-xzf", "-", "-C", remote], timeout_s=_TRANSFER_S, data=packed.getvalue())
+        machine.check(["tee", f"{remote}/plan.json"], timeout_s=_TRANSFER_S, data=part.read_bytes())
         machine.check(["mkdir", f"{remote}/out"], timeout_s=_COMMAND_S)
+        # What the wiring of Mininet looks for beside the plan.
+        machine.check(["ln", "-s", f"{self._code}/topologies", f"{remote}/topologies"], timeout_s=_COMMAND_S)
+
+    def _install(self, machine: Machine) -> None:
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            for item in sorted(self._directory.share.iterdir()):
+                if item.is_dir() and item.name != "modules":
+                    archive.add(item, item.name)
+        partial = f"{self._code}.partial"
+        machine.check(["rm", "-rf", partial], timeout_s=_COMMAND_S)
+        machine.check(["mkdir", "-p", partial], timeout_s=_COMMAND_S)
+        machine.check(["tar", "-xzf", "-", "-C", partial], timeout_s=_TRANSFER_S, data=packed.getvalue())
+        machine.check(["mv", "-T", partial, self._code], timeout_s=_COMMAND_S)
 
     @contextmanager
     def _conversations(self) -> Iterator[list[Conversation]]:
@@ -163,8 +180,8 @@ class _Session:
             for name, machine in self._machines.items():
                 place_ = self._places[name]
                 console = self._directory.raw / name / "console.log"
-                command = ["env", f"PYTHONPATH={place_}/in", "PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", "python3"]
-                command += ["-m", "howdah.agent", "--in", f"{place_}/in", "--out", f"{place_}/out"]
+                command = ["env", f"PYTHONPATH={self._code}", "PYTHONHASHSEED=0", "python3", "-m", "howdah.agent"]
+                command += ["--in", place_, "--out", f"{place_}/out"]
                 self._note(f"{name}$ {' '.join(command)}")
                 conversation = Conversation(name, machine.spawn(command), console)
                 stack.callback(conversation.end)
