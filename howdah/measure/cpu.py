@@ -56,6 +56,7 @@ NAMED: dict[str, tuple[str, ...]] = {
         "tcp_dsack_extend",
         "tcp_dsack_set",
     ),
+    "tcp_ack": (),  # with all that is inlined there
     "user_copy": (
         "simple_copy_to_iter",
         "_copy_to_iter",
