@@ -160,6 +160,7 @@ class PartRun(Run):
             self._probe_hosts = ProbeHosts(self._part, self._wiring.namespaces, path["mtu_bytes"])
         elif calibration["enabled"] and self._wiring is not None:
             self._taken = take_probes(calibration["targets"], self._wiring.namespaces)
+        self._metronome.start()
         self._session.say("ready", ready_ns=now_ns())
         self._epoch_ns = int(self._session.wait("start")["epoch_monotonic_ns"])
         first_us = min(calibration["before_us"], 0) if calibration["enabled"] else 0
@@ -205,7 +206,7 @@ class PartRun(Run):
         self._output.json(f"echo-{name}.json", {"format": 1, "round_trips": trips})
 
     def _run_timeline(self, wiring: Wiring) -> None:
-        self._metronome.start()
+        self._metronome.begin()
         super()._run_timeline(wiring)
 
     def _quiesce(self, wiring: Wiring) -> bool:

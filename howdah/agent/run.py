@@ -106,6 +106,8 @@ class Run:
             collecting.start(self._loop, now_ns(), self._epoch_ns)
             if self._profiling is not None:
                 self._profiling.start(self._loop, self._epoch_ns)
+            if self._processor_watch is not None:
+                self._processor_watch.begin()
             self._run_timeline(wiring)
         with self._phase("quiesce"):
             self._accounting["silent"] = self._quiesce(wiring)
