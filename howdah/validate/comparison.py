@@ -95,7 +95,11 @@ class Point:
 def measures_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Value]:
     """From the rows of metrics.json: what is compared, by flow and metric."""
     wanted = {tolerance.metric for tolerance in TOLERANCES}
-    return {(str(row["flow"]), row["metric"]): row["value"] for row in rows if row["metric"] in wanted and row["flow"]}
+    return {
+        (str(row["flow"]), row["metric"]): row["value"]
+        for row in rows
+        if row["metric"] in wanted and row["flow"] is not None
+    }
 
 
 def compare(name: str, algorithm: str, path: str, first: Side, second: Side) -> Point:

@@ -14,7 +14,7 @@ from howdah.errors import HowdahError, ProfileError
 from howdah.validate.comparison import TOLERANCES, Side, Value, compare, measures_of
 from howdah.validate.report import agree, markdown, rows, times, to_json
 
-ROWS = {
+ROWS: dict[str, Value] = {
     "exit_cause": "ack-train",
     "exit_cwnd_packets": 400.0,
     "retransmitted_packets": 10.0,
@@ -76,7 +76,7 @@ def test_nothing_compared_is_no_agreement() -> None:
 
 
 def test_only_flows_are_compared_and_only_what_has_a_tolerance() -> None:
-    given = [
+    given: list[dict[str, Value]] = [
         {"flow": "flow1", "metric": "exit_cause", "value": "loss"},
         {"flow": "flow1", "metric": "blackout_s", "value": 1.0},
         {"flow": None, "metric": "goodput_bits_per_second", "value": 1.0},

@@ -14,13 +14,13 @@ import tarfile
 import time
 from pathlib import Path
 
-_DRIVER = "virtio_blk"
+_DRIVERS = ("virtio_pci", "virtio_blk")  # modules or built in
 _APPEARS_S = 30
 
 
 def main() -> None:
     directory, disk = Path(sys.argv[1]), Path(sys.argv[2])
-    subprocess.run(["/usr/sbin/modprobe", _DRIVER], check=True)
+    subprocess.run(["/usr/sbin/modprobe", "--all", *_DRIVERS], check=True)
     end = time.monotonic() + _APPEARS_S
     while not disk.exists() and time.monotonic() < end:
         time.sleep(0.01)

@@ -28,7 +28,7 @@ from howdah.engine.vm.kernel import StockKernel, described, provide_kernel
 from howdah.engine.vm.machine import SILENCE_S, Machine, Speed, run
 from howdah.engine.vm.profile import Look, perf_archive
 from howdah.errors import HowdahError, RunFailedError
-from howdah.plan.plan import Plan
+from howdah.plan.plan import OwnKernel, Plan
 from howdah.run.directory import RunDirectory
 
 _HERE = Path(__file__).parent
@@ -98,7 +98,9 @@ class VmEngine:
     def _build(self, plan: Plan, progress: BuildProgress) -> _Built:
         tools = build_tools(self.cache)
         tree = build_tree(progress, self.cache, further_packages(plan))
-        kernel = provide_kernel(plan.kernel, progress, self.cache)
+        own = plan.own_kernel or OwnKernel(None, None)
+        modules, headers = (Path(name) if name else None for name in (own.modules, own.headers))
+        kernel = provide_kernel(plan.kernel, progress, self.cache, modules, headers)
         ready = ModuleSet({}, {})
         if kernel.headers is not None:
             ready = provide_modules(kernel, plan.modules, progress, self.cache)
@@ -161,8 +163,8 @@ def _chosen(built: _Built, plan: Plan) -> list[Module]:
         raise HowdahError(
             f"the modules {', '.join(plan.required_modules)} cannot be built for {built.kernel.release}",
             where=built.kernel.package,
-            hint="No suite that this machine's Debian can use has its headers. Algorithms of the kernel itself, "
-            "with traffic by iperf3, need no module.",
+            hint="No suite that this machine's Debian can use has its headers, or machine.headers does not name them. "
+            "Algorithms of the kernel itself, with traffic by iperf3, need no module.",
         )
     return built.module_set.choose(plan.required_modules)
 

@@ -15,6 +15,7 @@ from howdah.engine.cache import Cache, Progress, content_key, file_sha256
 from howdah.engine.uml.kernel import module_information
 from howdah.engine.vm.cpio import Writer
 from howdah.engine.vm.image import unpack_kernel
+from howdah.engine.vm.own import provide_own, provide_own_headers
 from howdah.engine.vm.package import ImagePackage, headers_of, provide_image
 from howdah.errors import HowdahError
 
@@ -33,6 +34,7 @@ _WANTED = (
     "drivers/net/dummy",
     "drivers/net/ifb",
     "drivers/block/virtio_blk",
+    "drivers/virtio/virtio_pci",
     "drivers/net/virtio_net",
     "drivers/net/net_failover",
 )
@@ -61,7 +63,8 @@ class StockKernel:
 
     @property
     def key(self) -> str:
-        return self.directory.name
+        """Of what modules are built for: not of what was packed of the kernel's own."""
+        return content_key(self.package, self.version, self.image_sha256, str(self.headers))
 
     @property
     def source_dir(self) -> Path:
@@ -79,25 +82,34 @@ class StockKernel:
         return ["make", "-C", str(self.source_dir), "CC=gcc", "CONFIG_DEBUG_INFO_BTF_MODULES=", *arguments]
 
 
-def provide_kernel(kernel: str, progress: Progress, cache: Cache) -> StockKernel:
-    """``debian-VERSION`` or ``debian-newest`` as Debian builds it.
+def provide_kernel(
+    kernel: str, progress: Progress, cache: Cache, modules: Path | None = None, headers: Path | None = None
+) -> StockKernel:
+    """``debian-VERSION`` or ``debian-newest`` as Debian builds it, or a kernel of one's own: the path of a file.
 
-    Raises HowdahError for other names, and where no suite has it.
+    ``modules`` and ``headers`` belong to the latter (own.py). Raises HowdahError for other names, where no suite has
+    it, and for files that are no kernel.
     """
-    if not kernel.startswith(_PREFIX):
+    tree: Path | None
+    if kernel.startswith(_PREFIX):
+        package = provide_image(kernel.removeprefix(_PREFIX), cache, progress)
+        tree = headers_of(package, cache)
+    elif "/" in kernel:
+        package = provide_own(Path(kernel), modules, progress, cache)
+        tree = provide_own_headers(headers, package, progress, cache) if headers is not None else None
+    else:
         raise HowdahError(
-            f"the vm engine runs distributions' kernels, not {kernel}",
-            hint="Name one of Debian's (debian-6.12, debian-newest), or run the tree with the uml engine.",
+            f"the vm engine knows no kernel {kernel!r}",
+            hint="Name one of Debian's (debian-6.12, debian-newest), or the path of a linux-image package or image.",
         )
-    package = provide_image(kernel.removeprefix(_PREFIX), cache, progress)
-    headers = headers_of(package, cache)
-    key = content_key(_LAYOUT, package.package, package.version, *_WANTED)
+    key = content_key(_LAYOUT, package.package, package.version, str(package.modules), *_WANTED)
 
     def prepare(directory: Path, log: Path) -> None:
         progress(f"modules of {package.release}", 0, 0)
         vermagic = _pack(package, directory, log)
         unpack_kernel(package.image, directory / _UNPACKED)
-        record = {"vermagic": vermagic, "image": file_sha256(package.image), "config": file_sha256(package.config)}
+        config = file_sha256(package.config) if package.config.is_file() else ""
+        record = {"vermagic": vermagic, "image": file_sha256(package.image), "config": config}
         (directory / _RECORD).write_text(json.dumps(record, indent=1) + "\n")
 
     entry = cache.build("stock", key, prepare, needs_bytes=_SPACE_BYTES)
@@ -107,7 +119,7 @@ def provide_kernel(kernel: str, progress: Progress, cache: Cache) -> StockKernel
         directory=entry,
         image=package.image if not (entry / _UNPACKED).exists() else entry / _UNPACKED,
         modules_archive=entry / "modules.cpio",
-        headers=headers,
+        headers=tree,
         release=package.release,
         package=package.package,
         version=package.version,
@@ -121,7 +133,7 @@ def _pack(package: ImagePackage, directory: Path, log: Path) -> str:
     """Write modules.cpio with the wanted modules, unpacked, and their indexes; return the kernel's version magic."""
     root = directory / "root"
     there = root / "lib/modules" / package.release
-    available = {_name(file): file for file in package.modules.rglob("*.ko*") if ".ko" in file.name}
+    available = {_name(file): file for file in (package.modules / "kernel").rglob("*.ko*") if ".ko" in file.name}
     wanted = [name for name, file in available.items() if _is_wanted(file.relative_to(package.modules / "kernel"))]
     chosen: dict[str, bytes] = {}
     vermagic = ""
@@ -137,8 +149,10 @@ def _pack(package: ImagePackage, directory: Path, log: Path) -> str:
         information = module_information(place)
         vermagic = information.get("vermagic", vermagic)
         wanted += [one.replace("-", "_") for one in information.get("depends", "").split(",") if one]
+    there.mkdir(parents=True, exist_ok=True)
     for index in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
-        (there / index).write_bytes((package.modules / index).read_bytes())
+        if (package.modules / index).is_file():  # a build of one's own need not have them
+            (there / index).write_bytes((package.modules / index).read_bytes())
     answer = subprocess.run(
         ["/sbin/depmod", "-b", str(root), package.release], capture_output=True, text=True, check=False
     )

@@ -14,12 +14,16 @@ from howdah.engine.uml.tools import build_tools
 from howdah.engine.vm.offer import best, offers
 from howdah.errors import HowdahError
 
+_PART = re.compile(r"(linux-(?:base|binary|modules)-\d\S*) \(= ([^)]+)\)")
 _IMAGE_BYTES = 700 * 2**20  # the package and what is unpacked of it
 
 
 @dataclass(frozen=True)
 class ImagePackage:
-    """An unpacked kernel: ``release`` as ``uname -r`` says it, ``modules`` is lib/modules/RELEASE."""
+    """An unpacked kernel: ``release`` as ``uname -r`` says it, ``modules`` is lib/modules/RELEASE.
+
+    ``config`` need not be there: of a kernel given as a bare image nobody knows it.
+    """
 
     release: str
     image: Path
@@ -35,24 +39,53 @@ def provide_image(release: str, cache: Cache, progress: Progress) -> ImagePackag
     archive = Archive(cache)
     offer = best(archive, "linux-image", release, cache, all_suites=True)
     key = f"{offer.package}_{offer.version}"
+    if (broken := cache.find("image", key)) is not None and not any(broken.rglob("vmlinuz*")):
+        key += "_whole"  # what was fetched before its parts were known to be packages of their own
 
     def unpack(directory: Path, log: Path) -> None:
-        progress(f"fetch {offer.package} {offer.version}", 0, 1)
-        file, _ = archive.fetch(offer, directory, log, build_tools(cache).launch)
-        run_logged(["dpkg-deb", "-x", str(file), str(directory)], log)
-        file.unlink()
-        progress(f"fetch {offer.package} {offer.version}", 1, 1)
+        for number, part in enumerate(parts):
+            progress(f"fetch {part.package} {part.version}", number, len(parts))
+            file, _ = archive.fetch(part, directory, log, build_tools(cache).launch)
+            run_logged(["dpkg-deb", "-x", str(file), str(directory)], log)
+            file.unlink()
+        find_image(directory, offer.package)
+        progress(f"fetch {offer.package} {offer.version}", len(parts), len(parts))
 
-    root = cache.build("image", key, unpack, needs_bytes=_IMAGE_BYTES)
-    images = sorted((root / "boot").glob("vmlinuz-*"))
-    if len(images) != 1:
-        raise HowdahError(f"{offer.package} holds {len(images)} kernels, not one", where=str(root))
-    name = images[0].name.removeprefix("vmlinuz-")
+    entry = cache.find("image", key)
+    if entry is None:
+        parts = [offer, *_parts(archive, offer)]
+        entry = cache.build("image", key, unpack, needs_bytes=_IMAGE_BYTES)
+    return image_in(entry, offer.package, offer.version, offer.suite)
+
+
+def _parts(archive: Archive, offer: Offer) -> list[Offer]:
+    """Packages of the same version that together are the kernel: since 7.x its image, modules and configuration."""
+    said = archive.ask("show", f"{offer.package}={offer.version}")
+    depends = re.search(r"^Depends: (.*)$", said, re.MULTILINE)
+    names = _PART.findall(depends[1]) if depends else []
+    return [Offer(name, offer.release, version, offer.suite) for name, version in names if version == offer.version]
+
+
+def image_in(root: Path, package: str, version: str, suite: str) -> ImagePackage:
+    """What an unpacked linux-image package holds. Raises HowdahError when it holds no kernel, or several."""
+    image = find_image(root, package)
+    name = image.name.removeprefix("vmlinuz-") if image.name != "vmlinuz" else image.parent.name
     places = (root / "lib/modules" / name, root / "usr/lib/modules" / name)
     modules = next((place for place in places if place.is_dir()), places[0])
-    return ImagePackage(
-        name, images[0], modules, root / "boot" / f"config-{name}", offer.package, offer.version, offer.suite
-    )
+    configs = (root / "boot" / f"config-{name}", modules / "config")
+    config = next((file for file in configs if file.is_file()), configs[0])
+    return ImagePackage(name, image, modules, config, package, version, suite)
+
+
+def find_image(root: Path, package: str) -> Path:
+    images = sorted((root / "boot").glob("vmlinuz-*")) or sorted(root.glob("**/lib/modules/*/vmlinuz"))
+    if len(images) != 1:
+        raise HowdahError(
+            f"{package} holds {len(images)} kernels, not one",
+            where=str(root),
+            hint="Name a linux-image package; those of headers, modules and debugging symbols hold none.",
+        )
+    return images[0]
 
 
 def provide_headers(release: str, cache: Cache) -> tuple[Path, Offer]:
