@@ -12,7 +12,7 @@ import gzip
 import lzma
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,6 +116,13 @@ def _check_elf(file: Path, content: bytes) -> None:
 
 def _has_pvh_entry(kernel: bytes) -> bool:
     """Whether a note of the owner ``Xen`` names the entry (elf(5), Elf64_Phdr and Elf64_Nhdr)."""
+    try:
+        return any(note == _PVH_ENTRY for note in _xen_notes(kernel))
+    except struct.error:  # it was cut off
+        return False
+
+
+def _xen_notes(kernel: bytes) -> Iterator[int]:
     (table,) = struct.unpack_from("<Q", kernel, 32)
     size, count = struct.unpack_from("<HH", kernel, 54)
     for number in range(count):
@@ -126,10 +133,9 @@ def _has_pvh_entry(kernel: bytes) -> bool:
         at, end = offset, min(offset + length, len(kernel))
         while at + 12 <= end:
             owner_bytes, value_bytes, note = struct.unpack_from("<III", kernel, at)
-            if note == _PVH_ENTRY and kernel[at + 12 : at + 15] == b"Xen":
-                return True
+            if kernel[at + 12 : at + 15] == b"Xen":
+                yield note
             at += 12 + -(-owner_bytes // 4) * 4 + -(-value_bytes // 4) * 4
-    return False
 
 
 def _wrong(file: Path, what: str) -> HowdahError:
