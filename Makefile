@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test lab test check lint-playbooks unit decision fuzz guest browser kernels atlas nightly planted bench docs clean
+.PHONY: help setup setup-test lab test check lint-playbooks unit decision fuzz guest browser kernels atlas nightly validate planted bench docs clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 VENV := .venv
@@ -57,6 +57,9 @@ atlas: setup ## run and judge every published experiment and write the site; QUI
 
 nightly: setup ## run a suite (SUITE=…) and compare it with its baseline; ends with an error on a regression
 	@$(BIN)/howdah nightly $(SUITE)
+
+validate: setup ## run the same plans on the user-mode and the stock kernel and compare them; minutes
+	@$(BIN)/howdah validate
 
 planted: setup-test ## plant a regression in a kernel tree and let howdah bisect find it; minutes
 	@$(BIN)/python -m tests.guest.planted
