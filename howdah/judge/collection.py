@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from howdah.ingest import IngestReport
+from howdah.judge.busy import WHY, Idle, excused
 from howdah.judge.check import COLLECTION, Check, none_of
 from howdah.plan.plan import Plan
 
@@ -132,14 +133,20 @@ def _rows(plan: Plan, report: IngestReport) -> Check:
     return Check("collectors", COLLECTION, not empty, message, 0, len(empty), 0, "tables")
 
 
-def reading_gaps(name: str, interval_us: int | None, times_ns: list[int]) -> Check:
-    """No reading of a collector is missing: its times follow one another at the interval."""
+def reading_gaps(name: str, interval_us: int | None, times_ns: list[int], idle: Idle | None = None) -> Check:
+    """No reading of a collector is missing: its times follow one another at the interval.
+
+    Those that came late because a processor of finite speed was busy are told (``idle``: howdah/judge/busy.py).
+    """
     label = f"{name} readings"
     if interval_us is None or len(times_ns) < 2:
         return Check(label, COLLECTION, None, f"{name} was not read twice", interval_us, None, None, "us")
     longest = max(after - before for before, after in itertools.pairwise(times_ns)) / 1000
-    ok = longest <= _GAP * interval_us
+    long = [pair for pair in itertools.pairwise(times_ns) if pair[1] - pair[0] > _GAP * interval_us * 1000]
+    ok = all(excused(idle, before + interval_us * 1000, after) for before, after in long)
     message = f"the longest time between two readings of {name} is {longest:.0f} us, the interval {interval_us} us"
-    if not ok:
+    if long and ok:
+        message += WHY
+    elif long:
         message += ": the guest's clock jumped, or a reading is missing"
     return Check(label, COLLECTION, ok, message, interval_us, longest, (_GAP - 1) * interval_us, "us")

@@ -8,6 +8,7 @@ from typing import Any
 
 from howdah.ingest import read_report
 from howdah.judge.accounting import accounting_checks
+from howdah.judge.busy import Idle, idle_of
 from howdah.judge.calibration import calibration_checks
 from howdah.judge.check import AFTER, BEFORE, Check
 from howdah.judge.collection import collection_checks, reading_gaps
@@ -33,7 +34,8 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     data = load(directory, plan)
     raw = directory.raw
     agent = _json(raw / "agent.json")
-    checks: list[Check] = engine_checks(plan, agent, tolerance)
+    idle = idle_of(directory, plan)
+    checks: list[Check] = engine_checks(plan, agent, tolerance, idle)
     several = plan.engine == "lab"
     if several:
         checks += machine_checks(plan, _json(raw / CLOCK_FILE), agent, tolerance)
@@ -47,7 +49,7 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
     accounts = (_json(raw / name) for name in ("trace.json", "slow_start.json"))
     checks += collection_checks(plan, read_report(directory), *accounts)
-    checks += _gaps(plan, data)
+    checks += _gaps(plan, data, idle)
     checks += calibration_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
     if several:
         checks += round_trip_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
@@ -61,12 +63,12 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     return verdict
 
 
-def _gaps(plan: Plan, data: Measured) -> list[Check]:
+def _gaps(plan: Plan, data: Measured, idle: Idle | None) -> list[Check]:
     """Readings of the bottleneck's queue; the other collectors are driven by the same loop."""
     if plan.collect.qdisc_us is None:
         return []
     times = data.bottleneck.time_ns
-    return [reading_gaps("the bottleneck's queue", plan.collect.qdisc_us, times[times >= 0].tolist())]
+    return [reading_gaps("the bottleneck's queue", plan.collect.qdisc_us, times[times >= 0].tolist(), idle)]
 
 
 def _json(path: Path) -> dict[str, Any] | None:

@@ -27,6 +27,8 @@ from howdah.engine.vm.tally import (
 from howdah.errors import HowdahError
 from howdah.ingest.processor import ingest_processor
 from howdah.ingest.source import Context
+from howdah.judge.busy import excused, idle_of
+from howdah.judge.collection import reading_gaps
 from howdah.measure.cpu import cpu_rows
 from howdah.measure.processor import course_of
 from howdah.measure.row import Sheet
@@ -251,3 +253,27 @@ def test_where_nothing_looked_every_measure_says_so(tmp_path: Path, account: dic
     assert {row["value"] for row in sheet.rows} == {None}
     assert all(row["unsupported"] for row in sheet.rows)
     assert json.loads((directory.tables / "ingest.json").read_text())["sources"]["cpu"]["counts"]["why"]
+
+
+def test_lateness_is_excused_where_the_processor_never_paused(tmp_path: Path) -> None:
+    directory, plan = _run(tmp_path, {})
+    _ingest(directory, plan)
+    idle = idle_of(directory, plan)
+    assert idle is not None
+    ms = 1_000_000
+    assert idle(0, 100 * ms) == 30 * ms, "70 of 100 ms were busy"
+    assert idle(120 * ms, 180 * ms) == 60 * ms, "no more than there is"
+    assert idle(900 * ms, 1900 * ms) == 1000 * ms, "what was not seen was idle"
+    assert not excused(idle, 0, 100 * ms)
+    assert not excused(None, 0, 100 * ms)
+    assert excused(lambda begin, end: 4 * (end - begin) // 100, 0, 100 * ms)
+    late = [0, 100 * ms, 400 * ms]
+    busy, paused = (reading_gaps("queue", 100_000, late, one) for one in (lambda _begin, _end: 0, idle))
+    assert (busy.ok, paused.ok) == (True, False)
+    assert "without a pause" in busy.message
+
+
+def test_nothing_is_excused_without_the_counter(tmp_path: Path) -> None:
+    directory, plan = _run(tmp_path, {"counter_why": "QEMU takes no plugin"})
+    _ingest(directory, plan)
+    assert idle_of(directory, plan) is None
