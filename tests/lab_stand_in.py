@@ -21,10 +21,11 @@ import pytest
 
 from howdah.plan.plan import Plan
 
-PROGRAMS = ("unshare", "nsenter", "ip", "tc", "ethtool", "mnexec", "ifconfig", "setpriv")
+PROGRAMS = ("unshare", "nsenter", "ip", "tc", "setpriv")
 _CONTAINED = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "--pid", "--fork"]
 _CONTAINED += ["--kill-child=KILL", "--mount-proc"]
-_READY = "mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/tmp && mount -t tmpfs tmpfs /var/cache && ip link set lo up && exec sleep infinity"
+_READY = " && ".join(f"mount -t tmpfs tmpfs {place}" for place in ("/run", "/var/tmp", "/var/cache"))
+_READY += " && ip link set lo up && exec sleep infinity"
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,16 @@ class NamespaceMachine:
         done = self.run(argv, timeout_s=timeout_s, data=data)
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout.decode()
+
+    def processes(self, word: str) -> list[int]:
+        """Processes of this machine, by their number outside, with a word in their command line."""
+        own = Path(f"/proc/{self.inside}/ns/pid").readlink()
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (entry / "ns/pid").readlink() == own and word in (entry / "cmdline").read_text():
+                    found.append(int(entry.name))
+        return found
 
     def get(self, source: str, target: Path) -> None:
         packed = self.run(["tar", "-C", source, "-cf", "-", "."], timeout_s=30).stdout

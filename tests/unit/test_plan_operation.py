@@ -95,6 +95,14 @@ def test_the_format_page_lists_the_vocabulary() -> None:
     ("made", "lines"),
     [
         (operation("sysctl", node=None, name="a.b", value="1 2"), ["sysctl -w 'a.b=1 2'"]),
+        (
+            operation("adopt", node="s1", interface="s1-eth0", mac="02::1", nic_mac="52::1", tag=None, ipv6=False),
+            [
+                "ip link show permaddr 52::1",
+                "ip link set dev NIC down name s1-eth0",
+                "ip link set dev s1-eth0 address 02::1 netns s1",
+            ],
+        ),
         (operation("sysctl", node="s1", name="a.b", value="1"), ["ip netns exec s1 sysctl -w a.b=1"]),
         (
             operation("node", name="left", router=True),
@@ -161,7 +169,7 @@ def test_every_operation_of_a_plan_is_in_the_vocabulary_and_can_be_shown(tmp_pat
         for line in command_lines(item):
             assert shlex.split(line)[0] in ("ip", "tc", "sysctl", "echo")
     made = {item.op for item in plan.operations}
-    assert made == set(OPERATIONS), "this plan uses the whole vocabulary"
+    assert made == set(OPERATIONS) - {"adopt"}, "this plan uses the whole vocabulary"
 
 
 def test_order_of_operations(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 import time
 from dataclasses import dataclass
 
@@ -99,13 +100,18 @@ class Adoption:
         self._taken[interface].host = host
 
     def give_back(self) -> None:
+        """What cannot be given back any more (a NIC that was unplugged) is told, and keeps nothing else here."""
         for interface, taken in self._taken.items():
-            if taken.tagged:
-                self._remove_tagged(interface, taken)
-            else:
-                self._give_back(interface, taken)
+            try:
+                if taken.tagged:
+                    self._remove_tagged(interface, taken)
+                else:
+                    self._give_back(interface, taken)
+            except OSError as error:
+                sys.stderr.write(f"howdah-agent: {interface} ({taken.before.name}) is not given back: {error}\n")
         for nic in self._woken:
-            set_down(self._netlink, nic.index)
+            with contextlib.suppress(OSError):
+                set_down(self._netlink, nic.index)
         self._taken.clear()
         self._woken.clear()
         self._netlink.close()
