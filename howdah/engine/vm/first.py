@@ -57,6 +57,7 @@ _NOT_LOADED = (
 )
 _FILES = (
     f"{_LIBRARIES}/ld-linux-x86-64.so.2",
+    f"{_LIBRARIES}/libgcc_s.so.1",  # which the C library loads when a thread is cancelled
     "etc/group",
     "etc/hosts",
     "etc/ld.so.cache",
