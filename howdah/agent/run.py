@@ -52,8 +52,9 @@ class Run:
         self._accounting: dict[str, Any] = {}
         self._progress = Progress(output, self._end_us())
         self._processor_watch = Metronome() if plan.get("real_time") else None
-        looks = plan["engine"] == "vm" and plan["collect"].get("cpu", False)
-        self._profiling = Profiling(plan["processor_shift"], output) if looks else None
+        shift: int | None = plan.get("processor_shift")  # only a virtual clock gives the processor a declared speed
+        looks = plan["collect"].get("cpu", False)
+        self._profiling = Profiling(shift, output) if looks and shift is not None else None
         self.report: dict[str, Any] = {"format": AGENT_FORMAT, "status": "error", "error": None, "phases": []}
 
     def _end_us(self) -> int:

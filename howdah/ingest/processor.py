@@ -30,6 +30,8 @@ def ingest_processor(context: Context) -> dict[str, tuple[pa.Table, SourceReport
     raw = context.directory.raw
     tables = {"cpu": _table([], [], context, 1), "cpu_sample": _table([], [], context, 1)}
     try:
+        if context.plan.processor_shift is None:
+            raise ValueError("in real time the processor has no declared speed")
         account = json.loads((raw / ACCOUNT_FILE).read_text(encoding="utf-8"))
         report.counts = {"why": None, **{key: account.get(key) for key in _TOLD}}
         report.counts["stat"] = [_idle(time_ns - context.epoch_ns, kinds) for time_ns, kinds in account["stat"]]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import struct
 import subprocess
@@ -277,3 +278,10 @@ def test_nothing_is_excused_without_the_counter(tmp_path: Path) -> None:
     directory, plan = _run(tmp_path, {"counter_why": "QEMU takes no plugin"})
     _ingest(directory, plan)
     assert idle_of(directory, plan) is None
+
+
+def test_in_real_time_there_is_no_finite_processor(tmp_path: Path) -> None:
+    directory, plan = _run(tmp_path, {})
+    sources = _ingest(directory, dataclasses.replace(plan, processor_shift=None))
+    assert "no declared speed" in sources["cpu"]["counts"]["why"]
+    assert sources["cpu"]["rows"] == 0

@@ -82,7 +82,7 @@ class VmEngine:
                     progress(f"emulated, without KVM: {accelerator.why}", 0, 0)
             identity |= {"tree": built.tree.sha256, "init": built.init.parent.name}
             identity[f"kernel {plan.kernel}"] = built.kernel.image_sha256
-            if plan.collect.cpu:
+            if plan.collect.cpu and plan.processor_shift is not None:
                 identity["perf"] = perf_archive(built.tree, self.cache, progress).parent.name
             try:
                 for module in _chosen(built, plan):
@@ -144,7 +144,7 @@ class VmEngine:
                 silence_limit_s=SILENCE_S if real_time is None else _REAL_TIME_SILENCE_S,
             )
             look = None
-            if plan.collect.cpu:
+            if plan.collect.cpu and plan.processor_shift is not None:
                 say = lambda what, _done, _total: progress(what, 0, 0)  # noqa: E731
                 look = Look(built.kernel, built.tree, Path(place) / "counted", self.cache, say)
                 machine = look.at(machine)
