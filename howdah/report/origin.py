@@ -52,7 +52,7 @@ def _facts(run: Run) -> list[Fact]:
     add("plan sha256", record.get("plan_sha256"))
     add("run key", record.get("key"))
     add("howdah", record.get("howdah"))
-    add("guest tree sha256", record.get("guest_tree", {}).get("sha256"))
+    add("guest tree sha256", (record.get("guest_tree") or {}).get("sha256"))
     add("modules", record.get("modules"))
     add("host", record.get("host"))
     add("started", record.get("started"))
