@@ -21,6 +21,7 @@ from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.metronome import Metronome
 from howdah.agent.module import describe_modules, load_modules, module_symbols
+from howdah.agent.netlink.diag import open_diag, sockets
 from howdah.agent.netlink.link import links
 from howdah.agent.output import Output, Progress
 from howdah.agent.profiling import Profiling
@@ -159,6 +160,8 @@ class Run:
         self.report["operations_wall_us"] = self._output.host_clock_us() - wall_us
         if self._processor_watch is not None:
             self._processor_watch.start()
+        if plan["engine"] != "uml" and plan["collect"]["tcp_info_us"]:
+            _wake_diagnostics(wiring)
         self._wait_for_links(wiring)
         for description in plan["flows"]:
             flow = make_flow(description, wiring.namespaces, self._loop, self._output)
@@ -248,6 +251,20 @@ class Run:
         for flow in self._flows.values():
             flow.close()
         return wait_for_silence(wiring.namespaces, self._loop, quiet_ns, deadline)
+
+
+def _wake_diagnostics(wiring: Wiring) -> None:
+    """A distribution's kernel loads its inet_diag modules when it is first asked, which takes tens of milliseconds.
+
+    The agent would stand still meanwhile, and so would what it has to do when the flows begin.
+    """
+    namespace = next(iter(wiring.namespaces.values()))
+    with namespace.entered():
+        netlink = open_diag()
+        try:
+            sockets(netlink)
+        finally:
+            netlink.close()
 
 
 def _not_running(wiring: Wiring) -> list[str]:

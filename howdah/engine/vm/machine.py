@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.agent.beacon import PORT
-from howdah.engine.uml.guest import CONSOLE_LINES, EXIT_FILE, Ending, console_tail
+from howdah.engine.uml.guest import CONSOLE_LINES, EXIT_FILE, Ending, console_tail, runtime_base
+from howdah.engine.uml.processor import own_processor
 from howdah.engine.vm.watch import Watch
 from howdah.errors import EngineUnavailableError, RunFailedError
 
@@ -25,6 +27,7 @@ _POLL_S = 0.2
 _BOOT_S = 240.0  # of processor time; emulated, a boot takes about 8
 SILENCE_S = 900.0
 _SIGNS = "signs"
+_ENV, _TASKSET = "/usr/bin/env", "/usr/bin/taskset"
 _PATIENCE, _REAL_TIME_PATIENCE = 20.0, 3.0  # wall time for each second of processor time that is allowed
 _SIGNALLED = 128
 _PANIC, _PANIC_LINES = "Kernel panic", 400
@@ -147,13 +150,31 @@ def run(machine: Machine, progress: Progress) -> tuple[Ending, list[str]]:
 
 
 def _watch(machine: Machine, command: list[str], signs: Path, progress: Progress) -> float:
+    """In virtual time all of QEMU's threads share one processor.
+
+    On two, the thread that moves the clock while the machine is idle may look at it when the machine has just gone to
+    sleep and its last instructions are not yet counted: timers then come that much late, and reruns differ.
+    """
+    if machine.speed.shift is None:
+        return _watch_pinned(machine, command, [_ENV], signs, progress)
+    with own_processor(runtime_base()) as processor:
+        pinned = [_TASKSET, "--cpu-list", str(processor)] if processor is not None else _one_processor()
+        return _watch_pinned(machine, command, pinned, signs, progress)
+
+
+def _one_processor() -> list[str]:
+    """Others have one of their own each; any will do."""
+    return [_TASKSET, "--cpu-list", str(random.choice(sorted(os.sched_getaffinity(0))))]
+
+
+def _watch_pinned(machine: Machine, command: list[str], pinned: list[str], signs: Path, progress: Progress) -> float:
     if shutil.which(command[0]) is None:
         raise EngineUnavailableError(f"{command[0]} is not there", hint="apt install qemu-system-x86")
     started = time.monotonic()
     errors = machine.console.with_name("qemu.log")
     with errors.open("wb") as log:
         process = subprocess.Popen(
-            [str(machine.launcher), "watch", str(os.getpid()), "-", "--", "/usr/bin/env", *command],
+            [str(machine.launcher), "watch", str(os.getpid()), "-", "--", *pinned, *command],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
