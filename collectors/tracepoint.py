@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,6 +18,10 @@ _MOST_NAMED = 100  # connections whose ports fit into a filter one by one
 _READ_BYTES = 1 << 20
 _SHORTEST_INTERVAL_NS = 20_000_000
 _LONGEST_INTERVAL_NS = 10_000_000_000
+# What every sub-buffer begins with on 64-bit machines (events/header_page): a time, and how many bytes follow, whose
+# uppermost bits are flags.
+_PAGE_HEADER = struct.Struct("@QQ")
+_LENGTH = (1 << 20) - 1
 
 # Lines of per_cpu/cpuN/stats and what the account calls them.
 _STATISTICS = {
@@ -139,28 +144,47 @@ class TracepointCollector(Collector):
             raise CollectorError(f"tracefs {name}: cannot write {value!r}: {error.strerror}") from error
 
     def sample(self, _now_ns: int) -> None:
+        """What is there, up to the sub-buffer that is being written.
+
+        That is the second one that is not half full at the latest: the first may be the rest of one that was read
+        while it was written. On a processor of finite speed records arrive while others are read, and there would be
+        no end of sub-buffers with a record or two in each.
+        """
+        self._drain(most_partial=2)
+
+    def _drain(self, most_partial: int | None) -> None:
         for number, (pipe, file) in enumerate(self._pipes):
-            while count := self._fill(pipe):
+            left = most_partial
+            while left is None or left > 0:
+                count, partial = self._fill(pipe, left)
+                if not count:
+                    break
                 file.write(self._buffer[:count])
                 self._bytes[number] += count
+                left = None if left is None else left - partial
 
-    def _fill(self, pipe: int) -> int:
-        """Read whole sub-buffers into the copy buffer until it is full or there is no record left."""
-        filled = 0
-        while filled + self._subbuffer_bytes <= _READ_BYTES:
+    def _fill(self, pipe: int, most_partial: int | None) -> tuple[int, int]:
+        """Read whole sub-buffers into the copy buffer until it is full, none is left, or so many were not half full.
+
+        Returns how many bytes, and how many of these sub-buffers were not half full.
+        """
+        filled = partial = 0
+        while filled + self._subbuffer_bytes <= _READ_BYTES and partial != most_partial:
             try:
                 count = os.readv(pipe, [self._buffer[filled : filled + self._subbuffer_bytes]])
             except BlockingIOError:
                 break
             if not count:
                 break
+            _time_ns, committed = _PAGE_HEADER.unpack_from(self._buffer, filled)
+            partial += committed & _LENGTH < self._subbuffer_bytes // 2
             filled += count
-        return filled
+        return filled, partial
 
-    def stop(self, now_ns: int) -> None:
+    def stop(self, _now_ns: int) -> None:
         self._write(self._enable, "0")
         self._write("tracing_on", "0")
-        self.sample(now_ns)
+        self._drain(most_partial=None)
         totals = dict.fromkeys(_STATISTICS.values(), 0)
         processors = []
         for number, (pipe, file) in enumerate(self._pipes):

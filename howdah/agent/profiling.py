@@ -34,7 +34,6 @@ _MARK = bytes.fromhex("0f1f8400") + b"howd" + b"\xc3"  # nopl 0x64776f68(%rax,%r
 _KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _SECTIONS = (".text", ".text.unlikely", ".noinstr.text", ".init.text")
 _ACKNOWLEDGED = b"ack\n"
-_PRIORITY = 1  # of 99, in real-time scheduling
 
 
 class Profiling:
@@ -60,12 +59,7 @@ class Profiling:
         self._set_mark = ctypes.CFUNCTYPE(None)(place)
 
     def prepare(self) -> None:
-        """Start perf, disabled, and wait until it listens: it takes long to start.
-
-        The agent shares the processor with what it looks at. To keep time on one that is saturated, it goes before
-        ordinary programs and the kernel's own threads from here on, not before interrupts; what it starts does not.
-        """
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(_PRIORITY))
+        """Start perf, disabled, and wait until it listens: it takes long to start."""
         names = [Path("/tmp") / f"perf-{end}" for end in ("control", "answers")]
         for name in names:
             os.mkfifo(name)
