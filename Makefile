@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test lab test check lint-playbooks unit decision fuzz guest browser kernels atlas nightly validate planted bench docs clean
+.PHONY: help setup setup-test setup-lab lab vm-lab test check lint-playbooks unit decision fuzz guest browser kernels atlas nightly validate planted bench docs clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
+LAB ?= playbooks/labs/virtual.yaml
+LAB_PROFILE ?= lab-5mbit
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell nproc)
@@ -21,6 +23,13 @@ setup-test: setup ## the same, and what the tests need besides
 
 lab: setup ## build the kernel and the guest tree once, run PROFILE, report it
 	@$(BIN)/howdah run '$(PROFILE)'
+
+setup-lab: setup ## what a lab of virtual machines needs besides
+	@sh setup/packages.sh setup/packages-lab.txt
+	@sh setup/environment.sh $(VENV) '.[lab]'
+
+vm-lab: setup-lab ## boot virtual machines, set them up, run LAB_PROFILE across them, take them down
+	@$(BIN)/howdah lab run '$(LAB)' '$(LAB_PROFILE)'
 
 test: setup-test check ## every test, on a real kernel
 	@$(BIN)/howdah build

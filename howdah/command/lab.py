@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import sys
@@ -13,13 +14,17 @@ from pathlib import Path
 
 from howdah.command.common import add_json_option
 from howdah.engine.cache import Cache
+from howdah.engine.lab.machine import LABS
+from howdah.engine.uml.tools import build_tools
 from howdah.errors import HowdahError
 from howdah.lab.fleet import Fleet
 from howdah.lab.inventory import LabDirectory, directory_of, remove_directory, write_inventory
 from howdah.lab.lab import Lab, load_lab
 from howdah.lab.life import BOOT_LIMIT_S, Starting, bring_up, take_down
+from howdah.lab.provision import Provisioned, provision
 from howdah.lab.state import LabState, locked, read_state
 
+PROFILE = "lab-5mbit"
 Execute = Callable[[argparse.Namespace], int]
 
 
@@ -29,6 +34,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     texts: dict[str, tuple[str, Execute]] = {
         "inventory": ("check a lab file; write its inventory, and a key pair of its own the first time", _inventory),
         "up": ("make images, start the virtual machines of a lab, wait until SSH answers", _up),
+        "provision": ("set the machines up with playbooks/site.yml", _provision),
+        "run": ("up, provision, run a profile across the machines, down", _run),
         "status": ("which machines run, and how to reach them", _status),
         "ssh": ("log in to a machine of a lab, or run a command there", _ssh),
         "down": ("switch the virtual machines of a lab off; their disks go, consoles and keys stay", _down),
@@ -43,7 +50,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action.add_argument(
             "--labs", type=Path, default=Path("var/labs"), metavar="DIR", help="where labs lie (default: ./var/labs)"
         )
-        if name == "up":
+        if name == "run":
+            action.add_argument("profile", nargs="?", default=PROFILE, help=f"a profile (default: {PROFILE})")
+            action.add_argument(
+                "rest", nargs=argparse.REMAINDER, metavar="...", help="further arguments of 'howdah run'"
+            )
+        if name in ("up", "run"):
             action.add_argument(
                 "--boot-limit",
                 type=float,
@@ -86,8 +98,56 @@ def _up(options: argparse.Namespace) -> int:
             return _tell(options, lab, running, "up already")
         how = Starting(Cache(), _Progress(options), bound=False, boot_limit_s=options.boot_limit)
         state = bring_up(lab, directory, options.file, how)
-        write_inventory(lab, directory, options.file, {name: one.port for name, one in state.machines.items()})
+        write_inventory(lab, directory, options.file, state)
     return _tell(options, lab, state, "up")
+
+
+def _provision(options: argparse.Namespace) -> int:
+    lab, directory = _lab_and_directory(options)
+    if lab.virtual is not None:
+        Fleet.load(options.file, options.labs)  # it is up, or this says that it is not
+    write_inventory(lab, directory, options.file, read_state(directory.state))
+    with locked(directory.path, "howdah lab provision"):
+        found = provision(directory, build_tools(Cache()).launch, _Progress(options))
+    return _say(options, dataclasses.asdict(found), _provisioned_lines(found))
+
+
+def _provisioned_lines(found: Provisioned) -> list[str]:
+    changed = ", ".join(f"{name} {count}" for name, count in found.changed.items())
+    return [f"set up in {found.took_s:g} s; tasks that changed something: {changed}"]
+
+
+def _run(options: argparse.Namespace) -> int:
+    """A lab that is up stays up; one that is not is started for this, and ends with it."""
+    lab, directory = _lab_and_directory(options)
+    _require_virtual(lab, options.file)
+    write_inventory(lab, directory, options.file)
+    progress = _Progress(options)
+    with locked(directory.path, "howdah lab run"):
+        state = read_state(directory.state)
+        is_up = state is not None and set(state.alive()) == set(lab.hosts)
+        if not is_up:
+            how = Starting(Cache(), progress, bound=True, boot_limit_s=options.boot_limit)
+            state = bring_up(lab, directory, options.file, how)
+        try:
+            write_inventory(lab, directory, options.file, state)
+            found = provision(directory, build_tools(Cache()).launch, progress)
+            sys.stderr.write("\n".join(_provisioned_lines(found)) + "\n")
+            os.environ[LABS] = str(options.labs.resolve())
+            arguments = ["run", options.profile, "--engine", "lab", "--lab", str(options.file), *options.rest]
+            return _howdah([*arguments, *(["--json"] if options.json else [])])
+        finally:
+            if not is_up:
+                take_down(directory, progress)
+
+
+def _howdah(arguments: list[str]) -> int:
+    """Another command of howdah, within this process: the machines end with it."""
+    from howdah.command.main import build_parser  # here: main knows this module
+
+    options = build_parser().parse_args(arguments)
+    code: int = options.execute(options)
+    return code
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ from howdah.engine.uml.mirror import configured_mirror
 from howdah.engine.uml.tools import build_tools, compiler_version
 from howdah.engine.vm.cpio import Writer
 from howdah.errors import HowdahError
-from howdah.lab.archive import ROOT, modules, programs
+from howdah.lab.archive import ROOT, modules
 from howdah.lab.kernel import LabKernel, first_modules
 
 SUITE = "trixie"
@@ -29,6 +29,7 @@ PACKAGES = Path(__file__).with_name("image-packages.txt")
 TREE = Path(__file__).with_name("tree")
 _FIRST = Path(__file__).with_name("first.c")
 _IMAGING = Path(__file__).with_name("imaging.py")
+_OTHER_SYSTEMS = ("freebsd", "windows", "image")
 _LAYOUT = "1"  # part of every key: raise it when what is made of the same ingredients changes
 _BASE_BYTES = 3 << 30
 _IMAGE_BYTES = 4 << 30
@@ -86,13 +87,22 @@ def provide_lab_image(kernel: LabKernel, cache: Cache, progress: Progress) -> La
 def _sources() -> list[bytes]:
     """Everything of the repository that an image is made of."""
     playbooks = ROOT / "playbooks"
-    files = [_IMAGING, *sorted(file for file in TREE.rglob("*") if file.is_file())]
-    files += sorted(
-        file
-        for file in playbooks.rglob("*")
-        if file.is_file() and "labs" not in file.parts and not file.name.startswith(".") and file.suffix != ".pyc"
-    )
-    return [modules(), programs(), *(str(file.relative_to(ROOT)).encode() + file.read_bytes() for file in files)]
+    roles = (playbooks / "roles").iterdir()
+    own = [role for role in roles if not role.name.startswith(_OTHER_SYSTEMS)]
+    places = [TREE, _IMAGING.with_name("root"), playbooks / "group_vars", *own]
+    files = [
+        _IMAGING,
+        playbooks / "site.yml",
+        *(file for place in places for file in place.rglob("*") if file.is_file()),
+    ]
+    return [modules(), *(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes() for file in sorted(files))]
+
+
+def _module_names() -> list[str]:
+    """All modules of the project: those of directories of their own, and one of each file of algorithms/."""
+    directory = ROOT / "modules"
+    plug_ins = sorted(file.stem for file in (directory / "algorithms").glob("ss_*.c") if not file.stem.endswith(".mod"))
+    return ["howdah_traffic", "howdah_slow_start", "howdah_receiver", *plug_ins]
 
 
 def _provide_base(cache: Cache, progress: Progress) -> Path:
@@ -143,7 +153,8 @@ def _make(directory: Path, log: Path, base: Path, kernel: LabKernel, cache: Cach
     specification = directory / "imaging.json"
     work = directory / "work"
     work.mkdir()
-    (work / "howdah.zip").write_bytes(programs())
+    # What changes with every change of howdah comes later, or no image would live for a day: the playbook brings it.
+    (work / "howdah.zip").touch()
     (work / "modules.tar").write_bytes(modules())
     record = {name: str(value) for name, value in asdict(kernel).items() if value is not None}
     specification.write_text(
@@ -153,6 +164,7 @@ def _make(directory: Path, log: Path, base: Path, kernel: LabKernel, cache: Cach
                 "work": str(work),
                 "kernel": record,
                 "tree": str(TREE),
+                "modules": _module_names(),
                 "playbook": str(ROOT / "playbooks" / "site.yml"),
                 "ansible": str(ansible_playbook()),
                 "disk": str(directory / "disk.ext4"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,7 @@ _MASKED = (
 _ENABLED = ("systemd-networkd.service", "ssh.service")
 _EMPTIED = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale")
 _STEPS = 5
+_ROOT = Path(__file__).resolve().with_name("root")
 
 
 def _step(number: int, what: str) -> None:
@@ -82,7 +84,7 @@ def make(specification: dict[str, Any]) -> None:
         _lay_in_kernel(root, kernel)
         _configure(root, Path(specification["tree"]))
         _step(3, "set up by the playbooks")
-        record: dict[str, Any] = {"modules_built": [], "modules_left_out": {}}
+        record = _set_up(root, work, specification)
         _finish(root)
         _step(4, "write the file system")
         disk = Path(specification["disk"])
@@ -111,7 +113,20 @@ def _lay_in_kernel(root: Path, kernel: dict[str, str]) -> None:
             source = Path(kernel["headers"]) / part
             if source.is_dir():
                 _run(["cp", "--archive", "--no-preserve=ownership", f"{source}/.", str(where)])
+        _name_compiler(root)
     _run(["/sbin/depmod", "--basedir", str(root), release])
+
+
+def _name_compiler(root: Path) -> None:
+    """The headers ask for their own release's compiler (gcc-12, by its full name too); the image's own takes its place.
+
+    Debian's headers do not insist on it (DEBIAN_KERNEL_NO_CC_VERSION_CHECK).
+    """
+    for file in root.glob("usr/src/linux-headers-*/.kernelvariables"):
+        for version in re.findall(r"gcc-(\d+)", file.read_text()):
+            for name in (f"gcc-{version}", f"x86_64-linux-gnu-gcc-{version}"):
+                if not (root / "usr/bin" / name).is_symlink():
+                    _link(root / "usr/local/bin" / name, "/usr/bin/gcc")
 
 
 def _configure(root: Path, tree: Path) -> None:
@@ -128,6 +143,55 @@ def _configure(root: Path, tree: Path) -> None:
         (root / name).mkdir(exist_ok=True)
     for key in (root / "etc/ssh").glob("ssh_host_*"):
         key.unlink()
+
+
+def _set_up(root: Path, work: Path, specification: dict[str, Any]) -> dict[str, Any]:
+    """Run playbooks/site.yml in the tree: on a machine that was made of it, it finds nearly everything done.
+
+    Returns which of the project's modules were built for its kernel, and which were not, with the reason.
+    """
+    kernel = specification["kernel"]
+    release = kernel["release"]
+    shared = work / "shared"
+    shared.mkdir()
+    host = {
+        "ansible_connection": "local",
+        "ansible_shell_executable": str(_ROOT / "shell.sh"),
+        "ansible_remote_tmp": str(shared),
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "howdah_running": False,
+        "howdah_lab": "image",
+        "howdah_kernel_package": "external",
+        "modules_kernel": release,
+        "modules_wanted": "headers" in kernel,
+    }
+    inventory = work / "inventory.json"
+    groups: dict[str, Any] = {name: {"hosts": {"image": {}}} for name in ("linux", "monitors")}
+    inventory.write_text(json.dumps({"all": {"hosts": {"image": host}, "children": groups}}))
+    _run(
+        [
+            *("unshare", "--mount", "--propagation", "private", "--", str(_ROOT / "mount.sh"), str(root), str(shared)),
+            *(specification["ansible"], "--inventory", str(inventory), specification["playbook"]),
+        ],
+        HOWDAH_TREE=str(root),
+        ANSIBLE_CONFIG=str(Path(specification["playbook"]).with_name("ansible.cfg")),
+        ANSIBLE_LOCAL_TEMP=str(work / "ansible"),
+        ANSIBLE_NOCOLOR="1",
+        ANSIBLE_PIPELINING="1",
+    )
+    for place in (root / shared.relative_to("/"), *(root / shared.relative_to("/")).parents):
+        if place == root or any(place.iterdir()):
+            break
+        place.rmdir()  # what mount.sh had to make
+    built = sorted(
+        file.name.partition(".ko")[0] for file in (root / "usr/lib/modules" / release).glob("updates/dkms/*")
+    )
+    left_out = {}
+    for record in root.glob(f"usr/src/howdah-*/left-out/{release}"):
+        left_out = dict(line.split("\t", 1) for line in record.read_text().splitlines())
+    if "headers" not in kernel:
+        left_out = dict.fromkeys(specification["modules"], f"there are no headers of {release} to build it with")
+    return {"modules_built": built, "modules_left_out": left_out}
 
 
 def _link(place: Path, target: str) -> None:

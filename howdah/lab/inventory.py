@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from howdah.errors import HowdahError
 from howdah.lab.archive import modules, programs
 from howdah.lab.lab import DISTRIBUTION, HostSection, Lab
+from howdah.lab.state import LabState
 
 _ROLE_GROUPS = {"sender": "senders", "emulator": "emulators", "receiver": "receivers"}
 _MARK = ".howdah-lab"
@@ -52,12 +52,10 @@ class LabDirectory:
         return self.path / _MARK
 
 
-def inventory_of(
-    lab: Lab, directory: LabDirectory, file: Path, ports: Mapping[str, int] | None = None
-) -> dict[str, Any]:
+def inventory_of(lab: Lab, directory: LabDirectory, file: Path, state: LabState | None = None) -> dict[str, Any]:
     """Ansible's YAML inventory as plain values: every host in the group of its role and in that of its system.
 
-    ``ports`` are those of virtual machines that run.
+    ``state`` is that of virtual machines that run.
     """
     groups: dict[str, dict[str, Any]] = {
         name: {"hosts": {}} for name in (*_ROLE_GROUPS.values(), "monitors", "linux", "freebsd", "windows")
@@ -73,9 +71,10 @@ def inventory_of(
         "howdah_scrape_targets": {name: lab.hosts[name].listen_address for name in lab.watched()},
     }
     hosts = {name: _host(name, host, directory, file) for name, host in lab.hosts.items()}
-    for name, port in (ports or {}).items():
-        # Its kernel comes from outside, and its modules are in its image.
-        hosts[name] |= {"ansible_port": port, "howdah_kernel_package": EXTERNAL}
+    for name, machine in (state.machines if state else {}).items():
+        hosts[name]["ansible_port"] = machine.port
+        if machine.release is not None:
+            hosts[name] |= {"howdah_kernel_package": EXTERNAL, "modules_wanted": machine.can_have_modules}
     return {"all": {"vars": variables, "hosts": hosts, "children": groups}}
 
 
@@ -132,10 +131,10 @@ def directory_of(lab: Lab, parent: Path) -> LabDirectory:
     return LabDirectory(path)
 
 
-def write_inventory(lab: Lab, directory: LabDirectory, file: Path, ports: Mapping[str, int] | None = None) -> bool:
+def write_inventory(lab: Lab, directory: LabDirectory, file: Path, state: LabState | None = None) -> bool:
     """Make or renew a lab's directory; its key is made once and kept. Returns whether the key is new.
 
-    ``ports`` are those of virtual machines that run.
+    ``state`` is that of virtual machines that run.
 
     Raises HowdahError when the directory is someone else's, or ssh-keygen is missing or fails.
     """
@@ -148,7 +147,7 @@ def write_inventory(lab: Lab, directory: LabDirectory, file: Path, ports: Mappin
     is_new = not directory.key.exists()
     if is_new:
         _make_key(directory.key, f"howdah lab {lab.name}")
-    text = json.dumps(inventory_of(lab, directory, file, ports), indent=1) + "\n"
+    text = json.dumps(inventory_of(lab, directory, file, state), indent=1) + "\n"
     _replace(directory.inventory, text.encode())
     _replace(path / "howdah.zip", programs())
     _replace(path / "modules.tar", modules())

@@ -193,6 +193,7 @@ def _start(
         release=image.kernel.release if image else None,
         source=image.kernel.source if image else str(host.image),
         macs=macs,
+        modules_built=image.modules_built if image else [],
         modules_left_out=image.modules_left_out if image else {},
     )
     return state, Booting(name, process, _way(name, machine, host, directory), console, said)

@@ -69,7 +69,9 @@ def command_line(machine: VirtualMachine) -> list[str]:
         *("-name", machine.mark),
         *_processor(machine),
         *("-smp", str(machine.processors), "-m", f"{machine.memory_bytes >> 20}M"),
-        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-nodefaults", "-no-user-config", "-display", "none"),
+        # A kernel of ours that restarts has panicked; an image may have its reasons.
+        *(["-no-reboot"] if machine.kernel is not None else []),
         *("-serial", f"file:{machine.console}", "-pidfile", machine.pid_file),
         *("-device", "virtio-rng-pci"),
         *("-drive", f"if=none,id=disk,file={machine.disk},format=qcow2,cache=unsafe"),

@@ -30,7 +30,13 @@ class MachineState:
     release: str | None
     source: str
     macs: dict[str, str]  # wire to MAC address
+    modules_built: list[str] = field(default_factory=list)
     modules_left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def can_have_modules(self) -> bool:
+        """Whether the project's modules can be built for its kernel, or some of them."""
+        return bool(self.modules_built)
 
 
 @dataclass(frozen=True)
