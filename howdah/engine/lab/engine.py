@@ -20,6 +20,7 @@ from howdah.engine.lab.conversation import Conversation, hear_all
 from howdah.engine.lab.machine import Fleet, Machine
 from howdah.engine.lab.merge import merge
 from howdah.engine.lab.placement import Placement, place
+from howdah.engine.lab.priority import preferred
 from howdah.engine.lab.slice import cut
 from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 from howdah.plan.plan import Plan
@@ -130,6 +131,7 @@ class _Session:
         """The content of clock.json. Raises RunFailedError; what the machines recorded until then is kept."""
         with ExitStack() as stack:
             stack.callback(self._remove)
+            stack.enter_context(preferred(self._machines.values(), self._note))
             for number, (name, machine) in enumerate(self._machines.items()):
                 self._progress(f"deliver to {name}", number, len(self._machines))
                 self._deliver(machine)
