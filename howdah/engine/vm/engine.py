@@ -25,9 +25,9 @@ from howdah.engine.vm.accelerator import AUTO, TCG, Accelerator, choose
 from howdah.engine.vm.cpio import Writer
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
 from howdah.engine.vm.kernel import StockKernel, described, provide_kernel
-from howdah.engine.vm.machine import SILENCE_S, Machine, Speed, run
+from howdah.engine.vm.machine import MACHINE, SILENCE_S, Machine, Speed, run
 from howdah.engine.vm.profile import Look, perf_archive
-from howdah.errors import HowdahError, RunFailedError
+from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 from howdah.plan.plan import OwnKernel, Plan
 from howdah.run.directory import RunDirectory
 
@@ -73,27 +73,36 @@ class VmEngine:
         identity: dict[str, Any] = {"engine": self.name, "qemu": needs.qemu_version()}
         failures: list[HowdahError] = []
         for plan in plans:
-            built = self._build(plan, progress)
-            if plan.real_time is not None:
-                self.parallel = False  # runs would take the processor from one another
-                accelerator = choose(plan.real_time.accelerator, built.kernel.image, self.cache)
-                identity["accelerator"] = accelerator.name
-                if accelerator.why is not None and plan.real_time.accelerator == AUTO:
-                    progress(f"emulated, without KVM: {accelerator.why}", 0, 0)
-            identity |= {"tree": built.tree.sha256, "init": built.init.parent.name}
-            identity[f"kernel {plan.kernel}"] = built.kernel.image_sha256
-            if plan.collect.cpu and plan.processor_shift is not None:
-                identity["perf"] = perf_archive(built.tree, self.cache, progress).parent.name
             try:
-                for module in _chosen(built, plan):
-                    identity[f"module {module.name} {plan.kernel}"] = module.srcversion or file_sha256(module.file)
+                identity |= self._identity(plan, progress)
+            except EngineUnavailableError:
+                raise
             except HowdahError as error:
                 if str(error) not in map(str, failures):
                     progress(f"not built: {error.where}: {error.what}", 0, 0)
                 failures.append(error)
+        # What does not build fails the runs that need it, one by one; without any other run, all at once.
         if failures and len(failures) == len(plans):
             raise failures[0]
         return identity
+
+    def _identity(self, plan: Plan, progress: BuildProgress) -> dict[str, Any]:
+        """Build what a plan needs; what it is made of. Raises HowdahError saying what does not build."""
+        built = self._build(plan, progress)
+        found: dict[str, Any] = {"tree": built.tree.sha256, "init": built.init.parent.name}
+        found[f"first {built.packed.parent.name}"] = MACHINE
+        found[f"kernel {plan.kernel}"] = built.kernel.image_sha256
+        if plan.real_time is not None:
+            self.parallel = False  # runs would take the processor from one another
+            accelerator = choose(plan.real_time.accelerator, built.kernel.image, self.cache)
+            found["accelerator"] = accelerator.name
+            if accelerator.why is not None and plan.real_time.accelerator == AUTO:
+                progress(f"emulated, without KVM: {accelerator.why}", 0, 0)
+        if plan.collect.cpu and plan.processor_shift is not None:
+            found["perf"] = perf_archive(built.tree, self.cache, progress).parent.name
+        for module in _chosen(built, plan):
+            found[f"module {module.name} {plan.kernel}"] = module.srcversion or file_sha256(module.file)
+        return found
 
     def _build(self, plan: Plan, progress: BuildProgress) -> _Built:
         tools = build_tools(self.cache)
@@ -110,9 +119,11 @@ class VmEngine:
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         progress("prepare", 0, 0)
-        built = self._build(plan, lambda what, _done, _total: progress(what, 0, 0))
         try:
+            built = self._build(plan, lambda what, _done, _total: progress(what, 0, 0))
             modules = _chosen(built, plan)
+        except EngineUnavailableError:
+            raise
         except HowdahError as error:
             raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
         stage(directory, built.agent, [(module.name, module.file) for module in modules])

@@ -22,6 +22,7 @@ from howdah.engine.vm.watch import Watch
 from howdah.errors import EngineUnavailableError, RunFailedError
 
 QEMU = "qemu-system-x86_64"
+MACHINE = "2"  # part of every run's key: raise it when the command line changes
 START = "2023-11-14T22:13:20"  # wall clock of every machine when it starts: the same in each, so reruns are equal
 _POLL_S = 0.2
 _BOOT_S = 240.0  # of processor time; emulated, a boot takes about 8
