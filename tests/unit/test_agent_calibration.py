@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from howdah.agent.calibration.buffer import Load, divide_load
-from howdah.agent.calibration.train import dispersion, robust_dispersion, train_packets
+from howdah.agent.calibration.train import dispersion, fitted_rate, robust_dispersion, train_packets
 from howdah.agent.calibration.udp import Arrival
 
 FRAME = 1514
@@ -92,3 +92,20 @@ def test_a_rate_is_measured_although_packets_overtake() -> None:
     expected = FRAME * 8 / 0.0006
     assert robust_dispersion(found, 100, FRAME) == pytest.approx(expected, rel=1e-6)
     assert dispersion(found, 100, FRAME) != pytest.approx(expected, rel=0.01)
+
+
+def test_a_rate_in_real_time_is_that_of_all_late_arrivals_together() -> None:
+    """20 ms of sending, 2.4 ms a frame; the timer is late by 0.2 to 1.2 ms, a packet that arrives wakes the bucket."""
+    frame_ns = 2_422_400
+    late = [200_000 + 250_000 * (number * 7 % 5) for number in range(60)]
+    found = [
+        Arrival(number, number * frame_ns + (late[number] if number * frame_ns > 20_000_000 else 0))
+        for number in range(60)
+    ]
+    for number in range(6):  # what the bucket had saved up
+        found[number] = Arrival(number, number * 1000)
+    rate = fitted_rate(found, 1514, 6, 20_000_000)
+    assert rate == pytest.approx(5e6, rel=0.002)
+    plain = dispersion(found, 60, 1514)
+    assert plain is not None and abs(plain - 5e6) > 5e6 * 0.004, "two ends alone are not as close"
+    assert fitted_rate(found[:8], 1514, 6, 20_000_000) is None

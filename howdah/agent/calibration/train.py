@@ -18,6 +18,7 @@ from howdah.agent.calibration.udp import (
     arrivals,
     open_receiver,
     open_sender,
+    wall_ns,
 )
 from howdah.agent.clock import MS, SECOND, now_ns
 from howdah.agent.loop import Loop
@@ -42,20 +43,32 @@ def train_packets(buffer_bytes: int, frame_bytes: int) -> int:
     return max(min(LONGEST_TRAIN_PACKETS, math.floor(_BUFFER_SHARE * buffer_bytes / frame_bytes)), 2)
 
 
-def dispersion(found: list[Arrival], sent: int, frame_bytes: int, burst_frames: int = 0) -> float | None:
+def dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | None:
     """Frames between the first and the last arrival, over the time between them, in bits per second.
 
     Numbers are positions in the train, so a packet lost behind the bottleneck does not change the rate. The first
-    quarter is left out, and ``burst_frames`` if they are more: a token bucket that was idle lets its burst through
-    faster.
+    quarter is left out: a token bucket that was idle lets its burst through faster.
     """
-    steady = [arrival for arrival in found if arrival.number >= max(sent // 4, burst_frames)]
+    steady = [arrival for arrival in found if arrival.number >= sent // 4]
     if len(steady) < 2:
         return None
     first, last = steady[0], steady[-1]
     if last.time_ns <= first.time_ns:
         return None
     return (last.number - first.number) * frame_bytes * 8 * SECOND / (last.time_ns - first.time_ns)
+
+
+def fitted_rate(found: list[Arrival], frame_bytes: int, burst_frames: int, sent_ns: int) -> float | None:
+    """The same in real time, where timers are late by chance: the slope of a line through all arrivals.
+
+    Left out are ``burst_frames``, and what arrived while the train was still being sent (until ``sent_ns``): a bucket
+    that a packet wakes up is on time, one that its timer wakes up is late, and the change would look like a rate.
+    """
+    steady = [arrival for arrival in found if arrival.number >= burst_frames and arrival.time_ns > sent_ns]
+    if len(steady) < 3:
+        return None
+    slope, _ = statistics.linear_regression([item.number for item in steady], [item.time_ns for item in steady])
+    return frame_bytes * 8 * SECOND / slope if slope > 0 else None
 
 
 def robust_dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | None:
@@ -84,6 +97,7 @@ def measure_rate(
                 raise
             count = number
             break
+    last_sent_ns = wall_ns() if "burst_frames" in calibration else 0
     # A sender's interface that is slower than the bottleneck spaces the train out.
     slowest = calibration["train_rate_bits_per_second"] or calibration["rate_bits_per_second"]
     drain_ns = count * frame_bytes * 8 * SECOND // slowest
@@ -94,6 +108,8 @@ def measure_rate(
     receiver.close()
     if calibration["early_us"]:
         rate = robust_dispersion(found, count, frame_bytes)
+    elif "burst_frames" in calibration:
+        rate = fitted_rate(found, frame_bytes, calibration["burst_frames"], last_sent_ns)
     else:
-        rate = dispersion(found, count, frame_bytes, calibration.get("burst_frames", 0))
+        rate = dispersion(found, count, frame_bytes)
     return TrainResult(rate, count, len(found))
