@@ -15,6 +15,8 @@ from howdah.lab.lab import STOCK_KERNEL
 
 _PREFIX = "debian-"
 _LARGEST_BYTES = 1 << 30
+# Of a bzImage (Documentation/arch/x86/boot.rst, "header").
+_MAGIC, _MAGIC_PLACE, _MAGIC_END = b"HdrS", 0x202, 0x206
 # What a machine needs before its disk is there, with what these depend on; in this order.
 _FIRST_MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 
@@ -83,6 +85,9 @@ def _found(written: str, root: Path, source: str, identity: str) -> LabKernel:
             hint="A package of headers, or of debugging symbols, holds none: name that of the image.",
         )
     release = images[0].name.removeprefix("vmlinuz-")
+    with images[0].open("rb") as file:
+        if file.read(_MAGIC_END)[_MAGIC_PLACE:] != _MAGIC:
+            raise HowdahError(f"{images[0].name} is no Linux kernel of this processor", where=str(images[0]))
     places = [root / "lib/modules" / release, root / "usr/lib/modules" / release]
     modules = next((place for place in places if place.is_dir()), None)
     if modules is None:

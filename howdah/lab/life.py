@@ -150,7 +150,7 @@ def _start(
     console, said = place / "console.log", place / "qemu.log"
     if console.exists():
         console.replace(place / "console.log.before")
-    macs = _macs(lab, name)
+    macs = macs_of(lab, name)
     accelerator, why = _accelerator(image, how)
     if image is None:
         assert host.image is not None
@@ -175,8 +175,8 @@ def _start(
             kernel=image.kernel.image if image else None,
             initrd=f"{here}/initrd" if image else None,
             seed=None if image else f"{here}/seed",
-            plugs=_plugs(lab, name, macs),
-            hub=_hub(lab, name, macs),
+            plugs=plugs_of(lab, name, macs),
+            hub=hub_of(lab, name, macs),
         )
         process = _launch(machine, directory, said, how)
         if process is not None:
@@ -240,12 +240,12 @@ def _launch(machine: VirtualMachine, directory: LabDirectory, said: Path, how: S
     return None
 
 
-def _macs(lab: Lab, name: str) -> dict[str, str]:
+def macs_of(lab: Lab, name: str) -> dict[str, str]:
     wires = [*lab.interfaces(name), *([CONTROL] if lab.hosts[name].control else [])]
     return {wire: mac_of(lab.name, name, wire) for wire in wires}
 
 
-def _plugs(lab: Lab, name: str, macs: dict[str, str]) -> tuple[Plug, ...]:
+def plugs_of(lab: Lab, name: str, macs: dict[str, str]) -> tuple[Plug, ...]:
     order = _listeners_first(lab)
     found = []
     for wire in lab.interfaces(name):
@@ -256,7 +256,7 @@ def _plugs(lab: Lab, name: str, macs: dict[str, str]) -> tuple[Plug, ...]:
     return tuple(found)
 
 
-def _hub(lab: Lab, name: str, macs: dict[str, str]) -> Hub | None:
+def hub_of(lab: Lab, name: str, macs: dict[str, str]) -> Hub | None:
     if name != lab.monitor:
         return None
     others = (other for other in lab.hosts if other != name and lab.hosts[other].control)

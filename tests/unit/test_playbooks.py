@@ -132,11 +132,34 @@ def _check_configuration(out: Path) -> None:
     settings = (out / "90-howdah.conf").read_text()
     assert "net.ipv4.tcp_no_metrics_save = 1" in settings
     assert "forwarding" not in settings  # only an emulator forwards
-    modules = re.findall(r'^BUILT_MODULE_NAME\[(\d+)\]="(\w+)"$', (out / "dkms.conf").read_text(), re.MULTILINE)
+    modules = _dkms_modules(out / "dkms.conf")
     sources = {path.stem for path in (PLAYBOOKS.parent / "modules" / "algorithms").glob("ss_*.c")}
     sources = {name for name in sources if not name.endswith(".mod")}
-    assert {name for _, name in modules} == sources | {"howdah_slow_start", "howdah_traffic", "howdah_receiver"}
-    assert [int(number) for number, _ in modules] == list(range(len(modules)))
+    assert set(modules) == sources | {"howdah_slow_start", "howdah_traffic", "howdah_receiver"}
+    assert {where for name, where in modules.items() if name in sources} == {"algorithms"}
+    left_out = out / "left-out"
+    left_out.write_text("ss_pair\talgorithms/ss_pair.c:3: unknown type name\n")
+    text = (out / "dkms.conf").read_text()
+    listed = re.search(r"/usr/src/howdah-[^/]+/left-out/[$]kernelver", text)
+    assert listed is not None
+    (out / "dkms-without.conf").write_text(text.replace(listed[0], str(left_out)))
+    assert set(_dkms_modules(out / "dkms-without.conf")) == set(modules) - {"ss_pair"}
+
+
+def _dkms_modules(configuration: Path) -> dict[str, str]:
+    """Name to directory of what DKMS is told to build: the file is a script of bash's, and DKMS reads it as that."""
+    script = (
+        'kernelver=6.12; . "$1"; '
+        'for number in "${!BUILT_MODULE_NAME[@]}"; do echo "$number ${BUILT_MODULE_NAME[$number]}" '
+        '"${BUILT_MODULE_LOCATION[$number]-.} ${DEST_MODULE_LOCATION[$number]}"; done'
+    )
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", str(configuration)], capture_output=True, text=True, check=True
+    )
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert [int(row[0]) for row in rows] == list(range(len(rows)))
+    assert {row[3] for row in rows} == {"/updates/dkms"}
+    return {row[1]: row[2] for row in rows}
 
 
 def test_an_emulator_forwards_between_its_links_and_a_missing_address_is_told(inventory: Path, tmp_path: Path) -> None:

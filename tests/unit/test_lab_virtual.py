@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labs of virtual machines: their lab files, QEMU's command lines, and what makes one image several machines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from howdah.engine.cache import Cache
+from howdah.errors import HowdahError, ProfileError
+from howdah.lab.disk import check_image
+from howdah.lab.inventory import directory_of, inventory_of
+from howdah.lab.kernel import provide_lab_kernel
+from howdah.lab.lab import load_lab
+from howdah.lab.life import hub_of, macs_of, plugs_of
+from howdah.lab.personal import personal_files, write_initrd
+from howdah.lab.process import Remembered
+from howdah.lab.qemu import Hub, Plug, VirtualMachine, command_line
+from howdah.lab.state import LabState, MachineState
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ROOT / "playbooks" / "labs" / "virtual.yaml"
+GOOD = """\
+name: attic
+monitor: b
+virtual: {kernel: debian-6.1, memory: 400 MiB}
+hosts:
+  a: {role: sender}
+  b: {role: emulator, processors: 2}
+  c: {role: receiver, kernel: debian-6.12}
+wires:
+  left: [a, b]
+  right: [b, c]
+"""
+
+
+def _file(directory: Path, text: str) -> Path:
+    path = directory / "lab.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_shipped_lab_has_a_path_from_its_sender_through_its_emulator_to_its_receiver() -> None:
+    lab = load_lab(SHIPPED)
+    roles = {host.role: name for name, host in lab.hosts.items()}
+    reached = {wire: {end.host for end in lab.ends(wire)} for wire in lab.wires}
+    assert {roles["sender"], roles["emulator"]} in reached.values()
+    assert {roles["emulator"], roles["receiver"]} in reached.values()
+
+
+def test_virtual_hosts_get_addresses_and_a_link_of_monitoring_by_themselves(tmp_path: Path) -> None:
+    lab = load_lab(_file(tmp_path, GOOD))
+    assert {host.address for host in lab.hosts.values()} == {"127.0.0.1"}
+    assert len({host.listen_address for host in lab.hosts.values()} - {"127.0.0.1"}) == 3
+    assert lab.watched() == ["a", "b", "c"]
+    assert lab.interfaces("b") == {"left": "left", "right": "right"}
+    unwatched = load_lab(_file(tmp_path, GOOD.replace("monitor: b\n", "")))
+    assert {host.listen_address for host in unwatched.hosts.values()} == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("debian-6.1,", "debian6.1,", 3, "there is no kernel 'debian6.1'"),
+        ("debian-6.12", "./mine.deb", 7, "there is no kernel './mine.deb'"),
+        ("{role: sender}", "{role: sender, address: 192.0.2.1}", 5, "gets this by itself"),
+        ("{role: sender}", "{role: sender, memory: 64 MiB}", 5, "256 MiB at the least"),
+        (
+            "{role: sender}",
+            "{role: sender, links: {left: 10.1.0.1/24, middle: 10.2.0.1/24}}",
+            5,
+            "no wire of that name",
+        ),
+        ("{role: sender}", "{role: sender, links: {manage: 10.1.0.1/24}}", 5, "gets this link by itself"),
+        ("{role: sender}", "{role: sender, image: no.qcow2}", 5, "there is no file no.qcow2"),
+        ("[a, b]", "[a]", 9, "a wire has two ends, not 1"),
+        ("[a, b]", "[a, d]", 9, "there is no host 'd'"),
+        ("[a, b]", "[a, 'b:eth1']", 9, "has the wire's name"),
+        ("[a, b]", "[a, a]", 9, "is an end of left already"),
+        ("left:", "control:", 9, "cannot be called control"),
+        ("left:", "much-too-long-name:", 9, "does not have the form"),
+        ("virtual: {kernel: debian-6.1, memory: 400 MiB}\n", "", 4, "the field 'address' is missing"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
+    assert old in GOOD
+    path = _file(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(ProfileError) as caught:
+        load_lab(path)
+    assert said in str(caught.value)
+    assert caught.value.where == f"{path}:{line}"
+
+
+def test_wires_of_real_machines_name_their_interfaces(tmp_path: Path) -> None:
+    text = """\
+name: rack
+hosts:
+  a: {role: sender, address: 192.0.2.1}
+  b: {role: emulator, address: 192.0.2.2}
+wires:
+  left: ['a:enp2s0', 'b:enp3s0.7']
+"""
+    lab = load_lab(_file(tmp_path, text))
+    assert lab.interfaces("a") == {"left": "enp2s0"}
+    assert lab.interfaces("b") == {"left": "enp3s0.7"}
+    with pytest.raises(ProfileError, match="expected HOST:INTERFACE, not 'a'"):
+        load_lab(_file(tmp_path, text.replace("'a:enp2s0'", "a")))
+    with pytest.raises(ProfileError, match="this is for virtual machines"):
+        load_lab(_file(tmp_path, text.replace("{role: sender,", "{role: sender, memory: 1 GiB,")))
+
+
+def test_every_socket_has_one_listener_and_one_caller(tmp_path: Path) -> None:
+    lab = load_lab(_file(tmp_path, GOOD))
+    listening: list[str] = []
+    calling: list[str] = []
+    for name in lab.hosts:
+        macs = macs_of(lab, name)
+        for plug in plugs_of(lab, name, macs):
+            (listening if plug.listens else calling).append(plug.socket)
+        hub = hub_of(lab, name, macs)
+        listening += hub.sockets if hub else ()
+    assert sorted(listening) == sorted(calling)
+    assert len(set(listening)) == len(listening) == 4  # two wires, and monitoring's to a and c
+
+
+def test_no_two_interfaces_have_one_address(tmp_path: Path) -> None:
+    lab = load_lab(_file(tmp_path, GOOD))
+    macs = [mac for name in lab.hosts for mac in macs_of(lab, name).values()]
+    assert len(set(macs)) == len(macs) == 7
+    assert {mac[:2] for mac in macs} == {"52"}  # locally administered, and of one station
+
+
+def _machine(**changes: object) -> VirtualMachine:
+    values: dict[str, object] = {
+        "lab": "attic",
+        "name": "b",
+        "accelerator": "tcg",
+        "memory_bytes": 400 << 20,
+        "processors": 2,
+        "disk": "machines/b/disk.qcow2",
+        "port": 2222,
+        "console": "machines/b/console.log",
+        "pid_file": "machines/b/pid",
+        "kernel": Path("/boot/vmlinuz"),
+        "initrd": "machines/b/initrd",
+        "plugs": (Plug("52:54:00:00:00:02", "wires/left", listens=True),),
+        "hub": Hub("52:54:00:00:00:03", ("wires/.control-a", "wires/.control-c")),
+    }
+    return VirtualMachine(**(values | changes))  # type: ignore[arg-type]
+
+
+def test_a_machine_is_reached_by_a_port_of_loopback_and_reaches_nothing() -> None:
+    command = command_line(_machine())
+    assert "user,id=manage,restrict=on,hostfwd=tcp:127.0.0.1:2222-:22" in command
+    sockets = [word for word in command if word.startswith("stream,")]
+    assert len(sockets) == 3
+    assert all("addr.type=unix" in word for word in sockets)
+    assert not [word for word in command if "0.0.0.0" in word or word.startswith(("tap,", "bridge,"))]
+
+
+def test_a_disk_with_a_boot_loader_gets_no_kernel_and_may_restart() -> None:
+    own = command_line(_machine(kernel=None, initrd=None, seed="machines/b/seed"))
+    assert "-kernel" not in own
+    assert "-no-reboot" not in own
+    assert any("label=CIDATA" in word for word in own)
+    assert "-no-reboot" in command_line(_machine())  # a kernel that restarts has panicked
+
+
+def test_kvm_runs_the_processor_that_is_there() -> None:
+    command = command_line(_machine(accelerator="kvm"))
+    assert command[command.index("-accel") + 1] == "kvm"
+    assert command[command.index("-cpu") + 1] == "host"
+
+
+def test_what_is_a_machines_own_is_laid_over_its_disk(tmp_path: Path) -> None:
+    macs, links = {"left": "52:54:00:00:00:02", "control": "52:54:00:00:00:03"}, {"control": "10.99.0.2/24"}
+    files = personal_files("attic", "b", macs, links, {"a": "10.99.0.1"}, "ssh-ed25519 AAAA lab\n", "SECRET\n")
+    assert files["etc/hostname"][0] == "b\n"
+    assert files["etc/ssh/ssh_host_ed25519_key"] == ("SECRET\n", 0o600)
+    assert "10.99.0.1 a\n" in files["etc/hosts"][0]
+    assert "Name=left" in files["etc/systemd/network/10-left.link"][0]
+    assert "etc/systemd/network/10-left.network" not in files  # left alone, for a run to take
+    assert "10.99.0.2/24" in files["etc/systemd/network/10-control.network"][0]
+    assert not [text for text, _ in files.values() if "Gateway" in text]
+    first = tmp_path / "first"
+    first.write_bytes(b"")
+    write_initrd(tmp_path / "initrd", first, files)
+    assert b"put/root/.ssh/authorized_keys" in (tmp_path / "initrd").read_bytes()
+
+
+def test_the_inventory_leads_to_the_ports_of_machines_that_run(tmp_path: Path) -> None:
+    lab = load_lab(_file(tmp_path, GOOD))
+    process = Remembered(1, 1, "mark")
+    machine = MachineState(process, 2201, "tcg", None, "debian-6.1", "6.1.0-1-amd64", "a package", {})
+    state = LabState(dict.fromkeys(lab.hosts, machine))
+    found = inventory_of(lab, directory_of(lab, tmp_path), tmp_path / "lab.yaml", state)["all"]["hosts"]["a"]
+    assert found["ansible_port"] == 2201
+    assert found["howdah_kernel_package"] == "external"
+    assert found["modules_wanted"] is False  # none was built: there were no headers
+
+
+def test_an_image_that_is_none_is_told(tmp_path: Path) -> None:
+    image = tmp_path / "disk.img"
+    image.write_bytes(b"this is a text" * 100)
+    with pytest.raises(HowdahError, match="is no disk image"):
+        check_image(image, "lab.yaml:7")
+    image.write_bytes(b"")
+    with pytest.raises(HowdahError, match="is empty"):
+        check_image(image, "lab.yaml:7")
+    image.write_bytes(bytes(510) + b"\x55\xaa" + bytes(1 << 20))
+    assert check_image(image, "lab.yaml:7") == "raw"
+
+
+def test_a_kernel_package_that_is_none_is_told(tmp_path: Path) -> None:
+    package = tmp_path / "mine.deb"
+    package.write_bytes(b"no archive")
+    cache = Cache(tmp_path / "cache")
+    with pytest.raises(HowdahError, match="this is no Debian package"):
+        provide_lab_kernel("mine.deb", tmp_path, cache, lambda *_: None)
+    (tmp_path / "tree" / "boot").mkdir(parents=True)
+    with pytest.raises(HowdahError, match="there is none"):
+        provide_lab_kernel("tree", tmp_path, cache, lambda *_: None)
+    (tmp_path / "tree" / "boot" / "vmlinuz-6.12.9").write_bytes(b"a text")
+    (tmp_path / "tree" / "lib/modules/6.12.9").mkdir(parents=True)
+    with pytest.raises(HowdahError, match="is no Linux kernel of this processor"):
+        provide_lab_kernel("tree", tmp_path, cache, lambda *_: None)
+
+
+def test_a_kernel_of_ones_own_is_a_directory_with_boot_and_modules(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "boot").mkdir(parents=True)
+    (tree / "lib/modules/6.12.9").mkdir(parents=True)
+    (tree / "boot" / "vmlinuz-6.12.9").write_bytes(bytes(0x202) + b"HdrS" + bytes(16))
+    kernel = provide_lab_kernel("tree", tmp_path, Cache(tmp_path / "cache"), lambda *_: None)
+    assert kernel.release == "6.12.9"
+    assert kernel.headers is None
+    os.utime(tree, (1, 1))
+    again = provide_lab_kernel("tree", tmp_path, Cache(tmp_path / "cache"), lambda *_: None)
+    assert again.key != kernel.key  # it was installed anew
