@@ -19,7 +19,7 @@ from rich.table import Table
 from howdah.errors import HowdahError
 from howdah.run.directory import write_json
 from howdah.run.provenance import now
-from tests.bench import boot, lab, offline, speed
+from tests.bench import boot, lab, machines, offline, speed
 from tests.bench.ack_cost import ack_costs
 from tests.bench.atlas import atlas_times, quick_atlas
 from tests.bench.figure import Figure
@@ -58,10 +58,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=60, help="simulated seconds of the long run (default: 60)")
     parser.add_argument("--lab", action="store_true", help="also time 'make lab' with an empty cache: minutes")
     parser.add_argument("--atlas", action="store_true", help="also make the quick atlas anew: half an hour")
+    parser.add_argument("--vm-lab", action="store_true", help="a lab of virtual machines, and nothing else: minutes")
     return parser.parse_args()
 
 
 def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
+    if options.vm_lab:
+        yield from machines.vm_lab(place / "vm-lab")
+        return
     run, figures = speed.kernel_traffic(place / "kernel", options.seconds)
     yield from figures
     yield from offline.ingest_rate(run)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Three virtual machines of Debian's own kernels: booted, reached, joined by wires, set up twice, taken down."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from howdah.command.main import main
+from howdah.engine.cache import Cache
+from howdah.engine.uml.tools import build_tools
+from howdah.engine.vm.machine import QEMU
+from howdah.lab.fleet import Fleet
+from howdah.lab.inventory import directory_of, write_inventory
+from howdah.lab.lab import load_lab
+from howdah.lab.provision import provision
+from howdah.lab.state import read_state
+from tests.playbook_sandbox import ansible_program
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800)]
+
+ROOT = Path(__file__).resolve().parents[2]
+_SCRAPED_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The shipped lab under another name, up; it is taken down whatever the tests find."""
+    for program in (QEMU, "qemu-img", "mmdebstrap", "ssh", "mke2fs"):
+        if shutil.which(program, path="/usr/sbin:/usr/bin:/sbin:/bin") is None:
+            pytest.skip(f"{program} is not on this machine (setup/packages-test.txt)")
+    ansible_program("ansible-playbook")
+    place = tmp_path_factory.mktemp("labs")
+    text = (ROOT / "playbooks/labs/virtual.yaml").read_text()
+    file = place / "lab.yaml"
+    file.write_text(text.replace("name: virtual\n", "name: tested\n"))
+    try:
+        assert main(["lab", "up", str(file), "--labs", str(place)]) == 0
+        yield file
+    finally:
+        main(["lab", "down", str(file), "--labs", str(place)])
+
+
+@pytest.fixture(scope="module")
+def fleet(file: Path) -> Fleet:
+    return Fleet.load(file, file.parent)
+
+
+def test_machines_run_debians_kernel_and_systemd(fleet: Fleet) -> None:
+    for machine in fleet.machines.values():
+        assert machine.kernel_release.startswith("6.12.")
+        assert machine.kernel_release.endswith("-amd64")
+        assert machine.check(["cat", "/proc/1/comm"]).strip() == "systemd"
+        assert machine.check(["systemctl", "list-units", "--failed", "--no-legend"]).strip() == ""
+
+
+def test_wires_join_the_interfaces_that_the_lab_file_names(fleet: Fleet) -> None:
+    """What is sent on one end arrives at the other, and nothing of it anywhere else."""
+    ends = {wire: [m for m in fleet.machines.values() if wire in m.interfaces] for wire in fleet.lab.wires}
+    for number, (wire, (one, other)) in enumerate(ends.items()):
+        for machine, host in ((one, 1), (other, 2)):
+            assert machine.check(["cat", f"/sys/class/net/{wire}/address"]).strip() == machine.interfaces[wire].mac
+            machine.check(["ip", "address", "add", f"10.77.{number}.{host}/24", "dev", wire])
+            machine.check(["ip", "link", "set", wire, "up"])
+        one.check(["ping", "-c", "3", "-i", "0.2", "-w", "20", f"10.77.{number}.2"])
+        for machine in (one, other):
+            machine.check(["ip", "address", "flush", "dev", wire])
+            machine.check(["ip", "link", "set", wire, "down"])
+
+
+def test_there_is_no_way_out(fleet: Fleet) -> None:
+    for machine in fleet.machines.values():
+        assert machine.check(["ip", "route", "show", "default"]).strip() == ""
+
+
+def test_the_playbooks_set_them_up_and_a_second_run_changes_nothing(file: Path, fleet: Fleet) -> None:
+    lab = load_lab(file)
+    directory = directory_of(lab, file.parent)
+    launcher = build_tools(Cache()).launch
+    write_inventory(lab, directory, file, fleet.state)
+    first = provision(directory, launcher, lambda *_: None)
+    assert set(first.changed) == set(fleet.machines)
+    second = provision(directory, launcher, lambda *_: None)
+    assert second.tasks == []
+    assert set(second.changed.values()) == {0}
+
+
+def test_modules_of_the_image_are_there_and_load(fleet: Fleet) -> None:
+    sender = fleet.of_role("sender")[0]
+    assert sender.modules_left_out == {}
+    loaded = sender.check(["lsmod"])
+    assert "howdah_slow_start" in loaded
+    assert "howdah_traffic" in loaded
+    sender.check(["modprobe", "ss_hystartpp"])
+
+
+def test_the_monitor_scrapes_every_machine(fleet: Fleet) -> None:
+    assert fleet.lab.monitor is not None
+    monitor = fleet.machines[fleet.lab.monitor]
+    end = time.monotonic() + _SCRAPED_S
+    wanted = {(job, name) for job in ("howdah", "node") for name in fleet.machines}
+    up: set[tuple[str, str]] = set()
+    while up != wanted and time.monotonic() < end:
+        answer = json.loads(monitor.check(["curl", "-s", "http://127.0.0.1:9090/api/v1/query?query=up"]))
+        rows = answer["data"]["result"]
+        up = {(row["metric"]["job"], row["metric"]["host"]) for row in rows if row["value"][1] == "1"}
+    assert up == wanted
+
+
+def test_what_listens_is_ssh_and_what_the_lab_file_names(fleet: Fleet) -> None:
+    for name, machine in fleet.machines.items():
+        own = fleet.lab.hosts[name].listen_address
+        lines = machine.check(["ss", "--listening", "--tcp", "--udp", "--numeric", "--no-header"]).splitlines()
+        places = {line.split()[4] for line in lines}
+        assert {place for place in places if not place.startswith(("127.0.0.1:", f"{own}:"))} <= {
+            "0.0.0.0:22",
+            "[::]:22",
+        }
+
+
+def test_down_leaves_no_machine_and_keeps_the_consoles(file: Path, fleet: Fleet) -> None:
+    """The last of this file: the others need the machines."""
+    assert fleet.state is not None
+    assert main(["lab", "down", str(file), "--labs", str(file.parent)]) == 0
+    assert fleet.state.alive() == []
+    assert read_state(fleet.directory.state) is None
+    for name in fleet.machines:
+        console = (fleet.directory.path / f"machines/{name}/console.log").read_text(errors="replace")
+        assert "systemd" in console
+        assert "reboot: Power down" in console  # by its own system, not by force
