@@ -131,7 +131,6 @@ class _Session:
         """The content of clock.json. Raises RunFailedError; what the machines recorded until then is kept."""
         with ExitStack() as stack:
             stack.callback(self._remove)
-            stack.enter_context(preferred(self._machines.values(), self._note))
             for number, (name, machine) in enumerate(self._machines.items()):
                 self._progress(f"deliver to {name}", number, len(self._machines))
                 self._deliver(machine)
@@ -204,10 +203,11 @@ class _Session:
         first_us = min(calibration.before_us, 0) if calibration.enabled else 0
         epoch_ns = time.monotonic_ns() + _LEAD_NS - first_us * 1000
         epochs = {name: epoch_ns + offset.offset_ns for name, offset in before.items()}
-        for conversation in conversations:
-            conversation.ask("start", epoch_monotonic_ns=epochs[conversation.machine])
-        self._note(f"epoch {epoch_ns}: {epochs}")
-        self._hear(conversations, "done", self._plan.wall_clock_limit_s + _LEAD_NS / 1e9 - first_us / 1e6)
+        with preferred(self._machines.values(), self._note):
+            for conversation in conversations:
+                conversation.ask("start", epoch_monotonic_ns=epochs[conversation.machine])
+            self._note(f"epoch {epoch_ns}: {epochs}")
+            self._hear(conversations, "done", self._plan.wall_clock_limit_s + _LEAD_NS / 1e9 - first_us / 1e6)
         after = self._offsets(conversations)
         for conversation in conversations:
             conversation.ask("end")
