@@ -116,5 +116,9 @@ def _arguments(machine: VirtualMachine) -> list[str]:
         *("console=ttyS0", "panic=-1", "quiet", "mitigations=off"),
         # An emulated time stamp counter is the host's: it never has to be doubted.
         *("tsc=reliable", "nowatchdog"),
+        # Emulated processors that share few real ones take their time: systemd shall not lose its patience. What it
+        # does is on the console, for whoever asks why a machine does not come up.
+        *("systemd.show_status=yes", "systemd.service_watchdogs=no", "systemd.default_timeout_start_sec=1800"),
+        "systemd.default_device_timeout_sec=1800",
         *machine.append,
     ]
