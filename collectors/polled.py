@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from collectors.batch import Batch
 from collectors.collector import Collector, Surroundings
+from howdah.agent import clock
 from howdah.agent.output import FramedFile
 
 
@@ -24,6 +25,8 @@ class PolledCollector(Collector):
         self.interval_ns = interval_us * 1000
         self._batches: list[tuple[int, Batch]] = []
         self._file: FramedFile | None = None
+        # Elsewhere what is read before this reading takes time of its own, by which the wake-up is too early.
+        self._is_at_once = surroundings.plan.get("engine") == "uml"
 
     def questions(self) -> Iterator[tuple[str, Batch]]:
         """Node and batch, once, when the collector starts."""
@@ -38,9 +41,10 @@ class PolledCollector(Collector):
     def sample(self, now_ns: int) -> None:
         assert self._file is not None
         for node, batch in self._batches:
+            time_ns = now_ns if self._is_at_once else clock.now_ns()
             answers = batch.ask()
             if answers:
-                self._file.append(now_ns, node, self.kind, answers)
+                self._file.append(time_ns, node, self.kind, answers)
 
     def stop(self, now_ns: int) -> None:
         assert self._file is not None
