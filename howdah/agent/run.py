@@ -25,7 +25,7 @@ from howdah.agent.netlink.diag import open_diag, sockets
 from howdah.agent.netlink.link import links
 from howdah.agent.output import Output, Progress
 from howdah.agent.profiling import Profiling
-from howdah.agent.scheduling import become_invisible, put_packets_first
+from howdah.agent.scheduling import become_invisible
 from howdah.agent.traffic import Flow, make_flow
 from howdah.agent.wiring import Wiring, make_wiring
 
@@ -153,8 +153,6 @@ class Run:
         modules = load_modules(self._inputs / "modules", plan["module_parameters"])
         if plan["engine"] == "uml":
             become_invisible()
-        elif plan["engine"] == "vm":
-            put_packets_first()
         if plan["engine"] == "vm":
             give_entropy(plan["seed"])
         self._wiring = wiring = make_wiring(self._wiring_kind, plan, self._inputs)

@@ -33,19 +33,6 @@ def become_invisible() -> None:
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(_AGENT_PRIORITY))
 
 
-def put_packets_first() -> None:
-    """Let ksoftirqd go before every program, on a processor that all hosts of the network share.
-
-    A burst of packets is handed to ksoftirqd, which then waits for its turn behind the agent: for milliseconds the
-    bottleneck would forward nothing, and its bucket does not make up for that. On a real path the bottleneck's
-    processor is its own.
-    """
-    for thread in kernel_threads():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if Path(f"/proc/{thread}/comm").read_text().startswith("ksoftirqd/"):
-                os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(_KERNEL_PRIORITY))
-
-
 def _stop_fair_server() -> None:
     """Where the kernel has the switch for it (CONFIG_SCHED_DEBUG)."""
     if not any(_DEBUGFS.iterdir()) if _DEBUGFS.is_dir() else True:

@@ -9,7 +9,8 @@
  * is written to the console and ends the guest by a kernel panic.
  *
  * HOWDAH_CLOCK_LIMIT_S (from the kernel's command line) is how many seconds of
- * the machine's time the program may take.
+ * the machine's time the program may take; HOWDAH_SETTLE_S is how many it waits
+ * before, for what a kernel puts off while it boots. Idle virtual time is free.
  */
 #include <sys/mount.h>
 #include <sys/reboot.h>
@@ -52,6 +53,14 @@ static void provide_modprobe(void)
 		fail("link", "/usr/sbin/modprobe");
 }
 
+static void settle(void)
+{
+	const char *text = getenv("HOWDAH_SETTLE_S");
+
+	if (text && *text)
+		sleep(atoi(text));
+}
+
 static char *const environment[] = { COMMON_ENVIRONMENT, NULL };
 
 int main(int count, char **arguments)
@@ -74,6 +83,7 @@ int main(int count, char **arguments)
 	attach_all();
 	provide_modprobe();
 	fputs("howdah-init: " UP "\n", stderr);
+	settle();
 	report(await(start(arguments, environment), clock_limit_s()));
 	ending = await(start(deliver, environment), DELIVERY_LIMIT_S);
 	if (ending.too_late || ending.status) {
