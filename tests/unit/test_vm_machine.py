@@ -72,7 +72,14 @@ def test_nothing_that_could_differ_is_left_open(made: Machine) -> None:
 
 
 def test_real_time_has_no_virtual_clock(made: Machine) -> None:
-    assert "-icount" not in command_line(replace(made, speed=Speed(None)), Path("initrd"), Path("disk"), Path("signs"))
+    virtual, real = (
+        command_line(replace(made, speed=Speed(shift)), Path("initrd"), Path("disk"), Path("signs"))
+        for shift in (0, None)
+    )
+    assert "-icount" in virtual
+    assert "-icount" not in real
+    assert "HOWDAH_SETTLE_S=" in " ".join(virtual), "idle virtual time costs nothing"
+    assert "HOWDAH_SETTLE_S=" not in " ".join(real)
 
 
 def test_a_word_with_a_space_is_refused(made: Machine) -> None:

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a profile says of the virtual machine reaches the plan, and what contradicts itself is refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from howdah.agent import beacon
+from howdah.errors import ProfileError
+from howdah.plan.compile import compile_plan
+from howdah.plan.plan import OwnKernel, Plan, RealTime
+from howdah.plan.trait import traits
+from howdah.profile import load
+
+TEXT = """\
+howdah: 1
+name: small
+path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
+duration: 2 s
+engine: vm
+"""
+
+
+def plan_of(tmp_path: Path, *overrides: str) -> Plan:
+    file = tmp_path / "small.yaml"
+    file.write_text(TEXT)
+    (cell,) = load(file, list(overrides)).cells()
+    return compile_plan(cell)
+
+
+def test_virtual_time_is_the_default_and_says_nothing_new(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path)
+    assert (plan.processor_shift, plan.real_time, plan.own_kernel) == (0, None, None)
+    for name in ("real_time", "own_kernel"):
+        assert name not in plan.to_json()
+    assert traits("vm").virtual_clock
+
+
+def test_real_time_has_no_declared_speed_and_buckets_of_real_time(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "machine.time=real", "machine.accelerator=tcg")
+    assert (plan.processor_shift, plan.real_time) == (None, RealTime("tcg"))
+    assert Plan.from_json(plan.to_json()).real_time == RealTime("tcg")
+    assert not traits("vm", real_time=True).virtual_clock
+    exact = plan_of(tmp_path)
+    bursts = [max(map(int, re.findall(r'"burst_bytes": (\d+)', one.to_json()))) for one in (exact, plan)]
+    assert bursts[0] < bursts[1]
+    assert [flow.traffic for flow in plan.flows] == ["kernel"], "the kernel is ours to load modules into"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["machine.accelerator=kvm"], "KVM has no virtual time"),
+        (["machine.time=real", "machine.shift=1"], "no declared speed"),
+        (["machine.time=real", "collect.cpu=true"], "processor time by function needs machine.time: virtual"),
+    ],
+)
+def test_contradictions_are_refused(tmp_path: Path, overrides: list[str], words: str) -> None:
+    with pytest.raises(ProfileError, match=words):
+        plan_of(tmp_path, *overrides)
+
+
+def test_what_belongs_to_a_kernel_of_ones_own(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, f"machine.modules={tmp_path}/lib/modules/6.12.3", f"machine.headers={tmp_path}/h.deb")
+    assert plan.own_kernel == OwnKernel(f"{tmp_path}/lib/modules/6.12.3", f"{tmp_path}/h.deb")
+    assert Plan.from_json(plan.to_json()).own_kernel == plan.own_kernel
+
+
+def test_other_engines_have_none_of_it(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, "engine=uml", "machine.time=real")
+    assert (plan.processor_shift, plan.real_time) == (None, None)
+
+
+@pytest.mark.parametrize("phase", [*beacon.PHASES, beacon.END])
+def test_what_the_beacon_tells_is_understood(phase: str) -> None:
+    assert beacon.parse(beacon.line(phase, 12_340_000_000).rstrip(b"\n")) == (phase, 12_300_000)
+
+
+@pytest.mark.parametrize("noise", [b"", b"c", b"\xff12", b"z1", b"c-1", b"SeaBIOS"])
+def test_noise_on_the_port_is_none(noise: bytes) -> None:
+    assert beacon.parse(noise) is None
