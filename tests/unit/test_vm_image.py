@@ -171,13 +171,14 @@ def test_headers_must_be_of_that_kernel(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
     image = ImagePackage(RELEASE, tmp_path, tmp_path, tmp_path, "p", "v", "s")
     tree = tmp_path / "headers"
-    with pytest.raises(HowdahError, match=r"kernel\.release"):
+    with pytest.raises(HowdahError, match=r"utsrelease\.h"):
         provide_own_headers(tree, image, quiet, cache)
-    (tree / "include/config").mkdir(parents=True)
-    (tree / "include/config/kernel.release").write_text("6.1.0-other\n")
+    (tree / "include/generated").mkdir(parents=True)
+    said = tree / "include/generated/utsrelease.h"
+    said.write_text('#define UTS_RELEASE "6.1.0-other"\n')
     with pytest.raises(HowdahError, match=r"headers of 6\.1\.0-other"):
         provide_own_headers(tree, image, quiet, cache)
-    (tree / "include/config/kernel.release").write_text(f"{RELEASE}\n")
+    said.write_text(f'#define UTS_RELEASE "{RELEASE}"\n')
     assert provide_own_headers(tree, image, quiet, cache) == tree
 
 

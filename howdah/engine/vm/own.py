@@ -16,6 +16,7 @@ from howdah.errors import HowdahError
 _PACKAGE = b"!<arch>\n"
 _ARCHITECTURE = "amd64"
 _FIELDS = ("Package", "Version", "Architecture")
+_RELEASE = re.compile(r'#define UTS_RELEASE "([^"]+)"')
 _BYTES = 1500 * 2**20
 # Without these a machine neither carries an experiment nor delivers what it recorded.
 _REQUIRED = {
@@ -69,12 +70,14 @@ def provide_own_headers(headers: Path, image: ImagePackage, progress: Progress, 
             )
             raise HowdahError(what, where=str(headers), hint=hint + "and name the directory usr/src/linux-headers-….")
         tree = trees[0]
-    release = tree / "include/config/kernel.release"
-    if not release.is_file():
+    # Not include/config/kernel.release: Debian's has the version of the source there.
+    release = tree / "include/generated/utsrelease.h"
+    match = _RELEASE.search(release.read_text()) if release.is_file() else None
+    if match is None:
         raise HowdahError(
-            "modules cannot be built against this: it has no include/config/kernel.release", where=str(tree)
+            f"modules cannot be built against this: it has no {release.relative_to(tree)}", where=str(tree)
         )
-    found = release.read_text().strip()
+    found = match[1]
     if found != image.release:
         raise HowdahError(f"these are headers of {found}, and the kernel is {image.release}", where=str(headers))
     return tree
