@@ -24,6 +24,7 @@ from howdah.validate.sides import Candidate, validate
 DISAGREE = 6
 INVALID = 5
 _NAME = "validation"
+_LOG_WIDTH = 160
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -103,6 +104,8 @@ def _planted(given: list[str], engines: tuple[str, str]) -> dict[str, list[str]]
 
 def _print(points: list[Point], place: Path) -> None:
     console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = _LOG_WIDTH  # a log is not as narrow as a terminal that is not there
     head, *body = rows(points)
     table = Table(box=None)
     for number, title in enumerate(head):
