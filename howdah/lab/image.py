@@ -54,6 +54,7 @@ class LabImage:
     disk: Path
     first: Path
     kernel: LabKernel
+    sources_key: str
     modules_built: list[str]
     modules_left_out: dict[str, str]
 
@@ -79,9 +80,13 @@ def provide_lab_image(kernel: LabKernel, cache: Cache, progress: Progress) -> La
     )
     record = json.loads((made / "image.json").read_text())
     first = cache.build("lab-first", content_key(_LAYOUT, kernel.key, *_first_sources()), _first_maker(kernel))
-    return LabImage(
-        made / "disk.ext4", first / "first.cpio", kernel, record["modules_built"], record["modules_left_out"]
-    )
+    built, left_out = record["modules_built"], record["modules_left_out"]
+    return LabImage(made / "disk.ext4", first / "first.cpio", kernel, sources_key(), built, left_out)
+
+
+def sources_key() -> str:
+    """Of what an image is made of here, its kernel left out: a machine of another one is set up anew in all."""
+    return content_key(_LAYOUT, SUITE, *package_names(), *_sources())
 
 
 def _sources() -> list[bytes]:

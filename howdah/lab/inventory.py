@@ -14,6 +14,7 @@ from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.lab.archive import modules, programs
+from howdah.lab.image import sources_key
 from howdah.lab.lab import DISTRIBUTION, HostSection, Lab
 from howdah.lab.state import LabState
 
@@ -75,6 +76,7 @@ def inventory_of(lab: Lab, directory: LabDirectory, file: Path, state: LabState 
         hosts[name]["ansible_port"] = machine.port
         if machine.release is not None:
             hosts[name] |= {"howdah_kernel_package": EXTERNAL, "modules_wanted": machine.can_have_modules}
+            hosts[name]["howdah_from_image"] = machine.image_sources == sources_key()
     return {"all": {"vars": variables, "hosts": hosts, "children": groups}}
 
 

@@ -193,6 +193,7 @@ def _start(
         release=image.kernel.release if image else None,
         source=image.kernel.source if image else str(host.image),
         macs=macs,
+        image_sources=image.sources_key if image else None,
         modules_built=image.modules_built if image else [],
         modules_left_out=image.modules_left_out if image else {},
     )

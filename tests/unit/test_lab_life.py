@@ -87,7 +87,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     disk, first = tmp_path / "disk.ext4", tmp_path / "first.cpio"
     disk.write_bytes(bytes(1 << 20))
     first.write_bytes(b"")
-    image = LabImage(disk, first, kernel, ["ss_pair"], {"ss_jump": "algorithms/ss_jump.c:3: no"})
+    image = LabImage(disk, first, kernel, "sources", ["ss_pair"], {"ss_jump": "algorithms/ss_jump.c:3: no"})
     monkeypatch.setattr(life, "provide_lab_kernel", lambda *_: kernel)
     monkeypatch.setattr(life, "provide_lab_image", lambda *_: image)
     monkeypatch.setattr(life, "why_no_kvm", lambda _: "there is no /dev/kvm")

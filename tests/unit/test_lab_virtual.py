@@ -199,6 +199,7 @@ def test_the_inventory_leads_to_the_ports_of_machines_that_run(tmp_path: Path) -
     assert found["ansible_port"] == 2201
     assert found["howdah_kernel_package"] == "external"
     assert found["modules_wanted"] is False  # none was built: there were no headers
+    assert found["howdah_from_image"] is False  # of other sources than those here, so it is set up in all
 
 
 def test_an_image_that_is_none_is_told(tmp_path: Path) -> None:
