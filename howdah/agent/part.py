@@ -21,6 +21,7 @@ from howdah.agent.calibration.echo import measure_round_trips, take_probes
 from howdah.agent.calibration.emulator import PROBE_HOSTS, ProbeHosts, calibrate_emulator
 from howdah.agent.clock import MS, SECOND, now_ns
 from howdah.agent.error import AgentError
+from howdah.agent.loop import Action, Loop
 from howdah.agent.metronome import Metronome
 from howdah.agent.module import describe_modules, set_parameter
 from howdah.agent.namespace import forget
@@ -50,6 +51,20 @@ class HereWatched(Watched):
         return tuple(end for end in super().ends if end[0] in self.here)
 
 
+class StaggeredLoop(Loop):
+    """What is done again and again is done ``share`` of its interval later than elsewhere.
+
+    The machines' clocks agree: virtual ones that share a processor would all want it at the same instants.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__(virtual_time=False)
+        self._share = share
+
+    def every(self, interval_ns: int, first_ns: int, action: Action) -> int:
+        return super().every(interval_ns, first_ns + round(interval_ns * self._share), action)
+
+
 class SaidProgress(Progress):
     """Told to the engine instead of written to a file."""
 
@@ -70,6 +85,7 @@ class PartRun(Run):
     def __init__(self, plan: dict[str, Any], inputs: Path, output: Output, session: Session) -> None:
         super().__init__(plan, inputs, output, plan["slice"]["wiring"])
         self._part = plan["slice"]
+        self._loop = StaggeredLoop(self._part["stagger"])
         self._session = session
         self._metronome = Metronome()
         self._probe_hosts: ProbeHosts | None = None

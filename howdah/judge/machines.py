@@ -81,7 +81,8 @@ def processor(plan: Plan, machine: str, found: dict[str, Any] | None, tolerance:
 
 
 def round_trip_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
-    """The shortest round trip from host to host before or after the flows: the path's delays and nothing else."""
+    """The shortest round trip from host to host before or after the flows: the path's two delays, each as exact as it
+    must be by itself, and nothing else."""
     if not plan.calibration.enabled or found is None or stage not in (BEFORE, AFTER):
         return []
     measured = {(item["sender"], item["receiver"]): item for item in found.get("round_trips") or []}
@@ -95,7 +96,7 @@ def round_trip_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tole
             checks.append(Check(name, stage, False, message, expected, None, None, "us"))
             continue
         least = item["round_trip_ns"][0] / 1000
-        allowed = tolerance.delay(expected)
+        allowed = tolerance.delay(target.forward_delay_us) + tolerance.delay(target.reverse_delay_us)
         varies = target.variation_us + target.variation_reverse_us
         early = plan.calibration.early_us
         ok = expected - early - allowed <= least <= expected + varies + allowed

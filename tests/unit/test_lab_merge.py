@@ -205,10 +205,10 @@ def test_clocks_and_processors_are_judged(
 
 
 @pytest.mark.parametrize(
-    ("least_us", "ok"), [(40_300, True), (38_500, False), (41_500, False), (None, False), (41_300, True)]
+    ("least_us", "ok"), [(40_300, True), (37_500, False), (42_500, False), (None, False), (42_300, True)]
 )
 def test_the_round_trip_over_the_wires_is_the_paths(least_us: int | None, ok: bool) -> None:
-    """40 ms; in real time 1 ms and 1 % are allowed."""
+    """Twice 20 ms; in real time 1 ms and 1 % of each are allowed."""
     trips = None if least_us is None else [least_us * 1000, 10**9, 10**9]
     plan = lab_plan()
     found = {"round_trips": [{"sender": "s1", "receiver": "r1", "round_trip_ns": trips}]}

@@ -47,6 +47,7 @@ def _part(plan: Plan, placement: Placement, machine: str, emulator_wiring: str) 
         "machine": machine,
         "nodes": nodes,
         "role": role,
+        "stagger": placement.used.index(machine) / len(placement.used),
         "wiring": emulator_wiring if role == _EMULATOR else "netlink",
     }
     if role == _EMULATOR:
