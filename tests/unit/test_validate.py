@@ -6,9 +6,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from howdah.command import validate as command
+from howdah.command.main import main
 from howdah.command.validate import _engines, _planted
 from howdah.errors import HowdahError, ProfileError
 from howdah.validate.comparison import TOLERANCES, Side, Value, compare, measures_of
@@ -119,3 +122,21 @@ def test_a_planted_difference_belongs_to_one_side() -> None:
 def test_two_different_engines_are_asked_for(wrong: str) -> None:
     with pytest.raises(HowdahError):
         _engines(wrong)
+
+
+@pytest.mark.parametrize(("verdict", "cwnd", "status"), [("pass", 400.0, 0), ("pass", 500.0, 6), ("invalid", 400.0, 5)])
+def test_the_exit_status_tells_agreement_from_disagreement_from_no_comparison(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    verdict: str,
+    cwnd: float,
+    status: int,
+) -> None:
+    other = replace(side("vm", exit_cwnd_packets=cwnd), verdict=verdict)
+    found = [compare("cubic-r0", "cubic", "a path", side("uml"), other)]
+    monkeypatch.setattr(command, "validate", lambda *_given, **_options: found)
+    assert main(["validate", "--runs", str(tmp_path), "--json"]) == status
+    record = json.loads(capsys.readouterr().out)
+    assert record["agrees"] is (status == 0)
+    assert json.loads((tmp_path / "validate-validation.json").read_text())["points"] == record["points"]
