@@ -28,8 +28,8 @@ _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"
 
 
 class Metronome:
-    """``start`` the process early: an interpreter takes its time. It counts from ``begin`` to ``stop``, which returns
-    its account."""
+    """``start`` the process early: an interpreter takes its time. It counts from ``begin`` to ``end``, or to
+    ``stop``, which returns its account."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -44,11 +44,19 @@ class Metronome:
                 self._process.stdin.write(b".")
                 self._process.stdin.flush()
 
+    def end(self) -> None:
+        """Does not wait."""
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+            self._process.stdin = None
+
     def stop(self) -> dict[str, Any] | None:
         """None where it never started, or died."""
         if self._process is None:
             return None
-        output, _ = self._process.communicate(b"")
+        self.end()
+        output, _ = self._process.communicate()
         self._process = None
         try:
             found = json.loads(output)

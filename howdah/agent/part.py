@@ -224,6 +224,7 @@ class PartRun(Run):
     def _run_timeline(self, wiring: Wiring) -> None:
         self._metronome.begin()
         super()._run_timeline(wiring)
+        self._metronome.end()
 
     def _quiesce(self, wiring: Wiring) -> bool:
         """Let the flows end and wait for the common instant; whether nothing has moved here just before it."""
