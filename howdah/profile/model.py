@@ -22,6 +22,7 @@ from howdah.profile.field import (
     Text,
 )
 from howdah.profile.group import GroupSection
+from howdah.profile.machine import LabSection, MachineSection
 from howdah.profile.path import PathSection
 from howdah.profile.receiver import LINUX, ReceiverName
 from howdah.profile.section import FieldError, Section, fixed
@@ -232,58 +233,6 @@ class HostSection(Section):
         default=None, description="least, initial and largest send buffer in bytes; never a limit by default"
     )
     ipv6: bool = Field(default=False, description="leave IPv6 on; its random timers make runs differ by microseconds")
-
-
-class MachineSection(Section):
-    """The machine of the ``vm`` engine; the other engines have none."""
-
-    shift: int = Field(
-        default=0, ge=0, le=10, description="its processor executes 2 to the power of -shift instructions a nanosecond"
-    )
-    time: Literal["virtual", "real"] = Field(
-        default="virtual",
-        description="virtual: a processor of declared speed, and equal reruns; real: as fast as this machine runs it",
-    )
-    accelerator: Literal["auto", "kvm", "tcg"] = Field(
-        default="auto", description="in real time: KVM where it runs a stock kernel, else emulation (tcg); or only one"
-    )
-    modules: Text | None = fixed(
-        None, description="of a kernel given as an image: its lib/modules/RELEASE, relative to the profile"
-    )
-    headers: Text | None = fixed(
-        None, description="of a kernel given as a file: its linux-headers package, or a tree modules are built against"
-    )
-
-    @model_validator(mode="after")
-    def _one_clock(self) -> MachineSection:
-        if self.time == "virtual" and self.accelerator == "kvm":
-            raise FieldError("KVM has no virtual time; time: real has", "accelerator")
-        if self.time == "real" and self.shift:
-            raise FieldError("in real time the processor has no declared speed", "shift")
-        return self
-
-
-class LabMachineSection(Section):
-    """Which of the lab's machines of one role takes part."""
-
-    kernel: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~_-]{0,62}$")] | None = Field(
-        default=None, description="one that runs this kernel: `debian-6.1`, `6.1`, or all of its release; any by default"
-    )
-
-
-class LabSection(Section):
-    """The machines of the ``lab`` engine, where a lab has several of a role; the other engines have none."""
-
-    sender: LabMachineSection = Field(default_factory=LabMachineSection, description="where the senders' hosts live")
-    emulator: LabMachineSection = Field(default_factory=LabMachineSection, description="where the routers live")
-    receiver: LabMachineSection = Field(
-        default_factory=LabMachineSection, description="where the receivers' hosts live"
-    )
-
-    def kernels(self) -> dict[str, str]:
-        """What was asked for, by role."""
-        asked = {name: getattr(self, name).kernel for name in ("sender", "emulator", "receiver")}
-        return {role: kernel for role, kernel in asked.items() if kernel is not None}
 
 
 class WindowSection(Section):
