@@ -72,7 +72,9 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
     size = sizes(path, flows, scenario.duration, varying.forward_largest_us + varying.reverse_largest_us)
     shaping = shape(cell, network, pairs, path, delays, varying, virtual_time=kind.virtual_clock)
-    measured = calibration(scenario, network, pairs, path, delays, varying, shaping.queues, several_clocks=engine == "lab")
+    measured = calibration(
+        scenario, network, pairs, path, delays, varying, shaping.queues, several_clocks=engine == "lab"
+    )
     builtin = {name: entry for name, entry in cell.algorithms.items() if entry.builtin}
     setup_us = VIRTUAL_SETUP_US if kind.exact_uptime else REAL_SETUP_US
     window = scenario.measure.window
