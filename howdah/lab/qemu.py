@@ -12,6 +12,7 @@ from howdah.engine.vm.machine import QEMU
 
 MANAGE_MAC = "52:54:00:00:00:01"  # the same in each: no two of them meet
 SSH_PORT = 22
+_TRANSLATED_MEBIBYTES = 256
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ def command_line(machine: VirtualMachine) -> list[str]:
 def _processor(machine: VirtualMachine) -> list[str]:
     if machine.accelerator == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
-    return ["-accel", "tcg,thread=multi", "-cpu", "qemu64"]
+    # Translated code is kept in a buffer of a gigabyte otherwise, for each machine.
+    return ["-accel", f"tcg,thread=multi,tb-size={_TRANSLATED_MEBIBYTES}", "-cpu", "qemu64"]
 
 
 def _card(netdev: str, mac: str) -> str:
@@ -114,6 +116,8 @@ def _stream(name: str, socket: str, listens: bool) -> str:
 def _arguments(machine: VirtualMachine) -> list[str]:
     return [
         *("console=ttyS0", "panic=-1", "quiet", "mitigations=off"),
+        # What a program asks of the kernel takes long on an emulated processor; nothing urgent shall wait for it.
+        "preempt=full",
         # An emulated time stamp counter is the host's: it never has to be doubted.
         *("tsc=reliable", "nowatchdog"),
         # Emulated processors that share few real ones take their time: systemd shall not lose its patience. What it
