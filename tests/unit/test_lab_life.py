@@ -113,6 +113,10 @@ def _sleeper() -> tuple[subprocess.Popen[bytes], Remembered]:
     process = subprocess.Popen(["sleep", "600.25"])
     found = remember(process.pid, "600.25")
     assert found is not None
+    end = time.monotonic() + 10
+    while not found.is_alive():  # exec has closed the pipe by which Popen knows of it before it shows its arguments
+        assert time.monotonic() < end
+        time.sleep(0.001)
     return process, found
 
 
