@@ -65,6 +65,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
             )
         add_json_option(action)
         action.set_defaults(execute=execute)
+        if name != "run":
+            action.set_defaults(interrupted="'howdah lab status FILE' tells what is there now")
 
 
 def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]) -> int:

@@ -93,7 +93,8 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"howdah: {error}\n")
         return error.exit_code
     except KeyboardInterrupt:
-        sys.stderr.write("howdah: interrupted; finished runs are kept, unfinished ones were removed\n")
+        kept = getattr(options, "interrupted", "finished runs are kept, unfinished ones were removed")
+        sys.stderr.write(f"howdah: interrupted; {kept}\n")
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
