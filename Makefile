@@ -5,7 +5,7 @@
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 LAB ?= playbooks/labs/virtual.yaml
-LAB_PROFILE ?= lab-2mbit
+LAB_PROFILE ?= lab-5mbit
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell nproc)

@@ -94,6 +94,7 @@ class NamespaceMachine:
 class NamespaceFleet:
     machines: dict[str, NamespaceMachine]
     lab: Named = field(default_factory=lambda: Named("stand-in"))
+    dilation: int = 1
 
 
 def _environment() -> dict[str, str]:

@@ -24,7 +24,7 @@ from howdah.lab.life import BOOT_LIMIT_S, Starting, bring_up, take_down
 from howdah.lab.provision import Provisioned, provision
 from howdah.lab.state import LabState, locked, read_state
 
-PROFILE = "lab-2mbit"
+PROFILE = "lab-5mbit"
 Execute = Callable[[argparse.Namespace], int]
 
 

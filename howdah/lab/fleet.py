@@ -129,6 +129,11 @@ class Fleet:
                 machines[name] = Machine(name, host.role, way, lab.interfaces(name), own)
         return cls(lab, directory, machines, state)
 
+    @property
+    def dilation(self) -> int:
+        """How many of our seconds one of the machines' lasts, the same for all of them (howdah/lab/dilation.py)."""
+        return max((machine.dilation for machine in self.state.machines.values()), default=1) if self.state else 1
+
     def of_role(self, role: str) -> list[Machine]:
         return [machine for machine in self.machines.values() if machine.role == role]
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from howdah.errors import ProfileError
+from howdah.lab.dilation import MOST
 from howdah.lab.wire import CONTROL, MANAGE, End, WireName, parse_end
 from howdah.profile.field import Bytes, Name, Text
 from howdah.profile.report import profile_error
@@ -35,6 +36,9 @@ class VirtualSection(Section):
     kernel: Text = Field(default="debian-6.12", description="debian-VERSION, debian-newest, or a path of your own")
     memory: Bytes = Field(default=512 * 2**20, description="of each machine")
     processors: int = Field(default=1, ge=1, le=64, description="of each machine")
+    dilation: Annotated[int, Field(ge=1, le=MOST)] | Literal["auto"] = Field(
+        default="auto", description="how many seconds a second of the machines lasts; auto: 4 where they are emulated"
+    )
 
 
 class HostSection(Section):

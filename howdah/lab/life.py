@@ -18,6 +18,7 @@ from howdah.engine.uml.tools import build_tools
 from howdah.engine.vm.accelerator import why_no_kvm
 from howdah.engine.vm.machine import QEMU
 from howdah.errors import EngineUnavailableError, HowdahError
+from howdah.lab.dilation import WHY_EMULATED, chosen, environment
 from howdah.lab.disk import check_image, make_overlay
 from howdah.lab.image import LabImage, provide_lab_image
 from howdah.lab.inventory import LabDirectory, make_host_key
@@ -56,6 +57,7 @@ def bring_up(lab: Lab, directory: LabDirectory, file: Path, how: Starting) -> La
 
     Raises HowdahError, having ended what was started; consoles are kept.
     """
+    assert lab.virtual is not None
     clear(directory)
     started = time.monotonic()
     images = {name: _image(lab, host, file, how) for name, host in lab.hosts.items()}
@@ -64,9 +66,16 @@ def bring_up(lab: Lab, directory: LabDirectory, file: Path, how: Starting) -> La
     state = directory.state
     try:
         booting = []
+        accelerators = {name: _accelerator(images[name], how) for name in lab.hosts}
+        dilation = chosen(lab.virtual.dilation, (found for found, _ in accelerators.values()))
+        if dilation != 1:
+            accelerators = {
+                name: ("tcg", why or WHY_EMULATED if found == "kvm" else why)
+                for name, (found, why) in accelerators.items()
+            }
         for number, name in enumerate(_listeners_first(lab)):
             how.progress(f"start {name}", number, len(lab.hosts))
-            one, watched = _start(lab, name, images[name], directory, file, how)
+            one, watched = _start(lab, name, images[name], accelerators[name], dilation, directory, file, how)
             machines[name] = one
             LabState(machines).write(state)  # a howdah that is killed now leaves a trace of it
             booting.append(watched)
@@ -140,7 +149,14 @@ def _listeners_first(lab: Lab) -> list[str]:
 
 
 def _start(
-    lab: Lab, name: str, image: LabImage | None, directory: LabDirectory, file: Path, how: Starting
+    lab: Lab,
+    name: str,
+    image: LabImage | None,
+    acceleration: tuple[str, str | None],
+    dilation: int,
+    directory: LabDirectory,
+    file: Path,
+    how: Starting,
 ) -> tuple[MachineState, Booting]:
     host = lab.hosts[name]
     assert lab.virtual is not None
@@ -151,7 +167,7 @@ def _start(
     if console.exists():
         console.replace(place / "console.log.before")
     macs = macs_of(lab, name)
-    accelerator, why = _accelerator(image, how)
+    accelerator, why = acceleration
     if image is None:
         assert host.image is not None
         disk = (file.resolve().parent / host.image).resolve()
@@ -178,7 +194,7 @@ def _start(
             plugs=plugs_of(lab, name, macs),
             hub=hub_of(lab, name, macs),
         )
-        process = _launch(machine, directory, said, how)
+        process = _launch(machine, dilation, directory, said, how)
         if process is not None:
             break
         if _PORT_TAKEN not in said.read_text(errors="replace") or attempt == _PORT_TRIES - 1:
@@ -189,6 +205,7 @@ def _start(
         port=machine.port,
         accelerator=accelerator,
         why_no_kvm=why,
+        dilation=dilation,
         kernel=host.kernel or lab.virtual.kernel if image else "its own",
         release=image.kernel.release if image else None,
         source=image.kernel.source if image else str(host.image),
@@ -204,27 +221,26 @@ def _way(name: str, machine: VirtualMachine, host: HostSection, directory: LabDi
     return Way(name, "127.0.0.1", machine.port, host.user, directory.path, accept_new=host.image is not None)
 
 
-def _launch(machine: VirtualMachine, directory: LabDirectory, said: Path, how: Starting) -> Remembered | None:
+def _launch(
+    machine: VirtualMachine, dilation: int, directory: LabDirectory, said: Path, how: Starting
+) -> Remembered | None:
     """Start it; its process once QEMU has taken all it was given, None when it has ended instead."""
     pid_file = directory.path / machine.pid_file
     pid_file.unlink(missing_ok=True)
-    command = command_line(machine)
+    command = ["/usr/bin/env", *environment(dilation, how.cache), *command_line(machine)]
     if how.bound:
         launch = build_tools(how.cache).launch
-        command = [str(launch), "watch", str(os.getpid()), "-", "--", "/usr/bin/env", *command]
+        command = [str(launch), "watch", str(os.getpid()), "-", "--", *command]
     said.with_name("qemu.command").write_text(shlex.join(command) + "\n")
     with said.open("wb") as log:
-        try:
-            started = subprocess.Popen(
-                command,
-                cwd=directory.path,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except FileNotFoundError as error:
-            raise EngineUnavailableError(f"{error.filename} is not there", hint="apt install qemu-system-x86") from None
+        started = subprocess.Popen(
+            command,
+            cwd=directory.path,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     end = time.monotonic() + _START_S
     while started.poll() is None:
         try:
@@ -297,6 +313,8 @@ def _free_port() -> int:
 
 def _accelerator(image: LabImage | None, how: Starting) -> tuple[str, str | None]:
     """``kvm`` where it boots this very kernel, else ``tcg`` and why. What was found holds until the machine boots."""
+    if shutil.which(QEMU) is None:
+        raise EngineUnavailableError(f"{QEMU} is not there", hint="apt install qemu-system-x86 qemu-utils")
     if image is None:
         return "tcg", "KVM is tried with kernels of ours alone"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()
@@ -306,7 +324,5 @@ def _accelerator(image: LabImage | None, how: Starting) -> tuple[str, str | None
         how.progress("try KVM", 0, 0)
         (directory / "why").write_text(why_no_kvm(kernel.image) or "")
 
-    if shutil.which(QEMU) is None:
-        raise EngineUnavailableError(f"{QEMU} is not there", hint="apt install qemu-system-x86 qemu-utils")
     why = (how.cache.build("accelerator", content_key(boot, kernel.key), look) / "why").read_text()
     return ("tcg", why) if why else ("kvm", None)

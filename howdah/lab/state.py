@@ -30,6 +30,7 @@ class MachineState:
     release: str | None
     source: str
     macs: dict[str, str]  # wire to MAC address
+    dilation: int = 1  # how many of our seconds a second of the machine lasts
     image_sources: str | None = None  # the key of what its image was made of
     modules_built: list[str] = field(default_factory=list)
     modules_left_out: dict[str, str] = field(default_factory=dict)

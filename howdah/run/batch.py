@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from howdah.errors import HowdahError, explain
+from howdah.plan.plan import Plan
+from howdah.plan.trait import traits
 from howdah.run.cost import expected_core_s
 from howdah.run.directory import PARTIAL, RunDirectory, read_json
 from howdah.run.experiment import Cell, Experiment
@@ -226,6 +228,10 @@ def _end(active: list[Work]) -> None:
         shutil.rmtree(work.directory.path, ignore_errors=True)
 
 
+def _has_virtual_clock(plan: Plan) -> bool:
+    return traits(plan.engine, real_time=plan.real_time is not None).virtual_clock
+
+
 def run_cells(
     jobs: Sequence[Job],
     workers: int,
@@ -237,6 +243,9 @@ def run_cells(
 ) -> list[Outcome]:
     """Run every job that has no finished run yet, ``workers`` at a time, and return the outcomes in the jobs' order.
 
+    A run that was made in real time and is invalid is made again: the machine may have its processors free this time.
+    In virtual time it would come out the same.
+
     The longest come first, so that no core waits at the end for one that began late. An error (which is not about the
     path: that would be an invalid run) ends the batch once the runs in progress are done; with ``keep_going`` only a
     full disk does. On KeyboardInterrupt (or any error here) the workers and their guests are killed and their partial
@@ -246,10 +255,11 @@ def run_cells(
     unfinished: list[Job] = []
     for job in jobs:
         finished = None if again else job.experiment.finished(job.cell)
-        if finished is not None:
-            outcomes.append(Outcome(job, verdict=read_json(finished.verdict)["verdict"], reused=True))
-        else:
+        verdict = read_json(finished.verdict)["verdict"] if finished is not None else None
+        if verdict is None or (verdict == "invalid" and not _has_virtual_clock(job.cell.plan)):
             unfinished.append(job)
+        else:
+            outcomes.append(Outcome(job, verdict=verdict, reused=True))
     expected = {id(job): expected_core_s(job.cell.plan) for job in unfinished}
     waiting = deque(sorted(unfinished, key=lambda job: -expected[id(job)]))  # stable: equal ones in their order
     experiments = len({job.experiment.path for job in jobs})

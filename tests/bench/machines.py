@@ -20,7 +20,7 @@ from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT
 
 LAB = ROOT / "playbooks" / "labs" / "virtual.yaml"
-PROFILE = "lab-2mbit"
+PROFILE = "lab-5mbit"
 
 
 def vm_lab(place: Path) -> Iterator[Figure]:

@@ -19,6 +19,7 @@ import pytest
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.session import Session
+from howdah.engine.lab.clock import Ours
 from howdah.engine.lab.conversation import Conversation, hear_all
 from howdah.errors import RunFailedError
 
@@ -73,7 +74,7 @@ def test_a_whole_conversation(start: Start) -> None:
     hear_all(conversations, "hello", 30, nothing)
     assert hear_all(conversations, "ready", 30, nothing).keys() == {"a", "b"}
     for conversation in conversations:
-        found = conversation.offset(10)
+        found = conversation.offset(10, Ours())
         assert abs(found.offset_ns) <= found.uncertainty_ns, "it is the same clock"
         conversation.ask("start", epoch_monotonic_ns=7)
     told: list[tuple[str, Any]] = []
@@ -81,7 +82,7 @@ def test_a_whole_conversation(start: Start) -> None:
     assert sorted(told) == [("a", 7), ("b", 7)]
     assert all(message["ok"] for message in heard.values())
     for conversation in conversations:
-        conversation.offset(3)
+        conversation.offset(3, Ours())
         conversation.ask("end")
         conversation.end()
 

@@ -8,6 +8,7 @@ leave a span that is never longer than the shortest round trip, whatever the two
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,6 +18,20 @@ from howdah.run.clock import Correction
 
 # By how much two clocks may run apart while one is asked: a crystal's error and a rough calibration of it.
 _DRIFT = 200e-6
+
+
+class Ours:
+    """Our clock, as slow as the machines' are (howdah/lab/dilation.py)."""
+
+    def __init__(self, dilation: int = 1) -> None:
+        self.dilation = dilation
+
+    def now_ns(self) -> int:
+        return time.monotonic_ns() // self.dilation
+
+    def real_s(self, machines_s: float) -> float:
+        """How long it takes here until so much time has passed there."""
+        return machines_s * self.dilation
 
 
 @dataclass(frozen=True)

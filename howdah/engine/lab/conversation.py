@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from howdah.engine.lab.clock import Offset, Sample, estimate
+from howdah.engine.lab.clock import Offset, Ours, Sample, estimate
 from howdah.engine.uml.guest import console_tail
 from howdah.errors import RunFailedError
 
@@ -87,22 +87,22 @@ class Conversation:
         hint = f"Last lines of its console:\n    {said}" if said else None
         return RunFailedError(f"{self.machine}: {how}", where=str(self.console), hint=hint)
 
-    def offset(self, samples: int) -> Offset:
+    def offset(self, samples: int, ours: Ours) -> Offset:
         """Ask for the time, one question after the other. Raises RunFailedError."""
         found: list[Sample] = []
         with selectors.DefaultSelector() as selector:
             selector.register(self.descriptor, selectors.EVENT_READ)
             for number in range(samples):
-                sent = time.monotonic_ns()
+                sent = ours.now_ns()
                 self.ask("clock", number=number)
-                found.append(self._sample(selector, number, sent))
+                found.append(self._sample(selector, number, sent, ours))
         return estimate(found, self.machine)
 
-    def _sample(self, selector: selectors.BaseSelector, number: int, sent_ns: int) -> Sample:
+    def _sample(self, selector: selectors.BaseSelector, number: int, sent_ns: int, ours: Ours) -> Sample:
         while True:
-            if not selector.select(_ANSWER_S):
-                raise self.failed(f"did not tell its time within {_ANSWER_S:.0f} s")
-            received = time.monotonic_ns()
+            if not selector.select(ours.real_s(_ANSWER_S)):
+                raise self.failed(f"did not tell its time within {ours.real_s(_ANSWER_S):.0f} s")
+            received = ours.now_ns()
             self.read()
             while (message := self.next()) is not None:
                 if message["say"] == "clock" and message["number"] == number:

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from howdah.engine import share
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
-from howdah.engine.lab.clock import Offset, described
+from howdah.engine.lab.clock import Offset, Ours, described
 from howdah.engine.lab.conversation import Conversation, hear_all
 from howdah.engine.lab.machine import Fleet, Machine
 from howdah.engine.lab.merge import merge
@@ -67,7 +67,7 @@ class LabEngine:
             )
         for plan in plans:
             cut(plan, place(plan, fleet.machines))
-        identity: dict[str, Any] = {"engine": self.name, "lab": fleet.lab.name}
+        identity: dict[str, Any] = {"engine": self.name, "lab": fleet.lab.name, "dilation": fleet.dilation}
         for number, (name, machine) in enumerate(fleet.machines.items(), 1):
             identity[f"machine {name}"] = (
                 f"{machine.role} {machine.check(['uname', '-srvm'], timeout_s=_COMMAND_S).strip()}"
@@ -91,10 +91,11 @@ class LabEngine:
         parts = cut(plan, placement, self._wiring)
         _stage(directory)
         with directory.log.open("a", encoding="utf-8") as log:
-            session = _Session(directory, plan, parts, {name: machines[name] for name in parts}, log, progress)
+            ours = Ours(self._lab().dilation)
+            session = _Session(directory, plan, parts, {name: machines[name] for name in parts}, ours, log, progress)
             clocks = session.run()
         agent = merge(directory.raw, plan, clocks)
-        return _report(self._lab().lab.name, placement, machines, agent, clocks, time.monotonic() - started)
+        return _report(self._lab(), placement, machines, agent, clocks, time.monotonic() - started)
 
 
 def _stage(directory: RunDirectory) -> None:
@@ -115,6 +116,7 @@ class _Session:
         plan: Plan,
         parts: Mapping[str, dict[str, Any]],
         machines: Mapping[str, Machine],
+        ours: Ours,
         log: IO[str],
         progress: RunProgress,
     ) -> None:
@@ -122,6 +124,7 @@ class _Session:
         self._plan = plan
         self._parts = parts
         self._machines = machines
+        self._ours = ours
         self._log = log
         self._progress = progress
         self._places: dict[str, str] = {}
@@ -201,19 +204,21 @@ class _Session:
         before = self._offsets(conversations)
         calibration = self._plan.calibration
         first_us = min(calibration.before_us, 0) if calibration.enabled else 0
-        epoch_ns = time.monotonic_ns() + _LEAD_NS - first_us * 1000
+        epoch_ns = self._ours.now_ns() + _LEAD_NS - first_us * 1000
         epochs = {name: epoch_ns + offset.offset_ns for name, offset in before.items()}
         with preferred(self._machines.values(), self._note):
             for conversation in conversations:
                 conversation.ask("start", epoch_monotonic_ns=epochs[conversation.machine])
             self._note(f"epoch {epoch_ns}: {epochs}")
-            self._hear(conversations, "done", self._plan.wall_clock_limit_s + _LEAD_NS / 1e9 - first_us / 1e6)
+            limit_s = self._plan.wall_clock_limit_s + _LEAD_NS / 1e9 - first_us / 1e6
+            self._hear(conversations, "done", self._ours.real_s(limit_s))
         after = self._offsets(conversations)
         for conversation in conversations:
             conversation.ask("end")
         return {
             "format": CLOCK_FORMAT,
-            "reference": "CLOCK_MONOTONIC of the machine that ran the engine",
+            "reference": "CLOCK_MONOTONIC of the machine that ran the engine, divided by dilation",
+            "dilation": self._ours.dilation,
             "epoch_ns": epoch_ns,
             "machines": {name: described(before[name], after[name], epochs[name]) for name in before},
         }
@@ -227,7 +232,9 @@ class _Session:
             self._progress(str(message["phase"]), int(message["time_us"]), int(message["of_us"]))
 
     def _offsets(self, conversations: list[Conversation]) -> dict[str, Offset]:
-        found = {conversation.machine: conversation.offset(_CLOCK_SAMPLES) for conversation in conversations}
+        found = {
+            conversation.machine: conversation.offset(_CLOCK_SAMPLES, self._ours) for conversation in conversations
+        }
         for name, offset in found.items():
             self._note(f"{name}: {offset}")
         return found
@@ -258,7 +265,7 @@ class _Session:
 
 
 def _report(
-    lab: str,
+    fleet: Fleet,
     placement: Placement,
     machines: Mapping[str, Machine],
     agent: dict[str, Any],
@@ -278,7 +285,13 @@ def _report(
         for name, record in agent["machines"].items()
     }
     return {
-        "engine": {"name": LabEngine.name, "lab": lab, "wall_s": round(wall_s, 3), "machines": told},
+        "engine": {
+            "name": LabEngine.name,
+            "lab": fleet.lab.name,
+            "dilation": fleet.dilation,
+            "wall_s": round(wall_s, 3),
+            "machines": told,
+        },
         "kernel": {
             "release": agent["kernel_release"],
             "image_sha256": None,

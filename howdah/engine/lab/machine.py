@@ -67,13 +67,17 @@ class Lab(Protocol):
 
 
 class Fleet(Protocol):
-    """All machines of a lab, by name, in the order of the lab file."""
+    """All machines of a lab, by name, in the order of the lab file. Their clocks run ``dilation`` times slower than
+    ours (howdah/lab/dilation.py)."""
 
     @property
     def lab(self) -> Lab: ...
 
     @property
     def machines(self) -> Mapping[str, Machine]: ...
+
+    @property
+    def dilation(self) -> int: ...
 
 
 def fleet_of_environment() -> Fleet | None:

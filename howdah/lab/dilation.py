@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time dilation: the clocks of emulated machines run slower than ours, so that their processors keep up.
+
+An emulated processor is some fifty times slower than the machine's. In real time that makes timers late, and the network
+in it with them. Where all machines of a lab share a clock that runs at a fraction of ours, each has that many times the
+processor for a second of its own. dilate.c does it, loaded into each QEMU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from howdah.engine.cache import Cache, content_key
+from howdah.engine.supervise import CommandFailedError, run_logged
+from howdah.engine.uml.tools import compiler_version
+from howdah.errors import HowdahError
+
+MOST = 1000
+_EMULATED = 4
+WHY_EMULATED = "its clock is dilated, which takes an emulated processor"
+_SOURCE = Path(__file__).with_name("dilate.c")
+
+
+def chosen(wanted: int | str, accelerators: Iterable[str]) -> int:
+    """How many of our seconds one of the machines lasts: as asked for; ``auto`` is 1 where KVM runs all of them.
+
+    >>> chosen("auto", ["kvm", "tcg"]), chosen("auto", ["kvm", "kvm"]), chosen(10, ["kvm"])
+    (4, 1, 10)
+    """
+    if isinstance(wanted, int):
+        return wanted
+    return _EMULATED if any(name != "kvm" for name in accelerators) else 1
+
+
+def environment(dilation: int, cache: Cache) -> list[str]:
+    """What env(1) is to set for QEMU; nothing for a clock like ours. Raises HowdahError where it does not compile."""
+    return [f"LD_PRELOAD={_library(cache)}", f"HOWDAH_DILATION={dilation}"] if dilation != 1 else []
+
+
+def _library(cache: Cache) -> Path:
+    def compile_it(directory: Path, log: Path) -> None:
+        try:
+            run_logged(
+                ["gcc", "-O2", "-Wall", "-shared", "-fPIC", "-o", str(directory / "dilate.so"), str(_SOURCE)], log
+            )
+        except CommandFailedError as error:
+            raise HowdahError(
+                "does not compile: " + " / ".join(error.tail[-3:]),
+                where=str(_SOURCE),
+                hint=f"The whole output is in {log}. A missing header: apt install gcc libc6-dev",
+            ) from error
+
+    return cache.build("dilation", content_key(compiler_version(), _SOURCE.read_bytes()), compile_it) / "dilate.so"
