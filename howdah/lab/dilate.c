@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static int (*real_clock_gettime)(clockid_t, struct timespec *);
 static int (*real_ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 static int (*real_poll)(struct pollfd *, nfds_t, int);
 static int (*real_epoll_wait)(int, struct epoll_event *, int, int);
+static int (*real_clock_nanosleep)(clockid_t, int, const struct timespec *, struct timespec *);
 static int (*real_cond_timedwait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 
 static int64_t to_ns(const struct timespec *time)
@@ -39,6 +41,11 @@ static int64_t to_ns(const struct timespec *time)
 static struct timespec to_timespec(int64_t ns)
 {
 	return (struct timespec){ .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
+}
+
+static bool is_dilated(clockid_t id)
+{
+	return id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_RAW || id == CLOCK_MONOTONIC_COARSE || id == CLOCK_BOOTTIME;
 }
 
 /* The original, which must be there: nothing could be done without it. */
@@ -61,6 +68,7 @@ __attribute__((constructor)) static void begin(void)
 	real_ppoll = next("ppoll");
 	real_poll = next("poll");
 	real_epoll_wait = next("epoll_wait");
+	real_clock_nanosleep = next("clock_nanosleep");
 	real_cond_timedwait = next("pthread_cond_timedwait");
 	if (written)
 		dilation = atoll(written);
@@ -77,8 +85,7 @@ int clock_gettime(clockid_t id, struct timespec *time)
 	if (!real_clock_gettime) /* another constructor asks before ours has run */
 		begin();
 	status = real_clock_gettime(id, time);
-	if (status == 0 && (id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_RAW || id == CLOCK_MONOTONIC_COARSE ||
-			    id == CLOCK_BOOTTIME))
+	if (status == 0 && is_dilated(id))
 		*time = to_timespec(to_ns(time) / dilation);
 	return status;
 }
@@ -117,6 +124,29 @@ int poll(struct pollfd *fds, nfds_t count, int limit_ms)
 int epoll_wait(int descriptor, struct epoll_event *events, int most, int limit_ms)
 {
 	return real_epoll_wait(descriptor, events, most, longer_ms(limit_ms));
+}
+
+int clock_nanosleep(clockid_t id, int flags, const struct timespec *limit, struct timespec *rest)
+{
+	struct timespec longer = *limit;
+	int status;
+
+	if (is_dilated(id))
+		longer = to_timespec(to_ns(limit) * dilation);
+	status = real_clock_nanosleep(id, flags, &longer, rest);
+	if (status == EINTR && rest && is_dilated(id) && !(flags & TIMER_ABSTIME))
+		*rest = to_timespec(to_ns(rest) / dilation);
+	return status;
+}
+
+int nanosleep(const struct timespec *limit, struct timespec *rest)
+{
+	int status = clock_nanosleep(CLOCK_MONOTONIC, 0, limit, rest);
+
+	if (status == 0)
+		return 0;
+	errno = status;
+	return -1;
 }
 
 /*

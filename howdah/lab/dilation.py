@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time dilation: the clocks of emulated machines run slower than ours, so that their processors keep up.
 
-An emulated processor is some fifty times slower than the machine's. In real time that makes timers late, and the network
-in it with them. Where all machines of a lab share a clock that runs at a fraction of ours, each has that many times the
-processor for a second of its own. dilate.c does it, loaded into each QEMU.
+An emulated processor is some fifty times slower than the machine's. In real time that makes timers late, and the
+network in it with them. Where all machines of a lab share a clock that runs at a fraction of ours, each has that many
+times the processor for a second of its own. dilate.c does it, loaded into each QEMU.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from howdah.engine.supervise import CommandFailedError, run_logged
 from howdah.engine.uml.tools import compiler_version
 from howdah.errors import HowdahError
 
+AUTO = "auto"
 MOST = 1000
 _EMULATED = 4
 WHY_EMULATED = "its clock is dilated, which takes an emulated processor"

@@ -19,7 +19,8 @@ from howdah.lab.lab import DISTRIBUTION, HostSection, Lab
 from howdah.lab.state import LabState
 
 _ROLE_GROUPS = {"sender": "senders", "emulator": "emulators", "receiver": "receivers"}
-_INTERVAL_OF_EMULATED = "10s"
+# By the machine's own clock. Each answer of an exporter takes an emulated processor a good part of a second of ours.
+_INTERVAL_OF_EMULATED, _INTERVAL_OF_DILATED = "10s", "5s"
 _MARK = ".howdah-lab"
 EXTERNAL = "external"  # a kernel that the machine is given at boot: none to install
 
@@ -79,8 +80,8 @@ def inventory_of(lab: Lab, directory: LabDirectory, file: Path, state: LabState 
             hosts[name] |= {"howdah_kernel_package": EXTERNAL, "modules_wanted": machine.can_have_modules}
             hosts[name]["howdah_from_image"] = machine.image_sources == sources_key()
         if machine.accelerator != "kvm" and name == lab.monitor:
-            # Each answer of an exporter takes an emulated processor a good part of a second.
-            hosts[name]["prometheus_interval"] = _INTERVAL_OF_EMULATED
+            interval = _INTERVAL_OF_EMULATED if machine.dilation == 1 else _INTERVAL_OF_DILATED
+            hosts[name]["prometheus_interval"] = interval
     return {"all": {"vars": variables, "hosts": hosts, "children": groups}}
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from howdah.errors import ProfileError
-from howdah.lab.dilation import MOST
+from howdah.lab.dilation import AUTO, MOST
 from howdah.lab.wire import CONTROL, MANAGE, End, WireName, parse_end
 from howdah.profile.field import Bytes, Name, Text
 from howdah.profile.report import profile_error
@@ -36,9 +36,16 @@ class VirtualSection(Section):
     kernel: Text = Field(default="debian-6.12", description="debian-VERSION, debian-newest, or a path of your own")
     memory: Bytes = Field(default=512 * 2**20, description="of each machine")
     processors: int = Field(default=1, ge=1, le=64, description="of each machine")
-    dilation: Annotated[int, Field(ge=1, le=MOST)] | Literal["auto"] = Field(
-        default="auto", description="how many seconds a second of the machines lasts; auto: 4 where they are emulated"
+    dilation: int | str = Field(
+        default=AUTO, description="how many seconds a second of the machines lasts; auto: 4 where they are emulated"
     )
+
+    @field_validator("dilation", mode="before")
+    @classmethod
+    def _factor(cls, value: object) -> object:
+        if value == AUTO or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST):
+            return value
+        raise ValueError(f"expected {AUTO} or a whole number from 1 to {MOST}, not {value!r}")
 
 
 class HostSection(Section):

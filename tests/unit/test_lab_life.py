@@ -16,6 +16,7 @@ import pytest
 from howdah.engine.cache import Cache
 from howdah.errors import HowdahError, RunFailedError
 from howdah.lab import life
+from howdah.lab.dilation import WHY_EMULATED
 from howdah.lab.image import LabImage
 from howdah.lab.inventory import LabDirectory, directory_of, write_inventory
 from howdah.lab.kernel import LabKernel
@@ -128,6 +129,11 @@ def test_a_lab_comes_up_and_goes_down(programs: Path, lab: tuple[Lab, LabDirecto
     assert read_state(directory.state) == state
     assert state.machines["a"].modules_left_out == {"ss_jump": "algorithms/ss_jump.c:3: no"}
     assert {machine.accelerator for machine in state.machines.values()} == {"tcg"}
+    for name, machine in state.machines.items():
+        assert machine.dilation == 4, "emulated machines have a slower clock by themselves"
+        told = Path(f"/proc/{machine.process.pid}/environ").read_bytes().decode().split("\0")
+        assert "HOWDAH_DILATION=4" in told
+        assert "HOWDAH_DILATION=4" in (directory.path / f"machines/{name}/qemu.command").read_text()
     assert (directory.path / "machines/a/disk.qcow2").exists()
     assert directory.key.stat().st_mode & 0o777 == 0o600
     assert len(directory.known_hosts.read_text().splitlines()) == 2
@@ -137,6 +143,24 @@ def test_a_lab_comes_up_and_goes_down(programs: Path, lab: tuple[Lab, LabDirecto
     assert not list(directory.path.glob("machines/*/disk.qcow2"))
     assert (directory.path / "machines/a/console.log").exists()  # consoles are kept
     assert take_down(directory, lambda *_: None) == []
+
+
+def test_a_lab_whose_clock_is_ours_is_left_alone(
+    programs: Path, lab: tuple[Lab, LabDirectory, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del programs
+    found, directory, file = lab
+    assert found.virtual is not None
+    real = found.model_copy(update={"virtual": found.virtual.model_copy(update={"dilation": 1})})
+    assert {machine.dilation for machine in bring_up(real, directory, file, _how(tmp_path)).machines.values()} == {1}
+    assert "LD_PRELOAD" not in (directory.path / "machines/a/qemu.command").read_text()
+    take_down(directory, lambda *_: None, stop_s=0.1)
+    monkeypatch.setattr(life, "why_no_kvm", lambda _: None)
+    slow = found.model_copy(update={"virtual": found.virtual.model_copy(update={"dilation": 20})})
+    for machine in bring_up(slow, directory, file, _how(tmp_path / "other")).machines.values():
+        assert (machine.dilation, machine.accelerator) == (20, "tcg"), "KVM's clock cannot be dilated"
+        assert machine.why_no_kvm == WHY_EMULATED
+    take_down(directory, lambda *_: None, stop_s=0.1)
 
 
 def test_what_a_killed_howdah_has_left_is_cleaned_up_first(

@@ -15,11 +15,12 @@ from howdah.command.main import main
 from howdah.engine.cache import Cache
 from howdah.engine.uml.tools import build_tools
 from howdah.engine.vm.machine import QEMU
-from howdah.lab.fleet import Fleet
+from howdah.lab.fleet import Fleet, Machine
 from howdah.lab.inventory import directory_of, write_inventory
 from howdah.lab.lab import load_lab
 from howdah.lab.provision import provision
 from howdah.lab.state import read_state
+from howdah.run.directory import read_json
 from tests.playbook_sandbox import ansible_program
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800)]
@@ -102,7 +103,7 @@ def test_modules_of_the_image_are_there_and_load(fleet: Fleet) -> None:
 def test_the_monitor_scrapes_every_machine(fleet: Fleet) -> None:
     assert fleet.lab.monitor is not None
     monitor = fleet.machines[fleet.lab.monitor]
-    end = time.monotonic() + _SCRAPED_S
+    end = time.monotonic() + _SCRAPED_S * fleet.dilation
     wanted = {(job, name) for job in ("howdah", "node") for name in fleet.machines}
     up: set[tuple[str, str]] = set()
     while up != wanted and time.monotonic() < end:
@@ -110,6 +111,39 @@ def test_the_monitor_scrapes_every_machine(fleet: Fleet) -> None:
         rows = answer["data"]["result"]
         up = {(row["metric"]["job"], row["metric"]["host"]) for row in rows if row["value"][1] == "1"}
     assert up == wanted
+
+
+def test_their_clocks_are_four_times_slower_than_ours(fleet: Fleet) -> None:
+    """Which is why an emulated processor keeps up; none of them is off by more than its kernel's calibration."""
+    assert fleet.dilation == 4
+    for machine in fleet.machines.values():
+        first, first_begin, first_end = _uptime_s(machine)
+        time.sleep(8)
+        second, second_begin, second_end = _uptime_s(machine)
+        passed = second - first
+        assert (second_begin - first_end) / 4 - 0.02 <= passed <= (second_end - first_begin) / 4 + 0.02
+
+
+def _uptime_s(machine: Machine) -> tuple[float, float, float]:
+    """What the machine says, and when by our clock it was asked and had answered."""
+    begin = time.monotonic()
+    return float(machine.check(["cut", "-d", " ", "-f1", "/proc/uptime"])), begin, time.monotonic()
+
+
+def test_a_run_across_them_is_valid(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stock kernels, their own clocks, wires between processes, exporters scraped: the path is what the plan says."""
+    monkeypatch.setenv("HOWDAH_LABS", str(file.parent))
+    command = ["run", "lab-5mbit", "--engine", "lab", "--lab", str(file), "--runs", str(tmp_path / "runs")]
+    assert main([*command, "--set", "algorithm=cubic", "--set", "duration=10 s"]) == 0
+    (run,) = (tmp_path / "runs/lab-5mbit").glob("*/run.json")
+    assert read_json(run.with_name("verdict.json"))["verdict"] == "pass"
+    engine = read_json(run)["engine"]
+    assert engine["dilation"] == 4
+    assert set(engine["machines"]) == {"sender", "emulator", "receiver"}
+    rows = read_json(run.with_name("metrics.json"))["rows"]
+    values = {row["metric"]: row["value"] for row in rows if row["flow"] in (0, None)}
+    assert values["utilisation"] > 0.9
+    assert values["exit_cwnd_packets"] > 41, "a BDP"
 
 
 def test_what_listens_is_ssh_and_what_the_lab_file_names(fleet: Fleet) -> None:
