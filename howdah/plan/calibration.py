@@ -14,6 +14,9 @@ from howdah.profile.model import Scenario
 SETTLE_US = 1_000_000
 # Machines that share no memory count packets at one instant: none of them sees when the others have become silent.
 SEPARATE_US = 4_000_000
+# What an agent needs to put records away is nothing where computing takes no time, and less than this at a nanosecond
+# for each instruction; a slower processor takes it times and times again.
+PUT_AWAY_US = 500_000
 
 
 def calibration(
@@ -26,6 +29,7 @@ def calibration(
     queues: list[Leaf],
     *,
     several_clocks: bool = False,
+    processor_shift: int = 0,
 ) -> Calibration:
     """When the path is measured, and what it must measure as.
 
@@ -41,6 +45,7 @@ def calibration(
     phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + _fill_us(path, len({sender for sender, _ in crossing}))
     settle_us = SETTLE_US + rtt_us + drain_us
     linger_us = settle_us + extra_us + 4 * (rtt_us + drain_us) + (SEPARATE_US if several_clocks else 0)
+    linger_us += PUT_AWAY_US * ((1 << processor_shift) - 1)
     targets = []
     for sender, receiver in dict.fromkeys(crossing):
         ends = (network.access_link(sender).at(sender), network.access_link(receiver).at(receiver))

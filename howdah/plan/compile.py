@@ -61,6 +61,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     engine = engine or scenario.engine
     real_time = _real_time(cell, engine)
     kind = traits(engine, real_time=real_time is not None)
+    processor_shift = scenario.machine.shift if engine == "vm" and real_time is None else None
     network, topology_arguments = _network(cell)
     perturbation = draw(scenario, cell.repetition, scenario.path.forward_delay_us + scenario.path.reverse_delay_us)
     pairs = endpoints(cell, network)
@@ -73,7 +74,9 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     size = sizes(path, flows, scenario.duration, varying.forward_largest_us + varying.reverse_largest_us)
     shaping = shape(cell, network, pairs, path, delays, varying, virtual_time=kind.virtual_clock)
     measured = calibration(
-        scenario, network, pairs, path, delays, varying, shaping.queues, several_clocks=engine == "lab"
+        *(scenario, network, pairs, path, delays, varying, shaping.queues),
+        several_clocks=engine == "lab",
+        processor_shift=processor_shift or 0,
     )
     builtin = {name: entry for name, entry in cell.algorithms.items() if entry.builtin}
     setup_us = VIRTUAL_SETUP_US if kind.exact_uptime else REAL_SETUP_US
@@ -119,7 +122,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         guest_memory_bytes=size.guest_memory_bytes,
         wall_clock_limit_s=_wall_clock_limit_s(scenario, path, flows),
         measure_window_us=(window.start, window.stop or scenario.duration),
-        processor_shift=scenario.machine.shift if engine == "vm" and real_time is None else None,
+        processor_shift=processor_shift,
         real_time=real_time,
         own_kernel=_own_kernel(cell, engine),
         lab_kernels=_lab_kernels(cell, engine),

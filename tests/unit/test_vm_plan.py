@@ -39,6 +39,14 @@ def test_virtual_time_is_the_default_and_says_nothing_new(tmp_path: Path) -> Non
     assert traits("vm").virtual_clock
 
 
+def test_a_slower_processor_has_more_time_to_put_records_away(tmp_path: Path) -> None:
+    """Between the flows and the second calibration; the path and its first measurement stay as they are."""
+    plans = [plan_of(tmp_path, f"machine.shift={shift}") for shift in (0, 1, 2)]
+    first, second, third = (plan.calibration.after_us for plan in plans)
+    assert (second - first, third - first) == (500_000, 1_500_000)
+    assert len({(plan.epoch_us, plan.duration_us, plan.calibration.before_us) for plan in plans}) == 1
+
+
 def test_real_time_has_no_declared_speed_and_buckets_of_real_time(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "machine.time=real", "machine.accelerator=tcg")
     assert (plan.processor_shift, plan.real_time) == (None, RealTime("tcg"))
