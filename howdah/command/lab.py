@@ -168,6 +168,8 @@ def _tell(options: argparse.Namespace, lab: Lab, state: LabState, how: str) -> i
         runs = f"port {machine.port} of 127.0.0.1" if name in alive else "has ended"
         lines.append(f"  {name}: {machine.release or machine.source}, {machine.accelerator}, {runs}")
         lines += [f"    without {module}: {why}" for module, why in machine.modules_left_out.items()]
+    if state.dilation != 1:
+        lines.append(f"  a second of the machines lasts {state.dilation} of ours (docs/lab.md)")
     if state.times_s:
         lines.append("  " + ", ".join(f"{what} {took:g} s" for what, took in state.times_s.items()))
     value: dict[str, object] = {
@@ -176,6 +178,7 @@ def _tell(options: argparse.Namespace, lab: Lab, state: LabState, how: str) -> i
             name: {"alive": name in alive, "port": machine.port, "release": machine.release, "pid": machine.process.pid}
             for name, machine in state.machines.items()
         },
+        "dilation": state.dilation,
         "times_s": state.times_s,
     }
     return _say(options, value, lines)

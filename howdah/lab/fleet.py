@@ -131,8 +131,8 @@ class Fleet:
 
     @property
     def dilation(self) -> int:
-        """How many of our seconds one of the machines' lasts, the same for all of them (howdah/lab/dilation.py)."""
-        return max((machine.dilation for machine in self.state.machines.values()), default=1) if self.state else 1
+        """Of the machines' clocks; 1 for machines that are not virtual."""
+        return self.state.dilation if self.state else 1
 
     def of_role(self, role: str) -> list[Machine]:
         return [machine for machine in self.machines.values() if machine.role == role]

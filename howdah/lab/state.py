@@ -48,6 +48,11 @@ class LabState:
     machines: dict[str, MachineState]
     times_s: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def dilation(self) -> int:
+        """How many of our seconds one of the machines lasts, the same for all of them (howdah/lab/dilation.py)."""
+        return max((machine.dilation for machine in self.machines.values()), default=1)
+
     def alive(self) -> list[str]:
         return [name for name, machine in self.machines.items() if machine.process.is_alive()]
 
