@@ -23,15 +23,19 @@ WHY_EMULATED = "its clock is dilated, which takes an emulated processor"
 _SOURCE = Path(__file__).with_name("dilate.c")
 
 
-def chosen(wanted: int | str, accelerators: Iterable[str]) -> int:
+def chosen(wanted: int | str, accelerators: Iterable[str], processors: int, cores: int) -> int:
     """How many of our seconds one of the machines lasts: as asked for; ``auto`` is 1 where KVM runs all of them.
 
-    >>> chosen("auto", ["kvm", "tcg"]), chosen("auto", ["kvm", "kvm"]), chosen(10, ["kvm"])
-    (4, 1, 10)
+    Else it is 4 for up to three emulated processors on two cores, and in proportion for more of them.
+
+    >>> chosen("auto", ["kvm", "tcg"], 3, 2), chosen("auto", ["kvm"], 1, 2), chosen("auto", ["tcg"], 4, 2)
+    (4, 1, 6)
     """
     if isinstance(wanted, int):
         return wanted
-    return _EMULATED if any(name != "kvm" for name in accelerators) else 1
+    if all(name == "kvm" for name in accelerators):
+        return 1
+    return max(_EMULATED, -(-_EMULATED * 2 * processors // (3 * cores)))
 
 
 def environment(dilation: int, cache: Cache) -> list[str]:

@@ -37,7 +37,8 @@ class VirtualSection(Section):
     memory: Bytes = Field(default=512 * 2**20, description="of each machine")
     processors: int = Field(default=1, ge=1, le=64, description="of each machine")
     dilation: int | str = Field(
-        default=AUTO, description="how many seconds a second of the machines lasts; auto: 4 where they are emulated"
+        default=AUTO,
+        description="how many seconds a second of the machines lasts; auto: 4 where they are emulated, more for many",
     )
 
     @field_validator("dilation", mode="before")

@@ -67,7 +67,9 @@ def bring_up(lab: Lab, directory: LabDirectory, file: Path, how: Starting) -> La
     try:
         booting = []
         accelerators = {name: _accelerator(images[name], how) for name in lab.hosts}
-        dilation = chosen(lab.virtual.dilation, (found for found, _ in accelerators.values()))
+        processors = sum(host.processors or lab.virtual.processors for host in lab.hosts.values())
+        cores = len(os.sched_getaffinity(0))
+        dilation = chosen(lab.virtual.dilation, (found for found, _ in accelerators.values()), processors, cores)
         if dilation != 1:
             accelerators = {
                 name: ("tcg", why or WHY_EMULATED if found == "kvm" else why)

@@ -136,17 +136,22 @@ def test_what_does_not_compile_is_told(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("wanted", "accelerators", "found"),
+    ("wanted", "accelerators", "cores", "found"),
     [
-        ("auto", ["kvm", "kvm"], 1),
-        ("auto", ["kvm", "tcg"], 4),
-        ("auto", ["tcg"], 4),
-        (1, ["tcg"], 1),
-        (50, ["kvm"], 50),
+        ("auto", ["kvm", "kvm", "kvm"], 1, 1),
+        ("auto", ["kvm", "tcg", "kvm"], 2, 4),
+        ("auto", ["tcg"] * 3, 2, 4),
+        ("auto", ["tcg"] * 3, 16, 4),
+        ("auto", ["tcg"] * 4, 2, 6),
+        ("auto", ["tcg"] * 6, 2, 8),
+        (1, ["tcg"], 1, 1),
+        (50, ["kvm"], 2, 50),
     ],
 )
-def test_machines_keep_our_time_where_kvm_runs_them_all(wanted: int | str, accelerators: list[str], found: int) -> None:
-    assert chosen(wanted, accelerators) == found
+def test_machines_keep_our_time_where_kvm_runs_them_all(
+    wanted: int | str, accelerators: list[str], cores: int, found: int
+) -> None:
+    assert chosen(wanted, accelerators, len(accelerators), cores) == found
 
 
 @pytest.mark.parametrize("written", ["0", "-1", "fast", "1.5", "1001"])

@@ -92,6 +92,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(life, "provide_lab_kernel", lambda *_: kernel)
     monkeypatch.setattr(life, "provide_lab_image", lambda *_: image)
     monkeypatch.setattr(life, "why_no_kvm", lambda _: "there is no /dev/kvm")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     return found
 
 

@@ -113,15 +113,16 @@ def test_the_monitor_scrapes_every_machine(fleet: Fleet) -> None:
     assert up == wanted
 
 
-def test_their_clocks_are_four_times_slower_than_ours(fleet: Fleet) -> None:
+def test_their_clocks_are_slower_than_ours(fleet: Fleet) -> None:
     """Which is why an emulated processor keeps up; none of them is off by more than its kernel's calibration."""
-    assert fleet.dilation == 4
+    dilation = fleet.dilation
+    assert dilation >= 4 or all(machine.accelerator == "kvm" for machine in fleet.machines.values())
     for machine in fleet.machines.values():
         first, first_begin, first_end = _uptime_s(machine)
         time.sleep(8)
         second, second_begin, second_end = _uptime_s(machine)
         passed = second - first
-        assert (second_begin - first_end) / 4 - 0.02 <= passed <= (second_end - first_begin) / 4 + 0.02
+        assert (second_begin - first_end) / dilation - 0.02 <= passed <= (second_end - first_begin) / dilation + 0.02
 
 
 def _uptime_s(machine: Machine) -> tuple[float, float, float]:
@@ -130,7 +131,7 @@ def _uptime_s(machine: Machine) -> tuple[float, float, float]:
     return float(machine.check(["cut", "-d", " ", "-f1", "/proc/uptime"])), begin, time.monotonic()
 
 
-def test_a_run_across_them_is_valid(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_across_them_is_valid(file: Path, fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stock kernels, their own clocks, wires between processes, exporters scraped: the path is what the plan says."""
     monkeypatch.setenv("HOWDAH_LABS", str(file.parent))
     command = ["run", "lab-5mbit", "--engine", "lab", "--lab", str(file), "--runs", str(tmp_path / "runs")]
@@ -138,7 +139,7 @@ def test_a_run_across_them_is_valid(file: Path, tmp_path: Path, monkeypatch: pyt
     (run,) = (tmp_path / "runs/lab-5mbit").glob("*/run.json")
     assert read_json(run.with_name("verdict.json"))["verdict"] == "pass"
     engine = read_json(run)["engine"]
-    assert engine["dilation"] == 4
+    assert engine["dilation"] == fleet.dilation
     assert set(engine["machines"]) == {"sender", "emulator", "receiver"}
     rows = read_json(run.with_name("metrics.json"))["rows"]
     values = {row["metric"]: row["value"] for row in rows if row["flow"] in (0, None)}
