@@ -61,12 +61,22 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
         help="make a sweep of more than 1000 runs; N is their number, which the refusal gives",
     )
     parser.add_argument("--engine", default=None, help="uml (default), vm, lab or host")
-    parser.add_argument(
-        "--lab", type=Path, default=None, metavar="FILE", help="the lab file of a lab that is up, for the lab engine"
-    )
+    add_lab_option(parser)
     parser.add_argument(
         "--kernel", default=None, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
     )
+
+
+def add_lab_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--lab", type=Path, default=None, metavar="FILE", help="the lab file of a lab that is up, for the lab engine"
+    )
+
+
+def use_lab(options: argparse.Namespace) -> None:
+    """Name the lab to this process and to those that will make the runs."""
+    if options.lab is not None:
+        os.environ[LAB_FILE] = str(options.lab.resolve())
 
 
 def find_profile(name: str) -> Path:
@@ -83,8 +93,7 @@ def find_profile(name: str) -> Path:
 
 def load_plans(options: argparse.Namespace) -> tuple[Profile, list[Plan]]:
     """The profile that ``add_profile_options`` asked for, and the plan of each of its runs."""
-    if options.lab is not None:
-        os.environ[LAB_FILE] = str(options.lab.resolve())  # for the processes that make the runs, too
+    use_lab(options)
     kernel = options.kernel
     if kernel is not None and Path(kernel).exists():
         kernel = str(Path(kernel).resolve())

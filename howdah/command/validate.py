@@ -11,7 +11,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores, find_profile
+from howdah.command.common import (
+    add_jobs_option,
+    add_json_option,
+    add_lab_option,
+    add_runs_option,
+    check_jobs,
+    cores,
+    find_profile,
+    use_lab,
+)
 from howdah.command.progress import Display
 from howdah.errors import HowdahError, ProfileError
 from howdah.plan.trait import ENGINES
@@ -31,6 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("validate", help="run a profile on two engines and compare what they say")
     parser.add_argument("profile", nargs="?", default="validate", help="a profile (default: profiles/validate.yaml)")
     parser.add_argument("--engines", default="uml,vm", metavar="A,B", help="the two engines (default: uml,vm)")
+    add_lab_option(parser)
     parser.add_argument("--kernel", default=None, metavar="NAME", help="debian-VERSION or debian-newest, on both")
     parser.add_argument(
         "--set", dest="overrides", action="append", default=[], metavar="FIELD=VALUE", help="override a field of both"
@@ -52,6 +62,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     check_jobs(options)
+    use_lab(options)
     engines = _engines(options.engines)
     planted = _planted(options.plant, engines)
     file = find_profile(options.profile)

@@ -13,6 +13,7 @@ import pytest
 from howdah.command import validate as command
 from howdah.command.main import main
 from howdah.command.validate import _engines, _planted
+from howdah.engine.lab.machine import LAB_FILE
 from howdah.errors import HowdahError, ProfileError
 from howdah.validate.comparison import TOLERANCES, Side, Value, compare, measures_of
 from howdah.validate.report import agree, markdown, rows, times, to_json
@@ -140,3 +141,12 @@ def test_the_exit_status_tells_agreement_from_disagreement_from_no_comparison(
     record = json.loads(capsys.readouterr().out)
     assert record["agrees"] is (status == 0)
     assert json.loads((tmp_path / "validate-validation.json").read_text())["points"] == record["points"]
+
+
+def test_a_lab_that_is_not_there_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(LAB_FILE, "")  # set back when the test is over
+    words = ["validate", "--engines", "lab,uml", "--lab", str(tmp_path / "no.yaml"), "--runs", str(tmp_path / "runs")]
+    assert main(words) == 2
+    assert "there is no such lab file" in capsys.readouterr().err
