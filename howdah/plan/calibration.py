@@ -16,7 +16,7 @@ SETTLE_US = 1_000_000
 SEPARATE_US = 4_000_000
 # What an agent needs to put records away is nothing where computing takes no time, and less than this at a nanosecond
 # for each instruction; a slower processor takes it times and times again.
-PUT_AWAY_US = 500_000
+PUT_AWAY_US = 1_000_000
 
 
 def calibration(
