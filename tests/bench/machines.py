@@ -44,7 +44,8 @@ def vm_lab(place: Path) -> Iterator[Figure]:
         started = time.monotonic()
         os.environ["HOWDAH_LABS"] = str(place)
         _require(main(["run", PROFILE, "--engine", "lab", "--lab", str(file), "--runs", str(place / "runs")]), "run")
-        yield Figure("lab: run", time.monotonic() - started, "s", "<= 120", f"{PROFILE}, {note}")
+        slower = f"clocks at 1/{fleet.dilation}"
+        yield Figure("lab: two runs of 20 s", time.monotonic() - started, "s", "<= 600", f"{PROFILE}, {slower}, {note}")
     finally:
         started = time.monotonic()
         main(["lab", "down", str(file), *labs])
