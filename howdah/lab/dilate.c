@@ -43,6 +43,14 @@ static struct timespec to_timespec(int64_t ns)
 	return (struct timespec){ .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
 }
 
+/* No longer than 68 years, by which some programs mean for ever. */
+static struct timespec longer(const struct timespec *limit)
+{
+	if (limit->tv_sec >= INT32_MAX / dilation)
+		return (struct timespec){ .tv_sec = INT32_MAX };
+	return to_timespec(to_ns(limit) * dilation);
+}
+
 static bool is_dilated(clockid_t id)
 {
 	return id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_RAW || id == CLOCK_MONOTONIC_COARSE || id == CLOCK_BOOTTIME;
@@ -92,11 +100,11 @@ int clock_gettime(clockid_t id, struct timespec *time)
 
 int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *limit, const sigset_t *mask)
 {
-	struct timespec longer;
+	struct timespec own;
 
 	if (limit) {
-		longer = to_timespec(to_ns(limit) * dilation);
-		limit = &longer;
+		own = longer(limit);
+		limit = &own;
 	}
 	return real_ppoll(fds, count, limit, mask);
 }
@@ -128,12 +136,9 @@ int epoll_wait(int descriptor, struct epoll_event *events, int most, int limit_m
 
 int clock_nanosleep(clockid_t id, int flags, const struct timespec *limit, struct timespec *rest)
 {
-	struct timespec longer = *limit;
-	int status;
+	struct timespec own = is_dilated(id) ? longer(limit) : *limit;
+	int status = real_clock_nanosleep(id, flags, &own, rest);
 
-	if (is_dilated(id))
-		longer = to_timespec(to_ns(limit) * dilation);
-	status = real_clock_nanosleep(id, flags, &longer, rest);
 	if (status == EINTR && rest && is_dilated(id) && !(flags & TIMER_ABSTIME))
 		*rest = to_timespec(to_ns(rest) / dilation);
 	return status;
@@ -155,11 +160,11 @@ int nanosleep(const struct timespec *limit, struct timespec *rest)
  */
 int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *end)
 {
-	struct timespec later;
+	struct timespec own;
 
 	if (end->tv_sec < 1000000000) {
-		later = to_timespec(to_ns(end) * dilation);
-		end = &later;
+		own = longer(end);
+		end = &own;
 	}
 	return real_cond_timedwait(condition, mutex, end);
 }
