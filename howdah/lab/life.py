@@ -18,7 +18,7 @@ from howdah.engine.uml.tools import build_tools
 from howdah.engine.vm.accelerator import why_no_kvm
 from howdah.engine.vm.machine import QEMU
 from howdah.errors import EngineUnavailableError, HowdahError
-from howdah.lab.dilation import WHY_EMULATED, chosen, environment
+from howdah.lab.dilation import KERNEL_ARGUMENTS, WHY_EMULATED, chosen, environment
 from howdah.lab.disk import check_image, make_overlay
 from howdah.lab.image import LabImage, provide_lab_image
 from howdah.lab.inventory import LabDirectory, make_host_key
@@ -195,6 +195,7 @@ def _start(
             seed=None if image else f"{here}/seed",
             plugs=plugs_of(lab, name, macs),
             hub=hub_of(lab, name, macs),
+            append=KERNEL_ARGUMENTS if dilation != 1 else (),
         )
         process = _launch(machine, dilation, directory, said, how)
         if process is not None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -73,6 +74,19 @@ def test_a_finished_run_is_not_made_again(experiment: Experiment, tmp_path: Path
     assert outcomes[0].reused
     assert outcomes[0].verdict == "pass"
     assert run_cells(_jobs(experiment, cells), 1, True, _ignore, failing)[0].error is not None
+
+
+@pytest.mark.parametrize(("engine", "reused"), [("uml", True), ("vm", True), ("lab", False), ("host", False)])
+def test_an_invalid_run_in_real_time_is_made_again(
+    experiment: Experiment, tmp_path: Path, engine: str, reused: bool
+) -> None:
+    """The machine may have its processors free this time; in virtual time it would come out the same."""
+    cells = [Cell(replace(make_plan(), engine=engine), "a" * 64)]
+    invalid = WHOLE.replace('"verdict": "pass"', '"verdict": "invalid"')
+    run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, invalid))
+    (outcome,) = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, WHOLE))
+    assert outcome.reused == reused
+    assert outcome.verdict == ("invalid" if reused else "pass")
 
 
 def test_a_changed_plan_leaves_the_old_run_alone(experiment: Experiment, tmp_path: Path) -> None:

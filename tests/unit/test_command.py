@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.command.main import main
+from howdah.command import main as command
+from howdah.command.main import build_parser, main
 
 QUICK = str(Path(__file__).parents[2] / "profiles" / "quick.yaml")
 
@@ -81,3 +82,22 @@ def test_errors_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
 def test_zero_jobs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "quick", "--jobs", "0"]) == 1
     assert "--jobs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["lab", "provision", "FILE"], "howdah lab status FILE"), (["list", "kernels"], "finished runs are kept")],
+)
+def test_an_interrupted_command_tells_what_there_is(
+    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: object) -> int:
+        raise KeyboardInterrupt
+
+    parser = build_parser()
+    options = parser.parse_args(words)
+    options.execute = interrupt
+    monkeypatch.setattr(parser, "parse_args", lambda _: options)
+    monkeypatch.setattr(command, "build_parser", lambda: parser)
+    assert main(words) == 130
+    assert said in capsys.readouterr().err

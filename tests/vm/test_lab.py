@@ -58,6 +58,7 @@ def test_machines_run_debians_kernel_and_systemd(fleet: Fleet) -> None:
         assert machine.kernel_release.endswith("-amd64")
         assert machine.check(["cat", "/proc/1/comm"]).strip() == "systemd"
         assert machine.check(["systemctl", "list-units", "--failed", "--no-legend"]).strip() == ""
+        assert "MP-BIOS bug" not in machine.check(["dmesg"]), "no kernel doubts its timer"
 
 
 def test_wires_join_the_interfaces_that_the_lab_file_names(fleet: Fleet) -> None:
