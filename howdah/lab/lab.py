@@ -38,7 +38,7 @@ class VirtualSection(Section):
     processors: int = Field(default=1, ge=1, le=64, description="of each machine")
     dilation: int | str = Field(
         default=AUTO,
-        description="how many seconds a second of the machines lasts; auto: 4 where they are emulated, more for many",
+        description="how many seconds a second of the machines lasts; auto: 8 where they are emulated, more for many",
     )
 
     @field_validator("dilation", mode="before")

@@ -131,11 +131,11 @@ def test_a_lab_comes_up_and_goes_down(programs: Path, lab: tuple[Lab, LabDirecto
     assert state.machines["a"].modules_left_out == {"ss_jump": "algorithms/ss_jump.c:3: no"}
     assert {machine.accelerator for machine in state.machines.values()} == {"tcg"}
     for name, machine in state.machines.items():
-        assert machine.dilation == 4, "emulated machines have a slower clock by themselves"
+        assert machine.dilation == 8, "emulated machines have a slower clock by themselves"
         told = Path(f"/proc/{machine.process.pid}/environ").read_bytes().decode().split("\0")
-        assert "HOWDAH_DILATION=4" in told
+        assert "HOWDAH_DILATION=8" in told
         command = (directory.path / f"machines/{name}/qemu.command").read_text()
-        assert "HOWDAH_DILATION=4" in command
+        assert "HOWDAH_DILATION=8" in command
         assert "no_timer_check" in command
     assert (directory.path / "machines/a/disk.qcow2").exists()
     assert directory.key.stat().st_mode & 0o777 == 0o600

@@ -117,7 +117,7 @@ def test_the_monitor_scrapes_every_machine(fleet: Fleet) -> None:
 def test_their_clocks_are_slower_than_ours(fleet: Fleet) -> None:
     """Which is why an emulated processor keeps up; none of them is off by more than its kernel's calibration."""
     dilation = fleet.dilation
-    assert dilation >= 4 or all(machine.accelerator == "kvm" for machine in fleet.machines.values())
+    assert dilation >= 8 or all(machine.accelerator == "kvm" for machine in fleet.machines.values())
     for machine in fleet.machines.values():
         first, first_begin, first_end = _uptime_s(machine)
         time.sleep(8)
@@ -136,7 +136,7 @@ def test_a_run_across_them_is_valid(file: Path, fleet: Fleet, tmp_path: Path, mo
     """Stock kernels, their own clocks, wires between processes, exporters scraped: the path is what the plan says."""
     monkeypatch.setenv("HOWDAH_LABS", str(file.parent))
     command = ["run", "lab-5mbit", "--engine", "lab", "--lab", str(file), "--runs", str(tmp_path / "runs")]
-    assert main([*command, "--set", "algorithm=cubic", "--set", "duration=10 s"]) == 0
+    assert main([*command, "--set", "algorithm=cubic", "--set", "duration=5 s"]) == 0
     (run,) = (tmp_path / "runs/lab-5mbit").glob("*/run.json")
     assert read_json(run.with_name("verdict.json"))["verdict"] == "pass"
     engine = read_json(run)["engine"]
@@ -144,7 +144,7 @@ def test_a_run_across_them_is_valid(file: Path, fleet: Fleet, tmp_path: Path, mo
     assert set(engine["machines"]) == {"sender", "emulator", "receiver"}
     rows = read_json(run.with_name("metrics.json"))["rows"]
     values = {row["metric"]: row["value"] for row in rows if row["flow"] in (0, None)}
-    assert values["utilisation"] > 0.9
+    assert values["utilisation"] > 0.8
     assert values["exit_cwnd_packets"] > 41, "a BDP"
 
 
