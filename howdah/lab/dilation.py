@@ -18,7 +18,7 @@ from howdah.errors import HowdahError
 
 AUTO = "auto"
 MOST = 1000
-# At 4 most runs beside other work were valid, not all: real-time threads that fill a core are stopped for the others.
+# At 4 most runs beside other work were valid, not all (docs/engines.md).
 _EMULATED = 8
 WHY_EMULATED = "its clock is dilated, which takes an emulated processor"
 # Before it knows its clocks, a kernel looks whether timer interrupts come while the time stamp counter counts so many
