@@ -34,6 +34,7 @@ _COMMAND_S = 60.0
 _TRANSFER_S = 600.0
 _HELLO_S = 120.0  # an interpreter starts slowly where instructions are emulated
 _READY_S = 300.0
+_SETUP_S = 30.0  # what an agent waits for while it builds its part, by its own clock
 _CLOCK_SAMPLES = 60
 _LEAD_NS = 1_000_000_000  # from the naming of the epoch to the first instant of the plan
 
@@ -200,7 +201,7 @@ class _Session:
 
     def _converse(self, conversations: list[Conversation]) -> dict[str, Any]:
         self._hear(conversations, "hello", _HELLO_S)
-        self._hear(conversations, "ready", _READY_S)
+        self._hear(conversations, "ready", _READY_S + self._ours.real_s(_SETUP_S))
         before = self._offsets(conversations)
         calibration = self._plan.calibration
         first_us = min(calibration.before_us, 0) if calibration.enabled else 0
