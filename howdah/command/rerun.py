@@ -58,7 +58,7 @@ def execute(options: argparse.Namespace) -> int:
     record = read_json(original.provenance)
     if record["status"] != "finished":
         raise HowdahError(f"this run is {record['status']}: there is nothing to compare with", where=str(original.path))
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")  # a short run is made more than once a second
     final = options.runs / "reruns" / f"{original.name}-{stamp}"
     partial = RunDirectory(final.with_name(f".partial-{final.name}-{os.getpid()}"))
     partial.raw.mkdir(parents=True)
