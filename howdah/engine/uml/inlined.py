@@ -24,12 +24,13 @@ from howdah.engine.uml.source import provide_source, unpack_command
 from howdah.engine.uml.tools import build_tools
 from howdah.errors import HowdahError
 
-OBJECTS = tuple(
+OBJECTS = tuple(  # a kernel need not have them all: 7.3 has no tcp_rate.c any more
     f"net/ipv4/{name}.o"
     for name in ("tcp", "tcp_input", "tcp_output", "tcp_ipv4", "tcp_rate", "tcp_recovery", "tcp_timer")
 )
 _LAYOUT = "1"  # part of the key: raise it when the files of an entry change
 _SPACE_BYTES = 1200 * 2**20
+_failed: dict[str, HowdahError] = {}  # by key: minutes of a compiler that failed are not spent on the next run as well
 _FUNCTION = re.compile(
     r"^(?P<at>[0-9a-f]+) .{6}F (?P<section>\S+)\t(?P<size>[0-9a-f]+) +(?:\.hidden )?(?P<name>\S+)$", re.MULTILINE
 )
@@ -103,9 +104,12 @@ def place_of(functions: list[Function], image: SymbolTable) -> tuple[int, int] |
 def build_objects(kernel: Kernel, progress: Progress, cache: Cache) -> Path:
     """A directory with the objects of OBJECTS, compiled like the image's and with debugging information.
 
-    Raises HowdahError when the source is not what the kernel was made of, or does not compile.
+    Raises HowdahError when the source is not what the kernel was made of, or does not compile; the latter is tried
+    once in a process.
     """
     key = content_key(_LAYOUT, kernel.key, *OBJECTS)
+    if key in _failed:
+        raise _failed[key]
     if cache.find("symbols", key) is None:
         source = provide_source(kernel.name, progress, cache)
         if kernel_key(source) != kernel.key:
@@ -122,11 +126,13 @@ def build_objects(kernel: Kernel, progress: Progress, cache: Cache) -> Path:
                     tree.mkdir()
                     run_logged(unpack_command(source.archive, tree), log, launcher=launch)
                 shutil.copytree(kernel.build_dir, work / "build", symlinks=True)
-                command = make_command(tree, work / "build", f"{IMAGE_FLAGS} -g", *OBJECTS)
+                there = [name for name in OBJECTS if (tree / name).with_suffix(".c").exists()]
+                command = make_command(tree, work / "build", f"{IMAGE_FLAGS} -g", *there)
                 run_logged(command, log, launcher=launch)
             except CommandFailedError as error:
-                raise HowdahError(f"does not compile with -g: {' / '.join(error.tail[-2:])}", where=str(log)) from error
-            for name in OBJECTS:
+                _failed[key] = HowdahError(f"does not compile with -g: {' / '.join(error.tail[-2:])}", where=str(log))
+                raise _failed[key] from error
+            for name in there:
                 (work / "build" / name).rename(directory / Path(name).name)
             shutil.rmtree(work)
 
@@ -139,11 +145,10 @@ class Inlined:
 
     def __init__(self, image: SymbolTable, objects: Path) -> None:
         self._places: list[tuple[int, int, Path]] = []
-        for name in OBJECTS:
-            file = objects / Path(name).name
+        for file in sorted(objects.glob("*.o")):
             place = place_of(read_functions(file, ".text"), image)
             if place is None:
-                raise HowdahError(f"{name} compiled with -g is not the code of the image", where=str(file))
+                raise HowdahError(f"{file.name} compiled with -g is not the code of the image", where=str(file))
             self._places.append((*place, file))
 
     def covers(self, address: int) -> bool:
