@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from howdah.engine.cache import Cache, content_key
-from howdah.engine.supervise import CommandFailedError, run_logged
-from howdah.engine.uml.tools import compiler_version
-from howdah.errors import HowdahError
+from howdah.engine.cache import Cache
+from howdah.engine.preload import library, variable
 
 AUTO = "auto"
 MOST = 1000
@@ -44,20 +42,4 @@ def chosen(wanted: int | str, accelerators: Iterable[str], processors: int, core
 
 def environment(dilation: int, cache: Cache) -> list[str]:
     """What env(1) is to set for QEMU; nothing for a clock like ours. Raises HowdahError where it does not compile."""
-    return [f"LD_PRELOAD={_library(cache)}", f"HOWDAH_DILATION={dilation}"] if dilation != 1 else []
-
-
-def _library(cache: Cache) -> Path:
-    def compile_it(directory: Path, log: Path) -> None:
-        try:
-            run_logged(
-                ["gcc", "-O2", "-Wall", "-shared", "-fPIC", "-o", str(directory / "dilate.so"), str(_SOURCE)], log
-            )
-        except CommandFailedError as error:
-            raise HowdahError(
-                "does not compile: " + " / ".join(error.tail[-3:]),
-                where=str(_SOURCE),
-                hint=f"The whole output is in {log}. A missing header: apt install gcc libc6-dev",
-            ) from error
-
-    return cache.build("dilation", content_key(compiler_version(), _SOURCE.read_bytes()), compile_it) / "dilate.so"
+    return [variable(library(_SOURCE, cache)), f"HOWDAH_DILATION={dilation}"] if dilation != 1 else []

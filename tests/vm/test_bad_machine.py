@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from howdah.engine.cache import Cache
+from howdah.engine.preload import library
 from howdah.engine.uml.tools import build_tools
-from howdah.engine.vm.machine import QEMU, Machine, Speed, run
+from howdah.engine.vm.machine import QEMU, WARP, Machine, Speed, run
 from howdah.errors import RunFailedError
 
 pytestmark = pytest.mark.vm
@@ -57,6 +58,7 @@ def endless(tmp_path: Path) -> Machine:
         wall_clock_limit_s=600.0,
         clock_limit_s=100,
         launcher=build_tools(Cache()).launch,
+        library=library(WARP, Cache()),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from howdah.engine.cache import Cache, content_key, file_sha256
 from howdah.engine.check import lacks_of
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
+from howdah.engine.preload import library
 from howdah.engine.share import stage
 from howdah.engine.supervise import CommandFailedError, run_logged
 from howdah.engine.uml.build import build_agent
@@ -25,7 +26,7 @@ from howdah.engine.vm.accelerator import AUTO, TCG, Accelerator, choose
 from howdah.engine.vm.cpio import Writer
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
 from howdah.engine.vm.kernel import StockKernel, described, provide_kernel
-from howdah.engine.vm.machine import MACHINE, SILENCE_S, Machine, Speed, run
+from howdah.engine.vm.machine import MACHINE, SILENCE_S, WARP, Machine, Speed, run
 from howdah.engine.vm.profile import Look, perf_archive
 from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 from howdah.plan.plan import OwnKernel, Plan
@@ -46,6 +47,7 @@ _SLOWDOWN = 40  # emulated instructions against those of a user-mode kernel, at 
 class _Built:
     tools: Tools
     init: Path
+    warp: Path
     kernel: StockKernel
     tree: GuestTree
     packed: Path
@@ -115,7 +117,7 @@ class VmEngine:
             ready = provide_modules(kernel, plan.modules, progress, self.cache)
         packed = tree_archive(tree, self.cache, progress, whole=needs_whole_tree(plan))
         agent = build_agent("netlink", tree, tools, self.cache)
-        return _Built(tools, _init(self.cache), kernel, tree, packed, ready, agent)
+        return _Built(tools, _init(self.cache), library(WARP, self.cache), kernel, tree, packed, ready, agent)
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         progress("prepare", 0, 0)
@@ -153,6 +155,7 @@ class VmEngine:
                 launcher=built.tools.launch,
                 kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
                 silence_limit_s=SILENCE_S if real_time is None else _REAL_TIME_SILENCE_S,
+                library=built.warp if real_time is None else None,
             )
             look = None
             if plan.collect.cpu and plan.processor_shift is not None:

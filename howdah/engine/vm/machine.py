@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.agent.beacon import PORT
+from howdah.engine.preload import variable
 from howdah.engine.uml.guest import CONSOLE_LINES, EXIT_FILE, Ending, console_tail, runtime_base
 from howdah.engine.uml.processor import own_processor
 from howdah.engine.vm.watch import Watch
 from howdah.errors import EngineUnavailableError, RunFailedError
 
 QEMU = "qemu-system-x86_64"
-MACHINE = "3"  # part of every run's key: raise it when the command line changes
+MACHINE = "4"  # part of every run's key: raise it when the command line or WARP changes
+WARP = Path(__file__).with_name("warp.c")
 START = "2023-11-14T22:13:20"  # wall clock of every machine when it starts: the same in each, so reruns are equal
 _POLL_S = 0.2
 _BOOT_S = 240.0  # of processor time; emulated, a boot takes about 8
@@ -80,6 +82,7 @@ class Machine:
     launcher: Path
     kernel_arguments: tuple[str, ...] = ()
     observers: tuple[str, ...] = ()
+    library: Path | None = None  # loaded into QEMU: made of WARP in virtual time
     boot_limit_s: float = _BOOT_S  # of processor time, until its first program runs
     silence_limit_s: float = SILENCE_S  # of processor time, without a sign of life
 
@@ -153,16 +156,13 @@ def run(machine: Machine, progress: Progress) -> tuple[Ending, list[str]]:
 
 
 def _watch(machine: Machine, command: list[str], signs: Path, progress: Progress) -> float:
-    """In virtual time all of QEMU's threads share one processor.
-
-    On two, the thread that moves the clock while the machine is idle may look at it when the machine has just gone to
-    sleep and its last instructions are not yet counted: timers then come that much late, and reruns differ.
-    """
+    """In virtual time all of QEMU's threads share one processor: they take turns, and on two each turn is a wake-up."""
+    environment = [_ENV, *([] if machine.library is None else [variable(machine.library)])]
     if machine.speed.shift is None:
-        return _watch_pinned(machine, command, [_ENV], signs, progress)
+        return _watch_pinned(machine, command, environment, signs, progress)
     with own_processor(runtime_base()) as processor:
         pinned = [_TASKSET, "--cpu-list", str(processor)] if processor is not None else _one_processor()
-        return _watch_pinned(machine, command, pinned, signs, progress)
+        return _watch_pinned(machine, command, [*pinned, *environment], signs, progress)
 
 
 def _one_processor() -> list[str]:

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small libraries of our own that are loaded into QEMU (LD_PRELOAD), compiled once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from howdah.engine.cache import Cache, content_key
+from howdah.engine.supervise import CommandFailedError, run_logged
+from howdah.engine.uml.tools import compiler_version
+from howdah.errors import HowdahError
+
+
+def library(source: Path, cache: Cache) -> Path:
+    """The shared library a C file makes. Raises HowdahError where it does not compile."""
+    name = f"{source.stem}.so"
+
+    def compile_it(directory: Path, log: Path) -> None:
+        try:
+            run_logged(["gcc", "-O2", "-Wall", "-shared", "-fPIC", "-o", str(directory / name), str(source)], log)
+        except CommandFailedError as error:
+            raise HowdahError(
+                "does not compile: " + " / ".join(error.tail[-3:]),
+                where=str(source),
+                hint=f"The whole output is in {log}. A missing header: apt install gcc libc6-dev",
+            ) from error
+
+    return cache.build("preload", content_key(compiler_version(), name, source.read_bytes()), compile_it) / name
+
+
+def variable(file: Path) -> str:
+    """What env(1) is to set."""
+    return f"LD_PRELOAD={file}"
