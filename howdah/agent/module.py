@@ -17,15 +17,17 @@ from typing import Any
 from howdah.agent import syscall
 from howdah.agent.error import AgentError
 from howdah.agent.kernellog import KernelLog
+from howdah.agent.settings import SYS_MODULE, Settings
 
-_SYS_MODULE = Path("/sys/module")
 # parm= is the description, parmtype= the type, __param_str_ the name's own symbol: a parameter has at least the last.
 _PARAMETER = re.compile(rb"(?<![A-Za-z0-9_.])(?:parm=|parmtype=|__param_str_)([A-Za-z0-9_]+)[:\0]")
 _TRUE, _FALSE = {"1", "y", "yes", "on", "true"}, {"0", "n", "no", "off", "false"}
 
 
-def load_modules(directory: Path, parameters: dict[str, dict[str, str]]) -> list[str]:
+def load_modules(directory: Path, parameters: dict[str, dict[str, str]], settings: Settings | None = None) -> list[str]:
     """Load every ``*.ko`` of the directory, each behind those of them it depends on; returns their names in order.
+
+    Where settings are given back the parameters are such: a module that stays loaded is then as it was.
 
     Raises AgentError when a module lacks a parameter, when the kernel refuses it (with the kernel's errno and what its
     log says), and when a parameter then has another value than the one asked for.
@@ -33,7 +35,7 @@ def load_modules(directory: Path, parameters: dict[str, dict[str, str]]) -> list
     files = {path.stem.replace("-", "_"): path for path in sorted(directory.glob("*.ko"))}
     loaded: list[str] = []
     for name in _in_order(files):
-        _load(files[name], name, parameters.get(name, {}))
+        _load(files[name], name, parameters.get(name, {}), settings or Settings())
         loaded.append(name)
     return loaded
 
@@ -63,9 +65,10 @@ def _depends(path: Path) -> list[str]:
     return match[1].decode().split(",") if match and match[1] else []
 
 
-def _load(path: Path, name: str, parameters: dict[str, str]) -> None:
+def _load(path: Path, name: str, parameters: dict[str, str], settings: Settings) -> None:
     operation = f"load module {path.name}"
-    given = " ".join(f"{key}={_quoted(value)}" for key, value in parameters.items())
+    at_once = {} if settings.are_given_back else parameters
+    given = " ".join(f"{key}={_quoted(value)}" for key, value in at_once.items())
     if parameters and (absent := sorted(set(parameters) - set(parameters_of(path)))):
         has = ", ".join(parameters_of(path)) or "none"
         raise AgentError(operation, f"it has no parameter {', '.join(absent)}; its parameters are {has}")
@@ -81,7 +84,18 @@ def _load(path: Path, name: str, parameters: dict[str, str]) -> None:
     finally:
         os.close(descriptor)
         log.close()
+    if settings.are_given_back:
+        set_parameters(operation, name, parameters, settings)
     _compare(operation, name, parameters)
+
+
+def set_parameters(operation: str, module: str, parameters: dict[str, str], settings: Settings) -> None:
+    """Of a module that is loaded. Raises AgentError where the kernel refuses one."""
+    for name, value in parameters.items():
+        try:
+            settings.parameter(module, name, value)
+        except OSError as error:
+            raise AgentError(operation, f"parameter {name}={value}: {error.strerror or error}") from error
 
 
 def _quoted(value: str) -> str:
@@ -92,7 +106,7 @@ def _quoted(value: str) -> str:
 def _compare(operation: str, module: str, parameters: dict[str, str]) -> None:
     """Raise AgentError for parameters that the kernel shows with another value; not all can be read."""
     for name, asked in parameters.items():
-        path = _SYS_MODULE / module / "parameters" / name
+        path = SYS_MODULE / module / "parameters" / name
         if not path.exists():
             continue
         found = _readable(path)
@@ -117,18 +131,11 @@ def _value(text: str) -> str | int | bool:
         return lowered in _TRUE if lowered in _TRUE | _FALSE else plain
 
 
-def set_parameter(module: str, name: str, value: str) -> None:
-    """Raises OSError when module or parameter does not exist or the value is refused."""
-    path = _SYS_MODULE / module / "parameters" / name
-    if path.read_text().strip() != value:
-        path.write_text(value)
-
-
 def describe_modules(names: list[str]) -> dict[str, dict[str, Any]]:
     """``{module: {"srcversion", "parameters"}}`` of loaded modules and built-in code that has parameters."""
     found = {}
     for name in names:
-        path = _SYS_MODULE / name
+        path = SYS_MODULE / name
         if not path.is_dir():
             continue
         version = path / "srcversion"

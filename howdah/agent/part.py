@@ -23,12 +23,12 @@ from howdah.agent.clock import MS, SECOND, now_ns
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Action, Loop
 from howdah.agent.metronome import Metronome
-from howdah.agent.module import describe_modules, set_parameter
+from howdah.agent.module import describe_modules, set_parameters
 from howdah.agent.namespace import forget
 from howdah.agent.netlink.diag import Endpoint
 from howdah.agent.netlink.link import links
 from howdah.agent.output import Output, Progress
-from howdah.agent.run import Run
+from howdah.agent.run import Run, tell
 from howdah.agent.session import SESSION_FORMAT, Session
 from howdah.agent.wiring import Wiring
 
@@ -142,6 +142,7 @@ class PartRun(Run):
 
     def _set_up(self) -> Wiring:
         self._session.watch(self._loop)
+        tell(self._settings.begin())
         modules = self._load_installed()
         wiring = super()._set_up()
         self.report["modules"] |= describe_modules(modules)
@@ -157,15 +158,12 @@ class PartRun(Run):
             needed = [name for name in needed if name.startswith("howdah_")]
         for name in needed:
             parameters = self.plan["module_parameters"].get(name, {})
-            command = ["modprobe", name, *(f"{key}={value}" for key, value in parameters.items())]
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                ["modprobe", name], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            )
             if done.returncode:
                 raise AgentError(f"load module {name}", done.stderr.strip() or f"status {done.returncode}")
-            for key, value in parameters.items():  # of one that was loaded already
-                try:
-                    set_parameter(name, key, value)
-                except OSError as error:
-                    raise AgentError(f"parameter {key} of module {name}", error.strerror or str(error)) from error
+            set_parameters(f"load module {name}", name, parameters, self._settings)
         return needed
 
     def _choose_epoch(self) -> None:

@@ -26,12 +26,14 @@ from howdah.agent.netlink.link import links
 from howdah.agent.output import Output, Progress
 from howdah.agent.profiling import Profiling
 from howdah.agent.scheduling import become_invisible
+from howdah.agent.settings import JOURNAL, Settings
 from howdah.agent.traffic import Flow, make_flow
 from howdah.agent.wiring import Wiring, make_wiring
 
 AGENT_FORMAT = 1
 _PROGRESS_NS = 1 * SECOND
 _POLL_NS = 20 * MS
+_LIVES_ON = ("host", "lab")  # engines whose kernels go on living when the run is over
 _LEAD_NS = 50 * MS  # in real time, from the end of setup to the first instant of the plan
 _LINKS_NS = 2 * SECOND
 _END_MARGIN_NS = 100 * MS  # kept free before the second calibration, for the last readings
@@ -50,6 +52,7 @@ class Run:
         self._flows: dict[int, Flow] = {}
         self._epoch_ns = plan["epoch_us"] * 1000
         self._wiring: Wiring | None = None
+        self._settings = Settings(JOURNAL if plan["engine"] in _LIVES_ON else None)
         self._accounting: dict[str, Any] = {}
         self._progress = Progress(output, self._end_us())
         self._processor_watch = Metronome() if plan.get("real_time") else None
@@ -92,6 +95,7 @@ class Run:
             flow.close()
         if self._wiring is not None:
             self._wiring.remove()
+        tell(self._settings.give_back())
 
     def _phases(self) -> None:
         with self._phase("setup"):
@@ -150,12 +154,13 @@ class Run:
         """Modules, network, flows' sockets, provenance; then the epoch is known."""
         plan = self.plan
         wall_us = self._output.host_clock_us()
-        modules = load_modules(self._inputs / "modules", plan["module_parameters"])
+        tell(self._settings.begin())
+        modules = load_modules(self._inputs / "modules", plan["module_parameters"], self._settings)
         if plan["engine"] == "uml":
             become_invisible()
         if plan["engine"] == "vm":
             give_entropy(plan["seed"])
-        self._wiring = wiring = make_wiring(self._wiring_kind, plan, self._inputs)
+        self._wiring = wiring = make_wiring(self._wiring_kind, plan, self._inputs, self._settings)
         wiring.apply(plan["operations"])
         self.report["operations_wall_us"] = self._output.host_clock_us() - wall_us
         if self._processor_watch is not None:
@@ -275,3 +280,9 @@ def _not_running(wiring: Wiring) -> list[str]:
         for link in links(namespace.netlink)
         if link.up and not link.running
     ]
+
+
+def tell(problems: list[str]) -> None:
+    """On standard error, which the engine keeps."""
+    for problem in problems:
+        sys.stderr.write(f"howdah-agent: {problem}\n")

@@ -22,7 +22,14 @@ KERNEL_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_KERNEL_NAME}}}", re.ASCII)
 
 
 _KNOWN = [
-    Algorithm("cubic", "cubic", "tcp_cubic", "cubic", "CUBIC with HyStart, the Linux default (RFC 9438)"),
+    Algorithm(
+        "cubic",
+        "cubic",
+        "tcp_cubic",
+        "cubic",
+        "CUBIC with HyStart, the Linux default (RFC 9438)",
+        {"hystart": "1"},  # said, as a machine may have been left with another value
+    ),
     Algorithm(
         "cubic-no-hystart",
         "cubic",

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from howdah.agent import module, syscall
+from howdah.agent import module, settings, syscall
 from howdah.agent.error import AgentError
 from howdah.agent.kernellog import KernelLog
 from howdah.agent.module import load_modules, parameters_of
+from howdah.agent.settings import Settings
 
 
 @pytest.fixture
@@ -80,12 +81,31 @@ def test_the_value_the_kernel_shows_is_compared_with_the_one_asked_for(
     shown = tmp_path / "sys/a/parameters/size"
     shown.parent.mkdir(parents=True)
     shown.write_text(found + "\n")
-    monkeypatch.setattr(module, "_SYS_MODULE", tmp_path / "sys")
+    monkeypatch.setattr(module, "SYS_MODULE", tmp_path / "sys")
     if same:
         assert load_modules(tmp_path, {"a": {"size": asked}}) == ["a"]
     else:
         with pytest.raises(AgentError, match=f"size={asked} was asked for, and the module has size={found}"):
             load_modules(tmp_path, {"a": {"size": asked}})
+
+
+def test_where_the_kernel_lives_on_parameters_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that is loaded already would keep those of the run before, and this one would leave it its own."""
+    given: list[str] = []
+    monkeypatch.setattr(syscall, "finit_module", lambda _descriptor, parameters: given.append(parameters))
+    _write(tmp_path, a="")
+    shown = tmp_path / "sys/a/parameters/size"
+    shown.parent.mkdir(parents=True)
+    shown.write_text("3\n")
+    monkeypatch.setattr(module, "SYS_MODULE", tmp_path / "sys")
+    monkeypatch.setattr(settings, "SYS_MODULE", tmp_path / "sys")
+    lasting = Settings(tmp_path / "journal")
+    load_modules(tmp_path, {"a": {"size": "20"}}, lasting)
+    assert (given, shown.read_text()) == ([""], "20")
+    assert lasting.give_back() == []
+    assert shown.read_text().strip() == "3"
+    with pytest.raises(AgentError, match=r"load module a\.ko: parameter on=1: No such file"):
+        load_modules(tmp_path, {"a": {"size": "20", "on": "1"}}, lasting)
 
 
 def test_no_directory_and_no_modules(tmp_path: Path) -> None:

@@ -28,7 +28,14 @@ def test_no_hystart_is_cubic_with_a_parameter(tmp_path: Path) -> None:
     assert plan.flows[0].algorithm == "cubic-no-hystart"
     assert plan.kernel_parameters["tcp_cubic.hystart"] == "0"
     assert len(operations(plan, "module_parameter", module="tcp_cubic", name="hystart", value="0")) == 1
-    assert not operations(make_one(tmp_path, "algorithm: cubic\n"), "module_parameter")
+
+
+def test_cubic_says_that_it_has_hystart(tmp_path: Path) -> None:
+    """A machine that lives on may have been left without."""
+    plan = make_one(tmp_path, "algorithm: cubic\n")
+    assert plan.kernel_parameters["tcp_cubic.hystart"] == "1"
+    assert len(operations(plan, "module_parameter", module="tcp_cubic", name="hystart", value="1")) == 1
+    assert not operations(make_one(tmp_path, "algorithm: reno\n"), "module_parameter")
 
 
 def test_two_settings_of_one_module_cannot_share_a_run(tmp_path: Path) -> None:

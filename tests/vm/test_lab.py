@@ -133,7 +133,14 @@ def _uptime_s(machine: Machine) -> tuple[float, float, float]:
 
 
 def test_a_run_across_them_is_valid(file: Path, fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stock kernels, their own clocks, wires between processes, exporters scraped: the path is what the plan says."""
+    """Stock kernels, their own clocks, wires between processes, exporters scraped: the path is what the plan says.
+
+    So is the kernel: someone has left the sender without HyStart, and finds it so again.
+    """
+    sender = fleet.machines["sender"]
+    hystart = "/sys/module/tcp_cubic/parameters/hystart"
+    backlog = sender.check(["sysctl", "-n", "net.core.netdev_max_backlog"])
+    sender.check(["sh", "-c", f"echo 0 > {hystart}"])
     monkeypatch.setenv("HOWDAH_LABS", str(file.parent))
     command = ["run", "lab-5mbit", "--engine", "lab", "--lab", str(file), "--runs", str(tmp_path / "runs")]
     assert main([*command, "--set", "algorithm=cubic", "--set", "duration=5 s"]) == 0
@@ -142,6 +149,9 @@ def test_a_run_across_them_is_valid(file: Path, fleet: Fleet, tmp_path: Path, mo
     engine = read_json(run)["engine"]
     assert engine["dilation"] == fleet.dilation
     assert set(engine["machines"]) == {"sender", "emulator", "receiver"}
+    assert read_json(run)["modules"]["tcp_cubic"]["parameters"]["hystart"] == "1"
+    assert sender.check(["cat", hystart]).strip() == "0"
+    assert sender.check(["sysctl", "-n", "net.core.netdev_max_backlog"]) == backlog
     rows = read_json(run.with_name("metrics.json"))["rows"]
     values = {row["metric"]: row["value"] for row in rows if row["flow"] in (0, None)}
     assert values["utilisation"] > 0.9

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from howdah.agent.error import AgentError
+from howdah.agent.settings import Settings
 from howdah.agent.wiring.mininet import MininetWiring
 from howdah.agent.wiring.netlink import NetlinkWiring
 
 Wiring = NetlinkWiring
 
 
-def make_wiring(kind: str, plan: dict[str, Any], inputs: Path) -> Wiring:
+def make_wiring(kind: str, plan: dict[str, Any], inputs: Path, settings: Settings | None = None) -> Wiring:
     """``netlink`` or ``mininet``; nothing is built yet."""
     if kind == "netlink":
-        return NetlinkWiring()
+        return NetlinkWiring(settings)
     if kind == "mininet":
-        return MininetWiring(plan, inputs)
+        return MininetWiring(plan, inputs, settings)
     raise AgentError("wiring", f"{kind!r} is not one of netlink, mininet")

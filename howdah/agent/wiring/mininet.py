@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from howdah.agent.error import AgentError
-from howdah.agent.module import set_parameter
 from howdah.agent.namespace import Namespace
+from howdah.agent.settings import Settings
 from howdah.agent.wiring.netlink import NetlinkWiring, describe
 
 # What Mininet does by itself when it builds a Topo.
@@ -28,8 +28,8 @@ _MININET_DOES = ("node", "link", "address", "up")
 class MininetWiring(NetlinkWiring):
     """Changes during the run go over netlink, as with the other wiring."""
 
-    def __init__(self, plan: dict[str, Any], inputs: Path) -> None:
-        super().__init__()
+    def __init__(self, plan: dict[str, Any], inputs: Path, settings: Settings | None = None) -> None:
+        super().__init__(settings)
         self._plan = plan
         self._inputs = inputs
         self._net: Any = None
@@ -39,7 +39,7 @@ class MininetWiring(NetlinkWiring):
         numbered = [(f"operation {number}", operation) for number, operation in enumerate(operations)]
         kernel_wide = [item for item in numbered if item[1]["op"] == "module_parameter" or _is_kernel_wide(item[1])]
         for label, operation in kernel_wide:
-            self._run(label, operation)
+            self.apply_one(label, operation)
         self._build()
         adopted: set[tuple[str, str]] = set()
         for label, operation in numbered:
@@ -107,12 +107,6 @@ class MininetWiring(NetlinkWiring):
 
         arguments = operation["arguments"]
         text = f"{label} ({describe(operation)})"
-        if operation["op"] == "module_parameter":
-            try:
-                set_parameter(arguments["module"], arguments["name"], str(arguments["value"]))
-            except OSError as error:
-                raise AgentError(text, error.strerror or str(error)) from error
-            return
         for line in command_lines(Operation(operation["op"], arguments)):
             words = [self._distribution(word, arguments) for word in shlex.split(line)]
             done = subprocess.run(

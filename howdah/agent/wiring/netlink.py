@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from howdah.agent.error import AgentError
-from howdah.agent.module import set_parameter
 from howdah.agent.namespace import Namespace
 from howdah.agent.netlink import qdisc
 from howdah.agent.netlink.address import add_address
@@ -16,6 +15,7 @@ from howdah.agent.netlink.ethtool import set_offload
 from howdah.agent.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
 from howdah.agent.netlink.neighbour import add_neighbour
 from howdah.agent.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
+from howdah.agent.settings import Settings
 from howdah.agent.wiring.adoption import Adoption
 
 Arguments = dict[str, Any]
@@ -49,10 +49,11 @@ def without_ipv6(namespace: Namespace) -> None:
 
 
 class NetlinkWiring:
-    """``namespaces`` holds the hosts made so far, by name."""
+    """``namespaces`` holds the hosts made so far, by name; ``settings`` are those of the whole kernel."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings | None = None) -> None:
         self.namespaces: dict[str, Namespace] = {}
+        self.settings = settings or Settings()
         self._adoption: Adoption | None = None
 
     def apply(self, operations: list[dict[str, Any]]) -> None:
@@ -115,7 +116,7 @@ class NetlinkWiring:
 
     def _sysctl(self, node: str | None, name: str, value: Any) -> None:
         if node is None:
-            Path(sysctl_path(name)).write_text(str(value))
+            self.settings.write(Path(sysctl_path(name)), str(value))
         else:
             self.namespaces[node].write_file(sysctl_path(name), str(value))
 
@@ -185,4 +186,4 @@ class NetlinkWiring:
         qdisc.add_class(namespace.netlink, namespace.index(interface), parent, classid, kind, options)
 
     def _module_parameter(self, module: str, name: str, value: Any) -> None:
-        set_parameter(module, name, str(value))
+        self.settings.parameter(module, name, str(value))
