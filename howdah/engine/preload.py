@@ -10,6 +10,8 @@ from howdah.engine.supervise import CommandFailedError, run_logged
 from howdah.engine.uml.tools import compiler_version
 from howdah.errors import HowdahError
 
+_HEADER = Path(__file__).with_name("preload.h")
+
 
 def library(source: Path, cache: Cache) -> Path:
     """The shared library a C file makes. Raises HowdahError where it does not compile."""
@@ -17,7 +19,8 @@ def library(source: Path, cache: Cache) -> Path:
 
     def compile_it(directory: Path, log: Path) -> None:
         try:
-            run_logged(["gcc", "-O2", "-Wall", "-shared", "-fPIC", "-o", str(directory / name), str(source)], log)
+            options = ["-O2", "-Wall", "-shared", "-fPIC", f"-I{_HEADER.parent}"]
+            run_logged(["gcc", *options, "-o", str(directory / name), str(source)], log)
         except CommandFailedError as error:
             raise HowdahError(
                 "does not compile: " + " / ".join(error.tail[-3:]),
@@ -25,7 +28,8 @@ def library(source: Path, cache: Cache) -> Path:
                 hint=f"The whole output is in {log}. A missing header: apt install gcc libc6-dev",
             ) from error
 
-    return cache.build("preload", content_key(compiler_version(), name, source.read_bytes()), compile_it) / name
+    key = content_key(compiler_version(), name, _HEADER.read_bytes(), source.read_bytes())
+    return cache.build("preload", key, compile_it) / name
 
 
 def variable(file: Path) -> str:

@@ -12,7 +12,6 @@
  * its frequency against a timer when it boots, and finds it higher.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,6 +21,8 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <time.h>
+
+#include "preload.h"
 
 #define NS_PER_S 1000000000ll
 
@@ -54,18 +55,6 @@ static struct timespec longer(const struct timespec *limit)
 static bool is_dilated(clockid_t id)
 {
 	return id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_RAW || id == CLOCK_MONOTONIC_COARSE || id == CLOCK_BOOTTIME;
-}
-
-/* The original, which must be there: nothing could be done without it. */
-static void *next(const char *name)
-{
-	void *found = dlsym(RTLD_NEXT, name);
-
-	if (!found) {
-		fprintf(stderr, "howdah: the C library has no %s\n", name);
-		abort();
-	}
-	return found;
 }
 
 __attribute__((constructor)) static void begin(void)

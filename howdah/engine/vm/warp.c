@@ -13,7 +13,6 @@
  * processor wants that lock, too, or sleeps: both come after counting.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -23,6 +22,8 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "preload.h"
 
 static int (*real_lock)(pthread_mutex_t *);
 static int (*real_wait)(pthread_cond_t *, pthread_mutex_t *);
@@ -42,18 +43,6 @@ static _Atomic(pthread_mutex_t *) big_lock;
 /* The processor's thread sleeps or asks for the big lock; does neither; does neither, and the main loop waits for it. */
 enum { RESTS, EXECUTES, IS_AWAITED };
 static atomic_uint processor;
-
-/* The original, which must be there: nothing could be done without it. */
-static void *next(const char *name)
-{
-	void *found = dlsym(RTLD_NEXT, name);
-
-	if (!found) {
-		fprintf(stderr, "howdah: the C library has no %s\n", name);
-		abort();
-	}
-	return found;
-}
 
 __attribute__((constructor)) static void begin(void)
 {
