@@ -92,6 +92,8 @@ class VmEngine:
         """Build what a plan needs; what it is made of. Raises HowdahError saying what does not build."""
         built = self._build(plan, progress)
         found: dict[str, Any] = {"tree": built.tree.sha256, "init": built.init.parent.name}
+        if plan.real_time is None:
+            found["warp"] = built.warp.parent.name
         found[f"first {built.packed.parent.name}"] = MACHINE
         found[f"kernel {plan.kernel}"] = built.kernel.image_sha256
         if plan.real_time is not None:
