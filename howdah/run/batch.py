@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any
 
 from howdah.errors import HowdahError, explain
@@ -246,7 +247,8 @@ def run_cells(
     A run that was made in real time and is invalid is made again: the machine may have its processors free this time.
     In virtual time it would come out the same.
 
-    The longest come first, so that no core waits at the end for one that began late. An error (which is not about the
+    One experiment after the other, the cheapest first, so that a batch that is interrupted leaves whole experiments. Of
+    each, the longest runs come first, so that no core waits at the end for one that began late. An error (which is not about the
     path: that would be an invalid run) ends the batch once the runs in progress are done; with ``keep_going`` only a
     full disk does. On KeyboardInterrupt (or any error here) the workers and their guests are killed and their partial
     directories removed; runs that had finished stay.
@@ -261,7 +263,10 @@ def run_cells(
         else:
             outcomes.append(Outcome(job, verdict=verdict, reused=True))
     expected = {id(job): expected_core_s(job.cell.plan) for job in unfinished}
-    waiting = deque(sorted(unfinished, key=lambda job: -expected[id(job)]))  # stable: equal ones in their order
+    left = {path: sum(costs) for path, costs in _by_experiment(unfinished, expected).items()}
+    waiting = deque(  # equal ones in their order
+        sorted(unfinished, key=lambda job: (left[job.experiment.path], job.experiment.path, -expected[id(job)]))
+    )
     experiments = len({job.experiment.path for job in jobs})
     active: list[Work] = []
     processes = _Workers(worker)
@@ -302,6 +307,13 @@ def run_cells(
             processes.end()
     order = {id(job): position for position, job in enumerate(jobs)}
     return sorted(outcomes, key=lambda outcome: order[id(outcome.job)])
+
+
+def _by_experiment(jobs: Sequence[Job], expected: dict[int, float]) -> dict[Path, list[float]]:
+    costs: dict[Path, list[float]] = {}
+    for job in jobs:
+        costs.setdefault(job.experiment.path, []).append(expected[id(job)])
+    return costs
 
 
 def _meets_every_run(outcome: Outcome, keep_going: bool) -> bool:

@@ -260,6 +260,22 @@ def test_runs_of_several_experiments_go_to_their_own_directories(tmp_path: Path)
     assert (rests[-1].total, rests[-1].waiting_core_s, rests[-1].experiments) == (2, 0.0, 2)
 
 
+def test_experiments_are_finished_one_after_the_other_the_cheapest_first(tmp_path: Path) -> None:
+    dear, cheap = (Experiment(tmp_path / name) for name in ("a dear one", "cheap"))
+    for each in (dear, cheap):
+        each.create()
+    begun: list[str] = []
+
+    def listen(active: list[Work], _outcomes: list[Outcome], _rest: Rest) -> None:
+        begun.extend(work.job.name for work in active if work.job.name not in begun)
+
+    slow = _worker(tmp_path, "import time\ntime.sleep(0.7)\n" + textwrap.dedent(WHOLE))
+    jobs = [*_jobs(dear, [_sized(1, 20.0), _sized(2, 300.0)]), *_jobs(cheap, [_sized(3, 10.0), _sized(4, 100.0)])]
+    run_cells(jobs, 1, False, listen, slow)
+    order = [name.split("-0000")[0] for name in begun]
+    assert order == ["cheap/cubic-r4", "cheap/cubic-r3", "a dear one/cubic-r2", "a dear one/cubic-r1"]
+
+
 _ONE_FAILS = textwrap.dedent(WHOLE).replace(
     "import json, sys, pathlib",
     "import json, sys, pathlib\nif 'r1' in sys.argv[1]:\n"
