@@ -248,10 +248,10 @@ def run_cells(
     In virtual time it would come out the same.
 
     One experiment after the other, the cheapest first, so that a batch that is interrupted leaves whole experiments. Of
-    each, the longest runs come first, so that no core waits at the end for one that began late. An error (which is not about the
-    path: that would be an invalid run) ends the batch once the runs in progress are done; with ``keep_going`` only a
-    full disk does. On KeyboardInterrupt (or any error here) the workers and their guests are killed and their partial
-    directories removed; runs that had finished stay.
+    each, the longest runs come first, so that no core waits at the end for one that began late. An error (which is not
+    about the path: that would be an invalid run) ends the batch once the runs in progress are done; with ``keep_going``
+    only a full disk does. On KeyboardInterrupt (or any error here) the workers and their guests are killed and their
+    partial directories removed; runs that had finished stay.
     """
     outcomes: list[Outcome] = []
     unfinished: list[Job] = []
