@@ -23,6 +23,7 @@ from howdah.lab.lab import Lab, load_lab
 from howdah.lab.life import BOOT_LIMIT_S, Starting, bring_up, take_down
 from howdah.lab.provision import Provisioned, provision
 from howdah.lab.state import LabState, locked, read_state
+from howdah.lab.tap import lost
 
 PROFILE = "lab-5mbit"
 Execute = Callable[[argparse.Namespace], int]
@@ -168,6 +169,10 @@ def _tell(options: argparse.Namespace, lab: Lab, state: LabState, how: str) -> i
         runs = f"port {machine.port} of 127.0.0.1" if name in alive else "has ended"
         lines.append(f"  {name}: {machine.release or machine.source}, {machine.accelerator}, {runs}")
         lines += [f"    without {module}: {why}" for module, why in machine.modules_left_out.items()]
+    frames_lost = lost(state.namespace) if state.namespace is not None else None
+    if frames_lost is not None:
+        lines.append(f"  what a wire carries: ip netns exec {state.namespace} tcpdump -i WIRE")
+        lines += [f"    {place}: {frames} frames lost" for place, frames in frames_lost.items() if frames]
     if state.dilation != 1:
         lines.append(f"  a second of the machines lasts {state.dilation} of ours (docs/lab.md)")
     if state.times_s:
@@ -179,6 +184,8 @@ def _tell(options: argparse.Namespace, lab: Lab, state: LabState, how: str) -> i
             for name, machine in state.machines.items()
         },
         "dilation": state.dilation,
+        "namespace": state.namespace,
+        "frames_lost": frames_lost,
         "times_s": state.times_s,
     }
     return _say(options, value, lines)

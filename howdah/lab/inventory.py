@@ -76,7 +76,9 @@ def inventory_of(lab: Lab, directory: LabDirectory, file: Path, state: LabState 
     hosts = {name: _host(name, host, directory, file) for name, host in lab.hosts.items()}
     for name, machine in (state.machines if state else {}).items():
         hosts[name]["ansible_port"] = machine.port
-        if machine.release is not None:
+        if machine.release is None:
+            hosts[name] |= {"howdah_kernel_package": EXTERNAL, "howdah_own_image": True}
+        else:
             hosts[name] |= {"howdah_kernel_package": EXTERNAL, "modules_wanted": machine.can_have_modules}
             hosts[name]["howdah_from_image"] = machine.image_sources == sources_key()
         if machine.accelerator != "kvm" and name == lab.monitor:

@@ -40,6 +40,7 @@ class VirtualSection(Section):
         default=AUTO,
         description="how many seconds a second of the machines lasts; auto: 8 where they are emulated, more for many",
     )
+    taps: bool = Field(default=False, description="wires are bridges and taps of this machine's kernel; needs root")
 
     @field_validator("dilation", mode="before")
     @classmethod
@@ -145,6 +146,8 @@ class Lab(Section):
                 raise FieldError(f"there is no host {self.monitor!r}; hosts: {', '.join(self.hosts)}", "monitor")
             if watcher.system != "linux":
                 raise FieldError(f"Prometheus runs on a host with Linux, not on {watcher.system}", "monitor")
+            if self.virtual is not None and watcher.image is not None:
+                raise FieldError("a virtual machine with an image of yours gets no link of monitoring", "monitor")
         self._wires_fit()
         return self
 

@@ -9,7 +9,8 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from howdah.engine.uml.tools import build_tools
 from howdah.engine.vm.accelerator import why_no_kvm
 from howdah.engine.vm.machine import QEMU
 from howdah.errors import EngineUnavailableError, HowdahError
+from howdah.lab import tap
 from howdah.lab.dilation import KERNEL_ARGUMENTS, WHY_EMULATED, chosen, environment
 from howdah.lab.disk import check_image, make_overlay
 from howdah.lab.image import LabImage, provide_lab_image
@@ -27,8 +29,10 @@ from howdah.lab.lab import HostSection, Lab
 from howdah.lab.personal import personal_files, write_initrd
 from howdah.lab.process import Remembered, remember
 from howdah.lab.qemu import Hub, Plug, VirtualMachine, command_line, mac_of
+from howdah.lab.seed import write_seed
 from howdah.lab.ssh import Way
 from howdah.lab.state import LabState, MachineState, read_state
+from howdah.lab.tap import Network
 from howdah.lab.watch import Booting, await_ssh, ended
 from howdah.lab.wire import CONTROL
 
@@ -59,6 +63,9 @@ def bring_up(lab: Lab, directory: LabDirectory, file: Path, how: Starting) -> La
     """
     assert lab.virtual is not None
     clear(directory)
+    network = Network(lab.name, directory.path) if lab.virtual.taps else None
+    if network is not None:
+        tap.require()  # before images are made
     started = time.monotonic()
     images = {name: _image(lab, host, file, how) for name, host in lab.hosts.items()}
     imaged = time.monotonic()
@@ -75,11 +82,17 @@ def bring_up(lab: Lab, directory: LabDirectory, file: Path, how: Starting) -> La
                 name: ("tcg", why or WHY_EMULATED if found == "kvm" else why)
                 for name, (found, why) in accelerators.items()
             }
+        if network is not None:
+            network.make([*lab.wires, *([CONTROL] if lab.monitor is not None else [])])
+            LabState({}, namespace=network.namespace).write(state)
+        namespace = network.namespace if network is not None else None
         for number, name in enumerate(_listeners_first(lab)):
             how.progress(f"start {name}", number, len(lab.hosts))
-            one, watched = _start(lab, name, images[name], accelerators[name], dilation, directory, file, how)
-            machines[name] = one
-            LabState(machines).write(state)  # a howdah that is killed now leaves a trace of it
+            with _plugged(lab, name, network) as plugs:
+                found = _start(lab, name, images[name], accelerators[name], dilation, plugs, directory, file, how)
+            machines[name], watched = found
+            # A howdah that is killed now leaves a trace of it.
+            LabState(machines, namespace=namespace).write(state)
             booting.append(watched)
         took = await_ssh(booting, how.boot_limit_s, how.progress)
     except BaseException:
@@ -88,9 +101,9 @@ def bring_up(lab: Lab, directory: LabDirectory, file: Path, how: Starting) -> La
         clear(directory)
         raise
     times = {"images": round(imaged - started, 1), "boot": round(time.monotonic() - imaged, 1)}
-    found = LabState(machines, {**times, **{f"boot {name}": took_s for name, took_s in took.items()}})
-    found.write(state)
-    return found
+    up = LabState(machines, {**times, **{f"boot {name}": took_s for name, took_s in took.items()}}, namespace)
+    up.write(state)
+    return up
 
 
 def take_down(directory: LabDirectory, progress: Progress, stop_s: float = _STOP_S) -> list[str]:
@@ -123,6 +136,8 @@ def clear(directory: LabDirectory) -> list[str]:
             leftover.unlink(missing_ok=True)
     for seed in directory.path.glob("machines/*/seed"):
         shutil.rmtree(seed)
+    if state is not None and state.namespace is not None:
+        tap.remove(state.namespace)
     directory.state.unlink(missing_ok=True)
     return killed
 
@@ -156,6 +171,7 @@ def _start(
     image: LabImage | None,
     acceleration: tuple[str, str | None],
     dilation: int,
+    plugs: tuple[Plug, ...],
     directory: LabDirectory,
     file: Path,
     how: Starting,
@@ -174,7 +190,7 @@ def _start(
         assert host.image is not None
         disk = (file.resolve().parent / host.image).resolve()
         make_overlay(place / "disk.qcow2", disk, check_image(disk, f"{file}: hosts.{name}.image"))
-        _write_seed(place / "seed", name, directory)
+        write_seed(place / "seed", lab.name, name, macs, host.links, directory.key.with_suffix(".pub").read_text())
     else:
         make_overlay(place / "disk.qcow2", image.disk, "raw")
         _write_own(place / "initrd", lab, name, macs, image, directory)
@@ -193,7 +209,7 @@ def _start(
             kernel=image.kernel.image if image else None,
             initrd=f"{here}/initrd" if image else None,
             seed=None if image else f"{here}/seed",
-            plugs=plugs_of(lab, name, macs),
+            plugs=plugs,
             hub=hub_of(lab, name, macs),
             append=KERNEL_ARGUMENTS if dilation != 1 else (),
         )
@@ -243,6 +259,7 @@ def _launch(
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=[plug.tap for plug in machine.plugs if plug.tap is not None],
         )
     end = time.monotonic() + _START_S
     while started.poll() is None:
@@ -265,6 +282,22 @@ def macs_of(lab: Lab, name: str) -> dict[str, str]:
     return {wire: mac_of(lab.name, name, wire) for wire in wires}
 
 
+@contextmanager
+def _plugged(lab: Lab, name: str, network: Network | None) -> Iterator[tuple[Plug, ...]]:
+    """The machine's ends of its wires. Taps are open here until QEMU has them."""
+    macs = macs_of(lab, name)
+    if network is None:
+        yield plugs_of(lab, name, macs)
+        return
+    with ExitStack() as stack:
+        plugs = []
+        for wire, mac in macs.items():
+            descriptor = network.tap(wire, name)
+            stack.callback(os.close, descriptor)
+            plugs.append(Plug(mac, tap=descriptor))
+        yield tuple(plugs)
+
+
 def plugs_of(lab: Lab, name: str, macs: dict[str, str]) -> tuple[Plug, ...]:
     order = _listeners_first(lab)
     found = []
@@ -277,7 +310,9 @@ def plugs_of(lab: Lab, name: str, macs: dict[str, str]) -> tuple[Plug, ...]:
 
 
 def hub_of(lab: Lab, name: str, macs: dict[str, str]) -> Hub | None:
-    if name != lab.monitor:
+    """Where wires are taps, the segment of monitoring is a bridge and needs none."""
+    assert lab.virtual is not None
+    if name != lab.monitor or lab.virtual.taps:
         return None
     others = (other for other in lab.hosts if other != name and lab.hosts[other].control)
     return Hub(macs[CONTROL], tuple(f"wires/.control-{other}" for other in others))
@@ -298,14 +333,6 @@ def _write_own(
         make_host_key(directory, name),
     )
     write_initrd(target, image.first, {path: (text, mode) for path, (text, mode) in files.items()})
-
-
-def _write_seed(seed: Path, name: str, directory: LabDirectory) -> None:
-    """What cloud-init (NoCloud) looks for on a disk called CIDATA. An image without it must know the lab's key."""
-    seed.mkdir(exist_ok=True)
-    public = directory.key.with_suffix(".pub").read_text().strip()
-    (seed / "meta-data").write_text(f"instance-id: howdah-{name}\nlocal-hostname: {name}\n")
-    (seed / "user-data").write_text(f"#cloud-config\ndisable_root: false\nssh_authorized_keys:\n- {public}\n")
 
 
 def _free_port() -> int:

@@ -17,11 +17,13 @@ _TRANSLATED_MEBIBYTES = 256
 
 @dataclass(frozen=True)
 class Plug:
-    """One network interface of a machine: its socket, and whether this machine is the one that listens on it."""
+    """One network interface of a machine and what it is plugged into: a socket, on which this machine or the other one
+    listens, or a tap, which is a file descriptor QEMU inherits."""
 
     mac: str
-    socket: str
-    listens: bool
+    socket: str = ""
+    listens: bool = False
+    tap: int | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def command_line(machine: VirtualMachine) -> list[str]:
     ]
     for number, plug in enumerate(machine.plugs):
         name = f"wire{number}"
-        found += ["-netdev", _stream(name, plug.socket, plug.listens), "-device", _card(name, plug.mac)]
+        wire = _stream(name, plug.socket, plug.listens) if plug.tap is None else f"tap,id={name},fd={plug.tap}"
+        found += ["-netdev", wire, "-device", _card(name, plug.mac)]
     if machine.hub is not None:
         found += ["-netdev", "hubport,id=hub,hubid=0", "-device", _card("hub", machine.hub.mac)]
         for number, socket in enumerate(machine.hub.sockets):

@@ -43,10 +43,12 @@ class MachineState:
 
 @dataclass(frozen=True)
 class LabState:
-    """``times_s`` has how long starting, booting and so on took."""
+    """``times_s`` has how long starting, booting and so on took; ``namespace`` is where the wires are if they are taps
+    (howdah/lab/tap.py)."""
 
     machines: dict[str, MachineState]
     times_s: dict[str, float] = field(default_factory=dict)
+    namespace: str | None = None
 
     @property
     def dilation(self) -> int:
@@ -74,7 +76,7 @@ def read_state(file: Path) -> LabState | None:
         if record["format"] != _FORMAT:
             raise KeyError("format")
         machines = {name: _machine(value) for name, value in record["machines"].items()}
-        return LabState(machines, record["times_s"])
+        return LabState(machines, record["times_s"], record.get("namespace"))
     except (KeyError, TypeError) as error:
         raise HowdahError(f"the lab's state is damaged ({error})", where=str(file), hint=_BY_HAND) from None
 

@@ -148,6 +148,37 @@ def test_a_lab_comes_up_and_goes_down(programs: Path, lab: tuple[Lab, LabDirecto
     assert take_down(directory, lambda *_: None) == []
 
 
+def test_a_machine_boots_an_image_of_ones_own_as_an_overlay(programs: Path, tmp_path: Path) -> None:
+    del programs
+    disk = tmp_path / "mine.raw"
+    disk.write_bytes(bytes(510) + b"\x55\xaa" + bytes(1 << 20))
+    before = disk.read_bytes()
+    file = tmp_path / "lab.yaml"
+    file.write_text(LAB.replace("{role: receiver}", "{role: receiver, image: mine.raw}"), encoding="utf-8")
+    found = load_lab(file)
+    directory = directory_of(found, tmp_path / "labs")
+    write_inventory(found, directory, file)
+    try:
+        state = bring_up(found, directory, file, _how(tmp_path))
+        assert (state.machines["b"].kernel, state.machines["b"].release) == ("its own", None)
+        command = (directory.path / "machines/b/qemu.command").read_text().split()
+        assert "-kernel" not in command
+        seed = directory.path / "machines/b/seed"
+        assert {each.name for each in seed.iterdir()} == {"meta-data", "user-data", "network-config"}
+        assert directory.key.with_suffix(".pub").read_text().strip() in (seed / "user-data").read_text()
+        told = subprocess.run(
+            ["qemu-img", "info", "-U", str(directory.path / "machines/b/disk.qcow2")],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert f"backing file: {disk}" in told.stdout
+    finally:
+        take_down(directory, lambda *_: None, stop_s=0.1)
+    assert not (directory.path / "machines/b/seed").exists()
+    assert disk.read_bytes() == before
+
+
 def test_a_lab_whose_clock_is_ours_is_left_alone(
     programs: Path, lab: tuple[Lab, LabDirectory, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from howdah.engine.cache import Cache
 from howdah.errors import HowdahError, ProfileError
@@ -15,9 +16,10 @@ from howdah.lab.inventory import directory_of, inventory_of
 from howdah.lab.kernel import provide_lab_kernel
 from howdah.lab.lab import load_lab
 from howdah.lab.life import hub_of, macs_of, plugs_of
-from howdah.lab.personal import personal_files, write_initrd
+from howdah.lab.personal import MANAGE_ADDRESS, personal_files, write_initrd
 from howdah.lab.process import Remembered
-from howdah.lab.qemu import Hub, Plug, VirtualMachine, command_line
+from howdah.lab.qemu import MANAGE_MAC, Hub, Plug, VirtualMachine, command_line
+from howdah.lab.seed import write_seed
 from howdah.lab.state import LabState, MachineState
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +77,8 @@ def test_virtual_hosts_get_addresses_and_a_link_of_monitoring_by_themselves(tmp_
         ),
         ("{role: sender}", "{role: sender, links: {manage: 10.1.0.1/24}}", 5, "gets this link by itself"),
         ("{role: sender}", "{role: sender, image: no.qcow2}", 5, "there is no file no.qcow2"),
+        ("{role: emulator, processors: 2}", "{role: emulator, image: lab.yaml}", 2, "gets no link of monitoring"),
+        ("memory: 400 MiB}", "memory: 400 MiB, taps: perhaps}", 3, "virtual.taps"),
         ("[a, b]", "[a]", 9, "a wire has two ends, not 1"),
         ("[a, b]", "[a, d]", 9, "there is no host 'd'"),
         ("[a, b]", "[a, 'b:eth1']", 9, "has the wire's name"),
@@ -160,6 +164,12 @@ def test_a_machine_is_reached_by_a_port_of_loopback_and_reaches_nothing() -> Non
     assert not [word for word in command if "0.0.0.0" in word or word.startswith(("tap,", "bridge,"))]
 
 
+def test_a_tap_is_inherited_and_offers_no_offloading() -> None:
+    command = command_line(_machine(plugs=(Plug("52:54:00:00:00:02", tap=7),), hub=None))
+    assert "tap,id=wire0,fd=7" in command  # the descriptor was opened without IFF_VNET_HDR: frames as on a cable
+    assert not [word for word in command if word.startswith("stream,")]
+
+
 def test_a_disk_with_a_boot_loader_gets_no_kernel_and_may_restart() -> None:
     own = command_line(_machine(kernel=None, initrd=None, seed="machines/b/seed"))
     assert "-kernel" not in own
@@ -200,6 +210,38 @@ def test_the_inventory_leads_to_the_ports_of_machines_that_run(tmp_path: Path) -
     assert found["howdah_kernel_package"] == "external"
     assert found["modules_wanted"] is False  # none was built: there were no headers
     assert found["howdah_from_image"] is False  # of other sources than those here, so it is set up in all
+
+
+def test_a_machine_of_ones_own_image_keeps_its_kernel_and_gets_no_packages(tmp_path: Path) -> None:
+    (tmp_path / "disk.qcow2").write_bytes(b"")
+    lab = load_lab(_file(tmp_path, GOOD.replace("{role: sender}", "{role: sender, image: disk.qcow2}")))
+    process = Remembered(1, 1, "mark")
+    machine = MachineState(process, 2201, "tcg", None, "its own", None, "disk.qcow2", {})
+    state = LabState(dict.fromkeys(lab.hosts, machine))
+    found = inventory_of(lab, directory_of(lab, tmp_path), tmp_path / "lab.yaml", state)["all"]["hosts"]["a"]
+    assert found["howdah_kernel_package"] == "external"
+    assert found["howdah_own_image"] is True
+    assert "modules_wanted" not in found  # the machine is asked whether it can build them
+    assert lab.watched() == ["b", "c"]
+
+
+def test_cloud_init_gets_the_key_and_the_names_of_the_interfaces(tmp_path: Path) -> None:
+    macs = {"left": "52:54:00:00:00:02", "right": "52:54:00:00:00:03"}
+    write_seed(tmp_path / "seed", "attic", "b", macs, {"right": "10.1.0.1/24"}, "ssh-ed25519 AAAA lab\n")
+    user = (tmp_path / "seed/user-data").read_text()
+    assert user.startswith("#cloud-config\n")
+    assert YAML(typ="safe").load(user)["ssh_authorized_keys"] == ["ssh-ed25519 AAAA lab"]
+    assert YAML(typ="safe").load((tmp_path / "seed/meta-data").read_text())["local-hostname"] == "b"
+    network = YAML(typ="safe").load((tmp_path / "seed/network-config").read_text())
+    assert network["version"] == 2
+    found = network["ethernets"]
+    assert {name: each["match"]["macaddress"] for name, each in found.items()} == {"manage": MANAGE_MAC, **macs}
+    assert {name: each["addresses"] for name, each in found.items()} == {
+        "manage": [MANAGE_ADDRESS],
+        "left": [],  # a run takes it as it is
+        "right": ["10.1.0.1/24"],
+    }
+    assert all(each["set-name"] == name and each["dhcp4"] is False for name, each in found.items())
 
 
 def test_an_image_that_is_none_is_told(tmp_path: Path) -> None:
