@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from howdah.atlas.catalogue import Catalogue, read_catalogue
@@ -90,7 +90,13 @@ class Made:
         return read_catalogue(self.catalogue)
 
     def chapters(self, *, quick: bool = False) -> list[Chapter]:
-        return read_chapters(self.profiles, self.runs, quick=quick)
+        """With published results of its own: those of the repository are of other profiles."""
+        found = read_chapters(self.profiles, self.runs, quick=quick)
+        return [replace(one, results=self.results if one.results is not None else None) for one in found]
+
+    @property
+    def results(self) -> Path:
+        return self.catalogue / "results"
 
 
 def measured(plan: Plan) -> list[Row]:

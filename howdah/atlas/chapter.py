@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.atlas.catalogue import Catalogue, Entry
+from howdah.atlas.published import RESULTS, Published, published
 from howdah.errors import HowdahError, ProfileError
 from howdah.profile import Profile, load
 from howdah.profile.experiment import names_of
@@ -18,11 +19,15 @@ from howdah.run.directory import read_json
 
 @dataclass
 class Chapter:
-    """One profile of the atlas and what its experiment has so far. ``problem`` says why something is missing."""
+    """One profile of the atlas and what its experiment has so far. ``problems`` say why something is missing.
+
+    ``results`` is where published ones are; None for the quick atlas, of which nothing is.
+    """
 
     profile: Profile
     path: Path
     problems: list[str] = field(default_factory=list)
+    results: Path | None = RESULTS
     _experiment: Experiment | None = None
 
     @property
@@ -56,6 +61,23 @@ class Chapter:
             return None
         return result
 
+    def published(self) -> Published | None:
+        """What is published of the profile as it is. Raises HowdahError for a file that cannot be read."""
+        return published(self.name, self.profile.text, self.results) if self.results is not None else None
+
+    def shown(self) -> Published | None:
+        """What is published, where no run of the profile has been made here: then that is shown."""
+        experiment = self.experiment()
+        return None if experiment is not None and experiment.runs else self.published()
+
+    def claims(self) -> list[dict[str, Any]]:
+        """Judged claims: of the runs that were made here, or else published ones."""
+        shown = self.shown()
+        if shown is not None:
+            return shown.claims
+        judged = self.judged()
+        return list(judged["claims"]) if judged is not None else []
+
 
 def read_chapters(profiles: Path, runs: Path, *, quick: bool, only: Iterable[str] = ()) -> list[Chapter]:
     """Every profile of a directory, in the order of their names; ``only`` keeps those of these names.
@@ -74,7 +96,7 @@ def read_chapters(profiles: Path, runs: Path, *, quick: bool, only: Iterable[str
         if profile.name != file.stem:
             hint = f"rename the file to {profile.name}.yaml, or the profile to {file.stem}"
             raise ProfileError(f"the profile is called {profile.name!r}, not as its file", where=str(file), hint=hint)
-        chapters.append(Chapter(profile, runs / profile.name))
+        chapters.append(Chapter(profile, runs / profile.name, results=None if quick else RESULTS))
     return chapters
 
 

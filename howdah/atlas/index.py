@@ -42,6 +42,7 @@ def _entry(view: View) -> dict[str, Any]:
         "verdict": view.verdict,
         "reason": view.entry.section.reason or None,
         "profiles": view.entry.section.profiles,
+        "published": [chapter.name for chapter in view.chapters if chapter.published],
         "claims": [_claim(claim) for claim in view.claims],
     }
 

@@ -90,7 +90,7 @@ def write_site(
         failing=with_verdict(views, "fail"),
         inconsistencies=catalogue.inconsistencies,
         pages={entry.id: entry.page for entry in catalogue.entries},
-        cost=[*cost(record, quick=quick), Fact("Software", made_by)],
+        cost=[*cost(record, views, quick=quick), Fact("Software", made_by)],
         problems=problems,
     )
     return write(index, site / "index.html")
@@ -113,8 +113,24 @@ def _headline(views: list[View], *, quick: bool) -> str:
     return f"{what}{len(claims)} claims judged: {words}." if claims else f"{what}Nothing has been run yet."
 
 
-def cost(record: Record, *, quick: bool) -> list[Fact]:
-    """What the runs took, in words."""
+def cost(record: Record, views: list[View], *, quick: bool) -> list[Fact]:
+    """What the runs took, in words; those made here, and those whose published results are shown."""
+    return [*_made_here(record, quick=quick), *_published(views)]
+
+
+def _published(views: list[View]) -> list[Fact]:
+    found = {chapter.name: chapter.published for view in views for chapter in view.chapters if chapter.published}
+    if not found:
+        return []
+    runs = sum(sum(one.runs.values()) for one in found.values())
+    core_s, simulated_s = (sum(getattr(one, name) for one in found.values()) for name in ("core_s", "simulated_s"))
+    days = sorted(time[:10] for one in found.values() for time in one.made)
+    text = f"of {len(found)} profiles: {runs} runs, made {' to '.join(dict.fromkeys((days[0], days[-1])))}, "
+    text += f"{_duration(core_s)} of one core, {_duration(simulated_s)} simulated"
+    return [Fact("Published results", text)]
+
+
+def _made_here(record: Record, *, quick: bool) -> list[Fact]:
     sittings = [sitting for sitting in record.of(quick=quick) if sitting.made or sitting.failed]
     if not sittings:
         return [Fact("Runs", "none were made for this")]

@@ -29,7 +29,7 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
                 lines.append(f"  With {claim.control.what}: {claim.control.measured_text}. {claim.because}")
         if found:
             lines.append("")
-    lines += [f"- {fact.name}: {fact.value}" for fact in cost(record, quick=quick)]
+    lines += [f"- {fact.name}: {fact.value}" for fact in cost(record, views, quick=quick)]
     if problems:
         lines += ["", "## Not made", "", *(f"- {problem}" for problem in problems)]
     return "\n".join(lines) + "\n"

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from howdah.atlas.catalogue import Catalogue, Entry
 from howdah.atlas.chapter import Chapter, behind
+from howdah.atlas.published import Published
 from howdah.atlas.verdict import count, entry_verdict
 from howdah.report.drawing import dumbbell
 from howdah.report.origin import Fact
@@ -116,6 +117,7 @@ class ChapterView:
     report: str
     command: str
     problem: str
+    published: Published | None = None  # what is shown is not of runs made here
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,11 @@ class View:
     def missing(self) -> str:
         problems = [chapter.problem for chapter in self.chapters if chapter.problem]
         return problems[0] if problems else "its runs have not been made."
+
+    @property
+    def only_published(self) -> bool:
+        """Whether there are claims, and no run here from which a figure could be drawn."""
+        return bool(self.chapters) and all(chapter.published for chapter in self.chapters)
 
     @property
     def counts_text(self) -> str:
@@ -178,10 +185,7 @@ def views(catalogue: Catalogue, chapters: list[Chapter], site: Path, draw: Draw,
 
 
 def _claims(chapter: Chapter, entry: Entry) -> list[ClaimView]:
-    judged = chapter.judged()
-    if judged is None:
-        return []
-    return [ClaimView(chapter.name, claim) for claim in judged["claims"] if entry.id in claim["entries"]]
+    return [ClaimView(chapter.name, claim) for claim in chapter.claims() if entry.id in claim["entries"]]
 
 
 def _figures(chapter: Chapter, entry: Entry, draw: Draw) -> list[str]:
@@ -201,8 +205,11 @@ def _chapter(chapter: Chapter, site: Path, *, quick: bool) -> ChapterView:
     if experiment and experiment.pending:
         verdicts["not run"] = len(experiment.pending)
     text = ", ".join(f"{number} {word}" for word, number in verdicts.items()) or "none"
+    shown = chapter.shown()
+    if shown is not None:
+        text = shown.counts_text
     command = f"howdah run {shlex.quote(_relative(chapter.profile.path, Path.cwd()))}{' --quick' if quick else ''}"
-    return ChapterView(chapter.name, text, link, command, " ".join(chapter.problems))
+    return ChapterView(chapter.name, text, link, command, " ".join(chapter.problems), shown)
 
 
 def _setup(chapter: Chapter) -> SetupView | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.atlas.chapter import Chapter
+from howdah.atlas.published import publish
 from howdah.atlas.record import Sitting
 from howdah.claim.claims import judge_claims
 from howdah.command.progress import Display
@@ -55,6 +56,8 @@ def make(chapters: list[Chapter], workers: int, again: bool, display: Display, s
             found = _prepare(chapter, display, locks)
             if found is not None:
                 prepared.append(found)
+        for each in prepared:
+            each.write_index()  # whatever ends this command, what it finishes can be read
         jobs = [Job(each.experiment, cell) for each in prepared for cell in each.cells]
         display.say(f"atlas: {len(prepared)} profiles, {len(jobs)} runs, {workers} at a time")
         outcomes: list[Outcome] = []
@@ -114,7 +117,7 @@ def _note_problems(prepared: list[_Prepared], outcomes: Iterable[Outcome]) -> No
 
 def conclude(chapters: list[Chapter], workers: int, display: Display) -> None:
     """Judge the claims and write the report of every experiment that is there, ``workers`` at a time."""
-    there = [chapter for chapter in chapters if chapter.experiment() is not None]
+    there = [chapter for chapter in chapters if (found := chapter.experiment()) is not None and found.runs]
     with ProcessPoolExecutor(max_workers=workers) as pool:
         paths = [(chapter.path, chapter.profile.path) for chapter in there]
         work = [(chapter, pool.submit(_conclude, *path)) for chapter, path in zip(there, paths, strict=True)]
@@ -128,6 +131,27 @@ def conclude(chapters: list[Chapter], workers: int, display: Display) -> None:
         judged = chapter.judged()
         if judged is None:
             chapter.problems.append("its claims were not judged")
+            continue
+        known, experiment = chapter.published(), chapter.experiment()
+        assert experiment is not None
+        otherwise = known.differing(experiment, judged["claims"]) if known is not None else []
+        if otherwise:
+            chapter.problems.append(f"the published results of the very same runs are others: {', '.join(otherwise)}")
+
+
+def publish_complete(chapters: list[Chapter], display: Display) -> list[Path]:
+    """Publish what is complete; the files. What is not is told, and left as it was."""
+    files = []
+    for chapter in chapters:
+        experiment, judged = chapter.experiment(), chapter.judged()
+        if experiment is None or judged is None or chapter.results is None:
+            display.say(f"  not published: {chapter.name} has not been judged")
+            continue
+        try:
+            files.append(publish(experiment, chapter.profile.text, judged["claims"], chapter.results))
+        except HowdahError as error:
+            display.say(f"  not published: {error.what}")
+    return files
 
 
 def _conclude(path: Path, profile: Path) -> None:

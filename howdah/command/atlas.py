@@ -18,9 +18,10 @@ from howdah.atlas.record import add, begin, read_record
 from howdah.atlas.site import write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.view import views
-from howdah.atlas.work import conclude, make
+from howdah.atlas.work import conclude, make, publish_complete
 from howdah.command.common import PROFILES, add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
 from howdah.command.progress import Display
+from howdah.errors import HowdahError
 from howdah.report.plot import draw
 
 FAILED, INVALID, CLAIM_FAILED = 4, 5, 6
@@ -41,6 +42,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--site", type=Path, default=None, metavar="DIR", help="where to write it (default: RUNS/atlas)"
     )
     parser.add_argument("--no-run", action="store_true", help="make no run; judge and show what is there")
+    parser.add_argument(
+        "--publish",
+        action="store_true",
+        help="write what is complete to reports/atlas/results",
+    )
     parser.add_argument("--list", action="store_true", help="list the entries and do nothing")
     parser.add_argument("--again", action="store_true", help="make runs again that are already there")
     add_jobs_option(parser)
@@ -55,6 +61,8 @@ def execute(options: argparse.Namespace) -> int:
     if options.list:
         _list(catalogue)
         return 0
+    if options.publish and options.quick:
+        raise HowdahError("the quick atlas is not published: it leaves points and repetitions out")
     chapters = read_chapters(PROFILES / "atlas", options.runs, quick=options.quick)
     check(catalogue, chapters)
     wanted = chosen(catalogue, chapters, options.only)
@@ -71,6 +79,9 @@ def execute(options: argparse.Namespace) -> int:
             finally:
                 record = add(record_file, sitting)
         conclude(wanted, workers, display)
+        if options.publish:
+            found = publish_complete(wanted, display)
+            display.say(f"published: {len(found)} of {len(wanted)} profiles")
         display.say("writing the site")
         shown = views(catalogue, chapters, site, draw, quick=options.quick)
     problems = [f"{chapter.name}: {problem}" for chapter in chapters for problem in chapter.problems]

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results that are part of the repository: what the full atlas found, profile by profile, on the machines that made it.
+
+``howdah atlas --publish`` writes them. Who has made no runs of a profile is shown them, named as what they are; who has
+made the very same runs must have found the same, since virtual time knows no other machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from howdah.atlas.catalogue import ATLAS
+from howdah.atlas.verdict import count
+from howdah.errors import HowdahError
+from howdah.publish.experiment import Experiment, Run
+from howdah.run.directory import read_json, write_json
+from howdah.run.provenance import sha256_text
+
+RESULTS = ATLAS / "results"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Published:
+    """Claims of one profile as claims.json has them, and where they come from.
+
+    ``runs_sha256`` is of the keys of all runs: plan, kernel, modules and agent. ``core_s`` is seconds of one core.
+    """
+
+    profile: str
+    profile_sha256: str
+    runs_sha256: str
+    runs: dict[str, int]
+    made: list[str]
+    revisions: list[str]
+    kernels: list[str]
+    core_s: float
+    simulated_s: float
+    claims: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def counts_text(self) -> str:
+        """``210 pass (published: 2026-01-31, Linux 6.12.9)``."""
+        runs = ", ".join(f"{number} {word}" for word, number in self.runs.items())
+        days = " to ".join(dict.fromkeys(time[:10] for time in self.made))
+        return f"{runs} (published: {days}, Linux {', '.join(self.kernels)})"
+
+    def differing(self, experiment: Experiment, claims: list[dict[str, Any]]) -> list[str]:
+        """Ids of the claims that came out otherwise, of the very same runs; nothing where other runs were made."""
+        if runs_key(experiment.runs) != self.runs_sha256:
+            return []
+        known = {claim["id"]: _read(claim) for claim in self.claims}
+        return [claim["id"] for claim in claims if claim["id"] in known and _read(claim) != known[claim["id"]]]
+
+
+def runs_key(runs: Iterable[Run]) -> str:
+    """One key of many runs, in whatever order they were made."""
+    return hashlib.sha256("\n".join(sorted(str(run.provenance.get("key")) for run in runs)).encode()).hexdigest()
+
+
+def published(profile: str, profile_text: str, directory: Path = RESULTS) -> Published | None:
+    """What is published of a profile; None where nothing is, or where the profile has changed since.
+
+    Raises HowdahError for a file that cannot be read.
+    """
+    file = directory / f"{profile}.json"
+    try:
+        data = read_json(file)
+        if data["format"] != FORMAT:
+            raise ValueError(f"format {data['format']}, known is {FORMAT}")
+        found = Published(**{name: value for name, value in data.items() if name != "format"})
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise HowdahError(f"these are no published results: {error}", where=str(file)) from error
+    return found if found.profile_sha256 == sha256_text(profile_text) else None
+
+
+def publish(experiment: Experiment, profile_text: str, claims: list[dict[str, Any]], directory: Path = RESULTS) -> Path:
+    """Write what an experiment found. Raises HowdahError for one that is not complete, or is of another profile."""
+    if experiment.pending:
+        missing = f"{len(experiment.pending)} of {len(experiment.pending) + len(experiment.runs)} runs are missing"
+        raise HowdahError(f"{experiment.name} cannot be published: {missing}", where=str(experiment.path))
+    if experiment.profile["sha256"] != sha256_text(profile_text):
+        raise HowdahError(
+            f"{experiment.name} cannot be published: its runs are of another version of the profile",
+            where=str(experiment.path),
+        )
+    runs = experiment.runs
+    times = sorted(str(run.provenance.get("started", "")) for run in runs)
+    result = Published(
+        profile=experiment.name,
+        profile_sha256=sha256_text(profile_text),
+        runs_sha256=runs_key(runs),
+        runs=count(run.verdict_name for run in runs),
+        made=[times[0], times[-1]],
+        revisions=sorted({str(run.provenance.get("howdah", {}).get("revision")) for run in runs}),
+        kernels=sorted({run.kernel for run in runs}),
+        core_s=round(sum(_wall_s(run) for run in runs), 1),
+        simulated_s=round(sum((run.plan.epoch_us + run.plan.duration_us) / 1e6 for run in runs if run.plan), 1),
+        claims=claims,
+    )
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / f"{experiment.name}.json"
+    write_json(file, {"format": FORMAT, **asdict(result)})
+    return file
+
+
+def _wall_s(run: Run) -> float:
+    """Of a run's stages; it has a core to itself."""
+    return float(sum(stage["wall_s"] for stage in run.provenance.get("stages", [])))
+
+
+def _read(claim: dict[str, Any]) -> tuple[str, ...]:
+    """A claim as one reads it: the last digits of a mean are of the processor that added it up."""
+    samples = (claim[name] or {} for name in ("measured", "than", "control"))
+    return claim["verdict"], *(str(sample.get("text") or sample.get("verdict") or "") for sample in samples)
