@@ -107,24 +107,39 @@ static void remember(struct astart *astart, struct moment now)
 	astart->used = min(astart->used + 1, SLOTS);
 }
 
-/* The newest moment at least so long ago, or the oldest there is. */
-static struct moment moment_before(const struct astart *astart,
-				   struct moment now, u32 interval_us)
+/*
+ * The rate in the last interval, which is not shorter than the time since the ACK
+ * before. Where it begins between two moments, what was delivered between them is
+ * shared out evenly; where the history is shorter, all of it is taken.
+ *
+ * It is divided by the interval, silence at its beginning included or not: where ACKs
+ * come in clusters, as those of a flow that shares a queue with others do, the time
+ * since the moment before the silence would be longer, and the rate too low.
+ */
+static u64 rate_in(const struct sock *sk, struct moment now, u32 interval_us)
 {
-	struct moment found = astart->last;
-	u32 i;
+	const struct astart *astart = slow_start_state(sk);
+	struct moment later = now, found = astart->last;
+	u32 mss = tcp_sk(sk)->mss_cache, between, inside_us, i;
+	u64 bytes;
 
-	for (i = 0; i < astart->used && now.time_us - found.time_us < interval_us; i++)
+	for (i = 0; i < astart->used && now.time_us - found.time_us < interval_us; i++) {
+		later = found;
 		found = astart->history[(astart->newest + SLOTS - i) % SLOTS];
-	return found;
-}
-
-static u64 rate_since(const struct sock *sk, struct moment then, struct moment now)
-{
-	u64 bytes = (u64)(now.delivered - then.delivered) * tcp_sk(sk)->mss_cache;
-
-	return min(div_u64(bytes * USEC_PER_SEC,
-			   max(now.time_us - then.time_us, 1U)), MOST_RATE);
+	}
+	bytes = (u64)(now.delivered - later.delivered) * mss;
+	between = later.delivered - found.delivered;
+	if (now.time_us - found.time_us <= interval_us) {
+		interval_us = max(now.time_us - found.time_us, 1U);
+		bytes += (u64)between * mss;
+	} else {
+		inside_us = interval_us - (now.time_us - later.time_us);
+		between = min_t(u32, between, BIT(20)); /* so that the product fits */
+		bytes += div_u64((u64)between * mss * min(inside_us, MOST_US),
+				 later.time_us - found.time_us);
+	}
+	bytes = min_t(u64, bytes, BIT_ULL(43));
+	return min(div_u64(bytes * USEC_PER_SEC, interval_us), MOST_RATE);
 }
 
 /* Tustin's first-order low-pass: samples are joined by straight lines. */
@@ -168,13 +183,13 @@ static void estimate(struct sock *sk, struct moment now)
 	u32 gap_us = now.time_us - astart->last.time_us;
 	u64 sample;
 
-	sample = rate_since(sk, moment_before(astart, now, srtt_us(sk)), now);
+	sample = rate_in(sk, now, max(srtt_us(sk), gap_us));
 	astart->achieved = filter(astart->achieved, sample,
 				  astart->achieved_sample, gap_us, tau);
 	astart->achieved_sample = sample;
 
 	interval_us = max(sample_interval(sk), gap_us);
-	sample = rate_since(sk, moment_before(astart, now, interval_us), now);
+	sample = rate_in(sk, now, interval_us);
 	if (astart->sample)
 		sample = min(sample, 2 * astart->sample);
 	astart->estimate = filter(astart->estimate, sample, astart->sample,
@@ -228,9 +243,14 @@ static void sample(struct sock *sk, const struct ack_sample *sample)
 		return;
 	/* ACKs that arrive at the same time are one. */
 	if (now.time_us != astart->last.time_us) {
+		u32 share_us = srtt_us(sk) / SHARES;
+
 		estimate(sk, now);
-		if (now.time_us - astart->history[astart->newest].time_us >=
-		    srtt_us(sk) / SHARES)
+		/* Both ends of a silence. */
+		if (now.time_us - astart->last.time_us >= share_us &&
+		    astart->last.time_us != astart->history[astart->newest].time_us)
+			remember(astart, astart->last);
+		if (now.time_us - astart->history[astart->newest].time_us >= share_us)
 			remember(astart, now);
 		astart->last = now;
 	}

@@ -23,11 +23,15 @@ class Model:
         self.acks: list[tuple[float, int]] = []
         self.estimate = self.sample = self.achieved = self.achieved_sample = 0.0
 
-    def since(self, interval: float) -> float:
-        """Packets a second in at least the last interval, from an ACK at least so long ago."""
+    def within(self, interval: float) -> float:
+        """Packets a second in the last interval; what was delivered between two ACKs came evenly between them."""
         now, delivered = self.acks[-1]
-        then = next((ack for ack in reversed(self.acks[:-1]) if now - ack[0] >= interval - 1e-9), self.acks[0])
-        return (delivered - then[1]) / (now - then[0])
+        begin = now - interval
+        if begin <= self.acks[0][0]:
+            return (delivered - self.acks[0][1]) / (now - self.acks[0][0])
+        at = next(index for index in range(len(self.acks) - 1, -1, -1) if self.acks[index][0] <= begin + 1e-9)
+        (found, had), (later, has) = self.acks[at], self.acks[at + 1]
+        return (delivered - had - (has - had) * (begin - found) / (later - found)) / interval
 
     def filtered(self, value: float, sample: float, before: float, gap: float) -> float:
         gap = min(gap, 2 * self.tau)
@@ -39,12 +43,12 @@ class Model:
         if len(self.acks) == 1:
             return
         gap = now - self.acks[-2][0]
-        sample = self.since(srtt)
+        sample = self.within(max(srtt, gap))
         self.achieved = self.filtered(self.achieved, sample, self.achieved_sample, gap)
         self.achieved_sample = sample
         expected = cwnd / least
         interval = srtt * max(0.0, expected - self.achieved) / expected
-        sample = self.since(max(interval, gap))
+        sample = self.within(max(interval, gap))
         if self.sample:
             sample = min(sample, 2 * self.sample)
         self.estimate = self.filtered(self.estimate, sample, self.sample, gap)
@@ -80,6 +84,32 @@ def test_the_filter_follows_a_step_with_its_time_constant(start: Start) -> None:
     connection = start("astart", tau_us=200_000, init_ssthresh=2).open(cwnd=100, mss_bytes=MSS)
     shares = [evenly(connection, Model(0.2), 100, 1000) / 100 for _ in range(4)]
     assert shares == pytest.approx([0.39, 0.63, 0.78, 0.86], abs=0.04)
+
+
+@pytest.mark.parametrize("tau_us", [0, 2_000_000])
+def test_acks_in_clusters_are_worth_their_share_of_the_time(start: Start, tau_us: int) -> None:
+    """A full queue that two flows share, each a cluster of its own: at the rate of the path, and then silence.
+
+    70 ms and a queue of as much; 360 packets come 160 us apart. Half of them fit the empty path.
+    """
+    packets, gap_us, least_us = 360, 160, 70_000
+    connection = start("astart", tau_us=tau_us, init_ssthresh=2).open(cwnd=packets, mss_bytes=MSS)
+    model = Model(tau_us / 1e6 or 2 * least_us / 1e6)
+    connection.send()
+    state = connection.state()
+    for cluster in range(40):
+        for number in range(packets):
+            wait_us = gap_us if number else 2 * least_us - (packets - 1) * gap_us
+            cwnd, srtt_us = state.cwnd, 2 * least_us if cluster else least_us
+            state = connection.ack(1, wait_us=wait_us, rtt_us=srtt_us)
+            model.ack(state.now_us / 1e6, state["delivered"], cwnd, srtt_us / 1e6, least_us / 1e6)
+            connection.send()
+            connection.set("cwnd", packets)
+    share = packets / 2
+    assert model.estimate * least_us / 1e6 == pytest.approx(share, rel=0.2)
+    ssthresh = connection.lose().ssthresh
+    assert ssthresh == pytest.approx(model.estimate * least_us / 1e6, rel=0.06)
+    assert ssthresh == pytest.approx(share, rel=0.2)
 
 
 def test_the_threshold_begins_low_and_only_rises(start: Start) -> None:
