@@ -24,6 +24,7 @@ CLASS_ID = "1:1"
 # With a rate, netem keeps packets in order when the delay falls; at this rate a full frame costs 0.12 us.
 ORDER_RATE_BITS_PER_SECOND = 100_000_000_000
 
+SPACED_BURST_NS = 1000  # a timer in virtual time is late by less, and what it missed is made up for
 REAL_TIME_BURST_US = 250  # what a timer of a machine running in real time may be late
 
 
@@ -59,10 +60,14 @@ def delay_limit_packets(bdp_bytes: int, buffer_bytes: int, frame_bytes: int) -> 
     return 2 * -(-(bdp_bytes + buffer_bytes) // frame_bytes) + 1000
 
 
-def burst_bytes(rate_bits_per_second: int, frame_bytes: int, *, virtual_time: bool) -> int:
-    """One frame where timers are exact; in real time, what passes while a timer is late."""
+def burst_bytes(rate_bits_per_second: int, frame_bytes: int, *, spaced: bool, virtual_time: bool) -> int:
+    """One frame where timers are exact; in real time, what passes while a timer is late.
+
+    A class of htb sends as long as its tokens are not below zero: with a frame's worth, two frames pass at once after a
+    pause. ``spaced``: with what is due in a step or two of the clock, a frame leaves when the one before has passed.
+    """
     if virtual_time:
-        return frame_bytes
+        return max(1, rate_bits_per_second * SPACED_BURST_NS // 8_000_000_000) if spaced else frame_bytes
     return max(10 * frame_bytes, rate_bits_per_second * REAL_TIME_BURST_US // 8_000_000)
 
 

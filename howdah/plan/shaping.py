@@ -88,8 +88,14 @@ def shape(
     assert ends is not None  # endpoints() refused flows that do not cross it
     frame = path.frame_bytes
 
+    spaced = cell.scenario.path.burst == "none"
+    if spaced and not virtual_time:
+        what = "without a burst a rate limit in real time loses what its timers are late by"
+        hint = "leave it out, or use an engine in virtual time"
+        raise ProfileError(what, where=cell.place("path", "burst"), hint=hint)
+
     def burst(rate: int) -> int:
-        return burst_bytes(rate, frame, virtual_time=virtual_time)
+        return burst_bytes(rate, frame, spaced=spaced, virtual_time=virtual_time)
 
     rate = path.rate_bits_per_second
     queues = [leaf(cell, path.queue, path.buffer_bytes, rate, frame, "")]

@@ -145,6 +145,11 @@ class PathSection(Section):
         description="rate of each sender's interface; unlimited: a bare veth, which is infinitely fast",
         json_schema_extra={"x-default": "1 Gbit/s"},
     )
+    burst: Literal["frame", "none"] = Field(
+        default="frame",
+        description="what a rate limit lets pass before its time after a pause: one frame, so that two leave at once; "
+        "none: every frame is spaced, as on a wire (virtual time only)",
+    )
     gso_max_segs: GsoSegments = Field(
         default=1,
         description="most segments TCP puts into one packet (1: packet-exact); kernel: leave the kernel's default",

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from tests.unit.profile_factory import make_one, operations
 
@@ -48,6 +51,18 @@ def test_the_bottleneck_is_exact_to_one_frame_in_virtual_time(tmp_path: Path) ->
     (buffer,) = operations(plan, "qdisc", kind="bfifo")
     assert buffer.arguments["options"] == {"limit_bytes": 100_000}
     assert (buffer.arguments["parent"], buffer.arguments["handle"]) == ("1:1", "10:")
+
+
+def test_without_a_burst_every_rate_limit_spaces_its_frames(tmp_path: Path) -> None:
+    hops = ["path.hops=[{rate: 30 Mbit/s, place: before}]", "path.reverse_rate=5 Mbit/s", "path.burst=none"]
+    rates = {
+        found["rate_bits_per_second"]: found["burst_bytes"]
+        for found in (item.arguments["options"] for item in operations(make_one(tmp_path, overrides=hops), "class"))
+    }
+    # What a microsecond fills, and no less than a byte: tc takes 0 for none given.
+    assert rates == {20_000_000: 2, 30_000_000: 3, 5_000_000: 1, 1_000_000_000: 125}
+    with pytest.raises(ProfileError, match="timers are late"):
+        make_one(tmp_path, overrides=["path.burst=none"], engine="host")
 
 
 def test_in_real_time_a_late_timer_does_not_slow_the_path(tmp_path: Path) -> None:
