@@ -86,6 +86,15 @@ def test_without_the_compressed_pair_the_estimate_is_the_capacity(run_of: Shared
     assert event["ssthresh_packets"] == pytest.approx(BDP_PACKETS, rel=0.02)
 
 
+def test_on_a_link_that_spaces_every_frame_no_pair_is_compressed(run_of: Shared) -> None:
+    event = check_pair(run_of("packet-pair", "path.burst=none"))
+    assert event["quantity"] == pytest.approx(PAYLOAD_KBITS, rel=0.02)
+    assert event["ssthresh_packets"] == pytest.approx(BDP_PACKETS, rel=0.02)
+    times = run_of("packet-pair", "path.burst=none").trace.time_ns
+    # The first window's ACKs, from the first to the last: a frame of 100 Mbit/s takes 121 us.
+    assert np.diff(times[:8]) == pytest.approx(FRAME * 8 * 10, abs=1500)
+
+
 def test_the_mean_of_all_sets_errs_less(run_of: Shared) -> None:
     event = check_pair(run_of("packet-pair", average=1))
     assert event["quantity"] == pytest.approx(np.mean([slope for _, slope in slopes(run_of("packet-pair"))]), rel=0.01)
