@@ -174,12 +174,16 @@ def views(catalogue: Catalogue, chapters: list[Chapter], site: Path, draw: Draw,
     found = []
     for entry in catalogue.entries:
         mine = behind(entry, chapters)
-        claims = [claim for chapter in mine for claim in _claims(chapter, entry)]
+        of = {chapter.name: _claims(chapter, entry) for chapter in mine}
+        claims = [claim for judged in of.values() for claim in judged]
         view = View(entry, "", claims)
         view.chapters = [shown[chapter.name] for chapter in mine]
         view.setups = [setup for chapter in mine if (setup := setups[chapter.name])]
         view.figures = [Markup(figure) for chapter in mine for figure in _figures(chapter, entry, draw)]
-        view.verdict = entry_verdict(entry.kind, [claim.verdict for claim in claims] or ["not run"])
+        verdicts = [claim.verdict for claim in claims] or ["not run"]
+        # Claims of a profile that nobody has judged are open, whatever those of the entry's others say.
+        verdicts += ["not run" for chapter in mine if entry.id in chapter.claimed and not of[chapter.name]]
+        view.verdict = entry_verdict(entry.kind, verdicts)
         found.append(view)
     return found
 

@@ -64,6 +64,15 @@ def test_the_entries_of_a_judged_atlas(tmp_path: Path) -> None:
     }
 
 
+def test_an_entry_with_a_profile_that_was_not_run_does_not_pass(tmp_path: Path) -> None:
+    made = make_judged_atlas(tmp_path)
+    text = (made.profiles / "made.yaml").read_text().replace("name: made", "name: other")
+    (made.profiles / "other.yaml").write_text(text.replace("Astart_tab1", "Astart_tab2"))
+    _, found = shown(made)
+    assert [view.verdict for view in found[:2]] == ["differs", "not run"]
+    assert [claim.verdict for claim in found[1].claims] == ["pass"]
+
+
 def test_nothing_is_judged_before_it_is_run(tmp_path: Path) -> None:
     _, found = shown(make_atlas(tmp_path))
     assert [view.verdict for view in found] == ["not run", "not run", "definition", "trace"]
