@@ -7,6 +7,7 @@ whoever wants to see what a wire carries can: ``ip netns exec NAMESPACE tcpdump 
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import hashlib
 import json
@@ -14,6 +15,7 @@ import os
 import struct
 import subprocess
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +26,7 @@ _NAMESPACES = Path("/run/netns")
 # linux/if_tun.h. Without IFF_VNET_HDR the guest is offered no offloading: frames are as long as on a cable.
 _TUNSETIFF, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 _REQUEST = struct.Struct("16sH22x")
-_NEW_NAME = b"howdah%d"  # the kernel puts a number there; it holds until the tap is in the lab's namespace
+_CLONE_NEWNET = 0x40000000  # linux/sched.h
 # What waits while QEMU does not run: half a second of 240 Mbit/s. A wire that loses a frame makes its run invalid.
 _QUEUE_PACKETS = 10_000
 _MTU_BYTES = 65_521  # the most a tap takes: the machines decide about theirs
@@ -61,19 +63,17 @@ class Network:
 
     def tap(self, wire: str, host: str) -> int:
         """A tap at ``wire`` for that host: its file descriptor. The tap goes when the last process closes it."""
-        descriptor = os.open(_TUN, os.O_RDWR | os.O_CLOEXEC)
+        name = "tap-" + hashlib.sha256(f"{wire} {host}".encode()).hexdigest()[:8]
         try:
-            request = bytearray(_REQUEST.pack(_NEW_NAME, _IFF_TAP | _IFF_NO_PI))
-            fcntl.ioctl(descriptor, _TUNSETIFF, request)
-            made = _REQUEST.unpack(request)[0].rstrip(b"\0").decode()
-            name = "tap-" + hashlib.sha256(f"{wire} {host}".encode()).hexdigest()[:8]
-            _ip("link", "set", made, "netns", self.namespace, "name", name)
+            with ThreadPoolExecutor(max_workers=1) as thread:  # a namespace is each thread's own
+                descriptor = thread.submit(_open_tap, self.namespace, name).result()
+        except OSError as error:
+            raise HowdahError(f"no tap can be made: {error.strerror}", where=str(error.filename or _TUN)) from error
+        try:
             own = ["alias", host, "mtu", str(_MTU_BYTES), "txqueuelen", str(_QUEUE_PACKETS)]
             self._ip("link", "set", name, *own, "master", wire, "up")
-        except BaseException as error:
+        except BaseException:
             os.close(descriptor)
-            if isinstance(error, OSError):
-                raise HowdahError(f"no tap can be made: {error.strerror}", where=str(_TUN)) from error
             raise
         return descriptor
 
@@ -84,6 +84,25 @@ class Network:
 
     def _ip(self, *arguments: str) -> str:
         return _ip("-n", self.namespace, *arguments)
+
+
+def _open_tap(namespace: str, name: str) -> int:
+    """A tap is made where the thread is that opens the device. Raises OSError."""
+    place = os.open(_NAMESPACES / namespace, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.setns(place, _CLONE_NEWNET):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(_NAMESPACES / namespace))
+    finally:
+        os.close(place)
+    descriptor = os.open(_TUN, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.ioctl(descriptor, _TUNSETIFF, _REQUEST.pack(name.encode(), _IFF_TAP | _IFF_NO_PI))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def require() -> None:

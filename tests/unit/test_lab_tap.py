@@ -59,6 +59,15 @@ def test_a_frame_arrives_at_the_other_end_and_nowhere_else(ends: dict[str, int])
     assert _read(ends["right-b"], 0.2) is None
 
 
+def test_this_machine_sees_nothing_of_it(network: Network) -> None:
+    own = Path("/proc/self/ns/net").readlink()
+    os.close(network.tap("left", "a"))
+    assert Path("/proc/thread-self/ns/net").readlink() == own
+    here = subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True, check=True).stdout
+    assert "tap-" not in here
+    assert not [line for line in here.splitlines() if line.split()[0] in ("left", "right")]
+
+
 def test_a_wire_says_nothing_itself(ends: dict[str, int]) -> None:
     """No router is sought, no group is joined: frames of nobody would be in every capture of a run."""
     assert [_read(descriptor, 1.0) for descriptor in ends.values()] == [None, None, None]
