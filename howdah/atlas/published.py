@@ -85,6 +85,10 @@ def publish(experiment: Experiment, profile_text: str, claims: list[dict[str, An
     if experiment.pending:
         missing = f"{len(experiment.pending)} of {len(experiment.pending) + len(experiment.runs)} runs are missing"
         raise HowdahError(f"{experiment.name} cannot be published: {missing}", where=str(experiment.path))
+    failed = [run for run in experiment.runs if run.status != "finished"]
+    if failed:
+        what = f"{experiment.name} cannot be published: {len(failed)} of {len(experiment.runs)} runs failed"
+        raise HowdahError(what, where=str(failed[0].directory.path))
     if experiment.profile["sha256"] != sha256_text(profile_text):
         raise HowdahError(
             f"{experiment.name} cannot be published: its runs are of another version of the profile",

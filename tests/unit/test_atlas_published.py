@@ -105,8 +105,12 @@ def test_the_same_runs_must_have_found_the_same(tmp_path: Path) -> None:
 def test_what_is_not_complete_is_not_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = make_judged_atlas(tmp_path)
     run = next(path for path in (made.runs / "made").iterdir() if (path / "run.json").exists())
-    shutil.rmtree(run)
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**record, "status": "failed"}))
     with Display(quiet=False) as display:
+        assert publish_complete(made.chapters(), display) == []
+        assert "made cannot be published: 1 of 18 runs failed" in capsys.readouterr().err
+        shutil.rmtree(run)
         assert publish_complete(made.chapters(), display) == []
     assert "made cannot be published: 1 of 18 runs are missing" in capsys.readouterr().err
     assert not made.results.exists()
