@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -96,15 +97,24 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
+@contextmanager
+def lab_of(directory: Path, text: str) -> Iterator[tuple[Lab, LabDirectory, Path]]:
+    """The lab of that file, ready to be brought up; whatever of it runs at the end is ended."""
+    file = directory / "lab.yaml"
+    file.write_text(text, encoding="utf-8")
+    found = load_lab(file)
+    place = directory_of(found, directory / "labs")
+    write_inventory(found, place, file)
+    try:
+        yield found, place, file
+    finally:
+        clear(place)
+
+
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[tuple[Lab, LabDirectory, Path]]:
-    file = tmp_path / "lab.yaml"
-    file.write_text(LAB, encoding="utf-8")
-    found = load_lab(file)
-    directory = directory_of(found, tmp_path / "labs")
-    write_inventory(found, directory, file)
-    yield found, directory, file
-    clear(directory)
+    with lab_of(tmp_path, LAB) as found:
+        yield found
 
 
 def _how(tmp_path: Path, limit_s: float = 30.0) -> Starting:
@@ -153,12 +163,8 @@ def test_a_machine_boots_an_image_of_ones_own_as_an_overlay(programs: Path, tmp_
     disk = tmp_path / "mine.raw"
     disk.write_bytes(bytes(510) + b"\x55\xaa" + bytes(1 << 20))
     before = disk.read_bytes()
-    file = tmp_path / "lab.yaml"
-    file.write_text(LAB.replace("{role: receiver}", "{role: receiver, image: mine.raw}"), encoding="utf-8")
-    found = load_lab(file)
-    directory = directory_of(found, tmp_path / "labs")
-    write_inventory(found, directory, file)
-    try:
+    text = LAB.replace("{role: receiver}", "{role: receiver, image: mine.raw}")
+    with lab_of(tmp_path, text) as (found, directory, file):
         state = bring_up(found, directory, file, _how(tmp_path))
         assert (state.machines["b"].kernel, state.machines["b"].release) == ("its own", None)
         command = (directory.path / "machines/b/qemu.command").read_text().split()
@@ -173,7 +179,6 @@ def test_a_machine_boots_an_image_of_ones_own_as_an_overlay(programs: Path, tmp_
             check=True,
         )
         assert f"backing file: {disk}" in told.stdout
-    finally:
         take_down(directory, lambda *_: None, stop_s=0.1)
     assert not (directory.path / "machines/b/seed").exists()
     assert disk.read_bytes() == before

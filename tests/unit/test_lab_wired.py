@@ -14,11 +14,11 @@ import pytest
 
 from howdah.errors import EngineUnavailableError, HowdahError
 from howdah.lab import life, tap
-from howdah.lab.inventory import LabDirectory, directory_of, write_inventory
-from howdah.lab.lab import Lab, load_lab
-from howdah.lab.life import bring_up, clear, take_down
+from howdah.lab.inventory import LabDirectory
+from howdah.lab.lab import Lab
+from howdah.lab.life import bring_up, take_down
 from howdah.lab.state import read_state
-from tests.unit.test_lab_life import _how, programs
+from tests.unit.test_lab_life import _how, lab_of, programs
 
 __all__ = ["programs"]  # a fixture
 LAB = """\
@@ -41,13 +41,8 @@ def lab(tmp_path: Path) -> Iterator[tuple[Lab, LabDirectory, Path]]:
         tap.require()
     except EngineUnavailableError as error:
         pytest.skip(str(error))
-    file = tmp_path / "lab.yaml"
-    file.write_text(LAB, encoding="utf-8")
-    found = load_lab(file)
-    directory = directory_of(found, tmp_path / "labs")
-    write_inventory(found, directory, file)
-    yield found, directory, file
-    clear(directory)
+    with lab_of(tmp_path, LAB) as found:
+        yield found
 
 
 def _taps(namespace: str) -> set[str]:
