@@ -19,7 +19,7 @@ from howdah.engine.engine import engine as find_engine
 from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan
 from howdah.report import report
-from howdah.run.batch import Job, Outcome, run_cells
+from howdah.run.batch import Job, Outcome, Rest, Work, run_cells
 from howdah.run.experiment import Cell, Experiment
 from howdah.run.provenance import run_key
 from howdah.run.retention import keeps_data
@@ -61,8 +61,13 @@ def make(chapters: list[Chapter], workers: int, again: bool, display: Display, s
         jobs = [Job(each.experiment, cell) for each in prepared for cell in each.cells]
         display.say(f"atlas: {len(prepared)} profiles, {len(jobs)} runs, {workers} at a time")
         outcomes: list[Outcome] = []
+
+        def listen(active: list[Work], done: list[Outcome], rest: Rest) -> None:
+            outcomes[:] = done  # an interruption takes the queue's own along
+            display.batch(active, done, rest)
+
         try:
-            outcomes = run_cells(jobs, workers, again, display.batch, keep_going=True)
+            outcomes[:] = run_cells(jobs, workers, again, listen, keep_going=True)
         except KeyboardInterrupt:
             sitting.interrupted = True
             raise
