@@ -99,7 +99,7 @@ def _up(options: argparse.Namespace) -> int:
         running = read_state(directory.state)
         if running is not None and set(running.alive()) == set(lab.hosts):
             return _tell(options, lab, running, "up already")
-        how = Starting(Cache(), _Progress(options), bound=False, boot_limit_s=options.boot_limit)
+        how = Starting(Cache(), Telling(options.json), bound=False, boot_limit_s=options.boot_limit)
         state = bring_up(lab, directory, options.file, how)
         write_inventory(lab, directory, options.file, state)
     return _tell(options, lab, state, "up")
@@ -111,7 +111,7 @@ def _provision(options: argparse.Namespace) -> int:
         Fleet.load(options.file, options.labs)  # it is up, or this says that it is not
     write_inventory(lab, directory, options.file, read_state(directory.state))
     with locked(directory.path, "howdah lab provision"):
-        found = provision(directory, build_tools(Cache()).launch, _Progress(options))
+        found = provision(directory, build_tools(Cache()).launch, Telling(options.json))
     return _say(options, dataclasses.asdict(found), _provisioned_lines(found))
 
 
@@ -125,7 +125,7 @@ def _run(options: argparse.Namespace) -> int:
     lab, directory = _lab_and_directory(options)
     _require_virtual(lab, options.file)
     write_inventory(lab, directory, options.file)
-    progress = _Progress(options)
+    progress = Telling(options.json)
     with locked(directory.path, "howdah lab run"):
         state = read_state(directory.state)
         is_up = state is not None and set(state.alive()) == set(lab.hosts)
@@ -208,7 +208,7 @@ def _down(options: argparse.Namespace) -> int:
         return _say(options, {"ended": []}, [f"the lab {lab.name} is down"])
     started = time.monotonic()
     with locked(directory.path, "howdah lab down"):
-        ended = take_down(directory, _Progress(options))
+        ended = take_down(directory, Telling(options.json))
     took_s = round(time.monotonic() - started, 1)
     return _say(
         options,
@@ -221,7 +221,7 @@ def _remove(options: argparse.Namespace) -> int:
     lab, directory = _lab_and_directory(options)
     if lab.virtual is not None and directory.mark.exists():
         with locked(directory.path, "howdah lab remove"):
-            take_down(directory, _Progress(options))
+            take_down(directory, Telling(options.json))
     remove_directory(directory)
     return _say(options, {"removed": str(directory.path)}, [f"removed {directory.path}"])
 
@@ -235,14 +235,23 @@ def _require_virtual(lab: Lab, file: Path) -> None:
         )
 
 
-class _Progress:
-    """Each thing that is done on a line of standard error, once; nothing with --json."""
+class Telling:
+    """Each thing that is done on a line of standard error, once; nothing with --json.
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self._quiet = bool(options.json)
+    A reader that leaves (``howdah lab down FILE 2>&1 | head -1``) does not stop what is done: machines half switched
+    off would be left behind.
+    """
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
         self._last = ""
 
     def __call__(self, what: str, _done: int, _all: int) -> None:
-        if not self._quiet and what != self._last:
+        if self._quiet or what == self._last:
+            return
+        self._last = what
+        try:
             sys.stderr.write(f"{what}\n")
-            self._last = what
+            sys.stderr.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from howdah.command.lab import Telling
 from howdah.engine.cache import Cache
 from howdah.errors import HowdahError, RunFailedError
 from howdah.lab import life
@@ -156,6 +157,23 @@ def test_a_lab_comes_up_and_goes_down(programs: Path, lab: tuple[Lab, LabDirecto
     assert not list(directory.path.glob("machines/*/disk.qcow2"))
     assert (directory.path / "machines/a/console.log").exists()  # consoles are kept
     assert take_down(directory, lambda *_: None) == []
+
+
+def test_a_lab_goes_down_though_nobody_reads_of_it(
+    programs: Path, lab: tuple[Lab, LabDirectory, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del programs
+    found, directory, file = lab
+    state = bring_up(found, directory, file, _how(tmp_path))
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", buffering=1) as nobody:
+        monkeypatch.setattr(sys, "stderr", nobody)
+        progress = Telling(quiet=False)
+        assert take_down(directory, progress, stop_s=0.1) == ["a", "b"]
+        monkeypatch.undo()
+    assert not state.alive()
+    assert read_state(directory.state) is None
 
 
 def test_a_machine_boots_an_image_of_ones_own_as_an_overlay(programs: Path, tmp_path: Path) -> None:
