@@ -9,14 +9,13 @@ builds, failed ones included, are kept in ``log/``.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
+from howdah.engine.turn import turn
 from howdah.errors import HowdahError
 
 Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all (0: not known)
@@ -119,7 +118,7 @@ class Cache:
             entry.parent.mkdir(parents=True, exist_ok=True)
             log = self.log(kind, key)
             log.parent.mkdir(exist_ok=True)
-            with self._locked(kind, key, waiting):
+            with turn(self.root / kind / f".lock-{key}", waiting or (lambda: None)):
                 if not entry.is_dir():
                     self._build(entry, builder, log, needs_bytes)
         except OSError as error:
@@ -142,16 +141,3 @@ class Cache:
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
-
-    @contextmanager
-    def _locked(self, kind: str, key: str, waiting: Callable[[], None] | None) -> Iterator[None]:
-        # Lock files stay: removing one while another process waits for it would let a third take a second lock.
-        place = self.root / kind / f".lock-{key}"
-        with place.open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if waiting:
-                    waiting()
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield

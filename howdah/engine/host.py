@@ -19,6 +19,7 @@ from howdah.engine import share
 from howdah.engine.cache import file_sha256
 from howdah.engine.check import MISSING, NOTE, OK, Check, lacks_of
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
+from howdah.engine.turn import turn
 from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.run.directory import RunDirectory
@@ -26,6 +27,7 @@ from howdah.run.directory import RunDirectory
 _ENGINE = "host"
 _INSTEAD = "The uml engine needs none of this: leave out --engine host."
 _POLL_S = 0.5
+_TURN = Path("/run/howdah-host.lock")
 # Each is tried in a network namespace of its own, which ends with the command.
 _TRIALS = {
     "veth": ["ip", "link", "add", "howdah0", "type", "veth", "peer", "name", "howdah1"],
@@ -75,8 +77,9 @@ class HostEngine:
             share.stage(directory, agent, [])
         finally:
             shutil.rmtree(agent, ignore_errors=True)
-        started = time.monotonic()
-        status = _run_agent(directory, plan, progress)
+        with turn(_TURN, lambda: progress("wait for another howdah's run", 0, 0)):
+            started = time.monotonic()
+            status = _run_agent(directory, plan, progress)
         _check(directory, status)
         return {
             "engine": {"name": self.name, "wall_s": round(time.monotonic() - started, 3)},
