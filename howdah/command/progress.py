@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from howdah.run.batch import Outcome, Rest, Work
-from howdah.run.cost import expected_core_s
 
 # Phases before the flows take little wall time; the bar of a run is the share of its simulated time that has passed.
 _MARKS = {"pass": "✓", "fail": "✕", "unsupported": "?", "invalid": "!"}
@@ -142,14 +141,15 @@ def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float 
     takes here, with so many at once, is learnt from the runs made, and from those in progress by their share.
     """
     now = time.monotonic()
-    spent = sum(each.wall_s for each in outcomes if not each.reused and each.error is None)
-    expected = sum(expected_core_s(each.cell.plan) for each in outcomes if not each.reused and each.error is None)
+    made = [each for each in outcomes if not each.reused and each.error is None]
+    spent = sum(each.wall_s for each in made)
+    expected = sum(each.job.expected_core_s for each in made)
     for work in active:
         if work.share >= _LEAST_SHARE:
             spent += now - work.started
-            expected += work.share * expected_core_s(work.cell.plan)
+            expected += work.share * work.job.expected_core_s
     if not expected:
         return None
     pace = spent / expected
-    begun = [max(expected_core_s(work.cell.plan) * pace - (now - work.started), 0.0) for work in active]
+    begun = [max(work.job.expected_core_s * pace - (now - work.started), 0.0) for work in active]
     return max((rest.waiting_core_s * pace + sum(begun)) / max(len(active), 1), *begun, 0.0)

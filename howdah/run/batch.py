@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -41,6 +42,11 @@ class Job:
     @property
     def name(self) -> str:
         return f"{self.experiment.path.name}/{self.cell.directory_name}"
+
+    @cached_property
+    def expected_core_s(self) -> float:
+        """Of ``run/cost.py``; kept, since the time left is told from that of every job, several times a second."""
+        return expected_core_s(self.cell.plan)
 
 
 @dataclass
@@ -262,10 +268,11 @@ def run_cells(
             unfinished.append(job)
         else:
             outcomes.append(Outcome(job, verdict=verdict, reused=True))
-    expected = {id(job): expected_core_s(job.cell.plan) for job in unfinished}
-    left = {path: sum(costs) for path, costs in _by_experiment(unfinished, expected).items()}
+    left: dict[Path, float] = {}
+    for job in unfinished:
+        left[job.experiment.path] = left.get(job.experiment.path, 0.0) + job.expected_core_s
     waiting = deque(  # equal ones in their order
-        sorted(unfinished, key=lambda job: (left[job.experiment.path], job.experiment.path, -expected[id(job)]))
+        sorted(unfinished, key=lambda job: (left[job.experiment.path], job.experiment.path, -job.expected_core_s))
     )
     experiments = len({job.experiment.path for job in jobs})
     active: list[Work] = []
@@ -295,7 +302,7 @@ def run_cells(
                         active.remove(work)
                         outcomes.append(outcome)
                         stop = stop or _meets_every_run(outcome, keep_going)
-                rest = 0.0 if stop else sum(expected[id(job)] for job in waiting)
+                rest = 0.0 if stop else sum(job.expected_core_s for job in waiting)
                 listen(active, outcomes, Rest(len(jobs), rest, experiments))
         except BaseException:
             _end(active)
@@ -307,13 +314,6 @@ def run_cells(
             processes.end()
     order = {id(job): position for position, job in enumerate(jobs)}
     return sorted(outcomes, key=lambda outcome: order[id(outcome.job)])
-
-
-def _by_experiment(jobs: Sequence[Job], expected: dict[int, float]) -> dict[Path, list[float]]:
-    costs: dict[Path, list[float]] = {}
-    for job in jobs:
-        costs.setdefault(job.experiment.path, []).append(expected[id(job)])
-    return costs
 
 
 def _meets_every_run(outcome: Outcome, keep_going: bool) -> bool:
