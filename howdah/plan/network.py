@@ -56,6 +56,7 @@ class Network:
     roles: dict[str, str]
     links: list[Link]
     routes: list[Route] = field(default_factory=list)
+    _ways: dict[tuple[str, str], list[Link]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def nodes(self, role: str) -> list[str]:
         return [node for node, its_role in self.roles.items() if its_role == role]
@@ -73,6 +74,11 @@ class Network:
 
     def way(self, start: str, end: str) -> list[Link]:
         """Links of the shortest way between two nodes, in order; empty if there is none. Hosts do not forward."""
+        if (start, end) not in self._ways:  # asked for each of hundreds of flows between the same hosts
+            self._ways[start, end] = self._found(start, end)
+        return self._ways[start, end]
+
+    def _found(self, start: str, end: str) -> list[Link]:
         before: dict[str, tuple[str, Link] | None] = {start: None}
         waiting = deque([start])
         while waiting and end not in before:
