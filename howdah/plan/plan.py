@@ -256,7 +256,7 @@ class Plan:
     parameter_places: dict[str, str] = field(default_factory=dict, compare=False)
 
     def to_json(self) -> str:
-        value = _plain(self)
+        value = plain(self)
         del value["parameter_places"]
         _leave_out_plain_receivers(value)
         if self.processor_shift is None:
@@ -296,15 +296,15 @@ class Plan:
         return Plan(**value)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What ``dataclasses.asdict`` gives, without a deep copy of each number: plans of hundreds of flows are many."""
     if isinstance(value, (str, int, float, NoneType)):
         return value
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return {each.name: _plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        return [plain(item) for item in value]
+    return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
 
 
 def _leave_out_plain_receivers(value: dict[str, Any]) -> None:

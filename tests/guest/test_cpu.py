@@ -46,7 +46,7 @@ def test_looking_changes_nothing_and_sees_the_functions_of_tcp(engine: UmlEngine
     assert (account["why"], account["inlined_why"]) == (None, None)
     assert account["samples"] > 200
     rows = store.read(with_profile, "cpu").to_pylist()
-    # Which functions of a module that takes a hundredth of the time are met is chance; that they have names is not.
+    # In which functions of the traffic module its few samples fall is chance; that they have names is not.
     of_modules = {row["symbol"] for row in rows if row["domain"] == "module"}
     assert any(symbol.startswith(("sink_", "source_", "traffic_")) for symbol in of_modules), of_modules
     inlined = {name for row in rows for name in row["inlined"].split("<")}

@@ -6,13 +6,15 @@ After a wanted change run HOWDAH_RECORD=1 pytest tests/unit/test_plan_golden.py,
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 from pathlib import Path
 
 import pytest
 
 from howdah.plan.compile import compile_plan, compile_profile
-from howdah.plan.plan import Plan
+from howdah.plan.plan import Plan, plain
 from howdah.plan.text import render
 from howdah.profile import load
 
@@ -49,6 +51,7 @@ def test_every_shipped_profile_can_be_planned(file: Path) -> None:
     once = file.parent.name == "atlas"
     for plan in [compile_plan(cell) for cell in profile.cells() if not (once and cell.repetition)]:
         assert Plan.from_json(plan.to_json()) == plan
+        assert json.dumps(plain(plan)) == json.dumps(dataclasses.asdict(plan)), "runs are known by these bytes"
         assert render(plan)
         assert plan.duration_us <= 120_000_000 or file.parent.name == "atlas"  # papers wait as long as they wait
 

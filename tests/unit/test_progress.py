@@ -16,6 +16,7 @@ from rich.console import Console
 from howdah.command import progress
 from howdah.command.progress import Display, time_left
 from howdah.plan.plan import Plan
+from howdah.run import batch
 from howdah.run.batch import Job, Outcome, Rest, Work
 from howdah.run.cost import carried_bits, expected_core_s
 from howdah.run.directory import RunDirectory
@@ -51,6 +52,23 @@ def test_a_flow_carries_what_it_has_or_what_the_path_takes() -> None:
     assert carried_bits(many) == pytest.approx(1e9), "fifty flows share the path"
     late = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], start_us=5_000_000)])
     assert carried_bits(late) == pytest.approx(5e8)
+
+
+def test_what_a_run_costs_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time left is told several times a second; an atlas has thousands of runs, some of hundreds of flows."""
+    asked: list[Plan] = []
+
+    def cost(plan: Plan) -> float:
+        asked.append(plan)
+        return 10.0
+
+    monkeypatch.setattr(batch, "expected_core_s", cost)
+    plan = _plan(10_000_000)
+    made = [Outcome(_job(plan), verdict="pass", wall_s=20.0) for _ in range(5)]
+    active = [_work(plan, 5.0, 0.25)]
+    for _ in range(3):
+        assert time_left(active, made, Rest(7, 10.0)) == pytest.approx(35.0, abs=1.0)
+    assert len(asked) == 6
 
 
 def test_nothing_is_promised_while_nothing_is_known() -> None:

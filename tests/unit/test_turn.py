@@ -8,7 +8,14 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
+from howdah.engine import host, share
+from howdah.engine.engine import engine
 from howdah.engine.turn import turn
+from howdah.plan.plan import Plan
+from howdah.run.directory import RunDirectory
+from tests.unit.plan_factory import make_plan
 
 HOLDER = """\
 import sys
@@ -53,3 +60,40 @@ def test_nobody_waits_for_a_killed_process(tmp_path: Path) -> None:
             assert holder.wait(30) != 0
     with turn(lock, lambda: told.append("waits again")):
         assert told == ["waits"]
+
+
+def test_a_run_of_the_host_engine_has_the_machine_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = tmp_path / "lock"
+    directory = RunDirectory(tmp_path / "run")
+    told: list[str] = []
+    begun, go_on, waits = threading.Event(), threading.Event(), threading.Event()
+
+    def agent(*_: object) -> int:
+        begun.set()
+        assert go_on.wait(30)
+        return 0
+
+    def progress(phase: str, _done_us: int, _of_us: int) -> None:
+        told.append(phase)
+        waits.set()
+
+    def one_run(plan: Plan) -> None:
+        engine("host").run(directory, plan, progress)
+
+    monkeypatch.setattr(host, "_TURN", lock)
+    monkeypatch.setattr(host, "_run_agent", agent)
+    monkeypatch.setattr(host, "_check", lambda *_: None)
+    for name in ("copy_agent", "stage"):
+        monkeypatch.setattr(share, name, lambda *_: None)
+    runs = [threading.Thread(target=one_run, args=(make_plan(),)) for _ in range(2)]
+    runs[0].start()
+    assert begun.wait(30)
+    begun.clear()
+    runs[1].start()
+    assert waits.wait(30)
+    assert not begun.is_set(), "the second one's agent waits"
+    go_on.set()
+    for run in runs:
+        run.join(30)
+    assert begun.is_set()
+    assert told == ["wait for another howdah's run"]

@@ -7,7 +7,6 @@ each package; the keys are Debian's own. This machine's apt.conf (a proxy, for e
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from howdah.engine.cache import Cache, file_sha256
 from howdah.engine.supervise import CommandFailedError, run_logged
+from howdah.engine.turn import turn
 from howdah.engine.uml.mirror import debian_mirror, security_mirror
 from howdah.errors import HowdahError
 
@@ -230,8 +230,7 @@ class Archive:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / ".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with turn(self.root / ".lock", lambda: None):
             yield
 
 
