@@ -68,6 +68,7 @@ def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
         return
     run, figures = speed.kernel_traffic(place / "kernel", options.seconds)
     yield from figures
+    yield from offline.planning()
     yield from offline.ingest_rate(run)
     yield from speed.iperf3(place / "iperf3", max(options.seconds // 6, 5))
     yield from ack_costs(place / "ack-cost", run)

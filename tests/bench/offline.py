@@ -12,11 +12,14 @@ import pyarrow.parquet as pq
 
 from howdah.ingest import ingest
 from howdah.measure import measure
+from howdah.plan.compile import compile_plan
+from howdah.profile import load
 from howdah.report import report
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT, Simulation
 
 REPEATS = 3
+PLANNED = ROOT / "profiles" / "atlas" / "hystart-fig16-delay.yaml"  # some 600 connections a run
 
 
 def ingest_rate(run: Simulation) -> list[Figure]:
@@ -30,6 +33,16 @@ def ingest_rate(run: Simulation) -> list[Figure]:
         Figure("ACK rows ingested", rows / best / 1e6, "M/s", ">= 0.5", f"{rows} rows in {best:.2f} s"),
         Figure("measures of one run", measured, "s"),
     ]
+
+
+def planning() -> list[Figure]:
+    """Plans of an experiment with much background, compiled and written: every command does it for each run."""
+    cells = list(load(PLANNED).cells())
+    start = time.process_time()
+    bytes_written = sum(len(compile_plan(cell).to_json()) for cell in cells)
+    took_s = time.process_time() - start
+    note = f"{len(cells)} plans of {PLANNED.stem}, {bytes_written / 1e6:.0f} MB"
+    return [Figure("a plan compiled and written, processor time", 1e3 * took_s / len(cells), "ms", "", note)]
 
 
 def _timed_ingest(run: Simulation) -> float:
