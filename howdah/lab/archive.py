@@ -22,6 +22,7 @@ _PROGRAMS = (
     "howdah/publish/exposition.py",
     "howdah/publish/machine.py",
     "howdah/publish/metric.py",
+    "howdah/publish/page.py",
     "collectors/*.py",
 )
 _MODULES = ("Kbuild", "Makefile", "*/*.c", "*/*.h")

@@ -10,37 +10,26 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from howdah.publish.page import Page
 from howdah.publish.server import LOOPBACK
 
 _LOG = logging.getLogger(__name__)
-_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_REQUEST_LIMIT_S = 10.0
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(Page):
     server: Endpoint
-    timeout = _REQUEST_LIMIT_S
 
     def do_GET(self) -> None:
         if self.path.split("?", 1)[0] != "/metrics":
-            self._answer(404, "there is only /metrics\n")
+            self.answer(404, "there is only /metrics\n")
             return
         try:
-            self._answer(200, self.server.text())
+            text = self.server.text()
         except (OSError, ValueError) as error:
             _LOG.warning("not scraped: %s", error)
-            self._answer(500, f"{error}\n")
-
-    def _answer(self, status: int, text: str) -> None:
-        body = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", _CONTENT_TYPE)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """A scrape a second is nothing to write down."""
+            self.answer(500, f"{error}\n")
+        else:
+            self.answer(200, text)
 
 
 class Endpoint(http.server.ThreadingHTTPServer):

@@ -16,10 +16,9 @@ import threading
 
 from howdah.publish.exposition import text_format
 from howdah.publish.machine import Machine
+from howdah.publish.page import Page
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 DEFAULT_PORT = 9750
-_REQUEST_LIMIT_S = 10.0
 
 
 class AddressError(ValueError):
@@ -36,9 +35,8 @@ def require_address(address: str) -> None:
         raise AddressError(f"{address} is not the address of one interface; take 127.0.0.1, or that of a lab's link")
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(Page):
     server: Exporter
-    timeout = _REQUEST_LIMIT_S
     server_version = "howdah"
     sys_version = ""
 
@@ -46,24 +44,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.split("?", 1)[0]
         if path == "/metrics":
             try:
-                self._answer(200, self.server.text())
+                text = self.server.text()
             except OSError as error:
-                self._answer(500, f"the kernel refused a question: {error}\n")
+                self.answer(500, f"the kernel refused a question: {error}\n")
+            else:
+                self.answer(200, text)
         elif path == "/":
-            self._answer(200, "howdah exporter: see /metrics\n")
+            self.answer(200, "howdah exporter: see /metrics\n")
         else:
-            self._answer(404, "there is only /metrics\n")
-
-    def _answer(self, status: int, text: str) -> None:
-        body = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", CONTENT_TYPE)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """A scrape a second is nothing to write down."""
+            self.answer(404, "there is only /metrics\n")
 
 
 class Exporter(http.server.ThreadingHTTPServer):
