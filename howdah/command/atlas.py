@@ -14,6 +14,7 @@ from rich.table import Table
 from howdah.atlas.catalogue import Catalogue, read_catalogue
 from howdah.atlas.chapter import check, chosen, read_chapters
 from howdah.atlas.index import write_index
+from howdah.atlas.part import chapters_of, read_part
 from howdah.atlas.record import add, begin, read_record
 from howdah.atlas.site import write_site
 from howdah.atlas.summary import summary
@@ -37,6 +38,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=[],
         metavar="NAME",
         help="an entry, a paper or a profile; may be repeated. The site is of all entries even so",
+    )
+    parser.add_argument(
+        "--part",
+        default=None,
+        metavar="K/N",
+        help="only the K-th of N parts, whole profiles of about the same cost: one for each of N machines",
     )
     parser.add_argument(
         "--site", type=Path, default=None, metavar="DIR", help="where to write it (default: RUNS/atlas)"
@@ -66,6 +73,8 @@ def execute(options: argparse.Namespace) -> int:
     chapters = read_chapters(PROFILES / "atlas", options.runs, quick=options.quick)
     check(catalogue, chapters)
     wanted = chosen(catalogue, chapters, options.only)
+    if options.part is not None:
+        wanted = chapters_of(read_part(options.part), wanted)
     site = options.site or options.runs / "atlas"
     workers = options.jobs or cores()
     record_file = options.runs / RECORD
