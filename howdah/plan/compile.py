@@ -347,7 +347,7 @@ def _kernel(cell: Cell, asked: str | None) -> str:
 
 
 def _wall_clock_limit_s(scenario: Scenario, path: Path, flows: list[Flow]) -> float:
-    """Far above what a run takes on a slow machine; a guest that reaches it hangs."""
+    """Far above what a run takes; a guest of which it passes without simulated time passing hangs."""
     seconds = scenario.duration / 1e6
     packets = (path.carried_bits_per_second or path.rate_bits_per_second) / 8 / path.frame_bytes * seconds
     in_kernel = all(flow.traffic == flow.sink == "kernel" for flow in flows)

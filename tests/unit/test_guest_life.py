@@ -53,6 +53,26 @@ def test_the_wall_clock_limit_names_where_the_guest_was(tmp_path: Path, sleeper:
     assert "phase flows, 1.5 of 60.0 simulated seconds" in trouble
 
 
+def test_a_slow_machine_may_take_longer_than_the_limit(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    progress = tmp_path / "progress.json"
+    life = Life(sleeper.pid, progress, 10, 10_000)
+    for second in range(5):
+        progress.write_text(json.dumps({"phase": "flows", "time_us": second * 1_000_000, "of_us": 60_000_000}))
+        assert life.position() == ("flows", second * 1_000_000, 60_000_000)
+        now_s += 9
+        assert life.trouble() is None
+    progress.write_text(json.dumps({"phase": "flows", "time_us": 4_000_000, "of_us": 60_000_000}))
+    life.position()  # written again, without its clock moving
+    now_s += 2
+    trouble = life.trouble()
+    assert trouble is not None
+    assert "without simulated time passing (phase flows, 4.0 of 60.0 simulated seconds)" in trouble
+
+
 def test_a_guest_that_uses_no_processor_time_stands_still(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
     trouble = _until_trouble(Life(sleeper.pid, tmp_path / "progress.json", 60, 1.2), 30)
     assert trouble is not None

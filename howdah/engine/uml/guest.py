@@ -42,8 +42,9 @@ class Guest:
     """What a guest is made of. ``share`` is /howdah/in, ``raw`` is /howdah/out.
 
     ``command`` runs as the guest's second process and ``kernel_arguments`` join the kernel's command line; neither may
-    hold white space. ``seed`` determines every random number the guest draws. ``clock_limit_s`` is in virtual time.
-    ``profiled`` has perf look at the kernel's process (profiler.py).
+    hold white space. ``seed`` determines every random number the guest draws. ``clock_limit_s`` is in virtual time,
+    ``wall_clock_limit_s`` what may pass without virtual time passing. ``profiled`` has perf look at the kernel's
+    process (profiler.py).
     """
 
     kernel: Path
@@ -137,7 +138,7 @@ def command_line(guest: Guest) -> list[str]:
 def boot(guest: Guest, progress: Progress) -> Ending:
     """Run the guest to its end.
 
-    Raises RunFailedError when the guest panics, dies, hangs or reaches its wall-clock limit (the console is kept), and
+    Raises RunFailedError when the guest panics, dies or hangs (the console is kept), and
     EngineUnavailableError when it cannot be started here at all.
     """
     base = runtime_base()

@@ -77,7 +77,7 @@ class Machine:
     console: Path
     speed: Speed
     accelerator: str
-    wall_clock_limit_s: float  # beyond what the watch allows
+    wall_clock_limit_s: float  # without its clock moving; beyond what the watch allows
     clock_limit_s: int
     launcher: Path
     kernel_arguments: tuple[str, ...] = ()
@@ -185,11 +185,15 @@ def _watch_pinned(machine: Machine, command: list[str], pinned: list[str], signs
         )
         patience = _PATIENCE if machine.speed.shift is not None else _REAL_TIME_PATIENCE
         watch = Watch(process.pid, machine.console, signs, machine.boot_limit_s, machine.silence_limit_s, patience)
+        moved, position = started, watch.position()
         try:
             while process.poll() is None:
-                progress(*watch.position())
-                if time.monotonic() - started > machine.wall_clock_limit_s:
-                    limit = f"its wall-clock limit of {machine.wall_clock_limit_s:g} s"
+                before, position = position, watch.position()
+                progress(*position)
+                if position != before:
+                    moved = time.monotonic()  # a slow machine takes long for a run, but not for a second of it
+                if time.monotonic() - moved > machine.wall_clock_limit_s:
+                    limit = f"its wall-clock limit of {machine.wall_clock_limit_s:g} s without its clock moving"
                     raise _failed(machine, f"was ended at {limit} ({watch.where()})")
                 trouble = watch.trouble()
                 if trouble:
