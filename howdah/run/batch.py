@@ -274,6 +274,7 @@ def run_cells(
     waiting = deque(  # equal ones in their order
         sorted(unfinished, key=lambda job: (left[job.experiment.path], job.experiment.path, -job.expected_core_s))
     )
+    waiting_core_s = sum(left.values())  # kept up to date: it is told several times a second, of thousands of jobs
     experiments = len({job.experiment.path for job in jobs})
     active: list[Work] = []
     processes = _Workers(worker)
@@ -283,6 +284,7 @@ def run_cells(
             while waiting or active:
                 while waiting and len(active) < workers and not stop:
                     job = waiting.popleft()
+                    waiting_core_s -= job.expected_core_s
                     try:
                         work = _start(job, processes)
                     except HowdahError as error:
@@ -302,8 +304,8 @@ def run_cells(
                         active.remove(work)
                         outcomes.append(outcome)
                         stop = stop or _meets_every_run(outcome, keep_going)
-                rest = 0.0 if stop else sum(job.expected_core_s for job in waiting)
-                listen(active, outcomes, Rest(len(jobs), rest, experiments))
+                rest_core_s = 0.0 if stop or not waiting else waiting_core_s
+                listen(active, outcomes, Rest(len(jobs), rest_core_s, experiments))
         except BaseException:
             _end(active)
             for path in {job.experiment.path for job in jobs}:  # also of a run that was only just being begun

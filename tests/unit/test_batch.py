@@ -19,6 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from howdah.run.batch import Job, Outcome, Rest, Work, run_cells
+from howdah.run.cost import expected_core_s
 from howdah.run.directory import PARTIAL
 from howdah.run.experiment import Cell, Experiment
 from tests.unit.plan_factory import make_plan
@@ -231,14 +232,18 @@ def _sized(number: int, seconds: float) -> Cell:
 
 def test_the_longest_runs_come_first_and_outcomes_in_their_own_order(experiment: Experiment, tmp_path: Path) -> None:
     begun: list[str] = []
+    waiting: dict[int, float] = {}
 
-    def listen(active: list[Work], _outcomes: list[Outcome], _rest: Rest) -> None:
+    def listen(active: list[Work], _outcomes: list[Outcome], rest: Rest) -> None:
         begun.extend(work.cell.plan.run for work in active if work.cell.plan.run not in begun)
+        waiting[len(begun)] = rest.waiting_core_s
 
     slow = _worker(tmp_path, "import time\ntime.sleep(0.7)\n" + textwrap.dedent(WHOLE))
     cells = [_sized(number, seconds) for number, seconds in enumerate((1.0, 300.0, 20.0, 300.0))]
     outcomes = run_cells(_jobs(experiment, cells), 1, False, listen, slow)
     assert begun == ["cubic-r1", "cubic-r3", "cubic-r2", "cubic-r0"]
+    costs = [expected_core_s(cells[number].plan) for number in (1, 3, 2, 0)]
+    assert waiting == {number: pytest.approx(sum(costs[number:])) for number in (1, 2, 3, 4)}
     assert [outcome.cell.plan.run for outcome in outcomes] == [f"cubic-r{number}" for number in range(4)]
 
 
