@@ -44,6 +44,18 @@ class Chapter:
         """Ids of the entries that figures of this profile belong to."""
         return names_of(self.profile.figures)
 
+    @property
+    def of_the_machine(self) -> set[str]:
+        """Ids of the claims about processor time that perf measured: the runs' keys do not determine it.
+
+        The vm engine counts instructions, which are the same on every machine.
+        """
+        experiment = self.experiment()
+        plans = [run.plan for run in experiment.runs if run.plan is not None] if experiment is not None else []
+        if all(plan.engine == "vm" for plan in plans):
+            return set()
+        return {claim.id for claim in self.profile.claims if any(name.startswith("cpu_") for name in claim.metrics)}
+
     def experiment(self) -> Experiment | None:
         """The experiment as it lies on disk, read once; None when there is none yet."""
         if self._experiment is None:

@@ -2,13 +2,13 @@
 """Results that are part of the repository: what the full atlas found, profile by profile, on the machines that made it.
 
 ``howdah atlas --publish`` writes them. Who has made no runs of a profile is shown them, named as what they are; who has
-made the very same runs must have found the same, since virtual time knows no other machine.
+made the very same runs must have found the same, since virtual time knows no other machine (but for processor time).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,11 +49,16 @@ class Published:
         days = " to ".join(dict.fromkeys(time[:10] for time in self.made))
         return f"{runs} (published: {days}, Linux {', '.join(self.kernels)})"
 
-    def differing(self, experiment: Experiment, claims: list[dict[str, Any]]) -> list[str]:
-        """Ids of the claims that came out otherwise, of the very same runs; nothing where other runs were made."""
+    def differing(
+        self, experiment: Experiment, claims: list[dict[str, Any]], of_the_machine: Container[str] = ()
+    ) -> list[str]:
+        """Ids of the claims that came out otherwise, of the very same runs; nothing where other runs were made.
+
+        Claims ``of_the_machine`` are of its processor's time, which no two machines have in common.
+        """
         if runs_key(experiment.runs) != self.runs_sha256:
             return []
-        known = {claim["id"]: _read(claim) for claim in self.claims}
+        known = {claim["id"]: _read(claim) for claim in self.claims if claim["id"] not in of_the_machine}
         return [claim["id"] for claim in claims if claim["id"] in known and _read(claim) != known[claim["id"]]]
 
 

@@ -139,7 +139,8 @@ def conclude(chapters: list[Chapter], workers: int, display: Display) -> None:
             continue
         known, experiment = chapter.published(), chapter.experiment()
         assert experiment is not None
-        otherwise = known.differing(experiment, judged["claims"]) if known is not None else []
+        own = chapter.of_the_machine
+        otherwise = known.differing(experiment, judged["claims"], own) if known is not None else []
         if otherwise:
             chapter.problems.append(f"the published results of the very same runs are others: {', '.join(otherwise)}")
 

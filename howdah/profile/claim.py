@@ -166,6 +166,11 @@ class ClaimSection(Section):
     because: Text | None = fixed(None, description="why a modern kernel behaves differently; needed with control")
     unsupported: Text | None = fixed(None, description="instead of value and expect: why it cannot be measured here")
 
+    @property
+    def metrics(self) -> set[str]:
+        """Names of the measures that it is about."""
+        return {side.metric for side in (self.value, self.than) if side is not None and side.metric is not None}
+
     @model_validator(mode="before")
     @classmethod
     def _no_null(cls, data: Any) -> Any:

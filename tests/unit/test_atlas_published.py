@@ -18,12 +18,14 @@ from howdah.atlas.site import write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.view import View, views
 from howdah.atlas.work import conclude, publish_complete
+from howdah.claim.claims import judge_claims
 from howdah.command.common import PROFILES
 from howdah.command.main import main
 from howdah.command.progress import Display
 from howdah.errors import HowdahError
 from howdah.report.plot import draw
-from tests.atlas_factory import Made, make_judged_atlas
+from tests.atlas_factory import PROFILE, Made, make_atlas, make_judged_atlas, measured
+from tests.claim_factory import Measured, make_runs, row
 
 
 def _shown(made: Made, *, quick: bool = False) -> list[View]:
@@ -100,6 +102,37 @@ def test_the_same_runs_must_have_found_the_same(tmp_path: Path) -> None:
         others = made.chapters()
         conclude(others, 1, display)
     assert others[0].problems == []
+
+
+def _costing(share: float) -> Measured:
+    return lambda plan: [*measured(plan), row("cpu_seconds_per_simulated_second", share, "ratio")]
+
+
+def test_processor_time_is_of_the_machine(tmp_path: Path) -> None:
+    """Perf's samples differ from machine to machine, and twice on one; counted instructions do not."""
+    claim = """\
+  - id: costs
+    entry: Astart_tab2
+    says: CUBIC costs more than a tenth of a processor.
+    value: {metric: cpu_seconds_per_simulated_second, at: {algorithm: cubic}}
+    each: path.buffer
+    expect: {above: 10 %}
+figures:
+"""
+    for engine, problems in (("uml", []), ("vm", ["the published results of the very same runs are others: costs"])):
+        place = tmp_path / engine
+        place.mkdir()
+        profile = PROFILE.replace("figures:\n", claim) + f"collect: {{cpu: true}}\nengine: {engine}\n"
+        made = make_atlas(place, profile=profile)
+        for cost in (0.12, 0.31):
+            shutil.rmtree(made.runs, ignore_errors=True)
+            judge_claims(make_runs(place, made.profiles / "made.yaml", _costing(cost)))
+            chapters = made.chapters()
+            if cost == 0.12:
+                assert _publish(made)[0]
+        with Display(quiet=True) as display:
+            conclude(chapters, 1, display)
+        assert chapters[0].problems == problems
 
 
 def test_what_is_not_complete_is_not_published(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
