@@ -19,8 +19,8 @@ _LOG = logging.getLogger(__name__)
 class _Handler(Page):
     server: Endpoint
 
-    def do_GET(self) -> None:
-        if self.path.split("?", 1)[0] != "/metrics":
+    def reply(self, path: str) -> None:
+        if path != "/metrics":
             self.answer(404, "there is only /metrics\n")
             return
         try:

@@ -40,8 +40,7 @@ class _Handler(Page):
     server_version = "howdah"
     sys_version = ""
 
-    def do_GET(self) -> None:
-        path = self.path.split("?", 1)[0]
+    def reply(self, path: str) -> None:
         if path == "/metrics":
             try:
                 text = self.server.text()

@@ -20,6 +20,13 @@ class Page(http.server.BaseHTTPRequestHandler):
         with contextlib.suppress(ConnectionError):
             super().handle()
 
+    def do_GET(self) -> None:
+        self.reply(self.path.split("?", 1)[0])
+
+    def reply(self, path: str) -> None:
+        """Answer a request for ``path``, once."""
+        raise NotImplementedError
+
     def answer(self, status: int, text: str) -> None:
         body = text.encode()
         self.send_response(status)
