@@ -42,9 +42,12 @@ def _exporter(write: Callable[[], str]) -> Exporter:
     return exporter
 
 
+def _place(server: Endpoint | Exporter) -> tuple[str, int]:
+    return cast("tuple[str, int]", server.socket.getsockname())
+
+
 def _connect(server: Endpoint | Exporter) -> socket.socket:
-    address = cast("tuple[str, int]", server.socket.getsockname())
-    return socket.create_connection(address, timeout=_LIMIT_S)
+    return socket.create_connection(_place(server), timeout=_LIMIT_S)
 
 
 def _give_up(end: socket.socket) -> None:
@@ -70,7 +73,7 @@ def test_a_reader_that_goes_away_is_no_error(
             assert slow.begun.wait(_LIMIT_S)
             _give_up(impatient)
             slow.allowed.set()
-            patient = http.client.HTTPConnection(*server.socket.getsockname()[:2], timeout=_LIMIT_S)
+            patient = http.client.HTTPConnection(*_place(server), timeout=_LIMIT_S)
             patient.request("GET", "/metrics")
             answer = patient.getresponse()
             assert (answer.status, len(answer.read())) == (200, 20_000_000)
