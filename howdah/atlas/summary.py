@@ -26,7 +26,7 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
                 f"{claim.both_text}."
             )
             if verdict == "differs" and claim.control:
-                lines.append(f"  With {claim.control.what}: {claim.control.measured_text}. {claim.because}")
+                lines.append(f"  With {claim.control.what}: {claim.control.found}. {claim.because}")
         if found:
             lines.append("")
     lines += [f"- {fact.name}: {fact.value}" for fact in cost(record, views, quick=quick)]

@@ -35,9 +35,11 @@ class PointView:
 
 @dataclass(frozen=True)
 class ControlView:
+    """The claim on the runs of its control. ``found`` is what was measured there, against what, and their ratio."""
+
     what: str
     verdict: str
-    measured_text: str
+    found: str
 
 
 @dataclass(frozen=True)
@@ -91,16 +93,15 @@ class ClaimView:
     @property
     def both_text(self) -> str:
         """What was measured, and what against, in one line."""
-        return f"{self.measured_text} against {self.than_text}" if self.than_text else self.measured_text
+        return _both(self.data)
 
     @property
     def control(self) -> ControlView | None:
         control = self.data.get("control")
         if not control or not control.get("verdict"):
             return None
-        return ControlView(
-            str(control["what"]).rstrip("."), str(control["verdict"]), _text(control.get("measured"), "")
-        )
+        found = "; ".join(filter(None, (_both(control, ""), str(control.get("why") or ""))))
+        return ControlView(str(control["what"]).rstrip("."), str(control["verdict"]), found)
 
     @property
     def points(self) -> list[PointView]:
@@ -159,6 +160,11 @@ def _text(sample: Any, nothing: str = "–") -> str:
     if not isinstance(sample, dict):
         return nothing
     return str(sample.get("text") or nothing)
+
+
+def _both(found: dict[str, Any], nothing: str = "–") -> str:
+    measured, than = _text(found.get("measured"), nothing), _text(found.get("than"), "")
+    return f"{measured} against {than}" if than else measured
 
 
 def _at(axes: Any) -> str:

@@ -123,6 +123,21 @@ def test_the_pages_say_what_the_paper_says_and_what_was_measured(tmp_path: Path)
         assert "https://" not in file.read_text()
 
 
+def test_a_control_shows_what_it_was_compared_with(tmp_path: Path) -> None:
+    """Of a comparison the one side may be the same with the control; what has changed is the other."""
+    made = make_judged_atlas(tmp_path)
+    catalogue, found = shown(made)
+    losses = next(claim for claim in found[0].claims if claim.id == "losses")
+    than = {"text": "7 packets (algorithm = reno)"}
+    losses.data["control"] |= {"measured": {"text": "51 packets"}, "than": than, "why": "ratio 7.3 (7.1 to 7.5)"}
+    words = "51 packets against 7 packets (algorithm = reno); ratio 7.3 (7.1 to 7.5)"
+    site = made.runs / "atlas"
+    write_site(site, catalogue, found, Record([sitting()]), [], quick=False)
+    assert f"</span>, {words}. HyStart leaves" in (site / "astart-tab1.html").read_text()
+    assert f"<em>HyStart switched off</em>: {words}." in (site / "index.html").read_text()
+    assert f"With HyStart switched off: {words}. HyStart leaves" in summary(found, Record(), [], quick=False)
+
+
 def test_a_page_says_that_nothing_was_run(tmp_path: Path) -> None:
     made = make_atlas(tmp_path)
     catalogue, found = shown(made)
