@@ -75,8 +75,9 @@ class ClaimView:
 
     @property
     def because(self) -> str:
-        """Why it differs: shown only where the control proved it."""
-        return str(self.data.get("because") or "") if self.verdict == "differs" else ""
+        """Why it differs, as a sentence: shown only where the control proved it."""
+        text = str(self.data.get("because") or "").rstrip(".")
+        return f"{text[:1].upper()}{text[1:]}." if text and self.verdict == "differs" else ""
 
     @property
     def expected_text(self) -> str:

@@ -130,12 +130,13 @@ def test_a_control_shows_what_it_was_compared_with(tmp_path: Path) -> None:
     losses = next(claim for claim in found[0].claims if claim.id == "losses")
     than = {"text": "7 packets (algorithm = reno)"}
     losses.data["control"] |= {"measured": {"text": "51 packets"}, "than": than, "why": "ratio 7.3 (7.1 to 7.5)"}
+    losses.data["because"] = "the queue is full later"
     words = "51 packets against 7 packets (algorithm = reno); ratio 7.3 (7.1 to 7.5)"
     site = made.runs / "atlas"
     write_site(site, catalogue, found, Record([sitting()]), [], quick=False)
-    assert f"</span>, {words}. HyStart leaves" in (site / "astart-tab1.html").read_text()
+    assert f"</span>, {words}. The queue is full later.<" in (site / "astart-tab1.html").read_text()
     assert f"<em>HyStart switched off</em>: {words}." in (site / "index.html").read_text()
-    assert f"With HyStart switched off: {words}. HyStart leaves" in summary(found, Record(), [], quick=False)
+    assert f"With HyStart switched off: {words}. The queue is full later.\n" in summary(found, Record(), [], quick=False)
 
 
 def test_a_page_says_that_nothing_was_run(tmp_path: Path) -> None:
