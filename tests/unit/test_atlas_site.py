@@ -136,7 +136,8 @@ def test_a_control_shows_what_it_was_compared_with(tmp_path: Path) -> None:
     write_site(site, catalogue, found, Record([sitting()]), [], quick=False)
     assert f"</span>, {words}. The queue is full later.<" in (site / "astart-tab1.html").read_text()
     assert f"<em>HyStart switched off</em>: {words}." in (site / "index.html").read_text()
-    assert f"With HyStart switched off: {words}. The queue is full later.\n" in summary(found, Record(), [], quick=False)
+    text = summary(found, Record(), [], quick=False)
+    assert f"With HyStart switched off: {words}. The queue is full later.\n" in text
 
 
 def test_a_page_says_that_nothing_was_run(tmp_path: Path) -> None:
