@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test setup-lab lab vm-lab test check lint-playbooks unit decision fuzz guest browser kernels atlas nightly validate planted bench docs clean
+.PHONY: help setup setup-test setup-machines lab machines test build check lint lint-playbooks types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-tree faults prose docs references figures clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
-LAB ?= playbooks/labs/virtual.yaml
-LAB_PROFILE ?= lab-5mbit
+MACHINES ?= playbooks/machines/virtual.yaml
+MACHINES_PROFILE ?= machines-5mbit
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell nproc)
@@ -19,26 +19,37 @@ setup: ## install what a run needs: apt packages and a Python environment in .ve
 
 setup-test: setup ## the same, and what the tests need besides
 	@sh setup/packages.sh setup/packages-test.txt
-	@sh setup/environment.sh $(VENV) '.[dev,lab]'
+	@sh setup/environment.sh $(VENV) '.[dev,machines]'
 
 lab: setup ## build the kernel and the guest tree once, run PROFILE, report it
 	@$(BIN)/howdah run '$(PROFILE)'
 
-setup-lab: setup ## what a lab of virtual machines needs besides
-	@sh setup/packages.sh setup/packages-lab.txt
-	@sh setup/environment.sh $(VENV) '.[lab]'
+setup-machines: setup ## what virtual machines need besides
+	@sh setup/packages.sh setup/packages-machines.txt
+	@sh setup/environment.sh $(VENV) '.[machines]'
 
-vm-lab: setup-lab ## boot virtual machines, set them up, run LAB_PROFILE across them, take them down
-	@$(BIN)/howdah lab run '$(LAB)' '$(LAB_PROFILE)'
+machines: setup-machines ## boot virtual machines, set them up, run MACHINES_PROFILE across them, take them down
+	@$(BIN)/howdah machines run '$(MACHINES)' '$(MACHINES_PROFILE)'
 
-test: setup-test check ## every test, on a real kernel
+# Linters use one core each, and a build that finds all in the cache none: they run side by side.
+test: setup-test ## every test, on a real kernel
+	@$(MAKE) --no-print-directory --jobs=3 check build
+	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --record-durations=var/bench/tests.json
+
+build: ## build the default kernel, the guest tree and the modules, or find them in the cache
 	@$(BIN)/howdah build
-	$(BIN)/pytest -n $(JOBS) --dist loadfile
 
-check: lint-playbooks ## linters and type checker, and generated files against their source
+check: lint lint-playbooks types prose ## linters of code and prose, and the type checker
+
+lint: ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: ## mypy
 	$(BIN)/mypy
+
+prose: ## the English of the documentation: proselint and the rules of tests/prose
+	$(BIN)/python -m tests.prose
 
 lint-playbooks: ## ansible-lint at its production profile
 	cd playbooks && PATH="$(CURDIR)/$(BIN):$$PATH" ansible-lint -q --nocolor
@@ -76,8 +87,30 @@ planted: setup-test ## plant a regression in a kernel tree and let howdah bisect
 bench: setup-test ## measure speed and memory; figures go to docs/performance.md by hand
 	@$(BIN)/python -m tests.bench
 
-docs: ## write the generated references again
+bench-tree: setup-test ## edit a kernel tree and time the run that follows; minutes
+	@$(BIN)/python -m tests.bench --kernel-tree
+
+faults: setup-test ## mutated inputs, random kills, disks that give out: what goes wrong; hours (FAULTS='--kills 100' for less)
+	@$(BIN)/python -m tests.faults $(FAULTS)
+
+docs: ## build the documentation's site in var/site, and check its links
+	@sh setup/environment.sh $(VENV) '.[docs]'
+	$(BIN)/python -m tests.docs_site var/site-source
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo 'site: var/site/index.html'
+
+references: ## write the references that are made from the code again
 	$(BIN)/python -m howdah.profile.reference
+	$(BIN)/python -m howdah.work.catalogue
+	$(BIN)/python -m howdah.command.manual
+	$(BIN)/python -m howdah.measure.reference
+	$(BIN)/python -m howdah.command.shapes
+	$(BIN)/python -m tests.liars.trust
+
+figures: setup-test ## run an experiment and make the README's picture from its report
+	@$(BIN)/howdah run profiles/long-fat-400mbit-240ms.yaml --runs var/figures \
+		--set repetitions=1 --set 'algorithm=[cubic,cubic-no-hystart]'
+	$(BIN)/python -m tests.browser.picture var/figures/long-fat-400mbit-240ms/report.html docs/figures/start-up.png
 
 clean: ## remove leftovers of interrupted runs
 	@$(BIN)/howdah clean

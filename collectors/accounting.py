@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from howdah.agent.kernelfile import parse_snmp, parse_softnet, read_again
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.link import links
-from howdah.agent.netlink.qdisc import qdiscs
+from howdah.linux.kernelfile import parse_snmp, parse_softnet, read_again
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.link import links
+from howdah.linux.netlink.qdisc import qdiscs
 
 
 def snapshot(namespaces: dict[str, Namespace], time_ns: int) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.message import HEADER, NLM_F_ECHO, NLM_F_REQUEST, NLMSG_ERROR, NetlinkSocket, build
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.message import HEADER, NLM_F_ECHO, NLM_F_REQUEST, NLMSG_ERROR, NetlinkSocket, build
 
 _ANSWER_BYTES = 1 << 16
 _MOST_AT_ONCE = 32

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.diag import Endpoint
-from howdah.agent.output import Output
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.diag import Endpoint
+from howdah.linux.output import Output
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,17 @@ class Watched:
     @property
     def ends(self) -> tuple[tuple[str, Endpoint], tuple[str, Endpoint]]:
         return (self.flow["sender"], self.endpoint), (self.flow["receiver"], self.endpoint.reversed())
+
+
+@dataclass(frozen=True)
+class HereWatched(Watched):
+    """A connection with the ends that are in this kernel."""
+
+    here: frozenset[str] = frozenset()
+
+    @property
+    def ends(self) -> tuple[tuple[str, Endpoint], ...]:  # type: ignore[override]
+        return tuple(end for end in super().ends if end[0] in self.here)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 
 from collectors.collector import Collector, Surroundings
-from howdah.agent.kernelfile import parse_meminfo, parse_snmp, parse_sockstat, parse_softnet, read_raw
+from howdah.linux.kernelfile import parse_meminfo, parse_snmp, parse_sockstat, parse_softnet, read_raw
 
 _PER_NODE: dict[str, tuple[str, Callable[[str], dict[str, int]]]] = {
     "snmp": ("/proc/net/snmp", parse_snmp),

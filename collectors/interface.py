@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from collectors.batch import Batch
 from collectors.polled import PolledCollector
-from howdah.agent.netlink.link import RTM_GETLINK, interface_header, links
-from howdah.agent.netlink.message import NETLINK_ROUTE
-from howdah.agent.output import KIND_LINK
+from howdah.linux.netlink.link import RTM_GETLINK, interface_header, links
+from howdah.linux.netlink.message import NETLINK_ROUTE
+from howdah.linux.output import KIND_LINK
 
 
 class InterfaceCollector(PolledCollector):
@@ -17,7 +17,7 @@ class InterfaceCollector(PolledCollector):
 
     Writes ``interface.bin`` (framed, kind 3): per reading and node, RTM_NEWLINK answers: struct ifinfomsg (index)
     with IFLA_IFNAME and IFLA_STATS64 (struct rtnl_link_stats64). Becomes the table ``interface``; its columns are in
-    howdah/tables/schema.py.
+    howdah/record/schema.py.
     """
 
     file = "interface.bin"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from collectors.batch import Batch
 from collectors.collector import Collector, Surroundings
-from howdah.agent import clock
-from howdah.agent.output import FramedFile
+from howdah.linux import clock
+from howdah.linux.output import FramedFile
 
 
 class PolledCollector(Collector):
@@ -26,7 +26,7 @@ class PolledCollector(Collector):
         self._batches: list[tuple[int, Batch]] = []
         self._file: FramedFile | None = None
         # Elsewhere what is read before this reading takes time of its own, by which the wake-up is too early.
-        self._is_at_once = surroundings.plan.get("engine") == "uml"
+        self._is_at_once = surroundings.plan.get("traits", {}).get("exact_uptime", False)
 
     def questions(self) -> Iterator[tuple[str, Batch]]:
         """Node and batch, once, when the collector starts."""

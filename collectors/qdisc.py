@@ -8,13 +8,15 @@ from typing import Any
 
 from collectors.batch import Batch
 from collectors.polled import PolledCollector
-from howdah.agent.netlink.message import NETLINK_ROUTE
-from howdah.agent.netlink.qdisc import RTM_GETQDISC, header
-from howdah.agent.output import KIND_QDISC
+from howdah.linux.netlink.message import NETLINK_ROUTE
+from howdah.linux.netlink.qdisc import RTM_GETQDISC, header
+from howdah.linux.output import KIND_QDISC
+
+_DELAYS = ("netem", "howdah_wire")
 
 
 def watched_qdiscs(plan: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
-    """``{node: [(interface, handle)]}`` of the bottleneck's queue, of the other hops' and of every netem."""
+    """``{node: [(interface, handle)]}`` of the bottleneck's queue, of the other hops' and of all that delays."""
     found: dict[str, list[tuple[str, str]]] = {}
     calibration = plan["calibration"]
     bottleneck = (calibration["bottleneck_interface"], calibration["bottleneck_handle"])
@@ -23,7 +25,7 @@ def watched_qdiscs(plan: dict[str, Any]) -> dict[str, list[tuple[str, str]]]:
         found.setdefault(hop["node"], []).append((hop["interface"], calibration["bottleneck_handle"]))
     for operation in plan["operations"]:
         arguments = operation["arguments"]
-        if operation["op"] == "qdisc" and arguments["kind"] == "netem":
+        if operation["op"] == "qdisc" and arguments["kind"] in _DELAYS:
             place = (arguments["interface"], arguments["handle"])
             places = found.setdefault(arguments["node"], [])
             if place not in places:
@@ -36,7 +38,7 @@ class QdiscCollector(PolledCollector):
 
     Writes ``qdisc.bin`` (framed, kind 2): per reading and node, RTM_NEWQDISC answers: struct tcmsg (interface index,
     handle, parent) with TCA_KIND, TCA_OPTIONS and TCA_STATS2 (bytes and packets dequeued, queue length, backlog,
-    drops, overlimits). Becomes the table ``qdisc``; its columns are in howdah/tables/schema.py.
+    drops, overlimits). Becomes the table ``qdisc``; its columns are in howdah/record/schema.py.
     """
 
     file = "qdisc.bin"

@@ -23,11 +23,11 @@ from collectors.collector import Collector, Surroundings
 from collectors.counters import CountersCollector
 from collectors.interface import InterfaceCollector
 from collectors.polled import PolledCollector
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request, open_diag
-from howdah.agent.netlink.message import NETLINK_ROUTE, align
-from howdah.agent.netlink.qdisc import RTM_GETQDISC, header, qdiscs
-from howdah.agent.output import KIND_INET_DIAG, KIND_QDISC, FramedFile, Output
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request, open_diag
+from howdah.linux.netlink.message import NETLINK_ROUTE, align
+from howdah.linux.netlink.qdisc import RTM_GETQDISC, header, qdiscs
+from howdah.linux.output import KIND_INET_DIAG, KIND_QDISC, FramedFile, Output
 
 NODE = 0
 _ENDS = (signal.SIGTERM, signal.SIGINT)

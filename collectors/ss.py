@@ -10,8 +10,8 @@ from pathlib import Path
 
 from collectors.batch import Batch
 from collectors.collector import Collector, CollectorError, Surroundings
-from howdah.agent.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request
-from howdah.agent.netlink.message import NETLINK_SOCK_DIAG, NLMSG_DONE, build
+from howdah.linux.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request
+from howdah.linux.netlink.message import NETLINK_SOCK_DIAG, NLMSG_DONE, build
 
 COMMAND = ["ss", "--tcp", "--info", "--numeric", "--memory", "--oneline", "--extended"]
 

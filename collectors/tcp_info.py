@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from collectors.batch import Batch
 from collectors.collector import Surroundings
 from collectors.polled import PolledCollector
-from howdah.agent.netlink.diag import SOCK_DIAG_BY_FAMILY, Endpoint, diag_request
-from howdah.agent.netlink.message import NETLINK_SOCK_DIAG
-from howdah.agent.output import KIND_INET_DIAG
+from howdah.linux.netlink.diag import SOCK_DIAG_BY_FAMILY, Endpoint, diag_request
+from howdah.linux.netlink.message import NETLINK_SOCK_DIAG
+from howdah.linux.output import KIND_INET_DIAG
 
 
 class TcpInfoCollector(PolledCollector):
@@ -18,7 +18,7 @@ class TcpInfoCollector(PolledCollector):
 
     Writes ``tcp_info.bin`` (framed, kind 1): per reading and host, the SOCK_DIAG_BY_FAMILY answers of its ends of
     the flows. Each is a struct inet_diag_msg (ports, addresses, cookie, state) with the attribute INET_DIAG_INFO,
-    the kernel's struct tcp_info. Becomes the table ``tcp_info``; its columns are in howdah/tables/schema.py.
+    the kernel's struct tcp_info. Becomes the table ``tcp_info``; its columns are in howdah/record/schema.py.
     """
 
     file = "tcp_info.bin"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,18 +37,32 @@ _STATISTICS = {
 def event_filter(connections: list[Watched]) -> str:
     """Keeps the records of the senders' sockets; every receiver would otherwise add one record a data segment.
 
-    The kernel takes at most a page of text, so that many connections are told by the ranges of their ports.
+    The kernel takes at most a page of text, so that many connections are told by the ranges of their ports. Their
+    receivers' ports may lie far apart, with those of senders in between.
     """
     parts = [f"(sport=={item.endpoint.local_port}&&dport=={item.endpoint.remote_port})" for item in connections]
     if len(parts) <= _MOST_NAMED:
         return "||".join(parts)
-    ranges = []
-    for field, ports in (
-        ("sport", [item.endpoint.local_port for item in connections]),
-        ("dport", [item.endpoint.remote_port for item in connections]),
-    ):
-        ranges.append(f"{field}>={min(ports)}&&{field}<={max(ports)}")
-    return "&&".join(ranges)
+    local = [item.endpoint.local_port for item in connections]
+    ranges = list(port_ranges([item.endpoint.remote_port for item in connections]))
+    if len(ranges) > _MOST_NAMED:
+        ranges = [(ranges[0][0], ranges[-1][1])]
+    remote = "||".join(f"(dport>={first}&&dport<={last})" for first, last in ranges)
+    return f"sport>={min(local)}&&sport<={max(local)}&&({remote})"
+
+
+def port_ranges(ports: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """First and last of each run of ports that follow one another, ascending."""
+    first = last = None
+    for port in sorted(set(ports)):
+        if first is None or last is None:
+            first = port
+        elif port != last + 1:
+            yield first, last
+            first = port
+        last = port
+    if first is not None and last is not None:
+        yield first, last
 
 
 def parse_statistics(text: str) -> dict[str, int]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+from typing import Any
 
 
 class HowdahError(Exception):
@@ -49,6 +50,10 @@ class ParameterError(HowdahError):
         )
 
 
+class RecordError(HowdahError, ValueError):
+    """A file of a run directory is not what howdah writes: damaged, cut off, or of another version."""
+
+
 class EngineUnavailableError(HowdahError):
     """The engine cannot run on this machine; the message names what is missing."""
 
@@ -56,6 +61,13 @@ class EngineUnavailableError(HowdahError):
 
 
 class RunFailedError(HowdahError):
-    """A run ended without usable data (a dead guest, the wall-clock limit, a full disk); the console is kept."""
+    """A run ended without usable data (a dead guest, the wall-clock limit, a full disk); the console is kept.
+
+    ``known`` is what run.json keeps of the engine all the same.
+    """
 
     exit_code = 4
+
+    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.known: dict[str, Any] = {}

@@ -104,8 +104,8 @@ def measured(plan: Plan) -> list[Row]:
     overshoots = plan.algorithm == "cubic-no-hystart"
     used = {"cubic": 0.95, "reno": 0.90}.get(plan.algorithm, 0.93) + 0.001 * plan.repetition
     return [
-        row("exit_cwnd_packets", 30.0 + plan.repetition * 0.1, "packets", flow=0),
-        row("retransmitted_packets", 50.0 + plan.repetition if overshoots else 0.0, "packets", flow=0),
+        row("exit_cwnd_packets", 30.0 + plan.repetition * 0.1, "packets", flow=1),
+        row("retransmitted_packets", 50.0 + plan.repetition if overshoots else 0.0, "packets", flow=1),
         row("utilisation", used, "ratio"),
     ]
 

@@ -13,8 +13,9 @@ from howdah.claim.claims import judge_claims
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
-from howdah.run.directory import write_json
-from howdah.run.experiment import Cell, Experiment
+from howdah.record.directory import write_json
+from howdah.record.provenance import analysis_sha256
+from howdah.work.experiment import Cell, Experiment
 
 HEAD = """\
 howdah: 1
@@ -77,7 +78,7 @@ def _make_run(path: Path, plan: Plan, rows: list[Row], verdict: str) -> None:
     common = {"run": plan.run, "algorithm": plan.algorithm, "repetition": plan.repetition, "axes": plan.axes}
     (path / "plan.json").write_text(plan.to_json(), encoding="utf-8")
     status = "failed" if verdict == "failed" else "finished"
-    write_json(path / "run.json", {"format": 1, "status": status})
+    write_json(path / "run.json", {"format": 1, "status": status, "analysis_sha256": analysis_sha256()})
     write_json(
         path / "verdict.json", {"format": 1, "verdict": "invalid" if verdict == "failed" else verdict, "checks": []}
     )

@@ -1,15 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures that every kind of test shares."""
+"""Fixtures that every kind of test shares, the order of the files, and what is said at the end."""
 
 from __future__ import annotations
 
+import json
 import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.durations import Record, longest_first, read_table, write_record
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Skips are counted with their reasons, where the person who reads only the end sees them."""
+_LONGEST_SHOWN = 12
+_STARTED = pytest.StashKey[float]()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def json_has_its_shape() -> Iterator[None]:
+    """Whatever test lets a command print JSON: the object is of the shape that it names (docs/json.schema.json)."""
+    from howdah.command import answer
+
+    with pytest.MonkeyPatch.context() as patch:
+        plain = answer._write
+
+        def checked(line: str) -> None:
+            from tests.json_shape import check_shape
+
+            check_shape(json.loads(line))
+            plain(line)
+
+        patch.setattr(answer, "_write", checked)
+        yield
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-durations", type=Path, metavar="FILE", help="keep how long each test file took")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_STARTED] = time.monotonic()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Several workers begin with the longest files, so that none of them works on one alone at the end.
+
+    xdist hands out whole files in this order (--dist loadfile --no-loadscope-reorder).
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    files = [item.nodeid.partition("::")[0] for item in items]
+    place = {file: number for number, file in enumerate(longest_first(files, read_table()))}
+    items.sort(key=lambda item: place[item.nodeid.partition("::")[0]])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """What took longest, and skips with their reasons, where the person who reads only the end sees them."""
+    files = _seconds_by_file(terminalreporter)
+    kept = config.getoption("record_durations")
+    if kept is not None:
+        workers = int(config.getoption("numprocesses", None) or 1)
+        record = Record(time.monotonic() - config.stash[_STARTED], workers, files)
+        write_record(record, kept)
+        terminalreporter.write_sep("-", f"the longest files of {record.total_s:.0f} s in all")
+        for file, seconds in sorted(files.items(), key=lambda item: -item[1])[:_LONGEST_SHOWN]:
+            terminalreporter.write_line(f"{seconds:7.1f} s  {file}")
     skipped = terminalreporter.stats.get("skipped", [])
     if not skipped:
         return
@@ -20,6 +76,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_sep("-", f"{len(skipped)} skipped")
     for reason, count in sorted(reasons.items()):
         terminalreporter.write_line(f"{count} x {reason}")
+
+
+def _seconds_by_file(terminalreporter: pytest.TerminalReporter) -> dict[str, float]:
+    """Set-up, test and end of every test that was reported."""
+    found: dict[str, float] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                file = report.nodeid.partition("::")[0]
+                found[file] = found.get(file, 0.0) + report.duration
+    return found
 
 
 @pytest.fixture

@@ -15,11 +15,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from howdah.plan.plan import Calibration, Collect, Flow, Host, Path, Plan
-from howdah.run.directory import RunDirectory, write_json
-from howdah.tables.schema import SCHEMA_VERSION, TABLES
+from howdah.record import table as store
+from howdah.record.axis import axes_of
+from howdah.record.directory import RunDirectory, write_json
+from howdah.record.provenance import analysis_sha256
+from howdah.record.schema import TABLES
+from howdah.trait import Traits
 from tests.fluid_model import STEP_S, Trace, simulate
 
 FRAME_BYTES = 1514
@@ -101,6 +104,7 @@ def make_plan(scenario: Scenario, algorithm: str, repetition: int, axes: dict[st
         profile=scenario.name,
         run=f"{algorithm}{point}-r{repetition}",
         engine="synthetic",
+        traits=Traits(),
         kernel=scenario.kernel,
         axes={"algorithm": algorithm, **axes},
         algorithm=algorithm,
@@ -194,9 +198,9 @@ def write_tables(run: RunDirectory, plan: Plan, without: tuple[str, ...], told: 
         columns["flow"].append(
             {
                 "flow": flow.id,
-                "name": flow.name,
-                "sender": flow.sender,
-                "receiver": flow.receiver,
+                "flow_name": flow.name,
+                "sender_node": flow.sender,
+                "receiver_node": flow.receiver,
                 "algorithm": flow.algorithm,
                 "kernel_algorithm": flow.kernel_algorithm,
                 "start_ns": flow.start_us * 1000,
@@ -246,12 +250,7 @@ def write_tables(run: RunDirectory, plan: Plan, without: tuple[str, ...], told: 
     for name, schema in TABLES.items():
         if name in without:
             continue
-        metadata = {"howdah.schema": str(SCHEMA_VERSION), "howdah.run": run.name, "howdah.units": "{}"}
-        pq.write_table(
-            pa.Table.from_pylist(columns[name], schema=schema.with_metadata(metadata)),
-            run.table(name),
-            compression="zstd",
-        )
+        store.write(run, name, pa.Table.from_pylist(columns[name], schema=schema), axes_of(plan, None))
     return traces
 
 
@@ -397,6 +396,7 @@ def provenance(plan: Plan, status: str, started: str) -> dict[str, Any]:
         "format": 1,
         "status": status,
         "key": "ab" * 32,
+        "analysis_sha256": analysis_sha256(),
         "plan_sha256": "cd" * 32,
         "howdah": {"version": "0.1.0", "revision": "0123456789abcdef", "modified": False},
         "engine": {"name": "synthetic"},

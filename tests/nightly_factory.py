@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from howdah.nightly.comparison import CellResult, compare_sheets
+from howdah.nightly.cell import CellResult
+from howdah.nightly.comparison import compare_sheets
 from howdah.nightly.night import Night
-from howdah.nightly.sheet import CellSheet, Repetition, Sheet, Value
+from howdah.nightly.primary import Measures
+from howdah.nightly.sheet import CellSheet, Origin, Repetition, Sheet, Value
 from howdah.nightly.suite import Suite, read_suite
 
-Measures = Callable[[str, int], dict[str, Value]]  # of a cell's slug and a repetition
+Values = Callable[[str, int], dict[str, Value]]  # of a cell's slug and a repetition
 UNITS = {
     "exit_time_s": "s",
     "exit_cwnd_packets": "packets",
@@ -49,14 +51,38 @@ def write_suite(directory: Path, suite: str = SUITE, profile: str = PROFILE) -> 
     return file
 
 
-def sheet(experiment: str, measures: Measures, *, kernel: str = "debian-6.12", repetitions: int = 10) -> Sheet:
-    """An experiment of the cells cubic and reno with these measures."""
+def origin(guest: str = "", *, virtual: bool = True, agent: str = "agent", analysis: str = "analysis") -> Origin:
+    """Of a kernel by this name; of an unknown one by default, which may differ from any other."""
+    return Origin("uml", virtual, guest, agent, analysis)
+
+
+def sheet(
+    experiment: str,
+    values: Values,
+    *,
+    kernel: str = "debian-6.12",
+    repetitions: int = 10,
+    made_by: Origin | None = None,
+    plan: str = "plan",
+) -> Sheet:
+    """An experiment of the cells cubic and reno with these measures. Runs made of the same have the same key."""
+    made_by = made_by or origin()
     found = Sheet(experiment, "made", kernel, "2026-11-22T00:00:00+00:00", {}, units=dict(UNITS))
     for slug in ("cubic", "reno"):
-        cell = CellSheet({"algorithm": slug}, slug, "linux", plan="same")
+        cell = CellSheet({"algorithm": slug}, slug, "linux", made_by)
         for number in range(repetitions):
-            cell.repetitions[number] = Repetition("pass", 1, measures(slug, number))
+            key = f"{plan} {slug} {number} {made_by.guest} {made_by.agent}" if made_by.guest else ""
+            run = Repetition("pass", 1, values(slug, number), key=key, plan=f"{plan} {slug} {number}", wall_s=1.5)
+            cell.repetitions[number] = run
         found.cells[slug] = cell
+    return found
+
+
+def as_stored(found: Sheet) -> Sheet:
+    """Without what a baseline does not keep."""
+    for cell in found.cells.values():
+        for each in cell.repetitions.values():
+            each.wall_s = 0.0
     return found
 
 
@@ -80,9 +106,10 @@ def changed(slug: str, number: int, **values: Value) -> dict[str, Value]:
 
 
 def night(directory: Path, before: Sheet | None, after: Sheet, **fields: Any) -> Night:
-    """A night of one experiment, settled."""
+    """A night of one experiment, settled; ``measures`` are the primary ones."""
     suite: Suite = fields.pop("suite", None) or read_suite(write_suite(directory))
-    cells: list[CellResult] = compare_sheets(before, after, ["cubic", "reno"])
+    measures: Measures | None = fields.pop("measures", None)
+    cells: list[CellResult] = compare_sheets(before, after, ["cubic", "reno"], measures)
     made = Night(suite, "2026-11-22T01:00:00+00:00", "2026-11-22T02:00:00+00:00", 3600.0, cells=cells, **fields)
     made.baseline, made.runs = directory / "baseline", directory / "runs"
     made.settle()

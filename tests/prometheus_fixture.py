@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import pytest
+from prometheus_client import generate_latest
 
+from howdah.publish.endpoint import registry
+from howdah.publish.openmetrics import Families
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, fetch
 
 
@@ -14,3 +17,8 @@ def prometheus_or_skip() -> Prometheus:
         return fetch()
     except PrometheusUnavailableError as error:
         pytest.skip(f"no Prometheus: {error.what}")
+
+
+def exposition(found: Families) -> str:
+    """What a scrape sees of them, in Prometheus' text format, which ``promtool check metrics`` reads."""
+    return generate_latest(registry(lambda: found)).decode()

@@ -10,11 +10,12 @@ import signal
 import sys
 from pathlib import Path
 
-from howdah.agent.beacon import Beacon
-from howdah.agent.output import Output
+from howdah.agent.kernel_part import KernelPartRun
 from howdah.agent.part import PartRun
 from howdah.agent.run import Run
 from howdah.agent.session import Session
+from howdah.linux.beacon import Beacon
+from howdah.linux.output import Output
 
 _DESCRIPTORS = 65_536  # a node has some for its namespace and each collector, a connection has up to four
 _FLUSH_NS = 500_000_000
@@ -43,8 +44,9 @@ def main() -> int:
         part = PartRun(plan, arguments.inputs, Output(arguments.out), Session.of_standard_streams())
         return 0 if part.execute() else 1
     # Only there somebody can look while it runs: in a guest a write costs wall time, or the files come out at the end.
-    flush_ns = _FLUSH_NS if plan["engine"] == "host" else None
-    run = Run(
+    flush_ns = _FLUSH_NS if plan["traits"]["readable_while_running"] else None
+    kind = KernelPartRun if "part" in plan else Run
+    run = kind(
         plan,
         arguments.inputs,
         Output(arguments.out, flush_ns, Beacon() if arguments.beacon else None),

@@ -19,8 +19,8 @@ from collectors.ss import SsCollector
 from collectors.tcp_info import TcpInfoCollector
 from collectors.tcp_probe import TcpProbeCollector
 from howdah.agent.error import AgentError
-from howdah.agent.kernelfile import parse_meminfo
 from howdah.agent.loop import Loop, align_to_tick
+from howdah.linux.kernelfile import parse_meminfo
 
 
 class Collecting:

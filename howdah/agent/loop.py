@@ -16,7 +16,7 @@ import itertools
 import select
 from collections.abc import Callable
 
-from howdah.agent.clock import TICK_NS, Alarm, now_ns
+from howdah.linux.clock import TICK_NS, Alarm, now_ns
 
 _READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
 _WRITABLE = select.POLLOUT | select.POLLHUP | select.POLLERR

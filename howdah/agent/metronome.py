@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from howdah.agent.clock import MS, SECOND, Alarm, now_ns
+from howdah.linux.clock import MS, SECOND, Alarm, now_ns
 
 INTERVAL_NS = 11 * MS  # in step with no collector, so that late ones are a fair share of the time
 _PRIORITY = 1

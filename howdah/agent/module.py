@@ -10,34 +10,56 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from howdah.agent import syscall
 from howdah.agent.error import AgentError
 from howdah.agent.kernellog import KernelLog
 from howdah.agent.settings import SYS_MODULE, Settings
+from howdah.agent.value import same_value
+from howdah.linux import syscall
 
 # parm= is the description, parmtype= the type, __param_str_ the name's own symbol: a parameter has at least the last.
 _PARAMETER = re.compile(rb"(?<![A-Za-z0-9_.])(?:parm=|parmtype=|__param_str_)([A-Za-z0-9_]+)[:\0]")
-_TRUE, _FALSE = {"1", "y", "yes", "on", "true"}, {"0", "n", "no", "off", "false"}
+_INFORMATION = rb"(?<=\0)%s=([^\0]*)\0"
 
 
 def load_modules(directory: Path, parameters: dict[str, dict[str, str]], settings: Settings | None = None) -> list[str]:
-    """Load every ``*.ko`` of the directory, each behind those of them it depends on; returns their names in order.
+    """Load every ``*.ko`` of the directory, each behind those of them it depends on; returns the files' names in order.
+
+    The kernel may call a module otherwise than its file is called: ``names_in_kernel``.
 
     Where settings are given back the parameters are such: a module that stays loaded is then as it was.
 
     Raises AgentError when a module lacks a parameter, when the kernel refuses it (with the kernel's errno and what its
     log says), and when a parameter then has another value than the one asked for.
     """
-    files = {path.stem.replace("-", "_"): path for path in sorted(directory.glob("*.ko"))}
+    files = _files(directory)
     loaded: list[str] = []
     for name in _in_order(files):
         _load(files[name], name, parameters.get(name, {}), settings or Settings())
         loaded.append(name)
     return loaded
+
+
+def _files(directory: Path) -> dict[str, Path]:
+    return {path.stem.replace("-", "_"): path for path in sorted(directory.glob("*.ko"))}
+
+
+def names_in_kernel(directory: Path) -> dict[str, str]:
+    """What the kernel calls the module of each file of the directory, by the name of the file."""
+    return {name: _name_in(path) or name for name, path in _files(directory).items()}
+
+
+def _name_in(path: Path) -> str | None:
+    return _information(path, b"name")
+
+
+def _information(path: Path, key: bytes) -> str | None:
+    """The first ``key=`` of a module's .modinfo section."""
+    match = re.search(_INFORMATION % key, path.read_bytes())
+    return match[1].decode() if match else None
 
 
 def parameters_of(path: Path) -> list[str]:
@@ -47,7 +69,8 @@ def parameters_of(path: Path) -> list[str]:
 
 def _in_order(files: dict[str, Path]) -> Iterator[str]:
     """Names of modules, each behind what it depends on; what is not among them is part of the kernel."""
-    waiting = {name: [one for one in _depends(path) if one in files] for name, path in files.items()}
+    called = {_name_in(path) or name: name for name, path in files.items()}
+    waiting = {name: [called[one] for one in _depends(path) if one in called] for name, path in files.items()}
     done: set[str] = set()
     while waiting:
         ready = [name for name, needed in waiting.items() if done.issuperset(needed)]
@@ -61,8 +84,8 @@ def _in_order(files: dict[str, Path]) -> Iterator[str]:
 
 def _depends(path: Path) -> list[str]:
     """What the ``depends=`` of a module's .modinfo section says: names of modules."""
-    match = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
-    return match[1].decode().split(",") if match and match[1] else []
+    depends = _information(path, b"depends")
+    return depends.split(",") if depends else []
 
 
 def _load(path: Path, name: str, parameters: dict[str, str], settings: Settings) -> None:
@@ -72,21 +95,34 @@ def _load(path: Path, name: str, parameters: dict[str, str], settings: Settings)
     if parameters and (absent := sorted(set(parameters) - set(parameters_of(path)))):
         has = ", ".join(parameters_of(path)) or "none"
         raise AgentError(operation, f"it has no parameter {', '.join(absent)}; its parameters are {has}")
+    loaded_as = _name_in(path) or name
+    if (SYS_MODULE / loaded_as).is_dir() and not (SYS_MODULE / loaded_as / "initstate").exists():
+        what = f"the kernel has a module {loaded_as} built in and loads no second one"
+        raise AgentError(operation, f"{what}; name its .c file instead, or rename it and what it registers")
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     log = KernelLog()
     try:
         syscall.finit_module(descriptor, given)
     except OSError as error:
-        if error.errno != errno.EEXIST:
+        if error.errno != errno.EEXIST or not _is_loaded(path, loaded_as):
             with_ = f" with the parameters {given}" if given else ""
             said = "; the kernel's log: " + " / ".join(lines) if (lines := log.since()) else ""
+            if error.errno == errno.EEXIST:
+                said += "; as a .c file under modules: it would take the place of what has the name"
             raise AgentError(operation, f"the kernel refused it{with_}: {error.strerror}{said}") from error
     finally:
         os.close(descriptor)
         log.close()
     if settings.are_given_back:
-        set_parameters(operation, name, parameters, settings)
-    _compare(operation, name, parameters)
+        set_parameters(operation, loaded_as, parameters, settings)
+    _compare(operation, loaded_as, parameters)
+
+
+def _is_loaded(path: Path, loaded_as: str) -> bool:
+    """Whether it is this very module that was there before. A module that finds its algorithm's name taken says EEXIST
+    as well."""
+    found = _readable(SYS_MODULE / loaded_as / "srcversion")
+    return found is not None and found == _information(path, b"srcversion")
 
 
 def set_parameters(operation: str, module: str, parameters: dict[str, str], settings: Settings) -> None:
@@ -110,37 +146,22 @@ def _compare(operation: str, module: str, parameters: dict[str, str]) -> None:
         if not path.exists():
             continue
         found = _readable(path)
-        if found is not None and not _same(asked, found):
+        if found is not None and not same_value(asked, found):
             raise AgentError(operation, f"{name}={asked} was asked for, and the module has {name}={found}")
 
 
-def _same(asked: str, found: str) -> bool:
-    """Whether two texts are one value: 0x10 and 16, 1 and Y, lists of such."""
-    if "," in asked or "," in found:
-        parts = asked.split(","), found.split(",")
-        return len(parts[0]) == len(parts[1]) and all(map(_same, *parts))
-    return _value(asked) == _value(found)
+def describe_modules(names: Iterable[str], in_kernel: Mapping[str, str] | None = None) -> dict[str, dict[str, Any]]:
+    """``{module: {"srcversion", "parameters"}}`` of loaded modules and built-in code that has parameters.
 
-
-def _value(text: str) -> str | int | bool:
-    plain = text.strip()
-    try:
-        return int(plain, 0)
-    except ValueError:
-        lowered = plain.lower()
-        return lowered in _TRUE if lowered in _TRUE | _FALSE else plain
-
-
-def describe_modules(names: list[str]) -> dict[str, dict[str, Any]]:
-    """``{module: {"srcversion", "parameters"}}`` of loaded modules and built-in code that has parameters."""
+    ``in_kernel`` says what the kernel calls those that it calls otherwise.
+    """
     found = {}
     for name in names:
-        path = SYS_MODULE / name
+        path = SYS_MODULE / (in_kernel or {}).get(name, name)
         if not path.is_dir():
             continue
-        version = path / "srcversion"
         found[name] = {
-            "srcversion": version.read_text().strip() if version.exists() else None,
+            "srcversion": _readable(path / "srcversion"),
             "parameters": {item.name: _readable(item) for item in sorted((path / "parameters").glob("*"))},
         }
     return found

@@ -11,26 +11,24 @@ import fcntl
 import socket
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from collectors.collector import Surroundings, Watched
+from collectors.collector import HereWatched, Surroundings, Watched
 from howdah.agent.calibration import wait_for_silence
 from howdah.agent.calibration.echo import measure_round_trips, take_probes
 from howdah.agent.calibration.emulator import PROBE_HOSTS, ProbeHosts, calibrate_emulator
-from howdah.agent.clock import MS, SECOND, now_ns
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Action, Loop
 from howdah.agent.metronome import Metronome
 from howdah.agent.module import describe_modules, set_parameters
-from howdah.agent.namespace import forget
-from howdah.agent.netlink.diag import Endpoint
-from howdah.agent.netlink.link import links
-from howdah.agent.output import Output, Progress
 from howdah.agent.run import Run, tell
 from howdah.agent.session import SESSION_FORMAT, Session
 from howdah.agent.wiring import Wiring
+from howdah.linux.clock import MS, SECOND, now_ns
+from howdah.linux.namespace import forget
+from howdah.linux.netlink.link import links
+from howdah.linux.output import Output, Progress
 
 _RESTS_NS = 2500 * MS  # before the second calibration all is still: enough to write down what was collected
 _POLL_NS = 20 * MS
@@ -38,17 +36,6 @@ _LINKS_NS = 120 * SECOND
 _UNMEASURED_NS = 5 * SECOND  # from the end of the flows to that instant, where the path is not measured
 _EMULATOR = "emulator"
 _LOCK = Path("/run/howdah-agent.lock")
-
-
-@dataclass(frozen=True)
-class HereWatched(Watched):
-    """A connection with the ends that are on this machine."""
-
-    here: frozenset[str] = frozenset()
-
-    @property
-    def ends(self) -> tuple[tuple[str, Endpoint], ...]:  # type: ignore[override]
-        return tuple(end for end in super().ends if end[0] in self.here)
 
 
 class StaggeredLoop(Loop):
@@ -180,7 +167,7 @@ class PartRun(Run):
         first_us = min(calibration["before_us"], 0) if calibration["enabled"] else 0
         late_ns = now_ns() - (self._epoch_ns + first_us * 1000)
         if late_ns > 0:
-            raise AgentError("start", f"the engine's word came {late_ns / 1e6:.0f} ms after the plan's first instant")
+            raise AgentError("start", f"the start command arrived {late_ns / 1e6:.0f} ms late")
 
     def _wait_for_links(self, wiring: Wiring) -> None:
         """The other end of a wire is another machine's, which may still be at work."""

@@ -20,10 +20,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from howdah.agent.clock import MS, now_ns
-from howdah.agent.kernelfile import read_raw
 from howdah.agent.loop import Loop
-from howdah.agent.output import Output
+from howdah.linux.clock import MS, now_ns
+from howdah.linux.kernelfile import read_raw
+from howdah.linux.output import Output
 
 EVENT = "cpu-clock"
 PERIOD_INSTRUCTIONS = 999_983  # between two samples: a prime, so that no periodic work of the kernel keeps step with it

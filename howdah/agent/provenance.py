@@ -9,11 +9,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from howdah.agent.clock import SECOND, TICK_NS
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.ethtool import offloads
-from howdah.agent.netlink.link import links
-from howdah.agent.wiring.netlink import sysctl_path
+from howdah.agent.settings import SYS_MODULE
+from howdah.agent.wiring.netlink import ROUTE_METRICS, sysctl_path
+from howdah.linux.clock import SECOND, TICK_NS
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.ethtool import offloads
+from howdah.linux.netlink.link import links
+from howdah.linux.netlink.route import routes
 
 _ALWAYS_RECORDED = (
     "net.ipv4.tcp_rmem",
@@ -125,6 +127,26 @@ def link_dump(namespaces: dict[str, Namespace]) -> dict[str, Any]:
     return found
 
 
+def route_dump(namespaces: dict[str, Namespace]) -> dict[str, list[dict[str, Any]]]:
+    """``{node: [{destination, via, interface, initial_window_packets, initial_receive_window_packets, quick_ack}]}``.
+
+    A metric that the route does not set is null.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    for node, namespace in namespaces.items():
+        names = {link.index: link.name for link in links(namespace.netlink)}
+        found[node] = [
+            {
+                "destination": route.destination,
+                "via": route.via,
+                "interface": names.get(route.index or 0),
+                **{name: route.metrics.get(number) for name, number in ROUTE_METRICS.items()},
+            }
+            for route in routes(namespace.netlink)
+        ]
+    return found
+
+
 def tool_versions(wanted: list[str]) -> dict[str, str]:
     versions = {}
     for name in wanted:
@@ -139,6 +161,22 @@ def _output(*command: str, given: str = "") -> str:
     except FileNotFoundError:
         return ""
     return done.stdout or done.stderr  # nginx tells its version there
+
+
+def algorithms(flows: list[dict[str, Any]], own: dict[str, str]) -> dict[str, dict[str, str | None]]:
+    """``{algorithm: {"module", "version"}}`` of the flows' algorithms: what the kernel knows of a module, built in or
+    not, that has parameters or a version.
+
+    ``own`` says which module of the profile provides an algorithm. ``version`` is what the source says of itself
+    (MODULE_VERSION), null where it says nothing: BBR version 3 says 3, and the tcp_bbr of Linux nothing.
+    """
+    found = {}
+    for name in sorted({flow["kernel_algorithm"] for flow in flows}):
+        module = own.get(name, f"tcp_{name}")
+        if (SYS_MODULE / module).is_dir():
+            version = SYS_MODULE / module / "version"
+            found[name] = {"module": module, "version": version.read_text().strip() if version.exists() else None}
+    return found
 
 
 def kernel() -> dict[str, Any]:

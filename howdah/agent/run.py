@@ -14,26 +14,28 @@ from collectors.accounting import snapshot
 from collectors.collector import Surroundings, Watched
 from howdah.agent import provenance
 from howdah.agent.calibration import calibrate, wait_for_silence
-from howdah.agent.clock import MS, SECOND, now_ns
 from howdah.agent.collecting import Collecting
 from howdah.agent.entropy import give_entropy
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.metronome import Metronome
-from howdah.agent.module import describe_modules, load_modules, module_symbols
-from howdah.agent.netlink.diag import open_diag, sockets
-from howdah.agent.netlink.link import links
-from howdah.agent.output import Output, Progress
+from howdah.agent.module import describe_modules, load_modules, module_symbols, names_in_kernel
+from howdah.agent.own import OwnModules
 from howdah.agent.profiling import Profiling
 from howdah.agent.scheduling import become_invisible
 from howdah.agent.settings import JOURNAL, Settings
-from howdah.agent.traffic import Flow, make_flow
+from howdah.agent.traffic import make_flow
+from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.wiring import Wiring, make_wiring
+from howdah.linux.clock import MS, SECOND, now_ns
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.diag import open_diag, sockets
+from howdah.linux.netlink.link import links
+from howdah.linux.output import Output, Progress
 
 AGENT_FORMAT = 1
 _PROGRESS_NS = 1 * SECOND
 _POLL_NS = 20 * MS
-_LIVES_ON = ("host", "lab")  # engines whose kernels go on living when the run is over
 _LEAD_NS = 50 * MS  # in real time, from the end of setup to the first instant of the plan
 _LINKS_NS = 2 * SECOND
 _END_MARGIN_NS = 100 * MS  # kept free before the second calibration, for the last readings
@@ -48,11 +50,13 @@ class Run:
         self._inputs = inputs
         self._output = output
         self._wiring_kind = wiring
-        self._loop = Loop(virtual_time=plan["engine"] == "uml")
-        self._flows: dict[int, Flow] = {}
+        self._traits = plan["traits"]
+        self._loop = Loop(virtual_time=self._traits["exact_uptime"])
+        self._flows: dict[int, FlowDriver] = {}
         self._epoch_ns = plan["epoch_us"] * 1000
         self._wiring: Wiring | None = None
-        self._settings = Settings(JOURNAL if plan["engine"] in _LIVES_ON else None)
+        self._own = OwnModules({}, {}, set())
+        self._settings = Settings(JOURNAL if self._traits["outlives_run"] else None)
         self._accounting: dict[str, Any] = {}
         self._progress = Progress(output, self._end_us())
         self._processor_watch = Metronome() if plan.get("real_time") else None
@@ -89,7 +93,7 @@ class Run:
         """Leave a machine that goes on living as it was; a guest ends with everything in it."""
         if self._processor_watch is not None:
             self._processor_watch.kill()
-        if self.plan["engine"] == "uml":
+        if self._traits["exact_uptime"]:
             return
         for flow in self._flows.values():
             flow.close()
@@ -129,6 +133,10 @@ class Run:
                 self._calibrate(wiring, "after", calibration["after_us"])
         with self._phase("collect"):
             self._output.json("accounting.json", self._accounting)
+            self._collect_last()
+            for name, facts in self._own.record().items():
+                self.report["modules"][name] |= facts
+            self.report["algorithms"] = provenance.algorithms(self.plan["flows"], self._own.providers())
             self.report["memory"] = collecting.memory()
             if self._profiling is not None:
                 self._profiling.finish()
@@ -155,29 +163,39 @@ class Run:
         plan = self.plan
         wall_us = self._output.host_clock_us()
         tell(self._settings.begin())
+        in_kernel = names_in_kernel(self._inputs / "modules")
+        brought = {module_name(module) for module in plan.get("modules", [])}
+        self._own = OwnModules(
+            {name: loaded_as for name, loaded_as in in_kernel.items() if name in brought},
+            plan.get("own_algorithms", {}),
+            {flow["kernel_algorithm"] for flow in plan["flows"]},
+        )
+        self._own.before_loading()
         modules = load_modules(self._inputs / "modules", plan["module_parameters"], self._settings)
-        if plan["engine"] == "uml":
+        self._own.after_loading()
+        if self._traits["exact_uptime"]:
             become_invisible()
-        if plan["engine"] == "vm":
+        if self._traits["agent_seeds_random"]:
             give_entropy(plan["seed"])
         self._wiring = wiring = make_wiring(self._wiring_kind, plan, self._inputs, self._settings)
         wiring.apply(plan["operations"])
         self.report["operations_wall_us"] = self._output.host_clock_us() - wall_us
         if self._processor_watch is not None:
             self._processor_watch.start()
-        if plan["engine"] != "uml" and plan["collect"]["tcp_info_us"]:
+        if not self._traits["exact_uptime"] and plan["collect"]["tcp_info_us"]:
             _wake_diagnostics(wiring)
         self._wait_for_links(wiring)
         for description in plan["flows"]:
-            flow = make_flow(description, wiring.namespaces, self._loop, self._output)
+            flow = make_flow(description, self._here(wiring), self._loop, self._output)
             self._flows[description["id"]] = flow
             flow.prepare()
         kernel_modules = [name.partition(".")[0] for name in plan["kernel_parameters"]]
         self.report |= provenance.kernel()
-        self.report["modules"] = describe_modules([*modules, *kernel_modules])
+        self.report["modules"] = describe_modules([*modules, *kernel_modules], in_kernel)
         self.report["sysctls"] = provenance.sysctls(wiring.namespaces, plan["operations"])
         self.report["qdiscs"] = provenance.qdisc_dump(wiring.namespaces)
         self.report["links"] = provenance.link_dump(wiring.namespaces)
+        self.report["routes"] = provenance.route_dump(wiring.namespaces)
         kinds = {flow["traffic"] for flow in plan["flows"]}
         programs = ["iperf3"] * ("iperf3" in kinds) + ["nginx", "curl"] * ("http" in kinds)
         programs += ["flent", "iperf"] * ("flent" in kinds)
@@ -187,6 +205,13 @@ class Run:
         self._choose_epoch()
         self.report["epoch_monotonic_ns"] = self._epoch_ns
         return wiring
+
+    def _here(self, wiring: Wiring) -> dict[str, Namespace]:
+        """The hosts whose flows are made here."""
+        return wiring.namespaces
+
+    def _collect_last(self) -> None:
+        """What else is to be told when all is over."""
 
     def _wait_for_links(self, wiring: Wiring) -> None:
         """A new link carries packets only once the kernel's link watch has seen its carrier, up to a second later."""
@@ -202,7 +227,7 @@ class Run:
         calibration = self.plan["calibration"]
         first_us = min(calibration["before_us"], 0) if calibration["enabled"] else 0
         ready = now_ns()
-        if self.plan["engine"] != "uml":
+        if not self._traits["exact_uptime"]:
             self._epoch_ns = ready + _LEAD_NS - first_us * 1000
             self._progress.ends_at(self._end_us())
         elif ready > self._epoch_ns + first_us * 1000:
@@ -231,13 +256,14 @@ class Run:
     def _run_timeline(self, wiring: Wiring) -> None:
         for number, event in enumerate(self.plan["timeline"]):
             self._loop.at(self._epoch_ns + event["at_us"] * 1000, self._event(wiring, number, event))
+        self._own.watch(self._loop, self._epoch_ns)
         self._loop.run_until(self._epoch_ns + self.plan["duration_us"] * 1000)
 
     def _event(self, wiring: Wiring, number: int, event: dict[str, Any]) -> Any:
         arguments = event["arguments"]
         if event["op"] in ("start_flow", "stop_flow"):
             flow = self._flows[arguments["flow"]]
-            return flow.start if event["op"] == "start_flow" else flow.stop
+            return self._own.seen(flow.start) if event["op"] == "start_flow" else flow.stop
         if event["op"] in ("qdisc", "class"):
             return lambda _now: wiring.change(f"event {number} at {event['at_us']} us", event["op"], arguments)
         raise AgentError(f"event {number}", f"this agent knows no event {event['op']!r}")
@@ -280,6 +306,11 @@ def _not_running(wiring: Wiring) -> list[str]:
         for link in links(namespace.netlink)
         if link.up and not link.running
     ]
+
+
+def module_name(file: str) -> str:
+    """``/home/me/tcp-mine.c`` → ``tcp_mine``, as the plan calls it."""
+    return Path(file).stem.replace("-", "_")
 
 
 def tell(problems: list[str]) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from howdah.agent import syscall
+from howdah.linux import syscall
 
 _RUNTIME_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 _DEBUGFS = Path("/sys/kernel/debug")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent of one machine of a lab and the engine that runs them all: JSON lines over the agent's input and output.
+"""The agent of one of several machines and the engine that runs them all: JSON lines over the agent's input and output.
 
 The engine asks (``ask``), the agent says (``say``)::
 
@@ -20,9 +20,9 @@ import json
 import os
 from typing import Any
 
-from howdah.agent.clock import now_ns
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
+from howdah.linux.clock import now_ns
 
 SESSION_FORMAT = 1
 _READ_BYTES = 65536

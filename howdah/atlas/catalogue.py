@@ -11,9 +11,10 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from howdah.errors import ProfileError
-from howdah.profile.section import Section
+from howdah.place import REPORTS
+from howdah.profile.dotted import dotted
+from howdah.profile.field import Section
 from howdah.profile.source import Document, parse_yaml
-from howdah.report.assets import REPORTS
 
 ATLAS = REPORTS / "atlas"
 _Section = TypeVar("_Section", bound=Section)
@@ -179,5 +180,5 @@ def _section(model: type[_Section], data: Any, document: Document, path: tuple[s
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         inner = tuple(first["loc"])
-        name = ".".join(str(part) for part in inner)
+        name = dotted(inner)
         raise ProfileError(f"{name}: {first['msg'].lower()}", where=document.place((*path, *inner))) from None

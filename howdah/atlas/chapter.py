@@ -12,9 +12,11 @@ from howdah.atlas.catalogue import Catalogue, Entry
 from howdah.atlas.published import RESULTS, Published, published
 from howdah.errors import HowdahError, ProfileError
 from howdah.profile import Profile, load
+from howdah.profile.algorithm import nearest
 from howdah.profile.experiment import names_of
-from howdah.publish.experiment import Experiment, load_experiment
-from howdah.run.directory import read_json
+from howdah.record.directory import read_json
+from howdah.record.result import Experiment
+from howdah.work.results import read_results
 
 
 @dataclass
@@ -29,6 +31,7 @@ class Chapter:
     problems: list[str] = field(default_factory=list)
     results: Path | None = RESULTS
     _experiment: Experiment | None = None
+    _refused: bool = False
 
     @property
     def name(self) -> str:
@@ -52,17 +55,22 @@ class Chapter:
         """
         experiment = self.experiment()
         plans = [run.plan for run in experiment.runs if run.plan is not None] if experiment is not None else []
-        if all(plan.engine == "vm" for plan in plans):
+        if all(plan.traits.finite_processor for plan in plans):
             return set()
         return {claim.id for claim in self.profile.claims if any(name.startswith("cpu_") for name in claim.metrics)}
 
     def experiment(self) -> Experiment | None:
-        """The experiment as it lies on disk, read once; None when there is none yet."""
-        if self._experiment is None:
+        """The experiment with results that are up to date, read once; None when there is none yet.
+
+        One that cannot be read, or is not what was recorded, is None too, and ``problems`` say why.
+        """
+        if self._experiment is None and not self._refused and (self.path / "experiment.json").exists():
             try:
-                self._experiment = load_experiment(self.path)
-            except HowdahError:
-                return None
+                self._experiment = read_results(self.path)
+            except HowdahError as error:
+                self._refused = True
+                if str(error) not in self.problems:
+                    self.problems.append(str(error))
         return self._experiment
 
     def judged(self) -> dict[str, Any] | None:
@@ -83,10 +91,13 @@ class Chapter:
         return None if experiment is not None and experiment.runs else self.published()
 
     def claims(self) -> list[dict[str, Any]]:
-        """Judged claims: of the runs that were made here, or else published ones."""
+        """Judged claims: of the runs that were made here, or else published ones; none of an experiment that cannot be
+        read."""
         shown = self.shown()
         if shown is not None:
             return shown.claims
+        if self._refused:
+            return []
         judged = self.judged()
         return list(judged["claims"]) if judged is not None else []
 
@@ -107,7 +118,7 @@ def read_chapters(profiles: Path, runs: Path, *, quick: bool, only: Iterable[str
         profile = load(file, quick=quick)
         if profile.name != file.stem:
             hint = f"rename the file to {profile.name}.yaml, or the profile to {file.stem}"
-            raise ProfileError(f"the profile is called {profile.name!r}, not as its file", where=str(file), hint=hint)
+            raise ProfileError(f"profile name and file name differ: {profile.name!r}", where=str(file), hint=hint)
         chapters.append(Chapter(profile, runs / profile.name, results=None if quick else RESULTS))
     return chapters
 
@@ -126,7 +137,7 @@ def _unknown(entries: dict[str, Entry], named: dict[str, Chapter]) -> list[str]:
     found = []
     for chapter in named.values():
         unknown = sorted((chapter.claimed | chapter.drawn) - set(entries))
-        found += [f"{chapter.name} speaks of the entry {name}, which there is not" for name in unknown]
+        found += [f"{chapter.name} refers to the unknown entry {name}" for name in unknown]
     for entry in entries.values():
         found += [
             f"{entry.place}: there is no profile {name!r}" for name in entry.section.profiles if name not in named
@@ -161,9 +172,13 @@ def chosen(catalogue: Catalogue, chapters: list[Chapter], only: list[str]) -> li
             if word in (entry.id, entry.paper.key):
                 profiles |= {chapter.name for chapter in behind(entry, chapters)}
         if not profiles:
+            papers = [paper.key for paper in catalogue.papers]
+            known = [*papers, *(entry.id for entry in catalogue.entries), *(chapter.name for chapter in chapters)]
+            close = nearest(word, known)
+            hint = f"papers: {', '.join(papers)}; entries: 'howdah atlas --list'"
             raise HowdahError(
                 f"there is no entry, paper or profile {word!r} to run",
-                hint=f"papers: {', '.join(paper.key for paper in catalogue.papers)}; entries: 'howdah atlas --list'",
+                hint=f"did you mean {close}? {hint}" if close else hint,
             )
         names |= profiles
     return [chapter for chapter in chapters if chapter.name in names]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from howdah.atlas.chapter import Chapter
 from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan
-from howdah.run.cost import expected_core_s
+from howdah.work.cost import expected_core_s
 
 _WRITTEN = re.compile(r"([0-9]{1,4})/([0-9]{1,4})")
 

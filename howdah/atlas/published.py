@@ -15,10 +15,11 @@ from typing import Any
 
 from howdah.atlas.catalogue import ATLAS
 from howdah.atlas.verdict import count
+from howdah.compact import compact_json
 from howdah.errors import HowdahError
-from howdah.publish.experiment import Experiment, Run
-from howdah.run.directory import read_json, write_json
-from howdah.run.provenance import sha256_text
+from howdah.record.directory import read_json, write_whole
+from howdah.record.provenance import sha256_text
+from howdah.record.result import Experiment, Run
 
 RESULTS = ATLAS / "results"
 FORMAT = 1
@@ -29,6 +30,8 @@ class Published:
     """Claims of one profile as claims.json has them, and where they come from.
 
     ``runs_sha256`` is of the keys of all runs: plan, kernel, modules and agent. ``core_s`` is seconds of one core.
+    ``outdated`` says what has changed since in what was measured, so that the same profile would find something else;
+    a person writes it into the file, publishing again removes it.
     """
 
     profile: str
@@ -41,13 +44,15 @@ class Published:
     core_s: float
     simulated_s: float
     claims: list[dict[str, Any]] = field(default_factory=list)
+    outdated: str = ""
 
     @property
     def counts_text(self) -> str:
         """``210 pass (published: 2026-01-31, Linux 6.12.9)``."""
         runs = ", ".join(f"{number} {word}" for word, number in self.runs.items())
         days = " to ".join(dict.fromkeys(time[:10] for time in self.made))
-        return f"{runs} (published: {days}, Linux {', '.join(self.kernels)})"
+        outdated = f"; outdated: {self.outdated}" if self.outdated else ""
+        return f"{runs} (published: {days}, Linux {', '.join(self.kernels)}{outdated})"
 
     def differing(
         self, experiment: Experiment, claims: list[dict[str, Any]], of_the_machine: Container[str] = ()
@@ -115,7 +120,7 @@ def publish(experiment: Experiment, profile_text: str, claims: list[dict[str, An
     )
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"{experiment.name}.json"
-    write_json(file, {"format": FORMAT, **asdict(result)})
+    write_whole(file, compact_json({"format": FORMAT, **asdict(result)}, rows=("claims",)))
     return file
 
 

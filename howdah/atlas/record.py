@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from howdah.run.directory import read_json, write_json
-from howdah.run.provenance import machine, now, software
+from howdah.errors import RecordError
+from howdah.record.directory import read_json, write_json
+from howdah.record.provenance import machine, now, software
 
 FORMAT = 1
 
@@ -62,7 +62,7 @@ def read_record(path: Path) -> Record:
     """The record at ``path``; an empty one where there is none, or one of another format."""
     try:
         data = read_json(path)
-    except (FileNotFoundError, json.JSONDecodeError):
+    except (FileNotFoundError, RecordError):
         return Record()
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         return Record()

@@ -12,13 +12,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from howdah import __version__
+from howdah.assets import Script
 from howdah.atlas.catalogue import ATLAS, Catalogue
 from howdah.atlas.record import Record, provenance
 from howdah.atlas.verdict import count
 from howdah.atlas.view import ClaimView, View
 from howdah.errors import HowdahError, explain
-from howdah.report.assets import REPORTS, Script
-from howdah.report.number import significant
+from howdah.number import significant
+from howdah.place import REPORTS
+from howdah.record.directory import write_json
+from howdah.record.provenance import now
 from howdah.report.origin import Fact
 from howdah.report.page import write
 
@@ -34,7 +37,7 @@ def _style() -> str:
 
 @cache
 def _scripts() -> tuple[Script, ...]:
-    files = (REPORTS / "js" / "theme.js", ATLAS / "js" / "atlas.js")
+    files = (REPORTS / "js" / "theme.js", REPORTS / "js" / "scroll.js", ATLAS / "js" / "atlas.js")
     return tuple(Script(file.read_text(encoding="utf-8")) for file in files)
 
 
@@ -159,3 +162,49 @@ def _made_by() -> str:
     revision = str(software.get("revision") or "")[:12]
     changed = ", with changes that are not committed" if software.get("modified") else ""
     return f"howdah {__version__}{f', revision {revision}' if revision else ''}{changed}"
+
+
+FORMAT = 1
+
+
+def index_data(views: list[View], record: Record, *, quick: bool) -> dict[str, Any]:
+    """The whole index as plain values."""
+    return {
+        "format": FORMAT,
+        "created": now(),
+        "quick": quick,
+        **provenance(),
+        "verdicts": count(view.verdict for view in views),
+        "claims": count(claim.verdict for view in views for claim in view.claims),
+        "wall_s": round(record.wall_s(quick=quick), 1),
+        "core_s": round(record.core_s(quick=quick), 1),
+        "simulated_s": round(record.simulated_s(quick=quick), 1),
+        "entries": [_entry(view) for view in views],
+    }
+
+
+def _entry(view: View) -> dict[str, Any]:
+    return {
+        "id": view.entry.id,
+        "kind": view.entry.kind,
+        "title": view.entry.section.title,
+        "paper": view.entry.paper.key,
+        "where": view.entry.section.where,
+        "page": view.entry.page,
+        "verdict": view.verdict,
+        "reason": view.entry.section.reason or None,
+        "profiles": view.entry.section.profiles,
+        "published": [chapter.name for chapter in view.chapters if chapter.published],
+        "claims": [_claim(claim) for claim in view.claims],
+    }
+
+
+def _claim(claim: ClaimView) -> dict[str, Any]:
+    """As claims.json has it, with the profile it comes from."""
+    return {"profile": claim.profile, **claim.data}
+
+
+def write_index(site: Path, views: list[View], record: Record, *, quick: bool) -> dict[str, Any]:
+    data = index_data(views, record, quick=quick)
+    write_json(site / "index.json", data)
+    return data

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import fcntl
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,10 +12,11 @@ from typing import Any
 
 from howdah.bisect.trial import BAD, GOOD, SKIP, Answer, Trial
 from howdah.bisect.worktree import Found, Worktree
-from howdah.engine.cache import Cache, content_key
+from howdah.build.cache import Cache, content_key
+from howdah.build.workshop import Workshop
 from howdah.errors import HowdahError
-from howdah.run.directory import read_json, write_json
-from howdah.run.provenance import now
+from howdah.record.directory import read_json, write_json
+from howdah.record.provenance import now
 
 FORMAT = 1
 Say = Callable[[str], None]
@@ -36,12 +36,13 @@ class Question:
 
 
 class Session:
-    """``directory`` holds the work tree, the objects of its builds, and session.json; one a repository."""
+    """``directory`` holds the work tree and session.json; one a repository. ``workshop`` is where it is built."""
 
     def __init__(self, repository: Path, cache: Cache | None = None) -> None:
-        self.directory = (cache or Cache()).path("bisect", content_key(str(repository)))
+        cache = cache or Cache()
+        self.directory = cache.path("bisect", content_key(str(repository)))
         self.worktree = Worktree(repository, self.directory / "tree")
-        self.workshop = self.directory / "build"
+        self.workshop = Workshop(self.worktree.path.resolve(), cache)
         self.steps: list[dict[str, Any]] = []
 
     @property
@@ -112,7 +113,7 @@ class Session:
     def close(self) -> None:
         """Take everything away but what the runs directory and the cache of kernels keep."""
         self.worktree.remove()
-        shutil.rmtree(self.workshop, ignore_errors=True)
+        self.workshop.remove()
         self.record.unlink(missing_ok=True)
 
     def log(self) -> str:

@@ -5,24 +5,24 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.claim.claims import judge_claims
+from howdah.build.cache import Cache, Progress
+from howdah.build.prepared_kernel import forget_kernels
+from howdah.build.uml_kernel import build_kernel
 from howdah.claim.finding import DIFFERS, FAIL, PASS
-from howdah.claim.result import CLAIMS_NAME
-from howdah.engine.cache import Cache, Progress
-from howdah.engine.engine import engine as find_engine
-from howdah.engine.uml.kernel import build_kernel
+from howdah.default import DEFAULT_ENGINE
 from howdah.errors import EngineUnavailableError, HowdahError
-from howdah.plan.compile import compile_plan
 from howdah.profile import Profile
+from howdah.profile.algorithm import nearest
 from howdah.profile.control import CONTROL_AXIS
-from howdah.run.batch import Job, Listener, run_cells
-from howdah.run.experiment import Cell, Experiment
-from howdah.run.provenance import run_key
-from howdah.run.retention import keeps_data
+from howdah.work.batch import Listener
+from howdah.work.experiment import Experiment
+from howdah.work.judged import judged_claims
+from howdah.work.prepared import compile_plans, hold, make, prepare
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
 _LEAST_FREE_BYTES = 1 << 30
@@ -61,7 +61,7 @@ def _text(claim: dict[str, Any]) -> str:
 
 
 class KernelTrial:
-    """Trials of the revisions of one tree. ``workshop`` keeps the objects: each build compiles what has changed.
+    """Trials of the revisions of one tree, whose objects stay: each build compiles what has changed.
 
     Calling it raises EngineUnavailableError and KeyboardInterrupt, and HowdahError on a full disk: they say nothing of
     the revision. What else goes wrong makes it one to skip.
@@ -71,7 +71,6 @@ class KernelTrial:
         self,
         profile: Profile,
         claims: list[str],
-        workshop: Path,
         runs: Path,
         workers: int,
         build: Progress,
@@ -80,7 +79,6 @@ class KernelTrial:
     ) -> None:
         self.profile = profile
         self.claims = claims
-        self.workshop = workshop
         self.experiment = Experiment(runs / f"{profile.name}-bisect")
         self.workers = workers
         self.build = build
@@ -88,8 +86,9 @@ class KernelTrial:
         self.cache = cache or Cache()
 
     def __call__(self, tree: Path) -> Answer:
+        forget_kernels()
         try:
-            build_kernel(str(tree), self.build, self.cache, workshop=self.workshop)
+            build_kernel(str(tree), self.build, self.cache)
         except EngineUnavailableError:
             raise
         except HowdahError as error:
@@ -100,36 +99,23 @@ class KernelTrial:
         return self._run(tree)
 
     def _run(self, tree: Path) -> Answer:
-        plans = [compile_plan(cell, engine="uml", kernel=str(tree)) for cell in self.profile.cells()]
+        plans = compile_plans(self.profile, engine=DEFAULT_ENGINE, kernel=str(tree))
         plans = [plan for plan in plans if CONTROL_AXIS not in plan.axes]
-        try:
-            identity = find_engine("uml").prepare(plans, self.build)
-        except EngineUnavailableError:
-            raise
-        except HowdahError as error:
-            return Answer(SKIP, f"nothing can run on it: {error.what}")
-        cells = [
-            Cell(plan, run_key(plan.to_json(), identity), keeps_data(self.profile.keep, plan.repetition))
-            for plan in plans
-        ]
-        experiment = self.experiment
-        experiment.create()
-        with experiment.locked():
-            experiment.sweep_partial()
-            (experiment.path / "profile.yaml").write_text(self.profile.text, encoding="utf-8")
-            (experiment.path / CLAIMS_NAME).unlink(missing_ok=True)
-            jobs = [Job(experiment, cell) for cell in cells]
+        with ExitStack() as locks:
+            experiment = hold(self.experiment.path, locks)
             try:
-                outcomes = run_cells(jobs, self.workers, False, self.listen, keep_going=True)
-            finally:
-                about = (self.profile.text, str(self.profile.path), self.profile.description)
-                experiment.write_index(*about, cells, quick=self.profile.is_quick, axes=self.profile.axes)
-            judged = judge_claims(experiment.path)
+                prepared = prepare(experiment, self.profile, plans, self.build)
+            except EngineUnavailableError:
+                raise
+            except HowdahError as error:
+                return Answer(SKIP, f"nothing can run on it: {error.what}")
+            outcomes = make([prepared], self.workers, False, self.listen, keep_going=True)
+            judged = judged_claims(experiment.path)
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         assert judged is not None
         answer = answer_of([claim for claim in judged["claims"] if claim["id"] in self.claims])
         if answer.verdict == SKIP and errors:
-            return Answer(SKIP, f"{len(errors)} of {len(cells)} runs failed: {errors[0].what}")
+            return Answer(SKIP, f"{len(errors)} of {len(plans)} runs failed: {errors[0].what}")
         return answer
 
 
@@ -141,8 +127,8 @@ def chosen_claims(profile: Profile, name: str | None) -> list[str]:
     if name in known:
         assert name is not None
         return [name]
-    what = (
-        f"the profile makes no claim {name!r}" if name else "the profile makes no claim, by which to tell good from bad"
-    )
+    what = f"the profile makes no claim {name!r}" if name else "the profile has no claim to bisect on"
+    close = nearest(name, known) if name else None
     hint = f"its claims are {', '.join(known)}" if known else "docs/claims.md says how to write one"
+    hint = f"did you mean {close}? {hint}" if close else hint
     raise HowdahError(what, where=str(profile.path), hint=hint)

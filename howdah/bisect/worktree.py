@@ -76,6 +76,11 @@ class Worktree:
     def subject(self, revision: str) -> str:
         return self._git_of_user("log", "-1", "--format=%s", revision)
 
+    def between(self, start: str, end: str) -> list[str]:
+        """Hashes of the commits after ``start`` up to ``end``, the oldest first; of merges the first parent alone, so
+        that each is the child of the one before it."""
+        return self._git_of_user("rev-list", "--first-parent", "--reverse", f"{start}..{end}").split()
+
     def describe(self, revision: str) -> str:
         """Hash, author, date and message, with the files that it changes."""
         return self._git_of_user("show", "--stat", "--format=medium", "--no-color", revision)
@@ -153,7 +158,7 @@ def find_repository(tree: Path) -> Path:
     done = Worktree(tree, tree)._run(tree, "rev-parse", "--path-format=absolute", "--git-common-dir")
     if done.returncode != 0:
         raise HowdahError(
-            "this is not a git repository, so there is nothing to bisect",
+            "this is not a git repository, so it has no commits",
             where=str(tree),
             hint="Name a kernel tree that was cloned with git: --tree DIR.",
         )

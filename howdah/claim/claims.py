@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,19 +13,21 @@ from typing import Any
 from howdah.claim.expectation import bounds, judge_point, judge_trend
 from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED, Finding, number_text, summary
 from howdah.claim.points import axis_order, pooled
-from howdah.claim.result import CLAIMS_FORMAT, CLAIMS_NAME
 from howdah.claim.sample import Field, Made, Sample, SelectionError, sample
 from howdah.claim.words import expected_text, than_text
 from howdah.errors import HowdahError
+from howdah.metric import RATIO, Metric, known_metrics
 from howdah.profile.claim import ClaimSection, SelectorSection
 from howdah.profile.claim_check import completed
 from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
 from howdah.profile.experiment import read_sections
 from howdah.profile.load import load
-from howdah.profile.metric import RATIO, Metric, known_metrics
 from howdah.profile.source import Document, read_document
-from howdah.publish.experiment import load_experiment
-from howdah.run.directory import read_json, write_json
+from howdah.record.claims import CLAIMS_FORMAT, CLAIMS_NAME
+from howdah.record.directory import read_json, write_json
+from howdah.record.provenance import sha256_text
+from howdah.record.reading import read_index
+from howdah.record.result import load_experiment
 
 _LEFT_OUT_QUICK = "left out of the quick atlas"
 _LEFT_OUT = "its points were left out of the sweep"
@@ -35,20 +38,54 @@ def judge_claims(directory: Path, profile: Path | None = None) -> dict[str, Any]
     """Judge every claim of an experiment and write claims.json; its content, or None (and no file) without claims.
 
     The claims are those of ``profile``, by default of the profile with which the experiment was run. Raises
-    HowdahError where the directory is no experiment, or the profile is wrong.
+    HowdahError where the directory is no experiment, or the profile is wrong. A file that says the same already is left
+    as it is, so that a directory that cannot be written can still be judged.
     """
+    result = judged(directory, profile)
+    target = directory / CLAIMS_NAME
+    if result is None:
+        target.unlink(missing_ok=True)
+    elif not target.exists() or _json(target) != _plain(result):
+        write_json(target, result)
+    return result
+
+
+def judged(directory: Path, profile: Path | None = None) -> dict[str, Any] | None:
+    """What claims.json has to say, or None without claims; nothing is written."""
     field, quick, claims = _field(directory)
     if profile is not None:
         loaded = load(profile)
         field, claims = replace(field, controls=loaded.controls), loaded.claims
-    target = directory / CLAIMS_NAME
     if not claims:
-        target.unlink(missing_ok=True)
         return None
-    judged = [_judged(claim, field, quick) for claim in claims]
-    result = {"format": CLAIMS_FORMAT, "quick": quick, "claims": judged}
-    write_json(target, result)
-    return result
+    source = None if profile is None else {"file": str(profile.resolve()), "sha256": sha256_text(loaded.text)}
+    found = [_judged(claim, field, quick) for claim in claims]
+    return {"format": CLAIMS_FORMAT, "quick": quick, "profile": source, "claims": found}
+
+
+def judged_with(directory: Path) -> Path | None:
+    """The profile whose claims claims.json has; None for that of the experiment, or where it has changed since."""
+    found = _json(directory / CLAIMS_NAME)
+    source = found.get("profile") if isinstance(found, dict) else None
+    if not isinstance(source, dict):
+        return None
+    file = Path(str(source.get("file")))
+    try:
+        return file if sha256_text(load(file).text) == source.get("sha256") else None
+    except (HowdahError, OSError):
+        return None
+
+
+def _json(file: Path) -> Any:
+    try:
+        return read_json(file)
+    except (OSError, ValueError):
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON gives it back."""
+    return json.loads(json.dumps(value))
 
 
 def _field(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
@@ -56,13 +93,19 @@ def _field(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
     index_file = directory / "experiment.json"
     if not index_file.exists():
         raise HowdahError("this is not an experiment: it has no experiment.json", where=str(directory))
-    index = read_json(index_file)
+    index = read_index(index_file)
     file = directory / "profile.yaml"
     document = read_document(file) if file.exists() else Document({})
     sections = read_sections(document)
     runs = {run.name: run for run in load_experiment(directory).runs}
     cells = [
-        Made(str(cell["run"]), cell["axes"], str(cell["algorithm"]), int(cell["repetition"]), runs.get(cell["run"]))
+        Made(
+            cell["run"],
+            cell.get("axes", {}),
+            cell.get("algorithm", ""),
+            cell.get("repetition", 0),
+            runs.get(cell["run"]),
+        )
         for cell in index["cells"]
     ]
     axes = {str(name): list(values) for name, values in index.get("axes", {}).items()}
@@ -138,7 +181,7 @@ def _expected(claim: ClaimSection, metric: Metric) -> dict[str, Any]:
     assert expect is not None
     text = expected_text(claim)
     low = high = None
-    unit = metric.unit
+    unit = metric.dimension
     if expect.ratio is not None:
         (low, high), unit = bounds(expect.ratio, RATIO), "ratio"
     elif expect.difference is not None:

@@ -22,8 +22,8 @@ from howdah.claim.finding import (
 )
 from howdah.claim.sample import Sample
 from howdah.measure.statistics import statistic
+from howdah.metric import RATIO, Metric, read_share
 from howdah.profile.claim import ExpectSection, RangeSection
-from howdah.profile.metric import RATIO, Metric, read_share
 
 MUCH = 2.0  # the ratio from which more is much more
 SIMILAR = 0.1
@@ -180,7 +180,7 @@ def judge_range(expect: RangeSection, metric: Metric, found: Interval) -> tuple[
     """Whether a number is in the range: above and below by its interval, the others by itself."""
     shown = number_text(found.value, metric)
     if found.low is not None and found.high is not None:
-        shown += f" ({number_text(found.low, metric)} to {number_text(found.high, metric)})"
+        shown += f" ({number_text(max(found.low, metric.least), metric)} to {number_text(found.high, metric)})"
     if expect.above is not None:
         return _lies_above(found, metric.read(expect.above)), shown
     if expect.below is not None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from howdah.claim.sample import Sample
 from howdah.measure.statistics import Statistic, statistic
-from howdah.profile.metric import Metric
-from howdah.report.number import significant
+from howdah.metric import Metric
+from howdah.number import between, significant
 
 PASS, FAIL, DIFFERS, UNSUPPORTED, INVALID = "pass", "fail", "differs", "unsupported", "invalid"
 
@@ -40,11 +40,16 @@ def _shown(metric: Metric) -> str:
 
 
 def statistic_text(found: Statistic, metric: Metric) -> str:
-    """``873 ± 12 packets, n = 10``; ``873 packets, n = 1``; ``873 packets, deterministic, n = 3``."""
+    """``873 ± 12 packets, n = 10``; ``873 (861 … 880) packets, n = 3``; ``873 packets, n = 1``; ``873 packets,
+    deterministic, n = 3``."""
     count = f"n = {found.count}"
     if found.half_width is None:
         same = ", deterministic" if found.deterministic else ""
         return f"{number_text(found.mean, metric)}{same}, {count}"
+    spread = found.about_mean(metric.least)
+    if spread is not None and (spread.few or spread.low > found.mean - found.half_width):
+        apart = between(spread.low * metric.factor, spread.high * metric.factor)
+        return f"{significant(found.mean * metric.factor)} ({apart}) {_shown(metric)}".rstrip() + f", {count}"
     mean = significant(found.mean * metric.factor)
     half = significant(found.half_width * metric.factor, 2)
     return f"{mean} ± {half} {_shown(metric)}".rstrip() + f", {count}"

@@ -12,8 +12,8 @@ from howdah.measure.role import BACKGROUND
 from howdah.profile.claim import SelectorSection
 from howdah.profile.claim_check import ALGORITHM, TRAFFIC_AXIS
 from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
-from howdah.profile.override import field_value
-from howdah.publish.experiment import Run
+from howdah.profile.override import canonical, field_value
+from howdah.record.result import Run
 
 _TAKE: dict[str, Callable[[list[float]], float]] = {
     "sum": math.fsum,
@@ -69,7 +69,7 @@ class Field:
         if axis in _OWN_AXES:
             return False
         control = made.axes.get(CONTROL_AXIS)
-        if control in self.controls and axis in self.controls[control].set:
+        if control in self.controls and axis in {canonical(self.data, name) for name in self.controls[control].set}:
             return True  # the control's value stands for all of the axis'
         written = made.algorithm if axis == ALGORITHM else field_value(self.data, axis)
         return axis_key(written) == axis_key(wanted)
@@ -142,7 +142,7 @@ def _rows(run: Run, rows: list[dict[str, Any]], selector: SelectorSection) -> li
     if flow is None:
         return _only(rows, selector.metric)
     if isinstance(flow, int):
-        return [row for row in rows if row["flow"] == flow - 1]
+        return [row for row in rows if row["flow"] == flow]
     flows = {each.name: each.id for each in run.plan.flows} if run.plan else {}
     if flow in flows:
         return [row for row in rows if row["flow"] == flows[flow]]

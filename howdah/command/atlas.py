@@ -4,26 +4,25 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from howdah.atlas.catalogue import Catalogue, read_catalogue
+from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
 from howdah.atlas.chapter import check, chosen, read_chapters
-from howdah.atlas.index import write_index
 from howdah.atlas.part import chapters_of, read_part
 from howdah.atlas.record import add, begin, read_record
-from howdah.atlas.site import write_site
+from howdah.atlas.site import write_index, write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.view import views
 from howdah.atlas.work import conclude, make, publish_complete
-from howdah.command.common import PROFILES, add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
-from howdah.command.progress import Display
+from howdah.command.answer import answer
+from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
 from howdah.errors import HowdahError
+from howdah.layout import DEFAULT_WIDTH, glossary, terminal_width
+from howdah.place import PROFILES
 from howdah.report.plot import draw
+from howdah.work.display import Display
 
 FAILED, INVALID, CLAIM_FAILED = 4, 5, 6
 RECORD = "atlas.json"
@@ -55,7 +54,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="write what is complete to reports/atlas/results",
     )
     parser.add_argument("--list", action="store_true", help="list the entries and do nothing")
-    parser.add_argument("--again", action="store_true", help="make runs again that are already there")
+    parser.add_argument("--again", action="store_true", help="re-run finished runs")
     add_jobs_option(parser)
     add_runs_option(parser)
     add_json_option(parser)
@@ -66,7 +65,7 @@ def execute(options: argparse.Namespace) -> int:
     check_jobs(options)
     catalogue = read_catalogue()
     if options.list:
-        _list(catalogue)
+        _list(catalogue, terminal_width() or DEFAULT_WIDTH, as_json=options.json)
         return 0
     if options.publish and options.quick:
         raise HowdahError("the quick atlas is not published: it leaves points and repetitions out")
@@ -99,7 +98,7 @@ def execute(options: argparse.Namespace) -> int:
     text = summary(shown, record, problems, quick=options.quick)
     (site / "summary.md").write_text(text, encoding="utf-8")
     if options.json:
-        sys.stdout.write(json.dumps({"site": str(page), **data}) + "\n")
+        answer("atlas", {"site": str(page), **data})
     else:
         sys.stdout.write(f"{text}\nsite: {page}\n")
     return _exit_code(data["claims"], problems)
@@ -113,11 +112,19 @@ def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
     return CLAIM_FAILED if claims.get("fail") else 0
 
 
-def _list(catalogue: Catalogue) -> None:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("entry", "kind", "where", "title", "profiles"):
-        table.add_column(heading, overflow="fold")
+def _list(catalogue: Catalogue, width: int, *, as_json: bool) -> None:
+    if as_json:
+        answer("atlas-list", {"entries": [_row(entry) for entry in catalogue.entries]})
+        return
+    rows = []
     for entry in catalogue.entries:
         section = entry.section
-        table.add_row(entry.id, entry.kind, section.where, section.title, ", ".join(section.profiles))
-    Console(highlight=False).print(table)
+        facts = f"{entry.kind}, {section.where}" + (f"; {', '.join(section.profiles)}" if section.profiles else "")
+        rows.append((entry.id, f"{section.title} ({facts})"))
+    sys.stdout.write("\n".join(glossary(rows, width)) + "\n")
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    section = entry.section
+    row = {"id": entry.id, "kind": entry.kind, "paper": entry.paper.key, "where": section.where, "title": section.title}
+    return {**row, "profiles": section.profiles}

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,13 @@ from typing import Any
 from howdah.bisect.session import Question, Session
 from howdah.bisect.trial import KernelTrial, chosen_claims
 from howdah.bisect.worktree import Found, find_repository
+from howdah.command.answer import answer as print_answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores, find_profile
-from howdah.command.progress import Display
 from howdah.errors import HowdahError
 from howdah.profile import load
-from howdah.run.directory import write_json
-from howdah.run.provenance import sha256_text
+from howdah.record.directory import write_json
+from howdah.record.provenance import sha256_text
+from howdah.work.display import Display
 
 NOT_FOUND = 5
 FORMAT = 1
@@ -38,7 +38,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="FIELD=VALUE",
         help="override a field of the profile; may be repeated",
     )
-    parser.add_argument("--quick", action="store_true", help="only what the profile's quick: leaves of its sweep")
+    parser.add_argument("--quick", action="store_true", help="only the subset in the profile's quick: section")
     add_jobs_option(parser)
     parser.add_argument("--abandon", action="store_true", help="drop the interrupted bisection of this tree")
     add_runs_option(parser)
@@ -69,7 +69,7 @@ def execute(options: argparse.Namespace) -> int:
     )
     with session.locked(), Display(quiet=options.json) as display:
         workers = options.jobs or cores()
-        trial = KernelTrial(profile, claims, session.workshop, options.runs, workers, display.build, display.batch)
+        trial = KernelTrial(profile, claims, options.runs, workers, display.build, display.batch)
         session.open(question, display.say)
         found = session.find(question, trial, display.say)
         log = session.log()
@@ -80,7 +80,7 @@ def execute(options: argparse.Namespace) -> int:
         write_json(place / "bisect.json", {"format": FORMAT, "question": vars(question), **answer})
         session.close()
     if options.json:
-        sys.stdout.write(json.dumps(answer) + "\n")
+        print_answer("bisect", answer)
     else:
         sys.stdout.write(_text(found, told, answer))
     return 0 if found.first_bad else NOT_FOUND

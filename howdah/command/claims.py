@@ -4,18 +4,18 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from howdah.claim.claims import judge_claims
 from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED
+from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
-from howdah.run.experiment import find
+from howdah.layout import folded, terminal_width
+from howdah.work.experiment import find
+from howdah.work.judged import judged_claims
 
 CLAIM_FAILED = 6
 _SIGNS = {PASS: "✓", FAIL: "✕", DIFFERS: "≠", UNSUPPORTED: "–", INVALID: "?"}
@@ -40,11 +40,11 @@ def execute(options: argparse.Namespace) -> int:
     path = find(options.runs, options.experiment)
     if (path / "plan.json").exists():
         path = path.parent
-    found = judge_claims(path, options.profile)
+    found = judged_claims(path, options.profile)
     if found is None:
         raise HowdahError("the profile of this experiment makes no claims", where=str(path))
     if options.json:
-        sys.stdout.write(json.dumps(found) + "\n")
+        answer("claims", found)
     else:
         print_claims(Console(highlight=False, soft_wrap=True), found["claims"])
     return CLAIM_FAILED if FAIL in {claim["verdict"] for claim in found["claims"]} else 0
@@ -57,16 +57,21 @@ def print_claims(console: Console, claims: list[dict[str, Any]]) -> None:
     verdicts = [claim["verdict"] for claim in claims]
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in _SIGNS if word in verdicts)
     console.print(f"claims: {counts}", markup=False)
+    width = terminal_width()
+
+    def say(text: str, indent: str, first: str) -> None:
+        console.print("\n".join(folded(text, width, indent, first)), markup=False)
+
     for claim in claims:
         verdict = claim["verdict"]
-        console.print(f"{_SIGNS[verdict]} {verdict:<11} {claim['id']}: {claim['says']}", markup=False)
+        say(f"{claim['id']}: {claim['says']}", "    ", f"{_SIGNS[verdict]} {verdict:<11} ")
         if claim["measured"] is not None:
             against = f", against {claim['than']['text']}" if claim["than"] else ""
-            text = f"    expected {claim['expected']['text']}; measured {claim['measured']['text']}{against}"
-            console.print(text, markup=False)
+            text = f"expected {claim['expected']['text']}; measured {claim['measured']['text']}{against}"
+            say(text, "      ", "    ")
         if claim["why"] and verdict != PASS:
-            console.print(f"    {claim['why']}", markup=False)
+            say(claim["why"], "      ", "    ")
         control = claim["control"]
         if control is not None:
             measured = f", {control['measured']['text']}" if control["measured"] else ""
-            console.print(f"    control {control['name']}: {control['verdict']}{measured}", markup=False)
+            say(f"control {control['name']}: {control['verdict']}{measured}", "      ", "    ")

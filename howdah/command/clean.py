@@ -1,35 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah clean``: remove what interrupted commands left, and on request runs or built kernels and trees."""
+"""``howdah clean``: remove leftovers of interrupted commands and of kernel trees that are gone; on request more."""
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 
+from howdah.build.cache import Cache, cache_root
+from howdah.build.workshop import gone_trees
 from howdah.command.common import add_runs_option
-from howdah.engine.cache import cache_root
+from howdah.engine.ending import runtime_base
+from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
-from howdah.run.directory import PARTIAL, read_json
-from howdah.run.experiment import Experiment
+from howdah.publish.scratch import sweep_scratch
+from howdah.record.directory import PARTIAL, is_abandoned, remove_whole, sweep_writing
+from howdah.record.reading import read_index
+from howdah.work.experiment import Experiment
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("clean", help="remove leftovers; with options also old runs or the built kernels")
     parser.add_argument("--unlisted", action="store_true", help="also runs that their experiment no longer lists")
     parser.add_argument("--all-runs", action="store_true", help="also every experiment below --runs")
-    parser.add_argument("--cache", action="store_true", help="also built kernels, guest trees and tools")
+    parser.add_argument(
+        "--cache", action="store_true", help="also built kernels, kernel trees' objects, guest trees, tools"
+    )
     add_runs_option(parser)
     parser.set_defaults(execute=execute)
 
 
 def _remove(path: Path) -> None:
     try:
-        if path.is_symlink():
+        if path.is_symlink() or not path.is_dir():
             path.unlink()
         else:
-            shutil.rmtree(path)
+            remove_whole(path)
     except OSError as error:
         raise HowdahError(f"cannot be removed: {error.strerror}", where=str(path)) from error
     sys.stdout.write(f"removed {path}\n")
@@ -40,18 +46,30 @@ def execute(options: argparse.Namespace) -> int:
         if entry.is_symlink():
             continue
         experiment = Experiment(entry)
-        listed = {cell["run"] for cell in read_json(experiment.index)["cells"]} if experiment.index.exists() else None
+        listed = {cell["run"] for cell in read_index(experiment.index)["cells"]} if experiment.index.exists() else None
         with experiment.locked():
             if options.all_runs and (listed is not None or entry.name == "reruns"):
                 _remove(entry)
                 continue
             for run in sorted(entry.iterdir()):
                 unlisted = listed is not None and run.name not in listed and (run / "plan.json").exists()
-                if run.name.startswith(PARTIAL) or (options.unlisted and unlisted):
+                of_a_rerun = entry.name == "reruns" and not is_abandoned(run)  # made without a lock
+                if (run.name.startswith(PARTIAL) and not of_a_rerun) or (options.unlisted and unlisted):
                     _remove(run)
+            for swept in experiment.sweep_partial() if entry.name != "reruns" else ():
+                sys.stdout.write(f"removed {entry / swept}\n")
     latest = options.runs / "latest"
     if latest.is_symlink() and not latest.exists():
         _remove(latest)
-    if options.cache and cache_root().exists():
-        _remove(cache_root())
+    cache = cache_root()
+    for workshop in gone_trees(Cache(cache)):
+        workshop.remove()
+        sys.stdout.write(f"removed {workshop.directory}: there is no {workshop.tree}\n")
+    if options.cache and cache.exists():
+        _remove(cache)
+    for left in (*sweep_writing(options.runs), *Cache(cache).sweep(), *sweep(runtime_base()), *sweep_scratch()):
+        sys.stdout.write(f"removed {left}\n")
+    for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
+        if is_abandoned(left):
+            _remove(left)
     return 0

@@ -7,28 +7,39 @@ import argparse
 import os
 from pathlib import Path
 
-import howdah
-from howdah.engine.lab.machine import LAB_FILE
+from howdah.command.parser import section
+from howdah.engine.machines.machine import MACHINES_FILE
 from howdah.errors import HowdahError
-from howdah.plan.compile import compile_plan
+from howdah.place import PROFILES
 from howdah.plan.plan import Plan
 from howdah.profile import Profile, load
+from howdah.profile.algorithm import nearest
+from howdah.work.catalogue import shipped_profiles
+from howdah.work.prepared import compile_plans
 
-PROFILES = Path(howdah.__file__).resolve().parents[1] / "profiles"
+RESULTS = "where results are, and how they are shown"
+WHICH = "which runs"
+MAKING = "how runs are made"
 
 
 def add_runs_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where experiments lie (default: ./runs)"
+    section(parser, RESULTS).add_argument(
+        "--runs",
+        type=Path,
+        default=Path(os.environ.get("HOWDAH_RUNS") or "runs"),
+        metavar="DIR",
+        help="directory of experiments (default: $HOWDAH_RUNS, or ./runs)",
     )
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    section(parser, RESULTS).add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
 
 def add_jobs_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)")
+    section(parser, MAKING).add_argument(
+        "--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)"
+    )
 
 
 def check_jobs(options: argparse.Namespace) -> None:
@@ -43,8 +54,9 @@ def cores() -> int:
 
 
 def add_profile_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("profile", help="a profile file, or the name of one in profiles/")
-    parser.add_argument(
+    parser.add_argument("profile", help="a profile file, or a name that 'howdah list profiles' shows")
+    which = section(parser, WHICH)
+    which.add_argument(
         "--set",
         dest="overrides",
         action="append",
@@ -52,52 +64,82 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
         metavar="FIELD=VALUE",
         help="override a field, e.g. --set path.rate=100Mbit/s; a list ([cubic,reno]) is a sweep; may be repeated",
     )
-    parser.add_argument("--quick", action="store_true", help="only what the profile's quick: leaves of its sweep")
-    parser.add_argument(
+    which.add_argument(
+        "--split",
+        dest="overrides",
+        action="append_const",
+        const="split=true",
+        help="senders and receivers in kernels of their own, each on a processor: --set split=true",
+    )
+    which.add_argument("--quick", action="store_true", help="only the subset in the profile's quick: section")
+    which.add_argument(
         "--confirm-runs",
         type=int,
         default=None,
         metavar="N",
-        help="make a sweep of more than 1000 runs; N is their number, which the refusal gives",
+        help="make a sweep of more than 1000 runs; N must match the count in the error",
     )
-    parser.add_argument("--engine", default=None, help="uml (default), vm, lab or host")
-    add_lab_option(parser)
-    parser.add_argument(
+    making = section(parser, MAKING)
+    making.add_argument("--engine", default=None, metavar="NAME", help="uml (default), vm, machines or host")
+    add_machines_option(parser)
+    making.add_argument(
         "--kernel", default=None, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
     )
 
 
-def add_lab_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--lab", type=Path, default=None, metavar="FILE", help="the lab file of a lab that is up, for the lab engine"
+def add_machines_option(parser: argparse.ArgumentParser) -> None:
+    section(parser, MAKING).add_argument(
+        "--machines",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="the machines file of machines that are up, for the machines engine",
     )
 
 
-def use_lab(options: argparse.Namespace) -> None:
-    """Name the lab to this process and to those that will make the runs."""
-    if options.lab is not None:
-        os.environ[LAB_FILE] = str(options.lab.resolve())
+def use_machines(options: argparse.Namespace) -> None:
+    """Name the machines to this process and to those that will make the runs."""
+    if options.machines is not None:
+        os.environ[MACHINES_FILE] = str(options.machines.resolve())
 
 
 def find_profile(name: str) -> Path:
-    """A path as given, or a shipped profile by its name without ``.yaml``."""
+    """A file as given, or a shipped profile by its name, with or without the directory below profiles/.
+
+    Raises HowdahError with the nearest name where there is neither.
+    """
     given = Path(name)
-    if given.exists() or given.suffix in (".yaml", ".yml") or "/" in name:
+    if given.exists() and not given.is_dir():
         return given
-    shipped = PROFILES / f"{name}.yaml"
-    if shipped.exists():
-        return shipped
-    names = ", ".join(sorted(file.stem for file in PROFILES.glob("*.yaml")))
-    raise HowdahError(f"there is no profile '{name}'", hint=f"Shipped profiles: {names}. Or give the path of a file.")
+    shipped = shipped_profiles()
+    if (wanted := PROFILES / f"{name}.yaml") in shipped.values():
+        return wanted
+    if name in shipped:
+        return shipped[name]
+    if given.suffix in (".yaml", ".yml"):
+        if given.stem in shipped:
+            raise HowdahError(f"there is no file {name}", hint=f"The shipped profile is called {given.stem}.")
+        beside = [str(given.with_name(file.name)) for file in sorted(given.parent.glob("*.y*ml"))]
+        if given.is_dir() or not (close := nearest(name, [*beside, *(f"{each}.yaml" for each in shipped)])):
+            return given
+        close = close if close in beside else close.removesuffix(".yaml")
+        raise HowdahError(f"there is no file {name}", hint=f"Did you mean {close}?")
+    below = {str(file.relative_to(PROFILES).with_suffix("")) for file in shipped.values()}
+    if "/" in name and not (close := nearest(name, below)):
+        return given
+    close = nearest(name, below if "/" in name else shipped)
+    names = ", ".join(file.stem for file in sorted(PROFILES.glob("*.yaml")))
+    hint = f"Shipped profiles: {names}; 'howdah list profiles' has them all. Or give the path of a file."
+    raise HowdahError(f"there is no profile '{name}'", hint=f"Did you mean {close}? {hint}" if close else hint)
 
 
 def load_plans(options: argparse.Namespace) -> tuple[Profile, list[Plan]]:
     """The profile that ``add_profile_options`` asked for, and the plan of each of its runs."""
-    use_lab(options)
+    use_machines(options)
     kernel = options.kernel
     if kernel is not None and Path(kernel).exists():
         kernel = str(Path(kernel).resolve())
     profile = load(
         find_profile(options.profile), options.overrides, confirmed_runs=options.confirm_runs, quick=options.quick
     )
-    return profile, [compile_plan(cell, engine=options.engine, kernel=kernel) for cell in profile.cells()]
+    return profile, compile_plans(profile, engine=options.engine, kernel=kernel)

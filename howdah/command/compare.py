@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
-from howdah.command.common import add_json_option, add_runs_option
+from howdah.command.answer import answer
+from howdah.command.common import add_json_option, add_runs_option, cores
+from howdah.layout import terminal_width
 from howdah.report.compare import compare
-from howdah.run.experiment import find
+from howdah.work.experiment import find
+from howdah.work.judged import renew_claims
+from howdah.work.results import bring_up_to_date
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,9 +31,13 @@ def execute(options: argparse.Namespace) -> int:
     paths = [find(options.runs, name) for name in options.what]
     target = options.output or options.runs / f"compare-{'-'.join(dict.fromkeys(path.name for path in paths))}.html"
     prometheus = "off" if options.without_prometheus else "auto"
-    comparison = compare(paths, target, prometheus, options.algorithm)
+    for path in paths:
+        bring_up_to_date(path, workers=cores())
+        renew_claims(path)
+    width = None if options.json else terminal_width()
+    comparison = compare(paths, target, prometheus, options.algorithm, width)
     if options.json:
-        sys.stdout.write(json.dumps({"report": str(comparison.page), "table": comparison.text}) + "\n")
+        answer("compare", {"report": str(comparison.page), **comparison.data})
     else:
         sys.stdout.write(f"{comparison.text}\nreport: {comparison.page}\n")
     return 0

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
-import sys
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from howdah.command.answer import answer
 from howdah.command.common import add_json_option
-from howdah.engine.doctor import examine
+from howdah.engine import host
+from howdah.engine.check import MISSING, NOTE, OK, Check
+from howdah.engine.uml import needs, profiler
+from howdah.engine.vm import needs as vm_needs
+from howdah.errors import HowdahError
+from howdah.layout import DEFAULT_WIDTH, folded, terminal_width
+from howdah.publish import prometheus
 
 _MARK = {"ok": ("✓", "green"), "missing": ("✕", "red"), "note": ("i", "yellow")}
 
@@ -27,15 +31,53 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     checks = examine()
     if options.json:
-        sys.stdout.write(json.dumps([dataclasses.asdict(check) for check in checks], indent=1) + "\n")
+        answer("doctor", {"checks": [dataclasses.asdict(check) for check in checks]})
         return 0
-    console = Console()
-    for engine in dict.fromkeys(check.engine for check in checks):
-        table = Table(title=f"engine {engine}" if engine != "all" else "all engines", title_justify="left", box=None)
-        for column in ("", "what", "found", "remedy"):
-            table.add_column(column, overflow="fold")
+    console = Console(highlight=False, soft_wrap=True)
+    width = terminal_width() or DEFAULT_WIDTH
+    for number, engine in enumerate(dict.fromkeys(check.engine for check in checks)):
+        console.print(("\n" if number else "") + (f"engine {engine}" if engine != "all" else "all engines"))
         for check in (check for check in checks if check.engine == engine):
             mark, style = _MARK[check.status]
-            table.add_row(Text(mark, style=style), check.what, check.found, check.remedy or "")
-        console.print(table)
+            lines = folded(f"{check.what}: {check.found}" if check.found else check.what, width - 2, "    ", "")
+            if check.remedy:
+                lines += folded(check.remedy, width - 2, "      ", "    → ")
+            console.print(Text(mark, style=style), Text(lines[0]))
+            for line in lines[1:]:
+                console.print(Text(line))
     return 0
+
+
+__all__ = ["Check", "examine"]
+
+
+def examine() -> list[Check]:
+    """All checks of all engines, and of what every engine's results go through."""
+    return [*needs.checks(), _perf(), *host.checks(), *vm_needs.every_check(), _prometheus()]
+
+
+def _perf() -> Check:
+    """Tried: it may be installed and not allowed to look."""
+    problem = profiler.trial()
+    if problem is None:
+        return Check("uml", "perf", OK, "tried: processor time can be told by function (collect: {cpu: true})")
+    remedy = "apt install linux-perf" if problem == "not installed" else "sysctl -w kernel.perf_event_paranoid=2"
+    return Check(
+        "uml", "perf", NOTE, f"{problem}: measures of processor time (collect: {{cpu: true}}) are null", remedy
+    )
+
+
+def _prometheus() -> Check:
+    try:
+        found = prometheus.find()
+    except HowdahError as error:
+        return Check("all", "prometheus, promtool", MISSING, error.what, error.hint)
+    if found:
+        return Check("all", "prometheus, promtool", OK, str(found.promtool))
+    return Check(
+        "all",
+        "prometheus, promtool",
+        NOTE,
+        "not here: figures are drawn from the tables alone",
+        "The first report fetches the package into the cache; nothing is installed.",
+    )

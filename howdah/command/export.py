@@ -4,23 +4,48 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
+from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
 from howdah.export.flent import SUFFIX, write_flent
-from howdah.publish.experiment import load_experiment
-from howdah.run.experiment import find
+from howdah.export.pcapng import write_pcapng
+from howdah.export.qlog import write_qlog
+from howdah.export.xplot import write_xplot
+from howdah.library.data import Data
+from howdah.library.files import Format, write_tables
+from howdah.record.digest import seal_file
+from howdah.record.result import Run
+from howdah.work.experiment import find
+from howdah.work.results import read_results
+
+# One file or more for each run.
+_BY_RUN: dict[str, Callable[[Run, Path], list[Path]]] = {
+    "xplot": write_xplot,
+    "pcapng": write_pcapng,
+    "qlog": write_qlog,
+}
+_HELP = """flent: a data file that flent plots (default);
+csv, parquet: every table with the rows of all runs, axes as columns;
+xplot: a time-sequence graph of each flow, as tcptrace draws it;
+pcapng: the run's captures in one file, with comments that name path, flow and exit;
+qlog: window, RTT and state of each flow as events of QUIC's recovery"""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("export", help="write a run's data for another tool; needs no kernel")
     parser.add_argument("run", nargs="?", default="latest", help="a run or an experiment (default: latest)")
-    parser.add_argument("--format", choices=["flent"], default="flent", help="flent: a data file flent plots (default)")
+    parser.add_argument("--format", choices=["flent", "csv", "parquet", *_BY_RUN], default="flent", help=_HELP)
     parser.add_argument(
-        "--output", type=Path, default=None, metavar="DIR", help="directory to write to (default: that of each run)"
+        "--output",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="directory to write to (default: that of each run for flent, else ./NAME-FORMAT)",
     )
     add_runs_option(parser)
     add_json_option(parser)
@@ -29,23 +54,42 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     """Write what can be written, say what cannot; an error when that is everything."""
-    if options.output is not None:
-        options.output.mkdir(parents=True, exist_ok=True)
     path = find(options.runs, options.run)
-    written: list[Path] = []
+    directory: Path | None = options.output
+    if directory is None and options.format != "flent":
+        directory = Path(f"{path.name}-{options.format}")
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
     refused: list[HowdahError] = []
-    for run in load_experiment(path).runs:
-        target = None if options.output is None else options.output / f"{run.experiment}-{run.name}{SUFFIX}"
-        try:
-            written.append(write_flent(run, target))
-        except HowdahError as error:
-            refused.append(error)
+    if options.format in ("csv", "parquet"):
+        assert directory is not None
+        written = write_tables(Data([path]), directory, cast("Format", options.format))
+    else:
+        written = _by_run(options.format, read_results(path).runs, directory, refused)
     if not written:
         raise refused[0] if refused else HowdahError("the experiment has no runs", where=str(path))
     if options.json:
         passed_over = [{"what": error.what, "where": error.where} for error in refused]
-        sys.stdout.write(json.dumps({"written": [str(file) for file in written], "passed_over": passed_over}) + "\n")
+        files = [str(file) for file in written]
+        answer("export", {"format": options.format, "written": files, "passed_over": passed_over})
         return 0
     sys.stdout.write("".join(f"{file}\n" for file in written))
     sys.stderr.write("".join(f"howdah: passed over: {error}\n" for error in refused))
     return 0
+
+
+def _by_run(form: str, runs: list[Run], directory: Path | None, refused: list[HowdahError]) -> list[Path]:
+    written: list[Path] = []
+    for run in runs:
+        try:
+            if form != "flent":
+                assert directory is not None
+                written += _BY_RUN[form](run, directory)
+            elif directory is None:
+                written.append(write_flent(run))
+                seal_file(run.directory, written[-1])
+            else:
+                written.append(write_flent(run, directory / f"{run.experiment}-{run.name}{SUFFIX}"))
+        except HowdahError as error:
+            refused.append(error)
+    return written

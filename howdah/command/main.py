@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
+# PYTHON_ARGCOMPLETE_OK
 """The ``howdah`` command: parse, dispatch, and turn errors into one clear message and an exit code.
 
-Exit codes: 0 done; 1 an error; 2 a wrong profile or command line; 3 the engine cannot run here; 4 a run failed;
-5 a run is invalid; 6 a claim failed or reruns differ; 130 interrupted.
+``EXIT_CODES`` of howdah/command/parser.py has the codes.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import io
 import os
 import signal
 import sys
@@ -22,54 +22,82 @@ from howdah.command import (
     claims,
     clean,
     compare,
+    completing,
+    completion,
     doctor,
     export,
     exporter,
-    lab,
+    figure,
     listing,
+    machines,
+    new,
     nightly,
+    pack,
     plan,
     report,
     rerun,
     run,
+    schema,
+    score,
     serve,
+    sign,
     validate,
+    verify,
 )
+from howdah.command.answer import answer
+from howdah.command.parser import TopParser, describe, exit_codes
 from howdah.errors import HowdahError, explain
 
 INTERRUPTED = 130
 
+_HOW = """\
+Start with:
+  howdah doctor                    what is missing here
+  howdah run quick                 a first experiment
+  howdah new mine && howdah run mine.yaml
+  howdah COMMAND --help            what a command takes
+"""
+
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = TopParser(
         prog="howdah",
+        usage="howdah COMMAND ...",
         description="Measure how TCP starts up on long fat paths, on real kernels in virtual time.",
-        epilog="Exit codes: 0 done, 1 error, 2 wrong profile or usage, 3 engine cannot run here, 4 a run failed, "
-        "5 a run is invalid, 6 a claim failed or results differ, 130 interrupted.",
+        epilog=f"{_HOW}\nExit codes:\n{exit_codes()}",
     )
     parser.add_argument("--version", action="version", version=f"howdah {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="howdah")
     for module in (
+        new,
         build,
         run,
         plan,
         report,
+        figure,
         claims,
         atlas,
         compare,
+        score,
         rerun,
+        verify,
+        sign,
         nightly,
         bisect,
         validate,
         listing,
         export,
+        pack,
         serve,
         exporter,
-        lab,
+        machines,
         doctor,
         clean,
+        completion,
+        schema,
     ):
         module.add_parser(commands)
+    describe(parser)
     return parser
 
 
@@ -78,7 +106,12 @@ def _terminated(_signal: int, _frame: FrameType | None) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = build_parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # a file's name may be any bytes; they are printed as they are
+    parser = build_parser()
+    if completing.REQUESTED:
+        completing.complete(parser)
+    options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGHUP, _terminated)
     try:
@@ -87,9 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
         return code
     except HowdahError as error:
         if getattr(options, "json", False):
-            sys.stdout.write(
-                json.dumps({"error": {"what": error.what, "where": error.where, "hint": error.hint}}) + "\n"
-            )
+            answer("error", {"error": {"what": error.what, "where": error.where, "hint": error.hint}})
         sys.stderr.write(f"howdah: {error}\n")
         return error.exit_code
     except KeyboardInterrupt:

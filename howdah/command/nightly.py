@@ -4,41 +4,72 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from howdah.command.common import PROFILES, add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
-from howdah.command.progress import Display
-from howdah.errors import HowdahError, explain
+from howdah.atlas.catalogue import read_catalogue
+from howdah.command.answer import answer
+from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores, find_profile
+from howdah.default import DEFAULT_KERNEL
+from howdah.errors import HowdahError
 from howdah.nightly.baseline import Baseline
-from howdah.nightly.comparison import CellResult, compare_sheets, gone_cells
-from howdah.nightly.junit import junit
+from howdah.nightly.cell import CellResult
+from howdah.nightly.claims import compare_claims, gone_claims
+from howdah.nightly.commits import Range, Span, check_engine, compare_commits
+from howdah.nightly.comparison import compare_sheets, gone_cells
 from howdah.nightly.night import Night
-from howdah.nightly.page import write_page
-from howdah.nightly.series import families
+from howdah.nightly.output import write_copies, write_night
+from howdah.nightly.power import power_of
+from howdah.nightly.proof import check_provable
 from howdah.nightly.sheet import Sheet
-from howdah.nightly.suite import Series, Suite, chosen, read_suite, slugs_of
-from howdah.nightly.work import Wanted, make
+from howdah.nightly.suite import Series, Suite, Wanted, chosen, chosen_items, read_suite, slugs_of, suite_of_claims
 from howdah.nightly.work import explain as explain_experiment
-from howdah.publish.nights import SAMPLES, SUFFIX
-from howdah.publish.openmetrics import openmetrics
-from howdah.run.directory import write_json
-from howdah.run.provenance import now
+from howdah.nightly.work import make
+from howdah.place import PROFILES
+from howdah.profile.algorithm import nearest
+from howdah.record.provenance import now
+from howdah.work.display import Display
 
 REGRESSION = 6
+NO_BASELINE = 7
+_SUITE = "nightly"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("nightly", help="run a suite and compare every measure with the stored baseline")
     parser.add_argument(
-        "suite", nargs="?", default="nightly", help="a suite file, or the name of one in profiles/suites (nightly)"
+        "suite", nargs="?", default=_SUITE, help="a suite file, or the name of one in profiles/suites (nightly)"
     )
+    parser.add_argument(
+        "--claims",
+        action="append",
+        default=[],
+        metavar="PROFILE",
+        help="in place of a suite: the claims of a profile (atlas/hystart-fig1) or of an atlas entry; may be repeated",
+    )
+    parser.add_argument(
+        "--kernel", action="append", metavar="TREE", help="with --claims: a tree or debian-VERSION; may be repeated"
+    )
+    parser.add_argument("--quick", action="store_true", help="with --claims: what the profiles' quick: leaves")
+    parser.add_argument("--tree", type=Path, metavar="DIR", help="a kernel tree in git, with --range or --last")
+    parser.add_argument(
+        "--range", metavar="A..B", help="run the suite on each of these commits of --tree and compare them"
+    )
+    parser.add_argument("--last", type=_count, metavar="N", help="the same of the last N commits that are checked out")
+    parser.add_argument(
+        "--against",
+        choices=("previous", "start"),
+        default="previous",
+        help="what a commit is compared with: the one before it (default), or the start of the range",
+    )
+    parser.add_argument("--ktap", type=Path, metavar="FILE", help="write the night as KTAP too; - is standard output")
+    parser.add_argument("--mail", type=Path, metavar="FILE", help="write the night as a mail too; - is standard output")
     parser.add_argument("--accept", action="store_true", help="store the results as the baseline")
-    parser.add_argument("--baseline", type=Path, metavar="DIR", help="where it lies (default: baselines/SUITE)")
+    parser.add_argument(
+        "--baseline", type=Path, metavar="DIR", help="directory of the baseline (default: baselines/SUITE)"
+    )
     parser.add_argument(
         "--only",
         action="append",
@@ -46,7 +77,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="NAME",
         help="an item, an experiment or a cell (EXPERIMENT/CELL); may be repeated",
     )
-    parser.add_argument("--again", action="store_true", help="make runs again that are already there")
+    parser.add_argument("--again", action="store_true", help="re-run finished runs")
+    parser.add_argument(
+        "--allow-unproven", action="store_true", help="let changes pass that too few repetitions show to prove them"
+    )
+    parser.add_argument("--require-baseline", action="store_true", help="fail cells that have no baseline")
+    parser.add_argument(
+        "--power", action="store_true", help="print which planted regressions the suite finds, and run nothing"
+    )
     add_jobs_option(parser)
     parser.add_argument("--list", action="store_true", help="list the cells and do nothing")
     add_runs_option(parser)
@@ -56,13 +94,27 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     check_jobs(options)
-    suite = read_suite(_find(options.suite))
+    suite = _suite(options)
+    if options.range is not None or options.last is not None:
+        return _range(suite, options)
+    if options.tree is not None:
+        raise HowdahError("--tree needs a range of its commits", hint="Name it with --range A..B, or --last N.")
     wanted = chosen(suite, options.only)
     if options.list:
-        _list(suite, wanted)
+        _list(suite, wanted, as_json=options.json)
         return 0
+    directory = options.baseline or Path("baselines") / suite.name
+    if options.power:
+        return _power(Baseline(directory), suite, wanted, options)
+    check_provable(suite, wanted)
     begun, clock = now(), time.monotonic()
-    night = Night(suite, begun, baseline=options.baseline or Path("baselines") / suite.name, runs=options.runs)
+    night = Night(
+        *(suite, begun),
+        baseline=directory,
+        runs=options.runs,
+        allow_unproven=options.allow_unproven or suite.allow_unproven,
+        require_baseline=options.require_baseline,
+    )
     baseline = Baseline(night.baseline)
     with Display(quiet=options.json) as display:
         workers = options.jobs or cores()
@@ -75,17 +127,97 @@ def execute(options: argparse.Namespace) -> int:
                 night.cells += _compare(baseline, made.sheets[one.name], one, wanted[one.name])
         night.problems += _forgotten(baseline, suite, wanted)
         night.settle()
-        for name in dict.fromkeys(cell.experiment for cell in night.failing if cell.problem is None):
-            display.build(f"report of {name}", 0, 0)
-            problem = explain_experiment(options.runs / name)
-            night.problems += [problem] if problem else []
+        _explain(night, display)
     night.ended, night.wall_s = now(), round(time.monotonic() - clock, 3)
-    place = _write(night)
+    return _conclude(night, options)
+
+
+def _explain(night: Night, display: Display) -> None:
+    """Reports of experiments with a failing cell. A commit with the kernel of another has no runs of its own."""
+    for name in dict.fromkeys(
+        cell.experiment for cell in night.failing if cell.problem is None and cell.state not in ("new", "gone")
+    ):
+        if not (night.runs / name).is_dir() and night.span is not None:
+            continue
+        display.build(f"report of {name}", 0, 0)
+        problem = explain_experiment(night.runs / name)
+        night.problems += [problem] if problem else []
+
+
+def _conclude(night: Night, options: argparse.Namespace) -> int:
+    """Write the night, say what it found, and the exit code."""
+    place = write_night(night)
+    write_copies(night, options.ktap, options.mail)
     if options.json:
-        sys.stdout.write(json.dumps({"night": str(place), **night.to_json()}) + "\n")
+        answer("nightly", {"night": str(place), **night.to_json()})
     else:
-        sys.stdout.write(f"{night.text()}page: {place / 'index.html'}\n")
+        commits = night.span.text() if isinstance(night.span, Span) else ""
+        sys.stdout.write(f"{night.text()}{commits}page: {place / 'index.html'}\n")
+    if night.lacks_only_baselines:
+        return NO_BASELINE
     return REGRESSION if night.failing else 0
+
+
+def _range(suite: Suite, options: argparse.Namespace) -> int:
+    """Every commit of a range against the one before it, or against the range's start."""
+    check_engine(suite)
+    commits = Range(options.tree)
+    span = commits.span(options.range, options.last, options.against)
+    wanted = chosen_items(suite, options.only)
+    if options.list:
+        sys.stdout.write("".join(f"{each.label}\n" for each in [span.start, *span.commits]))
+        return 0
+    by_item = {one.item: one for one in suite.series}
+    check_provable(suite, {by_item[item].name: cells for item, cells in wanted.items()}, len(span.commits))
+    begun, clock = now(), time.monotonic()
+    night = Night(
+        *(suite, begun),
+        runs=options.runs,
+        allow_unproven=options.allow_unproven or suite.allow_unproven,
+        require_baseline=options.require_baseline,
+        span=span,
+    )
+    with Display(quiet=options.json) as display:
+        compare_commits(night, span, commits, wanted, options.jobs or cores(), options.again, display)
+        night.settle()
+        _explain(night, display)
+    span.settle(night)
+    night.ended, night.wall_s = now(), round(time.monotonic() - clock, 3)
+    return _conclude(night, options)
+
+
+def _suite(options: argparse.Namespace) -> Suite:
+    """A suite's file, or the claims that ``--claims`` names."""
+    if not options.claims:
+        if options.quick or options.kernel:
+            raise HowdahError("--quick and --kernel are for --claims", hint="A suite says it of each item.")
+        return read_suite(_find(options.suite))
+    if options.suite != _SUITE:
+        raise HowdahError("a suite and --claims are two nights", hint="An item of a suite may have claims: all.")
+    kernels = options.kernel or [DEFAULT_KERNEL]
+    kernels = [str(Path(each).resolve()) if Path(each).exists() else each for each in kernels]
+    named = [word for name in options.claims for word in ("--claims", name)]
+    named += [word for kernel in options.kernel or [] for word in ("--kernel", kernel)]
+    named += ["--quick"] if options.quick else []
+    return suite_of_claims(_profiles(options.claims), kernels, quick=options.quick, named=tuple(named))
+
+
+def _profiles(names: list[str]) -> dict[str, Path]:
+    """The profiles of these names; the name of an atlas' entry stands for those that measure it."""
+    found: dict[str, Path] = {}
+    entries = {entry.id: entry.section.profiles for entry in read_catalogue().entries}
+    for name in names:
+        for profile in entries.get(name.removeprefix("atlas/")) or [name]:
+            file = find_profile(profile)
+            found[file.stem] = file
+    return found
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
 
 
 def _find(name: str) -> Path:
@@ -93,13 +225,21 @@ def _find(name: str) -> Path:
     given = Path(name)
     if given.exists() or given.suffix in (".yaml", ".yml") or "/" in name:
         return given
-    return PROFILES / "suites" / f"{name}.yaml"
+    shipped = {file.stem: file for file in sorted((PROFILES / "suites").glob("*.yaml"))}
+    if name not in shipped:
+        close = nearest(name, shipped)
+        hint = f"{f'Did you mean {close}? ' if close else ''}Shipped suites: {', '.join(shipped)}. Or give a file."
+        raise HowdahError(f"there is no suite '{name}'", hint=hint)
+    return shipped[name]
 
 
 def _compare(baseline: Baseline, sheet: Sheet, series: Series, wanted: set[str] | None) -> list[CellResult]:
     before = baseline.read(series.name)
     slugs = [slug for slug in slugs_of(series) if wanted is None or slug in wanted]
-    found = compare_sheets(before, sheet, list(dict.fromkeys(slugs)))
+    if series.claims is not None:
+        gone = gone_claims(before, series.claims) if before is not None and wanted is None else []
+        return compare_claims(before, sheet, slugs) + gone
+    found = compare_sheets(before, sheet, list(dict.fromkeys(slugs)), series.measures)
     if before is not None and wanted is None:
         found += gone_cells(before, slugs_of(series))
     return found
@@ -120,15 +260,23 @@ def _forgotten(baseline: Baseline, suite: Suite, wanted: Wanted) -> list[str]:
 def _accept(
     baseline: Baseline, sheets: dict[str, Sheet], wanted: Wanted, problems: list[str], options: argparse.Namespace
 ) -> int:
-    """Store the sheets. A run that does not count is stored as such: it can regress no further, and this says so."""
+    """Store the sheets. A run that does not count is stored as such: it can regress no further, and this says so.
+
+    Raises HowdahError where no run counts at all: it would be a baseline of nothing.
+    """
     uncounted = 0
+    runs = [each for sheet in sheets.values() for cell in sheet.cells.values() for each in cell.repetitions.values()]
+    claims = [claim for sheet in sheets.values() for claim in sheet.claims]
+    if not any(each.counts for each in runs) and not claims:
+        first = next((sheet.problem for sheet in sheets.values() if sheet.problem), None) or next(iter(problems), None)
+        raise HowdahError(f"there is nothing to accept: none of {len(runs)} runs counts", hint=first)
     for name, sheet in sheets.items():
         uncounted += sum(not each.counts for cell in sheet.cells.values() for each in cell.repetitions.values())
         baseline.accept(sheet, part=wanted[name] is not None)
     unbuilt = [name for name, sheet in sheets.items() if sheet.problem is not None]
     if options.json:
-        answer = {"baseline": str(baseline.directory), "experiments": sorted(sheets), "not_built": unbuilt}
-        sys.stdout.write(json.dumps({**answer, "runs_that_do_not_count": uncounted}) + "\n")
+        found = {"baseline": str(baseline.directory), "experiments": sorted(sheets), "not_built": unbuilt}
+        answer("nightly-accept", {**found, "runs_that_do_not_count": uncounted})
         return 0
     for name in unbuilt:
         sys.stdout.write(f"? {name}  cannot be run: {sheets[name].problem}\n")
@@ -140,33 +288,33 @@ def _accept(
     return 0
 
 
-def _write(night: Night) -> Path:
-    """The night's directory, whole or not there, and a link ``latest`` to it."""
-    root = night.runs / f"{night.suite.name}{SUFFIX}"
-    name = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")[:-3]
-    place, partial = root / name, root / f".partial-{name}"
-    try:
-        partial.mkdir(parents=True)
-        write_json(partial / "night.json", night.to_json())
-        (partial / "junit.xml").write_text(junit(night), encoding="utf-8")
-        with (partial / SAMPLES).open("w", encoding="utf-8") as file:
-            file.writelines(openmetrics(families(night)))
-        write_page(night, partial / "index.html")
-        partial.rename(place)
-        link = root / f".latest-{os.getpid()}"
-        link.unlink(missing_ok=True)
-        link.symlink_to(name)
-        link.replace(root / "latest")
-    except OSError as error:
-        raise HowdahError(f"the night cannot be written: {explain(error)}", where=str(root)) from error
-    return place
+def _power(baseline: Baseline, suite: Suite, wanted: Wanted, options: argparse.Namespace) -> int:
+    """Print the table. Raises HowdahError where no cell of the suite has a baseline, whose spread it takes."""
+    power = power_of(baseline, suite, wanted)
+    if options.json:
+        answer("nightly-power", power.to_json())
+    else:
+        sys.stdout.write(power.text())
+    return 0
 
 
-def _list(suite: Suite, wanted: Wanted) -> None:
+def _list(suite: Suite, wanted: Wanted, *, as_json: bool) -> None:
+    cells: list[dict[str, Any]] = []
     for one in suite.series:
         if one.name not in wanted:
             continue
         slugs = wanted[one.name]
-        for slug in dict.fromkeys(slugs_of(one)):
-            if slugs is None or slug in slugs:
-                sys.stdout.write(f"{one.name}/{slug}  {one.profile.repetitions} repetitions\n")
+        cells += [
+            {"experiment": one.name, "cell": slug, "repetitions": one.profile.repetitions}
+            for slug in dict.fromkeys(slugs_of(one))
+            if slugs is None or slug in slugs
+        ]
+    if as_json:
+        answer("nightly-list", {"suite": suite.name, "cells": [{"id": _id(cell), **cell} for cell in cells]})
+        return
+    for cell in cells:
+        sys.stdout.write(f"{_id(cell)}  {cell['repetitions']} repetitions\n")
+
+
+def _id(cell: dict[str, Any]) -> str:
+    return f"{cell['experiment']}/{cell['cell']}"

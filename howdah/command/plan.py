@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 
+from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_profile_options, load_plans
 from howdah.plan.text import render
 
@@ -24,7 +24,7 @@ def execute(options: argparse.Namespace) -> int:
     _, plans = load_plans(options)
     shown = plans if options.all else plans[:1]
     if options.json:
-        sys.stdout.write(json.dumps([dataclasses.asdict(plan) for plan in shown], indent=1) + "\n")
+        answer("plan", {"runs": len(plans), "plans": [dataclasses.asdict(plan) for plan in shown]})
         return 0
     for plan in shown:
         sys.stdout.write(render(plan) + "\n")

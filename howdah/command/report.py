@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 
-from howdah.claim.claims import judge_claims
-from howdah.command.common import add_json_option, add_runs_option
+from howdah.claim.claims import judge_claims, judged_with
+from howdah.command.answer import answer
+from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError
+from howdah.record.claims import CLAIMS_NAME
+from howdah.record.directory import read_json
 from howdah.report import report
-from howdah.run.directory import RunDirectory, read_json
-from howdah.run.experiment import find
-from howdah.run.stage import outdated, refresh
+from howdah.report.tidy import result_data
+from howdah.work.experiment import find
+from howdah.work.results import bring_up_to_date, read_results
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,18 +34,13 @@ def execute(options: argparse.Namespace) -> int:
         path = path.parent
     if not (path / "experiment.json").exists():
         raise HowdahError("this is not an experiment: it has no experiment.json", where=str(path))
-    old = 0
-    for cell in read_json(path / "experiment.json")["cells"]:
-        directory = RunDirectory(path / cell["run"])
-        if directory.provenance.exists():
-            refresh(directory, force=options.reanalyse)
-            old += outdated(directory)
-    if old:
-        sys.stderr.write(
-            f"howdah: {old} runs were analysed by an earlier version, and their data were not kept (keep: first); "
-            "'howdah run --again' makes them anew\n"
-        )
-    judge_claims(path)
+    bring_up_to_date(path, force=options.reanalyse, workers=cores())
+    judge_claims(path, judged_with(path))
     page = report(path, prometheus="off" if options.without_prometheus else "auto")
-    sys.stdout.write(json.dumps({"report": str(page)}) + "\n" if options.json else f"{page}\n")
+    if options.json:
+        claims = read_json(path / CLAIMS_NAME)["claims"] if (path / CLAIMS_NAME).exists() else []
+        found = result_data([read_results(path)])
+        answer("report", {"report": str(page), "experiment": str(path), **found, "claims": claims})
+    else:
+        sys.stdout.write(f"{page}\n")
     return 0

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from howdah.claim.claims import judge_claims
-from howdah.claim.result import CLAIMS_NAME
 from howdah.command import plan as plan_command
+from howdah.command.answer import answer
 from howdah.command.claims import CLAIM_FAILED, print_claims
 from howdah.command.common import (
+    MAKING,
+    RESULTS,
     add_jobs_option,
     add_json_option,
     add_profile_options,
@@ -24,16 +25,18 @@ from howdah.command.common import (
     cores,
     load_plans,
 )
-from howdah.command.progress import Display
-from howdah.engine.engine import engine as find_engine
-from howdah.publish.experiment import load_experiment
+from howdah.command.parser import section
+from howdah.layout import folded, terminal_width
+from howdah.record.directory import read_json
 from howdah.report import report
 from howdah.report.build import source_for
-from howdah.report.compare import results, text_table
-from howdah.run.batch import Job, Outcome, run_cells
-from howdah.run.experiment import Cell, Experiment, set_latest
-from howdah.run.provenance import run_key
-from howdah.run.retention import keeps_data
+from howdah.report.compare import ending, results
+from howdah.work.batch import Outcome
+from howdah.work.display import Display
+from howdah.work.experiment import Experiment, set_latest
+from howdah.work.judged import judged_claims
+from howdah.work.prepared import hold, make, prepare
+from howdah.work.results import read_results
 
 FAILED, INVALID = 4, 5
 
@@ -44,9 +47,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_runs_option(parser)
     add_json_option(parser)
     add_jobs_option(parser)
-    parser.add_argument("--again", action="store_true", help="make runs again that are already there")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan and do nothing, as 'howdah plan' does")
-    parser.add_argument("--no-report", action="store_true", help="leave the HTML report out")
+    section(parser, MAKING).add_argument("--again", action="store_true", help="re-run finished runs")
+    section(parser, MAKING).add_argument(
+        "--dry-run", action="store_true", help="print the plan and do nothing, as 'howdah plan' does"
+    )
+    section(parser, RESULTS).add_argument("--no-report", action="store_true", help="leave the HTML report out")
     parser.set_defaults(execute=execute, all=False)
 
 
@@ -55,30 +60,20 @@ def execute(options: argparse.Namespace) -> int:
         return plan_command.execute(options)
     check_jobs(options)
     profile, plans = load_plans(options)
-    engine = find_engine(plans[0].engine)
-    experiment = Experiment(options.runs / profile.name)
-    experiment.create()
-    with experiment.locked(), Display(quiet=options.json) as display:
-        experiment.sweep_partial()
-        identity = engine.prepare(plans, display.build)
-        cells = [
-            Cell(plan, run_key(plan.to_json(), identity), keeps_data(profile.keep, plan.repetition)) for plan in plans
-        ]
-        (experiment.path / "profile.yaml").write_text(profile.text, encoding="utf-8")
-        (experiment.path / CLAIMS_NAME).unlink(missing_ok=True)  # of earlier runs; an interrupted one has none
-        display.say(f"{profile.name}: {len(cells)} runs, engine {engine.name}")
-        workers = options.jobs or (cores() if engine.parallel else 1)
+    with ExitStack() as locks, Display(quiet=options.json) as display:
+        experiment = hold(options.runs / profile.name, locks)
+        prepared = prepare(experiment, profile, plans, display.build)
+        display.say(f"{profile.name}: {len(plans)} runs, engine {plans[0].engine}")
+        workers = options.jobs or (cores() if prepared.parallel else 1)
         try:
-            jobs = [Job(experiment, cell) for cell in cells]
-            outcomes = run_cells(jobs, workers, options.again, display.batch)
+            outcomes = make([prepared], workers, options.again, display.batch, tell=display.say)
         finally:
-            about = (profile.text, str(options.profile), profile.description)
-            index = experiment.write_index(*about, cells, quick=profile.is_quick, axes=profile.axes)
             set_latest(options.runs, experiment)
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         if errors:
             raise errors[0]
-        claims = judge_claims(experiment.path)
+        index = read_json(experiment.index)
+        claims = judged_claims(experiment.path)
         page = None
         if not options.no_report:
             display.build("report", 0, 0)
@@ -94,12 +89,12 @@ def _conclude(
     page: Path | None,
 ) -> int:
     if options.json:
-        sys.stdout.write(json.dumps({"experiment": str(experiment.path), "report": page and str(page), **index}) + "\n")
+        answer("run", {"experiment": str(experiment.path), "report": page and str(page), **index})
     else:
         console = Console(highlight=False, soft_wrap=True)
-        loaded = [load_experiment(experiment.path)]
+        loaded = [read_results(experiment.path)]
         with source_for(loaded, "off") as (source, _):
-            console.print(text_table(results(loaded, source)), markup=False)
+            console.print(ending(results(loaded, source), terminal_width()), markup=False)
         for outcome in outcomes:
             _explain(console, experiment, outcome)
         print_claims(console, index["claims"])
@@ -122,4 +117,5 @@ def _explain(console: Console, experiment: Experiment, outcome: Outcome) -> None
     console.print(f"! {outcome.cell.directory_name} is invalid:", markup=False)
     for check in verdict["checks"]:
         if check["ok"] is False:
-            console.print(f"    {check['name']}: {check['message']}", markup=False)
+            text = f"{check['name']}: {check['message']}"
+            console.print("\n".join(folded(text, terminal_width(), "      ", "    ")), markup=False)

@@ -4,31 +4,30 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from howdah.command.answer import answer
 from howdah.command.common import (
     add_jobs_option,
     add_json_option,
-    add_lab_option,
+    add_machines_option,
     add_runs_option,
     check_jobs,
     cores,
     find_profile,
-    use_lab,
+    use_machines,
 )
-from howdah.command.progress import Display
 from howdah.errors import HowdahError, ProfileError
-from howdah.plan.trait import ENGINES
 from howdah.profile import load
-from howdah.run.directory import write_json
+from howdah.record.directory import write_json
+from howdah.trait import engines, known_engines
 from howdah.validate.comparison import Point
 from howdah.validate.report import agree, markdown, rows, times, to_json
 from howdah.validate.sides import Candidate, validate
+from howdah.work.display import Display
 
 DISAGREE = 6
 INVALID = 5
@@ -40,7 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("validate", help="run a profile on two engines and compare what they say")
     parser.add_argument("profile", nargs="?", default="validate", help="a profile (default: profiles/validate.yaml)")
     parser.add_argument("--engines", default="uml,vm", metavar="A,B", help="the two engines (default: uml,vm)")
-    add_lab_option(parser)
+    add_machines_option(parser)
     parser.add_argument("--kernel", default=None, metavar="NAME", help="debian-VERSION or debian-newest, on both")
     parser.add_argument(
         "--set", dest="overrides", action="append", default=[], metavar="FIELD=VALUE", help="override a field of both"
@@ -52,8 +51,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="ENGINE:FIELD=VALUE",
         help="override a field on one side alone: a planted difference, which must be found",
     )
-    parser.add_argument("--quick", action="store_true", help="only what the profile's quick: leaves of its sweep")
-    parser.add_argument("--again", action="store_true", help="make runs again that are already there")
+    parser.add_argument("--quick", action="store_true", help="only the subset in the profile's quick: section")
+    parser.add_argument("--again", action="store_true", help="re-run finished runs")
     add_jobs_option(parser)
     add_runs_option(parser)
     add_json_option(parser)
@@ -62,7 +61,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     check_jobs(options)
-    use_lab(options)
+    use_machines(options)
     engines = _engines(options.engines)
     planted = _planted(options.plant, engines)
     file = find_profile(options.profile)
@@ -83,7 +82,7 @@ def execute(options: argparse.Namespace) -> int:
     write_json(place.with_suffix(".json"), record)
     place.with_suffix(".md").write_text(markdown(points), encoding="utf-8")
     if options.json:
-        sys.stdout.write(json.dumps({"validation": str(place.with_suffix(".json")), **record}) + "\n")
+        answer("validate", {"validation": str(place.with_suffix(".json")), **record})
     else:
         _print(points, place)
     if any(point.problems for point in points):
@@ -94,10 +93,10 @@ def execute(options: argparse.Namespace) -> int:
 def _engines(text: str) -> tuple[str, str]:
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2 or names[0] == names[1]:
-        raise HowdahError(f"--engines takes two names, not {text!r}", hint=f"The engines are {', '.join(ENGINES)}.")
+        raise HowdahError(f"--engines takes two names, not {text!r}", hint=f"The engines are {known_engines()}.")
     for name in names:
-        if name not in ENGINES:
-            raise HowdahError(f"there is no engine called {name!r}", hint=f"The engines are {', '.join(ENGINES)}.")
+        if name not in engines():
+            raise HowdahError(f"there is no engine called {name!r}", hint=f"The engines are {known_engines(name)}.")
     return names[0], names[1]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from howdah.errors import EngineUnavailableError
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 
 BuildProgress = Callable[[str, int, int], None]  # what is built, steps done, steps in all (0: not known)
 RunProgress = Callable[[str, int, int], None]  # phase, simulated microseconds done, in all
@@ -51,29 +51,6 @@ class Engine(Protocol):
         Raises RunFailedError when it ended without usable data.
         """
         ...
-
-
-def engine(name: str) -> Engine:
-    """The engine of that name. Raises EngineUnavailableError for a name nothing answers to."""
-    # Imported here: the host engine must work where the guest's builder does not, and neither should load the other.
-    if name == "uml":
-        from howdah.engine.uml.engine import UmlEngine
-
-        return UmlEngine()
-    if name == "host":
-        from howdah.engine.host import HostEngine
-
-        return HostEngine()
-    if name == "vm":
-        from howdah.engine.vm.engine import VmEngine
-
-        return VmEngine()
-    if name == "lab":
-        from howdah.engine.lab.engine import LabEngine
-        from howdah.engine.lab.machine import fleet_of_environment
-
-        return LabEngine(fleet_of_environment())
-    raise EngineUnavailableError(f"there is no engine called {name!r}", hint="The engines are: uml, vm, lab, host.")
 
 
 def require(lacks: list[Lack], name: str, instead: str) -> None:

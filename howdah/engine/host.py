@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from howdah.build.cache import file_sha256
+from howdah.build.turn import turn
 from howdah.engine import share
-from howdah.engine.cache import file_sha256
 from howdah.engine.check import MISSING, NOTE, OK, Check, lacks_of
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
-from howdah.engine.turn import turn
 from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 
 _ENGINE = "host"
 _INSTEAD = "The uml engine needs none of this: leave out --engine host."
@@ -68,7 +68,12 @@ class HostEngine:
                 f"the host engine loads no modules of a profile into this machine's kernel (run {own[0]} brings one)",
                 hint="Load the module yourself and name its algorithm, or use the uml engine.",
             )
-        return {"engine": self.name, "kernel": platform.release(), "version": platform.version()}
+        return {
+            "engine": self.name,
+            "kernel": platform.release(),
+            "version": platform.version(),
+            "agent": share.agent_key("mininet"),
+        }
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         agent = directory.path / ".agent"
@@ -77,21 +82,30 @@ class HostEngine:
             share.stage(directory, agent, [])
         finally:
             shutil.rmtree(agent, ignore_errors=True)
-        with turn(_TURN, lambda: progress("wait for another howdah's run", 0, 0)):
-            started = time.monotonic()
-            status = _run_agent(directory, plan, progress)
-        _check(directory, status)
+        try:
+            with turn(_TURN, lambda: progress("wait for another howdah's run", 0, 0)):
+                started = time.monotonic()
+                status = _run_agent(directory, plan, progress)
+            _check(directory, status)
+        except RunFailedError as error:
+            error.known = {"kernel": _kernel()}
+            raise
         return {
             "engine": {"name": self.name, "wall_s": round(time.monotonic() - started, 3)},
-            "kernel": {
-                "release": platform.release(),
-                "image_sha256": _image_sha256(),
-                "config_sha256": _sha256(Path(f"/boot/config-{platform.release()}")),
-                "source": platform.version(),
-            },
+            "kernel": _kernel(),
             "guest_tree": None,
             "modules": {},
         }
+
+
+def _kernel() -> dict[str, str | None]:
+    """This machine's, for run.json."""
+    return {
+        "release": platform.release(),
+        "image_sha256": _image_sha256(),
+        "config_sha256": _sha256(Path(f"/boot/config-{platform.release()}")),
+        "source": platform.version(),
+    }
 
 
 def _run_agent(directory: RunDirectory, plan: Plan, progress: RunProgress) -> int:

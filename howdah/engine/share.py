@@ -8,32 +8,34 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from howdah.engine.cache import content_key
-from howdah.run.directory import RunDirectory
+from howdah.build.cache import Cache, content_key
+from howdah.build.guest_tree import GuestTree, compile_command
+from howdah.build.supervise import run_logged
+from howdah.build.tools import Tools
+from howdah.place import file_of, name_of
+from howdah.record.directory import RunDirectory
 
-_PROJECT = Path(__file__).resolve().parents[2]
 # The package's own file, the agent, and the collectors: all that runs inside the guest.
-_PACKAGES = ("howdah/agent", "collectors")
+_PACKAGES = ("howdah/agent", "howdah/linux", "collectors")
 _FILES = ("howdah/__init__.py",)
 # Stock Mininet's wiring takes the topology itself and the plan's operations as commands.
 _MININET = ("howdah/plan", "topologies")
-_MININET_FILES = ("howdah/errors.py", "howdah/quantity.py")
-WIRINGS = ("netlink", "mininet")
+_MININET_FILES = ("howdah/errors.py", "howdah/quantity.py", "howdah/trait.py")
 
 
 def agent_sources(wiring: str = "netlink") -> list[Path]:
-    """Names, relative to the project, of the Python files the agent is made of."""
+    """Names, as the repository has them, of the Python files the agent is made of."""
     mininet = wiring == "mininet"
     found = [Path(name) for name in _FILES + (_MININET_FILES if mininet else ())]
     for package in _PACKAGES + (_MININET if mininet else ()):
-        found += [file.relative_to(_PROJECT) for file in sorted((_PROJECT / package).rglob("*.py"))]
+        found += [name_of(file) for file in sorted(file_of(package).rglob("*.py"))]
     return found
 
 
 def agent_key(wiring: str = "netlink") -> str:
     parts: list[str | bytes] = []
     for name in agent_sources(wiring):
-        parts += [str(name), (_PROJECT / name).read_bytes()]
+        parts += [str(name), file_of(str(name)).read_bytes()]
     return content_key(*parts)
 
 
@@ -41,7 +43,7 @@ def copy_agent(into: Path, wiring: str = "netlink") -> None:
     """Copy the agent's sources, keeping their package structure."""
     for name in agent_sources(wiring):
         (into / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(_PROJECT / name, into / name)
+        shutil.copyfile(file_of(str(name)), into / name)
 
 
 def stage(directory: RunDirectory, agent: Path, modules: Iterable[tuple[str, Path]]) -> None:
@@ -64,3 +66,13 @@ def _link_or_copy(source: str, target: str) -> str:
     except OSError:
         shutil.copyfile(source, target)
     return target
+
+
+def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Path:
+    """A directory with the agent's sources and its byte code."""
+
+    def compile_all(directory: Path, log: Path) -> None:
+        copy_agent(directory, wiring)
+        run_logged(compile_command(tree.root, [directory], directory, "/howdah/in"), log, launcher=tools.launch)
+
+    return cache.build("agent", content_key(agent_key(wiring), tree.key), compile_all)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,8 +21,9 @@ import numpy as np
 from howdah import __version__
 from howdah.errors import HowdahError
 from howdah.plan.plan import Flow, Plan
-from howdah.publish.experiment import Run
-from howdah.publish.sample import Float64, Int64, Series, sample_run, step_ms
+from howdah.record.directory import write_whole
+from howdah.record.result import Run
+from howdah.record.sample import Float64, Int64, Series, sample_run, step_ms
 
 FORMAT_VERSION = 4
 SUFFIX = ".flent.gz"
@@ -120,12 +120,7 @@ def write_flent(run: Run, target: Path | None = None) -> Path:
     """
     file = target or run.directory.path / f"{run.name}{SUFFIX}"
     text = json.dumps(flent_document(run), sort_keys=True)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(gzip.compress(text.encode(), compresslevel=6, mtime=0))
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(file, gzip.compress(text.encode(), compresslevel=6, mtime=0))
     return file
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from howdah.errors import HowdahError
 from howdah.ingest.source import Context, SourceReport
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.raw import read_raw_text
 
 
 def ingest_counters(context: Context) -> tuple[pa.Table, SourceReport]:
@@ -21,7 +22,7 @@ def ingest_counters(context: Context) -> tuple[pa.Table, SourceReport]:
     report = SourceReport()
     path = context.directory.raw / "counters.jsonl"
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_raw_text(path).splitlines()
     except FileNotFoundError:
         lines = []
         report.problems.append("counters.jsonl is missing")

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from howdah.ingest.source import Context, SourceReport, texts
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.raw import read_raw_bytes, read_raw_text
 
 PROFILE_FILE, SAMPLES_FILE = "cpu-profile.json", "cpu-profile.txt"
 
@@ -31,12 +32,12 @@ def ingest_cpu(context: Context) -> tuple[Any, SourceReport]:
     stamps: list[tuple[int, int]] = []
     period_ns = 0
     try:
-        account = json.loads((raw / PROFILE_FILE).read_text(encoding="utf-8"))
+        account = json.loads(read_raw_bytes(raw / PROFILE_FILE))
         report.counts = {key: account.get(key) for key in ("why", "inlined_why", "samples", "lost", "event")}
         if account["why"] is None:
             period_ns = int(account["period_ns"])
             stamps = [(int(time_ns), int(host_us)) for time_ns, host_us in account["stamps"]]
-            outside = _count((raw / SAMPLES_FILE).read_text(encoding="utf-8"), stamps, counted)
+            outside = _count(read_raw_text(raw / SAMPLES_FILE), stamps, counted)
             report.counts["outside"] = outside
             if account["lost"]:
                 report.counts["why"] = f"perf lost {account['lost']} samples"

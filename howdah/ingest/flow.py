@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from howdah.ingest.source import Context, SourceReport
 from howdah.plan.plan import Flow
-from howdah.tables import store
-from howdah.tables.schema import FLOW
+from howdah.record import table as store
+from howdah.record.schema import FLOW
 
 
 def ingest_flow(context: Context) -> tuple[pa.Table, SourceReport]:
@@ -24,14 +24,14 @@ def ingest_flow(context: Context) -> tuple[pa.Table, SourceReport]:
     for flow in context.plan.flows:
         record = records.get(flow.id, {})
         if not record:
-            report.problems.append(f"flow {flow.id} ({flow.name}) is not in agent.json")
+            report.problems.append(f"{flow.title} is not in agent.json")
         elif record.get("error"):
-            report.problems.append(f"flow {flow.id} ({flow.name}): {record['error']}")
+            report.problems.append(f"{flow.title}: {record['error']}")
         row = {
             "flow": flow.id,
-            "name": flow.name,
-            "sender": flow.sender,
-            "receiver": flow.receiver,
+            "flow_name": flow.name,
+            "sender_node": flow.sender,
+            "receiver_node": flow.receiver,
             "algorithm": flow.algorithm,
             "kernel_algorithm": flow.kernel_algorithm,
             "start_ns": record.get("start_ns"),

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from howdah.errors import HowdahError
 from howdah.ingest.netlink import HEADER_BYTES, Item, MalformedMessageError, Slot, messages
 from howdah.ingest.ring_buffer import Damage
+from howdah.record.raw import read_raw_bytes
 
 Integers = npt.NDArray[np.int64]
 Locate = Callable[[bytes, int, int, int], Item | None]
@@ -63,7 +64,7 @@ class Records:
 def read_frames(path: Path) -> Frames:
     """Find the frames of a file. A cut-off last frame is noted as damage; a missing file has no frames."""
     try:
-        raw = path.read_bytes()
+        raw = read_raw_bytes(path)
     except FileNotFoundError:
         raw = b""
     except OSError as error:
@@ -142,7 +143,7 @@ class _Reading:
     broken: dict[int, str]  # frame: why it is no netlink answer
 
     def map(self, message: npt.NDArray[np.uint8], kind: int) -> Item | None:
-        """None also for one that is no message of its type: it is told of when its turn comes."""
+        """None also for one that is no message of its type: it is reported when its turn comes."""
         try:
             return self.locate(message.tobytes(), kind, HEADER_BYTES, message.size)
         except MalformedMessageError:

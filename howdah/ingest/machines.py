@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from howdah.errors import HowdahError
-from howdah.ingest.source import Context, SourceReport
+from howdah.ingest.kernels import add_up, own_counters
+from howdah.ingest.source import Context, Made, SourceReport
 from howdah.plan.plan import Plan
-from howdah.run.clock import Correction, correction_of
-from howdah.run.directory import RunDirectory
-from howdah.tables.schema import TABLES
-
-Made = dict[str, tuple[pa.Table, SourceReport]]
+from howdah.record.clock import Correction, correction_of
+from howdah.record.directory import RunDirectory
+from howdah.record.raw import read_raw_bytes
+from howdah.record.schema import TABLES
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,12 @@ def ingest_machines(
         place = MachineDirectory(directory.path, name)
         context = Context(place, _part_of(plan, place), _agent(place), int(entry["epoch_monotonic_ns"]))
         correction = correction_of(entry)
-        parts.append(
-            (name, {table: _put_right(name, table, made, correction) for table, made in sources(context).items()})
-        )
-    return {table: _join(table, [(name, made[table]) for name, made in parts]) for table in parts[0][1]}
+        own = {table: _put_right(name, table, made, correction) for table, made in sources(context).items()}
+        if plan.parts:
+            own["counter"] = (own_counters(plan, name, own["counter"][0]), own["counter"][1])
+        parts.append((name, own))
+    joined = {table: _join(table, [(name, made[table]) for name, made in parts]) for table in parts[0][1]}
+    return add_up(plan, joined) if plan.parts else joined
 
 
 def _part_of(plan: Plan, place: MachineDirectory) -> Plan:
@@ -72,7 +74,7 @@ def _agent(place: MachineDirectory) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_raw_bytes(path))
     except (OSError, ValueError) as error:
         raise HowdahError(f"cannot be read: {error}", where=str(path)) from error
     return value if isinstance(value, dict) else {}

@@ -8,6 +8,7 @@ Without the counter ``cpu`` is perf's.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.ingest.source import Context, SourceReport, texts
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.raw import open_raw, read_raw_bytes
 
 ACCOUNT_FILE, INSTRUCTIONS_FILE, SAMPLES_FILE = "processor.json", "instructions.jsonl", "samples.jsonl"
 _TOLD = ("counter_why", "perf_why", "perf_event", "perf_period_ns", "samples", "lost", "throttled", "functions")
@@ -32,7 +34,7 @@ def ingest_processor(context: Context) -> dict[str, tuple[pa.Table, SourceReport
     try:
         if context.plan.processor_shift is None:
             raise ValueError("in real time the processor has no declared speed")
-        account = json.loads((raw / ACCOUNT_FILE).read_text(encoding="utf-8"))
+        account = json.loads(read_raw_bytes(raw / ACCOUNT_FILE))
         report.counts = {"why": None, **{key: account.get(key) for key in _TOLD}}
         report.counts["stat"] = [_idle(time_ns - context.epoch_ns, kinds) for time_ns, kinds in account["stat"]]
         ways = {
@@ -65,7 +67,7 @@ def _idle(time_ns: int, kinds: dict[str, int]) -> list[int]:
 
 
 def _read(file: Path) -> tuple[list[list[str]], list[dict[str, Any]]]:
-    with file.open(encoding="utf-8") as lines:
+    with io.TextIOWrapper(open_raw(file), encoding="utf-8") as lines:
         places = json.loads(next(lines))["places"]
         return places, [json.loads(line) for line in lines]
 

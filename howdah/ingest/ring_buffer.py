@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from howdah.errors import HowdahError
 from howdah.ingest.trace_format import EventFormat, EventHeader, Field, PageHeader
+from howdah.record.raw import read_raw_bytes, stored
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint32]
@@ -63,6 +64,7 @@ class Trace:
     damaged: int = 0
     damaged_bytes: int = 0
     damage: list[Damage] = field(default_factory=list)
+    file_bytes: int = 0  # of the file that it was read from
 
     def note(self, damage: Damage) -> None:
         """Count a damaged stretch; only the first ones are kept in full."""
@@ -93,12 +95,15 @@ def read_trace(path: Path, layout: Layout, names: tuple[str, ...]) -> Trace:
     """
     fields = [layout.format.field(name) for name in names]
     try:
-        size = path.stat().st_size
-        data = np.memmap(path, dtype=np.uint8, mode="r") if size else np.zeros(0, dtype=np.uint8)
+        plain = stored(path) == path and path.stat().st_size > 0
+        data: npt.NDArray[np.uint8] = (
+            np.memmap(path, dtype=np.uint8, mode="r") if plain else np.frombuffer(read_raw_bytes(path), dtype=np.uint8)
+        )
     except OSError as error:
         raise HowdahError(f"cannot read the trace: {error.strerror}", where=str(path)) from error
+    size = data.size
     whole = size - size % layout.subbuffer_bytes
-    result = Trace(np.zeros(0, dtype=np.int64), {})
+    result = Trace(np.zeros(0, dtype=np.int64), {}, file_bytes=size)
     parts: list[tuple[Integers, dict[str, Integers]]] = []
     step = _PAGES_AT_ONCE * layout.subbuffer_bytes
     for start in range(0, whole, step):

@@ -6,23 +6,28 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow.compute as pc
+
 from howdah.errors import HowdahError
+from howdah.ingest import pcap
 from howdah.ingest.counters import ingest_counters
 from howdah.ingest.cpu import ingest_cpu
 from howdah.ingest.flow import ingest_flow
 from howdah.ingest.interface import ingest_interface, interface_names, read_interfaces
-from howdah.ingest.machines import Made, ingest_machines
+from howdah.ingest.machines import ingest_machines
 from howdah.ingest.processor import ingest_processor
 from howdah.ingest.qdisc import ingest_qdisc
 from howdah.ingest.siftr import add_siftr
 from howdah.ingest.slow_start import ingest_slow_start
-from howdah.ingest.source import Context, IngestReport
+from howdah.ingest.source import Context, IngestReport, Made
 from howdah.ingest.tcp_info import ingest_tcp_info
 from howdah.ingest.tcp_probe import ingest_tcp_probe
 from howdah.plan.plan import Plan
-from howdah.run.clock import read_clocks
-from howdah.run.directory import RunDirectory, read_json, write_json
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.axis import axes_of
+from howdah.record.clock import read_clocks
+from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.raw import read_raw_bytes
 
 REPORT_NAME = "ingest.json"
 
@@ -45,13 +50,19 @@ def ingest(directory: RunDirectory) -> IngestReport:
     made = _sources(context) if clocks is None else ingest_machines(directory, context.plan, clocks, _sources)
     made["flow"] = ingest_flow(context)
     add_siftr(context, made)
-    if context.plan.collect.cpu and context.plan.engine == "vm":
+    if context.plan.collect.cpu and context.plan.traits.finite_processor:
         made |= ingest_processor(context)
     elif context.plan.collect.cpu:
         made["cpu"] = ingest_cpu(context)
+    axes = axes_of(context.plan, context.agent.get("kernel_release"))
     for name, (table, source) in made.items():
-        store.write(directory, name, table)
+        store.write(directory, name, table, axes)
         report.sources[name] = source
+        if table.num_rows and "time_ns" in table.column_names:
+            source.counts |= {"first_ns": pc.min(table["time_ns"]).as_py(), "last_ns": pc.max(table["time_ns"]).as_py()}
+    if context.plan.collect.pcap:
+        machines = [] if clocks is None else list(clocks["machines"])
+        report.sources[pcap.NAME] = pcap.ingest_captures(directory.raw, machines, context.plan)
     write_json(directory.tables / REPORT_NAME, report.to_json())
     return report
 
@@ -101,7 +112,7 @@ def _context(directory: RunDirectory, report: IngestReport) -> Context:
 def _agent(directory: RunDirectory, report: IngestReport) -> dict[str, Any]:
     path = directory.raw / "agent.json"
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_raw_bytes(path))
     except FileNotFoundError:
         report.problems.append("agent.json is missing: the guest did not come to its end")
         return {}

@@ -28,8 +28,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from howdah.ingest.source import Context, SourceReport
-from howdah.tables import store
-from howdah.tables.schema import TCP_INFO, TCP_PROBE
+from howdah.record import table as store
+from howdah.record.raw import SUFFIXES, content_name, read_raw_bytes, read_raw_text
+from howdah.record.schema import TCP_INFO, TCP_PROBE
 
 # TCP_MAXWIN << TCP_MAX_WINSHIFT, what FreeBSD begins with: no threshold yet.
 INFINITE_SSTHRESH_BYTES = 65535 << 14
@@ -86,7 +87,7 @@ def read_log(path: Path) -> Log:
     """
     log = Log()
     try:
-        lines = path.read_text(encoding="ascii", errors="replace").splitlines()
+        lines = read_raw_text(path, "ascii", "replace").splitlines()
     except OSError as error:
         log.problems.append(f"{path.name} cannot be read: {error.strerror}")
         return log
@@ -193,7 +194,7 @@ def place(context: Context, report: SourceReport) -> list[Placed]:
         ends[*sender, *receiver] = (flow.id, "sender")
         ends[*receiver, *sender] = (flow.id, "receiver")
     placed: list[Placed] = []
-    for path in sorted((context.directory.raw / "siftr").glob("*.log")):
+    for path in sorted(_logs(context.directory.raw / "siftr")):
         epoch_ns = _epoch(path.with_suffix(".json"), report)
         log = read_log(path)
         report.problems += log.problems
@@ -208,9 +209,15 @@ def place(context: Context, report: SourceReport) -> list[Placed]:
     return sorted(placed, key=lambda item: item.time_ns)
 
 
+def _logs(folder: Path) -> set[Path]:
+    return {
+        content_name(path) for path in (file for suffix in ("", *SUFFIXES) for file in folder.glob(f"*.log{suffix}"))
+    }
+
+
 def _epoch(note: Path, report: SourceReport) -> int | None:
     try:
-        epoch = json.loads(note.read_text(encoding="utf-8"))["epoch_realtime_ns"]
+        epoch = json.loads(read_raw_bytes(note))["epoch_realtime_ns"]
     except (OSError, ValueError, KeyError, TypeError):
         epoch = None
     if isinstance(epoch, int) and not isinstance(epoch, bool):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""slow_start.bin to the table ``slow_start``: what the slow-start modules told of their decisions."""
+"""slow_start.bin to the table ``slow_start``: what the slow-start modules reported of their decisions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from howdah.ingest.tracepoint import (
     read_tracepoint,
     report_unknown,
 )
-from howdah.tables import store
-from howdah.tables.event import EVENTS, REASONS, name_of
-from howdah.tables.schema import SLOW_START
+from howdah.record import table as store
+from howdah.record.event import EVENTS, REASONS, name_of
+from howdah.record.raw import raw_exists
+from howdah.record.schema import SLOW_START
 
 NO_RTT = 0xFFFFFFFF  # SLOW_START_NO_RTT
 MODULE = "howdah_slow_start"
@@ -65,7 +66,7 @@ def _was_collected(context: Context) -> bool:
     """The module was loaded, or a file of the collector is there; a missing account is then a problem."""
     raw = context.directory.raw
     loaded = MODULE in (context.agent.get("modules") or {}) and bool(context.plan.flows)
-    return loaded or (raw / _TRACEPOINT.account).exists() or (raw / "slow_start.bin").exists()
+    return loaded or raw_exists(raw / _TRACEPOINT.account) or raw_exists(raw / "slow_start.bin")
 
 
 def _table(trace: Trace, rows: Integers, flows: Integers, epoch_ns: int) -> pa.Table:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from howdah.plan.plan import Flow, Plan
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 
 Integers = npt.NDArray[np.int64]
 
@@ -25,6 +25,9 @@ class SourceReport:
     rows: int = 0
     counts: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+
+
+Made = dict[str, tuple[pa.Table, SourceReport]]  # by the name of a table
 
 
 @dataclass

@@ -18,7 +18,7 @@ from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.ingest.tracepoint import INFINITE_SSTHRESH
-from howdah.tables import store
+from howdah.record import table as store
 
 _SOCK_DIAG_BY_FAMILY = 20
 _INET_DIAG_INFO = 2

@@ -16,8 +16,8 @@ from howdah.ingest.tracepoint import (
     read_tracepoint,
     report_unknown,
 )
-from howdah.tables import store
-from howdah.tables.schema import TCP_PROBE
+from howdah.record import table as store
+from howdah.record.schema import TCP_PROBE
 
 _TRACEPOINT = Tracepoint(
     name="tcp_probe",
@@ -50,8 +50,10 @@ def ingest_tcp_probe(context: Context) -> tuple[pa.Table, SourceReport]:
         counts["receiver_rows"] = counts.get("receiver_rows", 0) + int((~taken[theirs]).sum())
         taken[ours] = True
         taken[theirs] = True
+    # An iperf3 server's port is also that of its control connection, which is not measured; and, on another host,
+    # maybe that of another flow.
+    for flow in context.plan.flows:
         if flow.traffic == "iperf3":
-            # Its control connection shares the server's port and is not measured.
             control = ~taken & (
                 (trace.columns["dport"] == flow.destination_port) | (trace.columns["sport"] == flow.destination_port)
             )

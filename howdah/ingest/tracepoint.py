@@ -7,6 +7,7 @@ import ipaddress
 import json
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from howdah.ingest.trace_format import (
     parse_page_header,
 )
 from howdah.plan.plan import Flow
+from howdah.record.raw import read_raw_bytes, read_raw_text
 
 INFINITE_SSTHRESH = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 _UNKNOWN_SHOWN = 20
@@ -55,13 +57,15 @@ def read_tracepoint(context: Context, tracepoint: Tracepoint, report: SourceRepo
     raw = context.directory.raw
     name = tracepoint.name
     try:
-        described = json.loads((raw / tracepoint.account).read_text(encoding="utf-8"))
-        texts = {
-            file: (raw / file).read_text(encoding="ascii") for file in ("header_page", "header_event", f"{name}.format")
-        }
+        described = json.loads(read_raw_bytes(raw / tracepoint.account))
+        texts = {file: read_raw_text(raw / file, "ascii") for file in ("header_page", "header_event", f"{name}.format")}
         subbuffer_bytes = int(described["subbuffer_bytes"])
         files = [item["file"] for item in described["cpus"]]
         expected = {item["file"]: int(item["bytes"]) for item in described["cpus"]}
+        if len(expected) < len(files):
+            raise ValueError(f"{tracepoint.account} names a file twice, whose records would count twice")
+        if any(Path(file).name != file for file in files):
+            raise ValueError(f"{tracepoint.account} names a file that is not in {raw.name}/")
     except (OSError, ValueError, KeyError, TypeError) as error:
         report.problems.append(f"the trace cannot be read: {error}")
         return _nothing(tracepoint)
@@ -80,9 +84,8 @@ def read_tracepoint(context: Context, tracepoint: Tracepoint, report: SourceRepo
         except HowdahError as error:
             report.problems.append(str(error))
             continue
-        size = (raw / file).stat().st_size
-        if size != expected[file]:
-            report.problems.append(f"{file} has {size} bytes, the collector wrote {expected[file]}")
+        if part.file_bytes != expected[file]:
+            report.problems.append(f"{file} has {part.file_bytes} bytes, the collector wrote {expected[file]}")
         total = _join(total, part)
     if len(files) > 1:
         order = np.argsort(total.time_ns, kind="stable")

@@ -14,7 +14,7 @@ from howdah.plan.plan import Plan
 from howdah.plan.route import Hop, way
 
 # Counter of the host, and what it means for a measurement of TCP when it moves.
-_FORBIDDEN_COUNTERS = {
+FORBIDDEN_COUNTERS = {
     "TcpExtTCPMemoryPressures": ("memory pressure", "TCP ran short of memory ({count} times): tcp_mem is too small"),
     "TcpExtPruneCalled": (
         "receive queue pruned",
@@ -203,7 +203,7 @@ def _sender_queues(plan: Plan, state: Snapshots) -> Check:
 
 def _counters(state: Snapshots) -> list[Check]:
     checks = []
-    for counter, (name, bad) in _FORBIDDEN_COUNTERS.items():
+    for counter, (name, bad) in FORBIDDEN_COUNTERS.items():
         growth = state.counter(counter)
         total = sum(growth.values()) if growth else None
         where = ", ".join(node for node, count in growth.items() if count)

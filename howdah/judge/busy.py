@@ -15,8 +15,8 @@ import numpy as np
 
 from howdah.measure.processor import course_of
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 
 _PAUSE = 0.05  # of the time for which something was late; the rest of it, no less than 95 %, the processor was busy
 WHY = ", because the processor was busy without a pause"
@@ -28,7 +28,7 @@ def idle_of(directory: RunDirectory, plan: Plan) -> Idle | None:
 
     Intervals count as a whole, so the answer is an upper bound.
     """
-    if plan.engine != "vm" or not plan.collect.cpu:
+    if not (plan.traits.finite_processor and plan.collect.cpu):
         return None
     try:
         ingested = json.loads((directory.tables / "ingest.json").read_text(encoding="utf-8"))

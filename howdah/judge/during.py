@@ -16,7 +16,7 @@ from howdah.measure.sampled import Samples
 from howdah.measure.steps import Steps
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Plan
-from howdah.profile.receiver import RECEIVERS
+from howdah.receiver import RECEIVERS
 
 
 def during_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
@@ -127,7 +127,7 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
     rtt, good = raw_rtt(trace)
     if not good.any():
         return Check(
-            name, DURING, None, f"flow {flow.id} has no RTT: no ACK of it can be matched", flow.rtt_us, unit="us"
+            name, DURING, None, f"{flow.title} has no RTT: no ACK of it can be matched", flow.rtt_us, unit="us"
         )
     least = float(rtt[good].min()) / 1000
     low = tolerance.delay(flow.rtt_us) + path.early_us - path.least_added_us
@@ -146,24 +146,25 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
         for target in data.plan.calibration.targets
         if (target.sender, target.receiver) == flow.ends
     )
-    high = tolerance.delay(flow.rtt_us) + frames_us + varies + receiver.stretched_us
+    ticks_us = 2 * path.tick_us  # a packet may wait for one in each direction
+    high = tolerance.delay(flow.rtt_us) + frames_us + varies + ticks_us + receiver.stretched_us
     shortest = flow.rtt_us - path.early_us + path.least_added_us
     expected = f"{shortest} to {flow.rtt_us + high:.0f} us"
     if least < flow.rtt_us - low:
-        message = f"flow {flow.id} saw an RTT of {least:.10g} us, shorter than the path's {flow.rtt_us} us"
+        message = f"{flow.title} saw an RTT of {least:.10g} us, shorter than the path's {flow.rtt_us} us"
         return Check(name, DURING, False, message, flow.rtt_us, least, low, "us")
     if least <= flow.rtt_us + high:
-        message = f"flow {flow.id} saw a shortest RTT of {least:.10g} us, expected {expected}"
+        message = f"{flow.title} saw a shortest RTT of {least:.10g} us, expected {expected}"
         return Check(name, DURING, True, message, flow.rtt_us, least, high, "us")
     handshake = data.info[flow.id].least("min_rtt_us") if data.info[flow.id].has("min_rtt_us") else None
     if handshake is not None and shortest - low <= handshake <= flow.rtt_us + high:
         # A flow whose first flight overfills the path: no packet of data ever meets an empty queue, its SYN did.
-        message = f"flow {flow.id} saw a shortest RTT of {handshake} us, of its handshake, expected {expected}"
+        message = f"{flow.title} saw a shortest RTT of {handshake} us, of its handshake, expected {expected}"
         return Check(name, DURING, True, message, flow.rtt_us, handshake, high, "us")
     if not _starts_alone(data, trace):
-        message = f"flow {flow.id} started beside another one; its shortest RTT of {least:.10g} us may contain queueing"
+        message = f"{flow.title} started beside another one; its shortest RTT of {least:.10g} us may contain queueing"
         return Check(name, DURING, None, message, flow.rtt_us, least, high, "us")
-    message = f"flow {flow.id} saw no RTT below {least:.10g} us, expected {expected}: something delays it"
+    message = f"{flow.title} saw no RTT below {least:.10g} us, expected {expected}: something delays it"
     return Check(name, DURING, False, message, flow.rtt_us, least, high, "us")
 
 

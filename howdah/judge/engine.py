@@ -34,7 +34,7 @@ def _status(agent: dict[str, Any]) -> Check:
 def _epoch(plan: Plan, agent: dict[str, Any]) -> Check:
     """In virtual time the experiment starts at the very uptime the plan says."""
     found = agent.get("epoch_monotonic_ns")
-    if plan.engine != "uml":
+    if not plan.traits.exact_uptime:
         return Check("epoch", ENGINE, found is not None, "the epoch follows from when the network was built")
     expected = plan.epoch_us * 1000
     ok = found == expected
@@ -82,30 +82,43 @@ def _flow(flow: Flow, agent: dict[str, Any], tolerance: Tolerance, idle: Idle | 
     name = f"flow {flow.id}"
     record = next((item for item in agent.get("flows") or [] if item.get("id") == flow.id), None)
     if record is None or record.get("start_ns") is None:
-        return Check(name, ENGINE, False, f"flow {flow.id} ({flow.name}) never started")
+        return Check(name, ENGINE, False, f"{flow.title} never started")
     if record.get("error"):
-        return Check(name, ENGINE, False, f"flow {flow.id} ({flow.name}) failed: {record['error']}")
+        return Check(name, ENGINE, False, f"{flow.title} failed: {record['error']}")
     if record.get("connected_ns") is None:
-        return Check(name, ENGINE, False, f"flow {flow.id} ({flow.name}) never connected")
+        return Check(name, ENGINE, False, f"{flow.title} never connected")
     start_us = record["start_ns"] / 1000
     late = excused(idle, flow.start_us * 1000, record["start_ns"])
     if abs(start_us - flow.start_us) > tolerance.clock_us and not late:
-        message = f"flow {flow.id} ({flow.name}) started at {start_us:.0f} us instead of {flow.start_us} us"
+        message = f"{flow.title} started at {start_us:.0f} us instead of {flow.start_us} us"
         return Check(name, ENGINE, False, message, flow.start_us, start_us, tolerance.clock_us, "us")
     if not record.get("bytes_received"):
-        return Check(name, ENGINE, False, f"flow {flow.id} ({flow.name}) moved no data")
+        return Check(name, ENGINE, False, f"{flow.title} moved no data")
+    used = record.get("kernel_algorithm")
+    if used is not None and used != flow.kernel_algorithm:
+        message = f"{flow.title} used the congestion control {used} instead of {flow.kernel_algorithm}"
+        return Check(name, ENGINE, False, message)
+    end_us = record["end_ns"] / 1000 if record.get("end_ns") is not None else flow.stop_us
+    if _is_bulk(flow) and record.get("complete") and end_us < flow.stop_us - tolerance.clock_us:
+        message = f"{flow.title} ended at {end_us:.0f} us, the plan lets it send until {flow.stop_us}"
+        return Check(name, ENGINE, False, message, flow.stop_us, end_us, tolerance.clock_us, "us")
     # A transfer that is under way when the run ends stops writing then, and what it wrote still arrives.
-    cut = (record.get("end_ns") or 0) / 1000 > flow.stop_us
+    cut = end_us > flow.stop_us
     if (
         flow.size_bytes is not None
         and record.get("complete")
         and not cut
         and record["bytes_received"] != flow.size_bytes
     ):
-        message = f"flow {flow.id} ({flow.name}) moved {record['bytes_received']} bytes instead of {flow.size_bytes}"
+        message = f"{flow.title} moved {record['bytes_received']} bytes instead of {flow.size_bytes}"
         return Check(name, ENGINE, False, message, flow.size_bytes, record["bytes_received"], 0, "bytes")
-    message = f"flow {flow.id} ({flow.name}) started on time and moved {record['bytes_received']} bytes"
+    message = f"{flow.title} started on time and moved {record['bytes_received']} bytes"
     return Check(name, ENGINE, True, message, flow.start_us, start_us, tolerance.clock_us, "us")
+
+
+def _is_bulk(flow: Flow) -> bool:
+    """Whether the agent writes for it without a pause until its end; what a program sends is the program's affair."""
+    return flow.size_bytes is None and flow.group is None and flow.traffic in ("kernel", "python")
 
 
 def placement(plan: Plan, agent: dict[str, Any]) -> Check:

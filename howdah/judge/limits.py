@@ -7,7 +7,7 @@ from howdah.judge.check import DURING, Check
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.measured import Measured
 from howdah.plan.plan import Flow, Plan
-from howdah.profile.receiver import RECEIVERS
+from howdah.receiver import RECEIVERS
 
 _LIMITS = {
     "rwnd_limited_us": ("receive window", "receiver", "net.ipv4.tcp_rmem"),
@@ -28,14 +28,14 @@ def limit_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
         for column, (what, end, sysctl) in _LIMITS.items():
             name = f"{what} flow {flow.id}"
             if not info.has(column) or not info.has("busy_time_us"):
-                checks.append(Check(name, DURING, None, f"tcp_info of flow {flow.id} was not read", unit="ratio"))
+                checks.append(Check(name, DURING, None, f"tcp_info of {flow.title} was not read", unit="ratio"))
                 continue
             busy = int(info["busy_time_us"].max())
             share = int(info[column].max()) / busy if busy else 0.0
-            asked = _asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow)
+            asked = is_asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow)
             waits = end == "receiver" and not RECEIVERS[flow.receiver_behaviour].sack
             ok = share <= tolerance.limited_share or asked or waits
-            message = f"the {what} held flow {flow.id} back for {share:.1%} of its time"
+            message = f"the {what} held {flow.title} back for {share:.1%} of its time, as the kernel counts it"
             if share > tolerance.limited_share:
                 message += (
                     ", as the profile asks"
@@ -62,7 +62,7 @@ def _group_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
             held = sum(int(data.info[flow.id][column].max()) for flow in read)
             share = held / busy if busy else 0.0
             asked = bool(read) and all(
-                _asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow)
+                is_asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow)
                 or (end == "receiver" and not RECEIVERS[flow.receiver_behaviour].sack)
                 for flow in read
             )
@@ -75,7 +75,7 @@ def _group_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
     return checks
 
 
-def _asked(plan: Plan, host: str, sysctl: str, flow: Flow) -> bool:
+def is_asked(plan: Plan, host: str, sysctl: str, flow: Flow) -> bool:
     """Whether the plan sets a largest buffer that cannot hold what the path holds."""
     holds = plan.path.rate_bits_per_second * flow.rtt_us // 8_000_000 + plan.path.buffer_bytes
     for operation in plan.operations:

@@ -6,22 +6,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from howdah.agent.wire_file import WIRE_FILE
 from howdah.ingest import read_report
 from howdah.judge.accounting import accounting_checks
 from howdah.judge.busy import Idle, idle_of
 from howdah.judge.calibration import calibration_checks
 from howdah.judge.check import AFTER, BEFORE, Check
 from howdah.judge.collection import collection_checks, reading_gaps
+from howdah.judge.coverage import coverage_checks
 from howdah.judge.during import during_checks
 from howdah.judge.engine import engine_checks
 from howdah.judge.limits import limit_checks
 from howdah.judge.machines import machine_checks, processor, round_trip_checks
+from howdah.judge.own import own_module_checks
 from howdah.judge.schedule import loss_schedule_checks
+from howdah.judge.sending import sending_checks
+from howdah.judge.settings import settings_checks
+from howdah.judge.tick import tick_checks
 from howdah.judge.tolerance import tolerance_of
+from howdah.judge.wires import wire_checks
 from howdah.measure.measured import Measured, load
 from howdah.plan.plan import Plan
-from howdah.run.clock import CLOCK_FILE
-from howdah.run.directory import RunDirectory, read_json, write_json
+from howdah.record.clock import CLOCK_FILE
+from howdah.record.directory import RunDirectory, write_json
+from howdah.record.raw import read_raw_json
 
 
 def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
@@ -36,19 +44,26 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     agent = _json(raw / "agent.json")
     idle = idle_of(directory, plan)
     checks: list[Check] = engine_checks(plan, agent, tolerance, idle)
-    several = plan.engine == "lab"
+    checks += settings_checks(plan, agent)
+    checks += own_module_checks(plan, agent)
+    several = plan.traits.several_machines
     if several:
         checks += machine_checks(plan, _json(raw / CLOCK_FILE), agent, tolerance)
         checks += round_trip_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
+    checks += wire_checks(plan, _json(raw / WIRE_FILE), tolerance)
     if plan.real_time is not None:
         checks += processor(plan, "the virtual machine", (agent or {}).get("processor"), tolerance)
     checks += calibration_checks(plan, BEFORE, _json(raw / "calibration-before.json"), tolerance)
     checks += during_checks(data, tolerance)
     checks += loss_schedule_checks(directory, plan, tolerance)
+    checks += tick_checks(data)
     checks += limit_checks(data, tolerance)
+    checks += sending_checks(data, tolerance)
     checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
     accounts = (_json(raw / name) for name in ("trace.json", "slow_start.json"))
-    checks += collection_checks(plan, read_report(directory), *accounts)
+    report = read_report(directory)
+    checks += collection_checks(plan, report, *accounts)
+    checks += coverage_checks(plan, report, data, raw, _json(raw / "accounting.json"))
     checks += _gaps(plan, data, idle)
     checks += calibration_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
     if several:
@@ -74,7 +89,7 @@ def _gaps(plan: Plan, data: Measured, idle: Idle | None) -> list[Check]:
 def _json(path: Path) -> dict[str, Any] | None:
     """A JSON object, or None if the file is missing or no whole one."""
     try:
-        value = read_json(path)
+        value = read_raw_json(path)
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None

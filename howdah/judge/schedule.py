@@ -12,8 +12,8 @@ from howdah.judge.tolerance import Tolerance
 from howdah.measure.sampled import Samples, qdisc_samples
 from howdah.plan.plan import Plan
 from howdah.plan.route import way
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 
 _READ = ("sent_packets", "drops_packets", "backlog_packets")
 

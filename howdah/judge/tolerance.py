@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from howdah.plan.plan import Plan
 
-VIRTUAL_TIME_ENGINES = ("uml",)
-
 
 @dataclass(frozen=True)
 class Tolerance:
@@ -41,4 +39,4 @@ REAL = Tolerance(rate_share=0.01, delay_us=1000, delay_share=0.01, clock_us=100_
 
 
 def tolerance_of(plan: Plan) -> Tolerance:
-    return VIRTUAL if plan.engine in VIRTUAL_TIME_ENGINES else REAL
+    return VIRTUAL if plan.traits.exact_uptime else REAL

@@ -30,6 +30,12 @@ class Series:
         end = min(int(np.searchsorted(self.time_ns, until_ns, side="left")), self.time_ns.size - 1)
         return int(self.value[end] - self.value[begin]) if end > begin else 0
 
+    def around(self, after_ns: int, until_ns: int) -> int | None:
+        """As :meth:`growth`, but None where no reading is before the interval, or none after it."""
+        if not self.time_ns.size or self.time_ns[0] > after_ns or self.time_ns[-1] < until_ns:
+            return None
+        return self.growth(after_ns, until_ns)
+
     @property
     def total(self) -> int:
         """Growth from the first to the last reading."""

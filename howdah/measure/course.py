@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-from howdah.measure.crossing import crossing_rows
-from howdah.measure.download import download_rows
-from howdah.measure.exit_rows import Startup
-from howdah.measure.growth import growth_rows
+import numpy as np
+
+from howdah.measure.capacity import FairCapacity
+from howdah.measure.decision import Decision
+from howdah.measure.exit import Exit
+from howdah.measure.exit_rows import NO_ACKS, Startup
 from howdah.measure.measured import Measured
-from howdah.measure.period import period_rows
+from howdah.measure.rounds import raw_rtt, rounds
 from howdah.measure.row import Sheet
-from howdah.measure.trace import FlowTrace
+from howdah.measure.throughput import completion_time_s, time_to_share_s
+from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
+from howdah.plan.plan import Path
 
 
 def course_rows(
@@ -25,5 +29,162 @@ def course_rows(
     path = data.plan.path
     growth_rows(sheet, path, trace, startup.found, window_end_ns)
     download_rows(sheet, path, trace, goodput_bits_per_second)
-    crossing_rows(sheet, trace, data.capacity, startup.found, data.events.get(trace.flow.id, []))
+    crossing_rows(sheet, trace, data.capacity, startup.decision)
     period_rows(sheet, trace)
+
+
+def delivery_share(trace: FlowTrace, capacity: FairCapacity, at_ns: int) -> float | None:
+    """Bytes acknowledged in the last RTT window before ``at_ns`` over what the path can carry in it; a ratio.
+
+    The window is the smoothed RTT of that moment, at least the path's own. None before the first ACK.
+    """
+    record = int(np.searchsorted(trace.time_ns, at_ns, side="right")) - 1
+    if record < 0:
+        return None
+    begin = at_ns - int(trace.window_ns[record])
+    return float(trace.acked_bytes(at_ns) - trace.acked_bytes(begin)) / capacity.whole_bytes(begin, at_ns)
+
+
+def crossing_rows(sheet: Sheet, trace: FlowTrace, capacity: FairCapacity, decision: Decision | None) -> None:
+    """``exit_delivery_share`` and ``exit_after_capacity_rtts``.
+
+    The second is the time from the beginning of the first RTT window with 90 % of the fair capacity to the decision,
+    in round trips of the path: negative for a flow that left before the path was full. (SEARCH slides: "crosses the
+    threshold near capacity", "detects the congestion point in less than 2 RTTs".)
+    """
+    flow = trace.flow
+    name = {"algorithm": flow.algorithm}
+    why = "the flow did not leave slow start" if len(trace) else NO_ACKS
+    at_ns = None if decision is None else decision.time_ns
+    share = None if at_ns is None else delivery_share(trace, capacity, at_ns)
+    sheet.add(flow.id, "exit_delivery_share", share, why, **name)
+    full_s = time_to_share_s(trace, capacity) if len(trace) else None
+    after = None
+    if at_ns is not None and full_s is not None:
+        after = ((at_ns - trace.start_ns) / SECOND_NS - full_s) * 1e6 / flow.rtt_us
+    why = why if at_ns is None else "no RTT window reached 90 % of the fair capacity"
+    sheet.add(flow.id, "exit_after_capacity_rtts", after, why, **name)
+
+
+# What a transfer of that size would have taken, had it ended there. The SEARCH slides plot this curve ("time to
+# download"); short connections are what the Adaptive Start paper's introduction speaks of.
+AMOUNTS_BYTES = {"100_kb": 100_000, "1_mb": 1_000_000, "10_mb": 10_000_000}
+
+
+def packet_throughput(goodput_bits_per_second: float | None, path: Path) -> float | None:
+    """Throughput in whole frames (bit/s): goodput times frame / MSS.
+
+    A simulator's paper that counts packets of 1000 bytes counts their headers too (Adaptive Start paper, section III:
+    3.61 of 40 Mbit/s is 9 % there).
+    """
+    return None if goodput_bits_per_second is None else goodput_bits_per_second * path.frame_bytes / path.mss_bytes
+
+
+def download_rows(sheet: Sheet, path: Path, trace: FlowTrace, goodput_bits_per_second: float | None) -> None:
+    """``packet_throughput_bits_per_second`` and ``time_to_100_kb_s``, ``time_to_1_mb_s``, ``time_to_10_mb_s``."""
+    flow = trace.flow
+    name = {"algorithm": flow.algorithm}
+    rate = packet_throughput(goodput_bits_per_second, path)
+    why = "the flow was not active in the window" if len(trace) else NO_ACKS
+    sheet.add(flow.id, "packet_throughput_bits_per_second", rate, why, **name)
+    for label, amount in AMOUNTS_BYTES.items():
+        why = f"fewer than {amount} bytes were acknowledged" if len(trace) else NO_ACKS
+        sheet.add(flow.id, f"time_to_{label}_s", completion_time_s(trace, amount), why, **name)
+
+
+# A round in which the window grows by less than this factor is no longer exponential growth: delayed ACKs without a
+# limit per ACK make 2, with RFC 5681's limit of one packet 1.5.
+EXPONENTIAL = 1.45
+
+
+def round_growth(trace: FlowTrace, found: Exit | None) -> float | None:
+    """Mean factor by which cwnd grew in a whole round of slow start; a ratio.
+
+    The n-th root of cwnd at the beginning of the last round that begins before the exit over cwnd at the beginning of
+    the first, n rounds apart: 2 where it doubles every round, the root of 2 where it doubles every other one (Adaptive
+    Start paper, section III.D, on Vegas). None without an exit or a whole round.
+    """
+    if found is None or not len(trace):
+        return None
+    starts = rounds(trace)
+    starts = starts[starts < max(found.record, 1)]
+    if starts.size < 2:
+        return None
+    first, last = float(trace.cwnd[starts[0]]), float(trace.cwnd[starts[-1]])
+    return float((last / first) ** (1 / (starts.size - 1)))
+
+
+def exponential_growth_s(trace: FlowTrace) -> float | None:
+    """Seconds from the moment the flow could send (from its start where that is not known) to the end of its first
+    rounds in a row that grew by :data:`EXPONENTIAL` or more: no window grows in a handshake.
+
+    0 if the first round did not grow so; None without two rounds.
+    """
+    starts = rounds(trace)
+    if starts.size < 2:
+        return None
+    windows = trace.cwnd[starts].astype(np.float64)
+    slow = np.flatnonzero(windows[1:] < EXPONENTIAL * windows[:-1])
+    count = int(slow[0]) if slow.size else starts.size - 1
+    begin = trace.start_ns if trace.connected_ns is None else trace.connected_ns
+    return float(trace.time_ns[starts[count]] - begin) / SECOND_NS if count else 0.0
+
+
+def final_cwnd(trace: FlowTrace, end_ns: int) -> int | None:
+    """cwnd at the last ACK not later than ``end_ns``; None if there is none."""
+    record = int(np.searchsorted(trace.time_ns, end_ns, side="right")) - 1
+    return int(trace.cwnd[record]) if record >= 0 else None
+
+
+def growth_rows(sheet: Sheet, path: Path, trace: FlowTrace, found: Exit | None, end_ns: int) -> None:
+    """``round_growth``, ``exponential_growth_s``, and ``final_cwnd_packets`` and ``_bdp`` at ``end_ns``."""
+    flow = trace.flow
+    name = {"algorithm": flow.algorithm}
+    why = "there was no whole round before the exit" if len(trace) else NO_ACKS
+    sheet.add(flow.id, "round_growth", round_growth(trace, found), why, **name)
+    why = "there were not two rounds" if len(trace) else NO_ACKS
+    sheet.add(flow.id, "exponential_growth_s", exponential_growth_s(trace), why, **name)
+    why = "no ACK before the end of the window" if len(trace) else NO_ACKS
+    window = final_cwnd(trace, end_ns)
+    bdp = path.rate_bits_per_second * flow.rtt_us / 8_000_000 / path.frame_bytes
+    sheet.add(flow.id, "final_cwnd_packets", window, why, **name)
+    sheet.add(flow.id, "final_cwnd_bdp", None if window is None else window / bdp, why, **name)
+
+
+SAMPLES_PER_RTT = 20
+LEAST_RTTS, MOST_RTTS = 1.0, 10.0  # periods that are looked at: a window of SEARCH is some round trips long
+_LEAST_SAMPLES = 2 * SAMPLES_PER_RTT * int(MOST_RTTS)  # two of the longest periods
+
+
+def dominant_period_rtts(time_ns: Integers, rtt_ns: Integers, path_rtt_us: int) -> float | None:
+    """Period (path round trips) of the highest peak of the RTT's spectrum between :data:`LEAST_RTTS` and ``MOST_RTTS``.
+
+    The RTT samples, one an ACK, are put on a grid of 1/20 of the path's RTT (linear between samples), lose their
+    linear trend, get a Hann window and are transformed (FFT). A peak is higher than its neighbours; a spectrum that
+    only falls has none, and None is returned, as it is for less than twenty round trips of samples.
+    """
+    if time_ns.size < 2:
+        return None
+    step_ns = path_rtt_us * 1000 / SAMPLES_PER_RTT
+    grid = np.arange(float(time_ns[0]), float(time_ns[-1]), step_ns)
+    if grid.size < _LEAST_SAMPLES:
+        return None
+    value: Reals = np.interp(grid, time_ns.astype(np.float64), rtt_ns.astype(np.float64))
+    value = value - np.polyval(np.polyfit(grid - grid[0], value, 1), grid - grid[0])
+    power = np.abs(np.fft.rfft(value * np.hanning(grid.size))) ** 2
+    cycles_per_rtt = np.fft.rfftfreq(grid.size, 1 / SAMPLES_PER_RTT)
+    peak = np.zeros(power.size, dtype=bool)
+    peak[1:-1] = (power[1:-1] > power[:-2]) & (power[1:-1] >= power[2:])
+    peak &= (cycles_per_rtt >= 1 / MOST_RTTS) & (cycles_per_rtt <= 1 / LEAST_RTTS)
+    if not peak.any() or not power.any():
+        return None
+    best = int(np.argmax(np.where(peak, power, -1.0)))
+    return float(1 / cycles_per_rtt[best])
+
+
+def period_rows(sheet: Sheet, trace: FlowTrace) -> None:
+    """``rtt_period_rtts`` of a flow, from all its RTT samples."""
+    rtt, good = raw_rtt(trace)
+    value = dominant_period_rtts(trace.time_ns[good], rtt[good], trace.flow.rtt_us)
+    why = "too few RTT samples, or no peak between 1 and 10 round trips" if len(trace) else NO_ACKS
+    sheet.add(trace.flow.id, "rtt_period_rtts", value, why, algorithm=trace.flow.algorithm)

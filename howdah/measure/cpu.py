@@ -18,8 +18,8 @@ import pyarrow as pa
 from howdah.measure.row import Sheet
 from howdah.measure.trace import SECOND_NS
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 
 # Functions that papers name, as metrics cpu_share_NAME. A sample counts if it was in the function's own code, or in
 # what the compiler had inlined there; or, of "with" functions, in one that nothing else calls.
@@ -107,28 +107,27 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
     why = account.get("why") or ("perf saw nothing while the flows ran" if not total_ns else None)
     simulated_ns = sum(spans.values())
 
-    def add(metric: str, value: float | None, unit: str, missing: str | None = None) -> None:
+    def add(metric: str, value: float | None, missing: str | None = None) -> None:
         reason = why or missing
         if reason:
-            sheet.add(None, metric, None, unit, reason, unsupported=True)  # not a claim that fails
+            sheet.add(None, metric, None, reason, unsupported=True)  # not a claim that fails
         else:
-            sheet.add(None, metric, value, unit)
+            sheet.add(None, metric, value)
 
     def time_of(names: tuple[str, ...]) -> int:
         wanted = frozenset(names)
         return sum(sample.cpu_ns for sample in samples if sample.functions & wanted)
 
-    rate = "ratio"  # seconds in a second
-    add("cpu_seconds_per_simulated_second", total_ns / simulated_ns if simulated_ns else None, rate)
+    add("cpu_seconds_per_simulated_second", total_ns / simulated_ns if simulated_ns else None)
     per_interval: dict[int, int] = {}
     for sample in samples:
         per_interval[sample.begin_ns] = per_interval.get(sample.begin_ns, 0) + sample.cpu_ns
     whole = [cpu_ns / spans[begin] for begin, cpu_ns in per_interval.items() if spans[begin] >= SECOND_NS // 2]
-    add("cpu_peak_seconds_per_simulated_second", max(whole, default=None), rate, None if whole else "no whole second")
+    add("cpu_peak_seconds_per_simulated_second", max(whole, default=None), None if whole else "no whole second")
     unknown = account.get("inlined_why") and f"what is inlined where is not known ({account['inlined_why']})"
     ends_ns = {"sender": time_of(SENDER), "receiver": time_of(RECEIVER)}
     for end, cpu_ns in ends_ns.items():
-        add(f"cpu_{end}_seconds_per_simulated_second", cpu_ns / simulated_ns if simulated_ns else None, rate, unknown)
+        add(f"cpu_{end}_seconds_per_simulated_second", cpu_ns / simulated_ns if simulated_ns else None, unknown)
     functions = account.get("functions")  # of a stock kernel, of which nothing is known but its symbols
     if functions is not None:
         unknown = None
@@ -142,13 +141,13 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
             missing = "the function of this kernel that copies serves both directions"
         elif name == "user_copy" and not copies:
             missing = "nothing is copied to user space by this traffic's sink; iperf3 and http do it"
-        add(f"cpu_share_{name}", cpu_ns / total_ns if total_ns else None, "ratio", missing)
+        add(f"cpu_share_{name}", cpu_ns / total_ns if total_ns else None, missing)
         end = "receiver" if name in RECEIVER else "sender"
         if name == "user_copy":
             continue
         of_ns = ends_ns[end]
         nothing = missing or (None if of_ns else f"no time of the {end} was seen")
-        add(f"cpu_{end}_share_{name}", cpu_ns / of_ns if of_ns else None, "ratio", nothing)
+        add(f"cpu_{end}_share_{name}", cpu_ns / of_ns if of_ns else None, nothing)
 
 
 def account_of(directory: RunDirectory) -> dict[str, Any]:
@@ -163,11 +162,11 @@ def account_of(directory: RunDirectory) -> dict[str, Any]:
 def _samples(table: pa.Table, plan: Plan) -> list[Sample]:
     """Rows of the kernel and its modules while the flows ran; intervals of less than a second are taken together."""
     end_ns = plan.duration_us * 1000
-    first_ns = -_HALF_INTERVAL_NS if plan.engine == "vm" else -SECOND_NS // 2
+    first_ns = -_HALF_INTERVAL_NS if plan.traits.finite_processor else -SECOND_NS // 2
     rows = [row for row in table.to_pylist() if first_ns <= row["time_ns"] < end_ns]
     intervals = {row["time_ns"]: row["duration_ns"] for row in rows}
     into = {begin: begin for begin in intervals}
-    if plan.engine == "vm":
+    if plan.traits.finite_processor:
         into = {begin: (begin + _HALF_INTERVAL_NS) // SECOND_NS * SECOND_NS for begin in intervals}
     spans: Counter[int] = Counter()
     for begin, duration in intervals.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a slow-start module told of a flow, and which of its exits ended the start-up."""
+"""What a slow-start module reported of a flow, and which of its exits ended the start-up."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Flow, Plan
-from howdah.tables.event import CONGESTION
+from howdah.record.event import CONGESTION, reason
 
 _THRESHOLD_REACHED = "initial-ssthresh"
 
 
 @dataclass(frozen=True)
 class Event:
-    """A row of the table ``slow_start``; ``quantity`` and ``threshold`` are raw (howdah.tables.event has the units)."""
+    """A row of the table ``slow_start``; ``quantity`` and ``threshold`` are raw (howdah.record.event has the units)."""
 
     time_ns: int
     event: str
@@ -119,3 +120,19 @@ def told_cause(events: list[Event], exit_: Event) -> str:
     if before and before[-1].ssthresh_packets == exit_.ssthresh_packets and before[-1].reason != "none":
         return before[-1].reason
     return exit_.reason
+
+
+def estimate_rows(sheet: Sheet, trace: FlowTrace, events: list[Event]) -> None:
+    """``estimated_bits_per_second`` and ``estimated_packets`` of the first ``estimate`` event that speaks of a rate.
+
+    The rate is the module's (of data, not of frames), the packets are the ssthresh it set. No rows of a flow whose
+    module tells of no such estimate.
+    """
+    rates = [each for each in events if each.event == "estimate" and reason(each.reason).unit == "bit/s"]
+    if not rates:
+        return
+    first = rates[0]
+    name = {"algorithm": trace.flow.algorithm}
+    sheet.add(trace.flow.id, "estimated_bits_per_second", reason(first.reason).quantity(first.quantity), **name)
+    why = "the estimate set no threshold"
+    sheet.add(trace.flow.id, "estimated_packets", first.ssthresh_packets, why, **name)

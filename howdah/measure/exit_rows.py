@@ -7,35 +7,46 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.measure import exit as leaving
+from howdah.measure.capacity import FairCapacity
+from howdah.measure.cause import ACK_TRAIN, DELAY, UNKNOWN, Detection, detection, exit_cause
+from howdah.measure.decision import Decision, decision_of
 from howdah.measure.event import Event, count, tells, told_cause, told_exit
-from howdah.measure.exit import Detection, Exit
+from howdah.measure.exit import Exit, exit_of_event, find_exit
+from howdah.measure.limit import limit_before
 from howdah.measure.measured import Measured
 from howdah.measure.rounds import rounds
 from howdah.measure.row import Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace
-from howdah.tables.event import CONGESTION, reason
+from howdah.plan.plan import Flow, Path
+from howdah.record.event import CONGESTION, reason
 
 NO_ACKS = "no ACK of this flow was traced"
 _STAYED = "the flow did not leave slow start"
 _ROUNDS_BETWEEN_ESTIMATES = 3  # a round lasts up to the full queue's RTT
-_COUNTERS_NAME = (leaving.ACK_TRAIN, leaving.DELAY)
+_COUNTERS_NAME = (ACK_TRAIN, DELAY)
 
 
 @dataclass(frozen=True)
 class Startup:
-    """``found`` is the exit that counts: the module's own (``told``) where it told of one, else the trace's."""
+    """``found`` is the exit that counts: the module's own (``told``) where it reported one, else the trace's.
+
+    ``decision`` is the one that led to it.
+    """
 
     found: Exit | None
     told: Event | None
     traced: Exit | None
+    decision: Decision | None
 
 
 def find_startup(data: Measured, trace: FlowTrace) -> Startup:
     """The exit of a flow from both sources."""
-    traced = leaving.find_exit(trace)
-    told = told_exit(data.events.get(trace.flow.id, []), trace)
-    return Startup(leaving.exit_of_event(told, trace) if told else traced, told, traced)
+    events = data.events.get(trace.flow.id, [])
+    traced = find_exit(trace)
+    told = told_exit(events, trace)
+    found = exit_of_event(told, trace) if told else traced
+    decision = None if found is None else decision_of(found, told, trace, events)
+    return Startup(found, told, traced, decision)
 
 
 def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
@@ -45,44 +56,75 @@ def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) 
     found = startup.found
     if found is None:
         why = _stayed(data, trace)
-        for metric, unit in (
-            ("exit_time_s", "s"),
-            ("exit_cwnd_packets", "packets"),
-            ("exit_cwnd_bdp", "ratio"),
-            ("exit_round", "rounds"),
-            ("exit_cause", ""),
+        for metric in (
+            "exit_time_s",
+            "exit_cwnd_packets",
+            "exit_cwnd_bdp",
+            "exit_round",
+            "exit_cause",
+            "decision_time_s",
+            "decision_cwnd_packets",
+            "rollback_packets",
         ):
-            sheet.add(flow.id, metric, None, unit, why, **name)
+            sheet.add(flow.id, metric, None, why, **name)
+        if data.plan.path.rate_steps:
+            sheet.add(flow.id, "exit_cwnd_moment_bdp", None, why, **name)
     else:
         path = data.plan.path
         bdp_packets = path.rate_bits_per_second * flow.rtt_us / 8_000_000 / path.frame_bytes
         detected = _detection(data, trace, found)
-        sheet.add(flow.id, "exit_time_s", (found.time_ns - trace.start_ns) / SECOND_NS, "s", **name)
-        sheet.add(flow.id, "exit_cwnd_packets", found.cwnd_packets, "packets", **name)
-        sheet.add(flow.id, "exit_cwnd_bdp", found.cwnd_packets / bdp_packets, "ratio", **name)
+        sheet.add(flow.id, "exit_time_s", (found.time_ns - trace.start_ns) / SECOND_NS, **name)
+        sheet.add(flow.id, "exit_cwnd_packets", found.cwnd_packets, **name)
+        sheet.add(flow.id, "exit_cwnd_bdp", found.cwnd_packets / bdp_packets, **name)
+        if path.rate_steps:
+            moment = moment_bdp_packets(data.capacity, flow, path, found.time_ns)
+            sheet.add(flow.id, "exit_cwnd_moment_bdp", found.cwnd_packets / moment, **name)
         number = startup.told.round if startup.told and not len(trace) else _round(trace, found)
-        sheet.add(flow.id, "exit_round", number, "rounds", **name)
+        sheet.add(flow.id, "exit_round", number, **name)
         if startup.told is not None:
             cause = told_cause(data.events[flow.id], startup.told)
         else:
-            cause = leaving.exit_cause(trace, found, detected, data.counters, data.info[flow.id])
-        sheet.add(flow.id, "exit_cause", cause, "", **name)
+            cause = exit_cause(trace, found, detected, data.counters, data.info[flow.id])
+        sheet.add(flow.id, "exit_cause", cause, **name)
+        if startup.decision is not None:
+            _decision_rows(sheet, trace, found, startup.decision, cause)
         _detection_cross_check(sheet, trace, found, detected, cause)
     if tells(data.plan, flow) or data.events.get(flow.id):
         _event_rows(sheet, data, trace, startup)
         _told_cross_checks(sheet, data, trace, startup)
 
 
+def moment_bdp_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: int) -> float:
+    """What a link of changing rate could carry in the round trip before an instant, in full frames: the flow's RTT
+    without queues, at the rates that the link had in it."""
+    return capacity.whole_bytes(time_ns - flow.rtt_us * 1000, time_ns) / path.mss_bytes
+
+
+def _decision_rows(sheet: Sheet, trace: FlowTrace, found: Exit, decision: Decision, cause: str) -> None:
+    name = {"algorithm": trace.flow.algorithm}
+    sheet.add(trace.flow.id, "decision_time_s", (decision.time_ns - trace.start_ns) / SECOND_NS, **name)
+    sheet.add(trace.flow.id, "decision_cwnd_packets", decision.cwnd_packets, **name)
+    taken: int | None = decision.rollback_packets
+    why = None
+    if cause in CONGESTION and decision.time_ns < found.time_ns:  # it ended a drain
+        taken = max(decision.cwnd_packets - found.cwnd_packets, 0)
+    elif cause in CONGESTION:
+        taken, why = None, f"TCP cut the window ({cause}), the algorithm took nothing back"
+    elif cause == UNKNOWN and found.reduced:
+        taken, why = None, "nothing says whether TCP or the algorithm cut the window"
+    sheet.add(trace.flow.id, "rollback_packets", taken, why, **name)
+
+
 def _stayed(data: Measured, trace: FlowTrace) -> str:
     if not len(trace):
         return NO_ACKS
-    limit = leaving.limit_of(data.info[trace.flow.id], trace.start_ns, trace.stop_ns)
+    limit = limit_before(trace, data.info[trace.flow.id], trace.stop_ns)
     return _STAYED if limit is None else f"{_STAYED}; it was held back by the {limit.replace('-', ' ')}"
 
 
 def _detection(data: Measured, trace: FlowTrace, found: Exit) -> Detection:
     until = int(trace.time_ns[found.record]) if len(trace) else found.time_ns
-    return leaving.detection(data.counters, trace.flow.sender, found.time_ns, max(until, found.time_ns))
+    return detection(data.counters, trace.flow.sender, found.time_ns, max(until, found.time_ns))
 
 
 def _round(trace: FlowTrace, found: Exit) -> int:
@@ -104,23 +146,23 @@ def _detection_cross_check(sheet: Sheet, trace: FlowTrace, found: Exit, detected
 
 
 def _event_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
-    """What the deciding number was, and how often the module told of what."""
+    """What the deciding number was, and how often the module reported what."""
     flow = trace.flow
     name = {"algorithm": flow.algorithm}
     events = data.events.get(flow.id, [])
     told = startup.told
     if told is None:
-        why = "the module told of no exit" if startup.traced else _STAYED
-        sheet.add(flow.id, "exit_quantity", None, "", why, **name)
-        sheet.add(flow.id, "exit_threshold", None, "", why, **name)
+        why = "the module reported no exit" if startup.traced else _STAYED
+        sheet.add(flow.id, "exit_quantity", None, why, **name)
+        sheet.add(flow.id, "exit_threshold", None, why, **name)
     else:
         meaning = reason(told.reason)
         nothing = f"{told.reason} is compared with nothing"
-        sheet.add(flow.id, "exit_quantity", meaning.quantity(told.quantity), meaning.unit, **name)
+        sheet.add(flow.id, "exit_quantity", meaning.quantity(told.quantity), unit=meaning.unit, **name)
         threshold = meaning.threshold(told.threshold)
-        sheet.add(flow.id, "exit_threshold", threshold, meaning.threshold_unit or "", nothing, **name)
+        sheet.add(flow.id, "exit_threshold", threshold, nothing, unit=meaning.threshold_unit or "", **name)
     for metric, event in (("exits", "exit"), ("phases", "phase"), ("resumes", "resume"), ("estimates", "estimate")):
-        sheet.add(flow.id, metric, count(events, event), "events", **name)
+        sheet.add(flow.id, metric, count(events, event), **name)
 
 
 def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
@@ -151,15 +193,18 @@ def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: 
         "the module tells of its exit at another ACK than the one after which the trace shows it",
     )
     windows = int(trace.cwnd[before : traced.record + 1].min()), int(trace.cwnd[before : traced.record + 1].max())
+    decided_here = startup.decision is not None and startup.decision.time_ns == told.time_ns
+    if traced.reduced and decided_here:  # told with the window at the decision, before the cut
+        windows = traced.cwnd_packets, max(windows[1], traced.cwnd_packets)
     sheet.cross_check(
         flow.id,
         "exit_cwnd_packets",
         {"module": told.cwnd_packets, "tcp_probe": traced.cwnd_packets},
         windows[0] <= told.cwnd_packets <= windows[1],
-        "the module's window is not between those of the records before and after the exit",
+        "the module's window is not between those of the records before and after the exit, or was cut already",
     )
     detected = _detection(data, trace, traced)
-    cause = leaving.exit_cause(trace, traced, detected, data.counters, data.info[flow.id])
+    cause = exit_cause(trace, traced, detected, data.counters, data.info[flow.id])
     # What neither counters nor a cut window show, only the module knows; a module may cut its own window to drain it.
     if told.reason in CONGESTION or (detected.alone and cause in _COUNTERS_NAME):
         sheet.cross_check(

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 
 from howdah.measure.row import Sheet
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
+from howdah.record.raw import read_raw_bytes
 
 _MODULE = "footprint"
 
@@ -15,13 +16,13 @@ def footprint_rows(sheet: Sheet, directory: RunDirectory) -> None:
     """``sock_bytes``, ``tcp_sock_bytes``, ``ack_sample_bytes``, ``rate_sample_bytes`` and
     ``congestion_control_room_bytes`` of the kernel; no rows in a run that does not load the module."""
     for name, size in _read(directory).items():
-        sheet.add(None, name, size, "bytes")
+        sheet.add(None, name, size)
 
 
 def _read(directory: RunDirectory) -> dict[str, int]:
     """Sizes in bytes by name; empty without the module, or where the agent's record cannot be read."""
     try:
-        record = json.loads((directory.raw / "agent.json").read_text(encoding="utf-8"))
+        record = json.loads(read_raw_bytes(directory.raw / "agent.json"))
         return {name: int(value) for name, value in record["modules"][_MODULE]["parameters"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from howdah.measure import throughput
-from howdah.measure.large import is_large, large_rows
 from howdah.measure.row import Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.measure.transaction import group_transaction_rows, transaction_rows
 from howdah.plan.plan import Flow, Plan
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
+from howdah.record.raw import read_raw_bytes
 
 QUANTILES = {"p10": 0.1, "p25": 0.25, "median": 0.5, "p75": 0.75, "p90": 0.9}
 _IP_AND_UDP_BYTES = 28
@@ -30,7 +30,7 @@ Record = dict[str, Any]
 def read_records(directory: RunDirectory) -> dict[int, Record]:
     """What agent.json says of each flow, by its id; empty if there is none."""
     try:
-        found = json.loads((directory.raw / "agent.json").read_text(encoding="utf-8"))["flows"]
+        found = json.loads(read_raw_bytes(directory.raw / "agent.json"))["flows"]
         return {int(record["id"]): record for record in found}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
@@ -45,6 +45,13 @@ def completion_s(flow: Flow, record: Record) -> float | None:
     return float(record["end_ns"] - record["start_ns"]) / SECOND_NS
 
 
+def transfer_s(flow: Flow, record: Record) -> float | None:
+    """The same from the moment the sender could send: without the handshake."""
+    start, connected = record.get("start_ns"), record.get("connected_ns")
+    whole = completion_s(flow, record)
+    return None if whole is None or start is None or connected is None else whole - (connected - start) / SECOND_NS
+
+
 def goodput_bits_per_second(record: Record) -> float | None:
     """Bytes received over the time from the start to the last of them."""
     start, end = record.get("start_ns"), record.get("end_ns")
@@ -56,24 +63,25 @@ def goodput_bits_per_second(record: Record) -> float | None:
 def connection_rows(sheet: Sheet, trace: FlowTrace, record: Record) -> None:
     """Measures of one connection of a measured group."""
     flow = trace.flow
-    name = {"algorithm": flow.algorithm, "group": flow.group}
+    name: dict[str, Any] = {"algorithm": flow.algorithm, "group": flow.group}
     time = completion_s(flow, record)
     if flow.size_bytes is not None:
         why = f"the connection did not complete its {flow.size_bytes} bytes"
-        sheet.add(flow.id, "completion_time_s", time, "s", why, **name)
+        sheet.add(flow.id, "completion_time_s", time, why, **name)
+        sheet.add(flow.id, "transfer_time_s", transfer_s(flow, record), why, **name)
         _compare(sheet, trace, flow.size_bytes, time)
     again = record.get("segments_retransmitted")
-    sheet.add(flow.id, "retransmitted_packets", again, "packets", "the agent did not count segments", **name)
+    sheet.add(flow.id, "retransmitted_packets", again, "the agent did not count segments", **name)
     sent = record.get("segments_sent")
     share = None if again is None or not sent else again / sent
-    sheet.add(flow.id, "retransmission_ratio", share, "ratio", "the agent did not count segments", **name)
+    sheet.add(flow.id, "retransmission_ratio", share, "the agent did not count segments", **name)
     why = "no byte arrived"
-    sheet.add(flow.id, "goodput_bits_per_second", goodput_bits_per_second(record), "bit/s", why, **name)
+    sheet.add(flow.id, "goodput_bits_per_second", goodput_bits_per_second(record), why, **name)
     transaction_rows(sheet, trace, record, **name)
     if is_large(flow, trace.mss_bytes):
         why = f"the connection did not complete its {flow.size_bytes} bytes"
-        sheet.add(flow.id, "large_completion_time_s", time, "s", why, **name)
-        sheet.add(flow.id, "large_retransmission_ratio", share, "ratio", "the agent did not count segments", **name)
+        sheet.add(flow.id, "large_completion_time_s", time, why, **name)
+        sheet.add(flow.id, "large_retransmission_ratio", share, "the agent did not count segments", **name)
 
 
 def _compare(sheet: Sheet, trace: FlowTrace, size_bytes: int, time_s: float | None) -> None:
@@ -104,6 +112,7 @@ def group_rows(sheet: Sheet, plan: Plan, records: dict[int, Record]) -> None:
         times = [completion_s(flow, record) for flow, record in large]
         counts = [segments for _, record in large if (segments := _segments(record)) is not None]
         large_rows(sheet, group, flows[0].algorithm, flows[0].role, times, counts)
+        transfer_rows(sheet, group, flows[0], [transfer_s(flow, record) for flow, record in large])
 
 
 def _segments(record: Record) -> tuple[int, int] | None:
@@ -128,33 +137,91 @@ def _one_group(sheet: Sheet, group: str, flows: list[Flow], records: list[Record
     algorithms = {flow.algorithm for flow in flows}
     name = {"algorithm": algorithms.pop(), "group": group, "role": flows[0].role}
 
-    def add(metric: str, value: Value, unit: str, why: str) -> None:
-        sheet.add(None, metric, value, unit, why, **name)
+    def add(metric: str, value: Value, why: str) -> None:
+        sheet.add(None, metric, value, why, **name)
 
-    add("connections", len(flows), "connections", "")
+    add("connections", len(flows), "")
     sized = [flow for flow in flows if flow.size_bytes is not None]
     if sized:
         times = [completion_s(flow, record) for flow, record in zip(flows, records, strict=True)]
         done = [time for time in times if time is not None]
-        add("completed_share", len(done) / len(sized), "ratio", "")
+        add("completed_share", len(done) / len(sized), "")
         for label, share in QUANTILES.items():
             value = float(np.quantile(done, share)) if done else None
-            add(f"completion_time_{label}_s", value, "s", "no connection of the group was completed")
+            add(f"completion_time_{label}_s", value, "no connection of the group was completed")
     group_transaction_rows(sheet, flows, records, flows[0].role, flows[0].algorithm, group)
     received = sum(int(record.get("bytes_received") or 0) for record in records)
-    add("received_bytes", received, "bytes", "")
+    add("received_bytes", received, "")
     rates = [rate for rate in map(goodput_bits_per_second, records) if rate is not None]
     value = float(np.median(rates)) if rates else None
-    add("connection_goodput_median_bits_per_second", value, "bit/s", "no connection of the group moved a byte")
+    add("connection_goodput_median_bits_per_second", value, "no connection of the group moved a byte")
     if flows[0].datagram_bytes is not None:
         sent_bytes = sum(int(record.get("bytes_sent") or 0) for record in records)
-        add("delivered_share", received / sent_bytes if sent_bytes else None, "ratio", "nothing was sent")
+        add("delivered_share", received / sent_bytes if sent_bytes else None, "nothing was sent")
         return
     counted = [record for record in records if record.get("segments_sent")]
     why = "the agent did not count segments of this group"
     again = [int(record["segments_retransmitted"]) for record in counted]
     sent = [int(record["segments_sent"]) for record in counted]
-    add("retransmitted_packets", sum(again) if counted else None, "packets", why)
-    add("retransmission_ratio", sum(again) / sum(sent) if counted else None, "ratio", why)
+    add("retransmitted_packets", sum(again) if counted else None, why)
+    add("retransmission_ratio", sum(again) / sum(sent) if counted else None, why)
     clean = sum(count == 0 for count in again) / len(again) if again else None
-    add("retransmission_free_share", clean, "ratio", why)
+    add("retransmission_free_share", clean, why)
+
+
+_RFC_3390_BYTES = 4380
+LARGE_QUANTILES = {"p25": 0.25, "median": 0.5, "p75": 0.75, "p90": 0.9}
+SHORT_S = 1.0  # from here on the paper sees no difference
+
+
+def initial_window_bytes(mss_bytes: int) -> int:
+    """RFC 3390: min(4 MSS, max(2 MSS, 4380 bytes))."""
+    return min(4 * mss_bytes, max(2 * mss_bytes, _RFC_3390_BYTES))
+
+
+def is_large(flow: Flow, mss_bytes: int) -> bool:
+    """Whether a connection of a known size carries more than the initial window of RFC 3390."""
+    return flow.size_bytes is not None and flow.size_bytes > initial_window_bytes(mss_bytes)
+
+
+def transfer_rows(sheet: Sheet, group: str, flow: Flow, times_s: list[float | None]) -> None:
+    """``large_transfer_time_p25_s``, ``_median_s``, ``_p75_s``, ``_p90_s``: :func:`large_rows` without handshakes."""
+    done = [time for time in times_s if time is not None]
+    name = {"algorithm": flow.algorithm, "group": group, "role": flow.role}
+    for label, share in LARGE_QUANTILES.items() if times_s else ():
+        value = float(np.quantile(done, share)) if done else None
+        why = "no connection larger than the initial window was completed"
+        sheet.add(None, f"large_transfer_time_{label}_s", value, why, **name)
+
+
+def large_rows(
+    sheet: Sheet,
+    group: str,
+    algorithm: str,
+    role: str,
+    times_s: list[float | None],
+    counts: list[tuple[int, int]],
+) -> None:
+    """Rows of a group from its large connections: completion times (None: not completed), and segments (sent,
+    retransmitted) of those that were counted. No rows of a group without large connections.
+
+    ``large_connections``; ``large_completion_time_p25_s``, ``_median_s``, ``_p75_s``, ``_p90_s`` over the completed
+    ones; ``large_within_1_s_share`` of all; ``large_retransmission_free_share``, ``large_retransmission_ratio``.
+    """
+    if not times_s:
+        return
+    name = {"algorithm": algorithm, "group": group, "role": role}
+    done = [time for time in times_s if time is not None]
+    sheet.add(None, "large_connections", len(times_s), **name)
+    for label, share in LARGE_QUANTILES.items():
+        value = float(np.quantile(done, share)) if done else None
+        why = "no connection larger than the initial window was completed"
+        sheet.add(None, f"large_completion_time_{label}_s", value, why, **name)
+    within = sum(time <= SHORT_S for time in done) / len(times_s)
+    sheet.add(None, "large_within_1_s_share", within, **name)
+    why = "the agent did not count segments of this group"
+    clean = sum(again == 0 for _, again in counts) / len(counts) if counts else None
+    sheet.add(None, "large_retransmission_free_share", clean, why, **name)
+    sent = sum(count for count, _ in counts)
+    ratio = sum(again for _, again in counts) / sent if sent else None
+    sheet.add(None, "large_retransmission_ratio", ratio, why, **name)

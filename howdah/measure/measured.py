@@ -16,8 +16,8 @@ from howdah.measure.role import forward
 from howdah.measure.sampled import Samples, qdisc_samples, tcp_info_samples
 from howdah.measure.trace import FlowTrace, flow_trace
 from howdah.plan.plan import Flow, Plan
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 
 
 @dataclass(frozen=True)

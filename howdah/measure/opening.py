@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from howdah.measure.exit_rows import NO_ACKS
+from howdah.measure.rounds import rounds
 from howdah.measure.row import Sheet
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Path
@@ -32,16 +36,51 @@ def opening_rows(sheet: Sheet, trace: FlowTrace, path: Path) -> None:
     record = opened_record(trace, path)
     why = "the window never held what the path does" if len(trace) else NO_ACKS
     time_s = None if record is None else (int(trace.time_ns[max(record - 1, 0)]) - trace.start_ns) / SECOND_NS
-    sheet.add(trace.flow.id, "window_open_time_s", time_s, "s", why, **name)
+    sheet.add(trace.flow.id, "window_open_time_s", time_s, why, **name)
     sent = None if record is None else int(trace.snd_nxt[record])
-    sheet.add(trace.flow.id, "window_open_sent_bytes", sent, "bytes", why, **name)
+    sheet.add(trace.flow.id, "window_open_sent_bytes", sent, why, **name)
 
 
 def extreme_rows(sheet: Sheet, trace: FlowTrace) -> None:
     """``least_cwnd_packets`` and ``largest_cwnd_packets`` of a flow, or of a connection of a group."""
     flow = trace.flow
-    name: dict[str, str | None] = {"algorithm": flow.algorithm}
+    name: dict[str, Any] = {"algorithm": flow.algorithm}
     if flow.group is not None:
         name["group"] = flow.group
     for metric, pick in (("least_cwnd_packets", np.min), ("largest_cwnd_packets", np.max)):
-        sheet.add(flow.id, metric, int(pick(trace.cwnd)) if len(trace) else None, "packets", NO_ACKS, **name)
+        sheet.add(flow.id, metric, int(pick(trace.cwnd)) if len(trace) else None, NO_ACKS, **name)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """``rounds`` counts from the first ACK; a round in the middle of which the window was reached counts whole."""
+
+    time_s: float
+    rounds: int
+
+
+def reach(trace: FlowTrace, cwnd_packets: int) -> Reached | None:
+    """The first ACK after which cwnd is at least ``cwnd_packets``; None if there is none.
+
+    Time is from the moment the connection could send (from the flow's start where that is not known), so that the
+    handshake is left out: the paper's arithmetic for limited slow start, rounds times RTT, begins with the first
+    window (HyStart paper, section 3.4).
+    """
+    reached = np.flatnonzero(trace.cwnd >= cwnd_packets)
+    if not reached.size:
+        return None
+    record = int(reached[0])
+    begin = trace.start_ns if trace.connected_ns is None else trace.connected_ns
+    ack_ns = int(trace.time_ns[max(record - 1, 0)])
+    return Reached((ack_ns - begin) / SECOND_NS, int(np.searchsorted(rounds(trace), record, side="left")))
+
+
+def reach_rows(sheet: Sheet, trace: FlowTrace, cwnd_packets: int | None) -> None:
+    """``time_to_cwnd_s`` and ``rounds_to_cwnd``; no rows where the profile names no window."""
+    if cwnd_packets is None:
+        return
+    found = reach(trace, cwnd_packets)
+    name = {"algorithm": trace.flow.algorithm}
+    why = f"the window never was {cwnd_packets} packets"
+    sheet.add(trace.flow.id, "time_to_cwnd_s", found.time_s if found else None, why, **name)
+    sheet.add(trace.flow.id, "rounds_to_cwnd", found.rounds if found else None, why, **name)

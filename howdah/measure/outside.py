@@ -16,7 +16,8 @@ import numpy as np
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.plan.plan import Flow
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
+from howdah.record.raw import raw_exists, read_raw_bytes, read_raw_text
 
 _HOST = re.compile(r"^# (?P<node>\S+) (?P<time_ns>\d+)$")
 _RETRANSMITTED = re.compile(r"\bretrans:\d+/(\d+)")
@@ -49,11 +50,11 @@ def _add(sheet: Sheet, flow: Flow, program: str, ours: int, theirs: int, agree: 
 
 def ss_retransmitted(file: Path, flow: Flow) -> tuple[int, int] | None:
     """Time (CLOCK_MONOTONIC, ns) and retransmitted packets of the flow's sender in the output of ``ss -tinmO``."""
-    if not file.exists():
+    if not raw_exists(file):
         return None
     ends = (f"{flow.source_address}:{flow.source_port}", f"{flow.destination_address}:{flow.destination_port}")
     time_ns, node = 0, ""
-    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in read_raw_text(file, errors="replace").splitlines():
         head = _HOST.match(line)
         if head:
             node, time_ns = head["node"], int(head["time_ns"])
@@ -66,7 +67,7 @@ def ss_retransmitted(file: Path, flow: Flow) -> tuple[int, int] | None:
 def iperf3_retransmitted(file: Path) -> int | None:
     """``end.sum_sent.retransmits`` of the client's JSON."""
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))["end"]["sum_sent"]["retransmits"]
+        value = json.loads(read_raw_bytes(file))["end"]["sum_sent"]["retransmits"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return int(value)

@@ -22,8 +22,8 @@ from howdah.measure.measured import Measured
 from howdah.measure.role import BACKGROUND
 from howdah.measure.row import Sheet
 from howdah.measure.trace import SECOND_NS, FlowTrace
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 
 Reals = npt.NDArray[np.float64]
 _SATURATED = 0.99  # of an interval of a tenth of a second
@@ -111,18 +111,19 @@ def processor_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> Non
     why = account.get("why") or (_NOTHING if not time_ns else None)
     per_ns = 1 / (1 << (data.plan.processor_shift or 0))
 
-    def add(metric: str, value: float | None, unit: str = "ratio") -> None:
-        sheet.add(None, metric, None if why else value, unit, why, **({"unsupported": True} if why else {}))
+    def add(metric: str, value: float | None) -> None:
+        more: dict[str, Any] = {"unsupported": True} if why else {}
+        sheet.add(None, metric, None if why else value, why, **more)
 
     busy = course.busy_ns
     add("cpu_utilisation", busy.sum() / time_ns if time_ns else None)
     add("cpu_peak_utilisation", _peak(course, busy))
     saturated = course.duration_ns[busy >= _SATURATED * course.duration_ns].sum() / SECOND_NS
-    add("cpu_saturated_s", float(saturated), "s")
+    add("cpu_saturated_s", float(saturated))
     rate = per_ns * SECOND_NS / time_ns if time_ns else 0.0
-    add("cpu_instructions_per_second", float(busy.sum()) * rate, "1/s")
-    add("cpu_sender_instructions_per_second", float(course.of(SENDER).sum()) * rate, "1/s")
-    add("cpu_receiver_instructions_per_second", float(course.of(RECEIVER).sum()) * rate, "1/s")
+    add("cpu_instructions_per_second", float(busy.sum()) * rate)
+    add("cpu_sender_instructions_per_second", float(course.of(SENDER).sum()) * rate)
+    add("cpu_receiver_instructions_per_second", float(course.of(RECEIVER).sum()) * rate)
     for trace in data.traces:
         if trace.flow.role != BACKGROUND and trace.flow.group is None:
             _recovery_rows(sheet, data, trace, course, why)
@@ -168,7 +169,7 @@ def _recovery_rows(sheet: Sheet, data: Measured, trace: FlowTrace, course: Cours
         reason = why or (None if of_ns else _NOTHING)
         more: dict[str, Any] = {"unsupported": True} if missing else {}
         value = None if reason else share_ns / of_ns
-        sheet.add(flow.id, metric, value, "ratio", reason, algorithm=flow.algorithm, **more)
+        sheet.add(flow.id, metric, value, reason, algorithm=flow.algorithm, **more)
 
 
 def _cross_checks(sheet: Sheet, directory: RunDirectory, course: Course, account: dict[str, Any]) -> None:

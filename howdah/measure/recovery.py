@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 from howdah.measure.capacity import FairCapacity
+from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS
 from howdah.measure.measured import Measured
-from howdah.measure.overshoot import LossEpisode
+from howdah.measure.overshoot import LossEpisode, startup_end
+from howdah.measure.role import BACKGROUND, crosses
+from howdah.measure.rounds import episodes
 from howdah.measure.row import Sheet
+from howdah.measure.sampled import Samples
 from howdah.measure.throughput import silent_spans
 from howdah.measure.trace import SECOND_NS, FlowTrace
 
@@ -49,16 +53,16 @@ def recovery_rows(sheet: Sheet, data: Measured, trace: FlowTrace, episode: LossE
     name = {"algorithm": flow.algorithm}
     no_loss = "no loss episode" if len(trace) else NO_ACKS
     lasted = None if episode is None else recovery_s(trace, episode)
-    sheet.add(flow.id, "recovery_s", lasted, "s", no_loss, **name)
+    sheet.add(flow.id, "recovery_s", lasted, no_loss, **name)
     repaired = None if episode is None else repaired_per_rtt(trace, episode)
     why = no_loss if episode is None else "tcp_info was not read, or the episode is shorter than a round trip"
-    sheet.add(flow.id, "repaired_per_rtt_packets", repaired, "packets", why, **name)
+    sheet.add(flow.id, "repaired_per_rtt_packets", repaired, why, **name)
     _timeout_rows(sheet, data, trace)
     longest = longest_blackout_s(trace, data.capacity)
     why = NO_ACKS if not len(trace) else "no RTT window reached 10 % of the capacity: all of it was ramp"
-    sheet.add(flow.id, "longest_blackout_s", longest, "s", why, **name)
+    sheet.add(flow.id, "longest_blackout_s", longest, why, **name)
     long = None if longest is None else int(longest > LONG_BLACKOUT_S)
-    sheet.add(flow.id, "long_blackout", long, "ratio", why, **name)
+    sheet.add(flow.id, "long_blackout", long, why, **name)
 
 
 def _timeout_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
@@ -69,11 +73,61 @@ def _timeout_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     alone = sum(other.sender == flow.sender for other in data.plan.flows) == 1
     if series is None or not alone:
         why = "the counters were not read" if series is None else "other flows of this host share its counters"
-        sheet.add(flow.id, "timeouts", None, "events", why, **name)
-        sheet.add(flow.id, "first_timeout_s", None, "s", why, **name)
+        sheet.add(flow.id, "timeouts", None, why, **name)
+        sheet.add(flow.id, "first_timeout_s", None, why, **name)
         return
-    sheet.add(flow.id, "timeouts", series.growth(trace.start_ns, trace.stop_ns), "events", **name)
+    sheet.add(flow.id, "timeouts", series.growth(trace.start_ns, trace.stop_ns), **name)
     before = series.value[0]
     shown = series.time_ns[(series.value > before) & (series.time_ns >= trace.start_ns)]
     first = (int(shown[0]) - trace.start_ns) / SECOND_NS if shown.size and shown[0] <= trace.stop_ns else None
-    sheet.add(flow.id, "first_timeout_s", first, "s", "no timeout", **name)
+    sheet.add(flow.id, "first_timeout_s", first, "no timeout", **name)
+
+
+def startup_retransmitted(trace: FlowTrace, info: Samples, found: Exit | None) -> int | None:
+    """Segments retransmitted from the moment the flow could send until two rounds after its exit from slow start
+    (:func:`howdah.measure.overshoot.startup_end`), by the first reading of tcp_info from then on. A SYN that was lost
+    is no loss of the start-up.
+
+    A later overflow is congestion avoidance's own. None where tcp_info was not read in that time.
+    """
+    end = startup_end(trace, found)
+    if not len(trace) or not info.has("total_retrans_packets"):
+        return None
+    until = trace.stop_ns if end >= len(trace) else int(trace.time_ns[end])
+    begin = trace.start_ns if trace.connected_ns is None else trace.connected_ns
+    return info.growth("total_retrans_packets", begin, until)
+
+
+def losing_together(trace: FlowTrace, episode: LossEpisode, others: list[FlowTrace], drain_ns: int) -> int:
+    """How many of ``others`` notice a loss of their own while the flow's first loss episode lasts.
+
+    Drops that fill one overflow of the queue are noticed up to a round trip and a full buffer (``drain_ns``) apart, so
+    the span begins that much before the episode. Noticed is the third duplicate ACK
+    (:func:`howdah.measure.rounds.episodes`).
+    """
+    begin = episode.begin_ns - trace.flow.rtt_us * 1000 - drain_ns
+    end = episode.end_ns
+    return sum(_notices(other, begin, end) for other in others if other.start_ns < end and other.stop_ns > begin)
+
+
+def _notices(trace: FlowTrace, begin_ns: int, end_ns: int) -> bool:
+    return any(begin_ns <= int(trace.time_ns[each.begin]) <= end_ns for each in episodes(trace))
+
+
+def early_loss_rows(
+    sheet: Sheet, data: Measured, trace: FlowTrace, found: Exit | None, episode: LossEpisode | None, drain_ns: int
+) -> None:
+    """``startup_retransmitted_packets`` of a flow; with other flows on the bottleneck ``synchronous_losses_measured``
+    and ``synchronous_losses_background``, of those roles that there are."""
+    flow = trace.flow
+    name = {"algorithm": flow.algorithm}
+    again = startup_retransmitted(trace, data.info[flow.id], found)
+    why = "tcp_info was not read" if len(trace) else NO_ACKS
+    sheet.add(flow.id, "startup_retransmitted_packets", again, why, **name)
+    others = [other for other in data.traces if other.flow.id != flow.id and crosses(data.plan, other.flow)]
+    none = "no loss episode" if len(trace) else NO_ACKS
+    for role in ("measured", BACKGROUND):
+        mine = [other for other in others if (other.flow.role == BACKGROUND) == (role == BACKGROUND)]
+        if mine:
+            count = None if episode is None else losing_together(trace, episode, mine, drain_ns)
+            sheet.add(flow.id, f"synchronous_losses_{role}", count, none, **name)

@@ -36,7 +36,7 @@ def background_rows(sheet: Sheet, plan: Plan, trace: FlowTrace) -> None:
     rate = throughput.goodput_bits_per_second(trace, begin, end) if len(trace) else None
     why = "no ACK of this flow was traced, or it was not active in the window"
     name = {"algorithm": trace.flow.algorithm, "role": BACKGROUND}
-    sheet.add(trace.flow.id, "background_goodput_bits_per_second", rate, "bit/s", why, **name)
+    sheet.add(trace.flow.id, "background_goodput_bits_per_second", rate, why, **name)
 
 
 def role_rows(sheet: Sheet, plan: Plan, crossing: list[FlowTrace], capacity: FairCapacity) -> None:
@@ -47,4 +47,4 @@ def role_rows(sheet: Sheet, plan: Plan, crossing: list[FlowTrace], capacity: Fai
     for role in _ROLES:
         traces = [trace for trace in crossing if trace.flow.role == role]
         used = throughput.utilisation(traces, capacity, begin, end)
-        sheet.add(None, f"utilisation_{role}", used, "ratio", "the window is empty", role=role)
+        sheet.add(None, f"utilisation_{role}", used, "the window is empty", role=role)

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from howdah.metric import metric_of
+
 Value = float | int | str | None
 
 
@@ -21,8 +23,18 @@ class Sheet:
     rows: list[dict[str, Any]] = field(default_factory=list)
     cross_checks: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, flow: int | None, metric: str, value: Value, unit: str, why: str | None = None, **extra: Any) -> None:
-        """One measure; ``why`` says why there is no value (required then)."""
+    def add(
+        self, flow: int | None, metric: str, value: Value, why: str | None = None, *, unit: str = "", **extra: Any
+    ) -> None:
+        """One measure; ``why`` says why there is no value (required then). Its unit is that of the table of metrics.
+
+        ``unit`` is for metrics whose rows have units of their own. Raises HowdahError for one that the table lacks.
+        """
+        known = metric_of(metric)
+        if unit and not known.is_by_cause:
+            raise ValueError(f"the unit of {metric} is that of the table of metrics, not of a row")
+        if not known.is_by_cause and not known.is_text:
+            unit = known.unit
         if value is None and not why:
             raise ValueError(f"{metric} has neither a value nor a reason")
         row = {**self.common, **extra, "flow": flow, "metric": metric, "value": value, "unit": unit}

@@ -9,26 +9,28 @@ from typing import Any
 from howdah.measure import group, outside, overshoot, queue, throughput
 from howdah.measure.course import course_rows
 from howdah.measure.cpu import cpu_rows
-from howdah.measure.early_loss import early_loss_rows
-from howdah.measure.estimate import estimate_rows
+from howdah.measure.event import estimate_rows
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
 from howdah.measure.footprint import footprint_rows
 from howdah.measure.jump import jump_rows
+from howdah.measure.limit import limit_rows
+from howdah.measure.link import link_rows
 from howdah.measure.measured import Measured, load
-from howdah.measure.opening import extreme_rows, opening_rows
+from howdah.measure.opening import extreme_rows, opening_rows, reach_rows
 from howdah.measure.processor import processor_rows
-from howdah.measure.reach import reach_rows
-from howdah.measure.recovery import recovery_rows
+from howdah.measure.recovery import early_loss_rows, recovery_rows
 from howdah.measure.role import BACKGROUND, background_rows, forward, role_rows
 from howdah.measure.rounds import raw_rtt
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory, write_json
+from howdah.record.directory import RunDirectory, write_json
+from howdah.record.raw import read_raw_bytes
 
 _FIFO = ("bfifo", "pfifo")
+_NOT_CONNECTED = "when the flow could send is not known"
 
 
 def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     footprint_rows(sheet, directory)
     if plan.collect.cpu:
         cpu_rows(sheet, directory, plan)
-        if plan.engine == "vm":
+        if plan.traits.finite_processor:
             processor_rows(sheet, directory, data)
     result = sheet.to_json()
     write_json(directory.metrics, result)
@@ -76,7 +78,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
 
 def _kernel_release(directory: RunDirectory) -> str | None:
     try:
-        found = json.loads((directory.raw / "agent.json").read_text(encoding="utf-8")).get("kernel_release")
+        found = json.loads(read_raw_bytes(directory.raw / "agent.json")).get("kernel_release")
     except (OSError, ValueError, AttributeError):
         return None
     return str(found) if found else None
@@ -89,6 +91,7 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     name = {"algorithm": flow.algorithm}
     startup = find_startup(data, trace)
     exit_rows(sheet, data, trace, startup)
+    limit_rows(sheet, trace, info)
     estimate_rows(sheet, trace, data.events.get(flow.id, []))
     reach_rows(sheet, trace, plan.measure_cwnd_packets)
     found = startup.found
@@ -97,19 +100,19 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     path = plan.path
     bdp_bytes = path.rate_bits_per_second * flow.rtt_us / 8_000_000
     above = None if peak is None else overshoot.overshoot_packets(peak, bdp_bytes, path.buffer_bytes, path.frame_bytes)
-    sheet.add(flow.id, "overshoot_packets", above, "packets", why, **name)
-    sheet.add(flow.id, "peak_cwnd_packets", overshoot.peak_cwnd(trace, found), "packets", why, **name)
+    sheet.add(flow.id, "overshoot_packets", above, why, **name)
+    sheet.add(flow.id, "peak_cwnd_packets", overshoot.peak_cwnd(trace, found), why, **name)
     _loss_rows(sheet, data, trace, info, found)
     reached = throughput.time_to_share_s(trace, data.capacity)
     missing = why or "no RTT window reached 90 % of the fair capacity"
-    sheet.add(flow.id, "time_to_90_percent_s", reached, "s", missing, **name)
+    sheet.add(flow.id, "time_to_90_percent_s", reached, missing, **name)
     missing = why or "no RTT window reached 10 % of the capacity: all of it was ramp"
-    sheet.add(flow.id, "blackout_s", throughput.blackout_s(trace, data.capacity), "s", missing, **name)
+    sheet.add(flow.id, "blackout_s", throughput.blackout_s(trace, data.capacity), missing, **name)
     begin, end = (edge * 1000 for edge in plan.measure_window_us)
     begin, end = max(begin, trace.start_ns), min(end, trace.stop_ns)
     rate = throughput.goodput_bits_per_second(trace, begin, end) if len(trace) else None
     missing = why or "the flow was not active in the window"
-    sheet.add(flow.id, "goodput_bits_per_second", rate, "bit/s", missing, **name)
+    sheet.add(flow.id, "goodput_bits_per_second", rate, missing, **name)
     course_rows(sheet, data, trace, startup, rate, end)
     opening_rows(sheet, trace, path)
     extreme_rows(sheet, trace)
@@ -130,13 +133,13 @@ def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples, fo
     why = None if len(trace) else NO_ACKS
     dropped = 0 if episode is None and len(trace) else (episode.dropped if episode else None)
     again = 0 if episode is None and len(trace) else (episode.retransmitted if episode else None)
-    sheet.add(flow.id, "dropped_packets", dropped, "packets", why or "the queue was not read", **name)
-    sheet.add(flow.id, "first_loss_retransmitted_packets", again, "packets", why or "tcp_info was not read", **name)
+    sheet.add(flow.id, "dropped_packets", dropped, why or "the queue was not read", **name)
+    sheet.add(flow.id, "first_loss_retransmitted_packets", again, why or "tcp_info was not read", **name)
     by_info = int(info["total_retrans_packets"].max()) if info.has("total_retrans_packets") else None
     alone = sum(other.sender == flow.sender for other in data.plan.flows) == 1
     by_mib = data.counters.total(flow.sender, "TcpRetransSegs") if alone else None
     total = by_mib if by_mib is not None else by_info
-    sheet.add(flow.id, "retransmitted_packets", total, "packets", "neither counters nor tcp_info were read", **name)
+    sheet.add(flow.id, "retransmitted_packets", total, "neither counters nor tcp_info were read", **name)
     if by_info is not None and by_mib is not None:
         # The last reading of tcp_info comes before the socket is closed, so it may miss the newest.
         sheet.cross_check(
@@ -155,8 +158,8 @@ def _rtt_rows(sheet: Sheet, trace: FlowTrace, info: Samples, early_us: int) -> N
     why = "no ACK acknowledged new data" if len(trace) else NO_ACKS
     least = int(rtt[good].min()) / 1000 if good.any() else None
     most = int(rtt[good].max()) / 1000 if good.any() else None
-    sheet.add(flow.id, "min_rtt_us", least, "us", why, **name)
-    sheet.add(flow.id, "max_rtt_us", most, "us", why, **name)
+    sheet.add(flow.id, "min_rtt_us", least, why, **name)
+    sheet.add(flow.id, "max_rtt_us", most, why, **name)
     # tcpi_min_rtt is a windowed minimum (tcp_min_rtt_wlen) in whole microseconds: compare with its least value.
     # After the end of the run the path is what it was before it: a schedule no longer holds, and nothing is traced.
     kernel = info.least("min_rtt_us", trace.stop_ns)
@@ -180,7 +183,10 @@ def _completion_row(sheet: Sheet, data: Measured, trace: FlowTrace, size_bytes: 
     end = record.get("end_ns") if record.get("complete") else None
     value = None if end is None else (end - trace.start_ns) / SECOND_NS
     why = f"the flow did not complete its {size_bytes} bytes"
-    sheet.add(flow.id, "completion_time_s", value, "s", why, algorithm=flow.algorithm)
+    sheet.add(flow.id, "completion_time_s", value, why, algorithm=flow.algorithm)
+    handshake_s = None if trace.connected_ns is None else (trace.connected_ns - trace.start_ns) / SECOND_NS
+    moved = None if value is None or handshake_s is None else value - handshake_s
+    sheet.add(flow.id, "transfer_time_s", moved, why if value is None else _NOT_CONNECTED, algorithm=flow.algorithm)
     traced = throughput.completion_time_s(trace, size_bytes)
     if value is not None and traced is not None:
         sheet.cross_check(
@@ -198,12 +204,13 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
     begin, end = (edge * 1000 for edge in plan.measure_window_us)
     crossing = forward(plan, data.traces)
     used = throughput.utilisation(crossing, data.capacity, begin, end)
-    sheet.add(None, "utilisation", used, "ratio", "the window is empty")
+    sheet.add(None, "utilisation", used, "the window is empty")
+    link_rows(sheet, data)
     role_rows(sheet, plan, crossing, data.capacity)
     _utilisation_cross_check(sheet, data, used, begin, end)
     peak = queue.queue_peak(data.traces, data.bottleneck, path.rate_bits_per_second, path.frame_bytes, _is_fifo(plan))
     best = peak.sampled_bytes if peak.sampled_bytes is not None else peak.by_rtt_bytes
-    sheet.add(None, "queue_peak_bytes", best, "bytes", "neither the queue nor an RTT was measured")
+    sheet.add(None, "queue_peak_bytes", best, "neither the queue nor an RTT was measured")
     if peak.sampled_bytes is not None and peak.by_rtt_bytes is not None:
         sheet.cross_check(
             None,
@@ -214,19 +221,19 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
         )
     drops = data.bottleneck["drops_packets"] if data.bottleneck.has("drops_packets") else None
     total = int(drops[-1] - drops[0]) if drops is not None else None
-    sheet.add(None, "bottleneck_drops_packets", total, "packets", "the queue was not read")
+    sheet.add(None, "bottleneck_drops_packets", total, "the queue was not read")
     ratio = queue.drop_ratio(data.bottleneck)
-    sheet.add(None, "bottleneck_drop_ratio", ratio, "ratio", "the queue was not read, or nothing came to it")
+    sheet.add(None, "bottleneck_drop_ratio", ratio, "the queue was not read, or nothing came to it")
     if plan.path.ecn or plan.path.queue == "cake":
         marks = data.bottleneck["marks_packets"] if data.bottleneck.has("marks_packets") else None
         count = int(marks[-1] - marks[0]) if marks is not None else None
-        sheet.add(None, "bottleneck_marks_packets", count, "packets", "the queue was not read")
+        sheet.add(None, "bottleneck_marks_packets", count, "the queue was not read")
     measured = [trace for trace in data.traces if trace.flow.role != BACKGROUND]
     if len(measured) > 1:
         span = throughput.common_span_ns(measured)
         rates = [throughput.goodput_bits_per_second(trace, *span) or 0.0 for trace in measured] if span else []
         jain = throughput.jain_index(rates)
-        sheet.add(None, "jain_index", jain, "ratio", "the flows were never active together, or moved nothing")
+        sheet.add(None, "jain_index", jain, "the flows were never active together, or moved nothing")
 
 
 def _utilisation_cross_check(sheet: Sheet, data: Measured, used: float | None, begin: int, end: int) -> None:

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What repetitions of a measure say together: mean, median and a 95 % confidence interval."""
+"""What repetitions of a measure say together: mean, median, and how far they lie apart.
+
+The rule by which every page and table shows that is here. Fewer than six repetitions are shown as themselves, by their
+least and largest: no 95 % interval of a median exists for them, and Student's interval of a mean speaks of a
+distribution that so few values say nothing about. From six on, a median has the interval between two of the values
+(order statistics, which assume no distribution) and a mean has Student's, cut where the quantity cannot be.
+"""
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 # Two-sided 95 % quantiles of Student's t distribution for 1, 2, 3 … degrees of freedom.
 _STUDENT = (
@@ -17,6 +20,7 @@ _STUDENT = (
 )
 _NORMAL = 1.959964
 _SAME = 1e-12
+FEW = 6  # repetitions below which they are shown as themselves: two-sided 95 % of a median take six values
 
 
 def student_quantile(degrees: int) -> float:
@@ -29,17 +33,29 @@ def student_quantile(degrees: int) -> float:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """How far repetitions lie apart: their least and largest where they are few, else a 95 % interval."""
+
+    low: float
+    high: float
+    few: bool
+
+
+@dataclass(frozen=True)
 class Statistic:
     """Repetitions of one number. ``half_width`` is half the 95 % interval of the mean; None for one value or equal
     values.
 
     Equal values of several repetitions are *deterministic*: they have no spread to estimate from, which is not ±0.
+    ``values`` are all of them in order of size. Claims are judged by ``interval``; what a reader sees of the spread is
+    ``about_median`` or ``about_mean``.
     """
 
     count: int
     mean: float
     median: float
     half_width: float | None
+    values: tuple[float, ...]
 
     @property
     def deterministic(self) -> bool:
@@ -49,20 +65,33 @@ class Statistic:
     def interval(self) -> tuple[float, float] | None:
         return None if self.half_width is None else (self.mean - self.half_width, self.mean + self.half_width)
 
-    def text(self, digits: int = 4) -> str:
-        """``2358, n=1``; ``2358, deterministic, n=3``; ``2361 ± 12, n=3`` (significant digits)."""
-        if self.count == 1:
-            return f"{_significant(self.mean, digits)}, n=1"
+    @property
+    def about_median(self) -> Spread | None:
+        """What stands beside the median: least and largest, or its 95 % interval. None where nothing is apart."""
         if self.half_width is None:
-            return f"{_significant(self.mean, digits)}, deterministic, n={self.count}"
-        return f"{_significant(self.mean, digits)} ± {_significant(self.half_width, 2)}, n={self.count}"
+            return None
+        rank = median_rank(self.count)
+        return Spread(self.values[rank], self.values[-1 - rank], self.count < FEW)
+
+    def about_mean(self, least: float = -math.inf) -> Spread | None:
+        """What stands beside the mean: least and largest, or Student's interval without what lies below ``least``."""
+        if self.half_width is None:
+            return None
+        if self.count < FEW:
+            return Spread(self.values[0], self.values[-1], few=True)
+        return Spread(max(least, self.mean - self.half_width), self.mean + self.half_width, few=False)
 
 
-def _significant(value: float, digits: int) -> str:
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    places = digits - 1 - math.floor(math.log10(abs(value)))
-    return f"{round(value, places):.{max(places, 0)}f}"
+def median_rank(count: int) -> int:
+    """How many of ``count`` values lie below the 95 % interval of the median, and as many above it.
+
+    The largest r for which P(Binomial(count, 1/2) <= r) stays within 2.5 %: the interval from the value of rank r + 1
+    to its counterpart then covers the median with at least 95 %. 0 where even all of them do not.
+    """
+    below, rank = 0.0, 0
+    while (below := below + math.comb(count, rank) / 2**count) <= 0.025:
+        rank += 1
+    return max(0, rank - 1)
 
 
 def statistic(values: list[float]) -> Statistic:
@@ -76,82 +105,6 @@ def statistic(values: list[float]) -> Statistic:
     median = ordered[middle] if count % 2 else (ordered[middle - 1] + ordered[middle]) / 2
     spread = ordered[-1] - ordered[0]
     if count == 1 or spread <= _SAME * max(abs(ordered[0]), abs(ordered[-1])):
-        return Statistic(count, mean, median, None)
+        return Statistic(count, mean, median, None, tuple(ordered))
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
-    return Statistic(count, mean, median, student_quantile(count - 1) * deviation / math.sqrt(count))
-
-
-@dataclass(frozen=True)
-class Group:
-    """What repetitions are taken together over; ``axes`` is the sweep point as JSON with sorted names,
-    ``flow`` the id of a flow or the name of a group of connections, None for the whole run."""
-
-    engine: str
-    kernel: str
-    algorithm: str
-    receiver: str
-    flow: int | str | None
-    axes: str
-
-
-@dataclass(frozen=True)
-class Summary:
-    """One measure over the repetitions of a group.
-
-    ``number`` is None for texts and for measures that exist in no repetition; ``texts`` counts the values of a text
-    measure (``exit_cause``); ``missing`` counts the repetitions in which the measure does not exist, with a reason.
-    """
-
-    group: Group
-    metric: str
-    unit: str
-    number: Statistic | None
-    texts: dict[str, int]
-    missing: int
-    why: str | None
-
-    def text(self) -> str:
-        """For a table: ``1.234 ± 0.01, n=3``, ``ack-train``, ``ack-train 2, loss 1`` or ``– (the reason)``."""
-        if self.number is not None:
-            return self.number.text() + (f", {self.missing} without" if self.missing else "")
-        if len(self.texts) == 1 and not self.missing:
-            return next(iter(self.texts))
-        if self.texts:
-            return ", ".join(f"{text} {count}" for text, count in self.texts.items())
-        return f"– ({self.why})"
-
-
-def summarise(rows: list[dict[str, Any]]) -> list[Summary]:
-    """Rows of the metrics.json of every valid run of an experiment, taken together over their repetitions.
-
-    In the order in which group and measure first appear. Which runs are valid is the caller's to know.
-    """
-    collected: dict[tuple[Group, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        axes = {name: value for name, value in row["axes"].items() if name not in ("algorithm", "repetition")}
-        group = Group(
-            row["engine"],
-            row["kernel"],
-            row["algorithm"],
-            row["receiver"],
-            row.get("group") if row["flow"] is None else row["flow"],
-            json.dumps(axes, sort_keys=True),
-        )
-        collected.setdefault((group, row["metric"]), []).append(row)
-    return [_summary(group, metric, members) for (group, metric), members in collected.items()]
-
-
-def _summary(group: Group, metric: str, members: list[dict[str, Any]]) -> Summary:
-    present = [row["value"] for row in members if row["value"] is not None]
-    numbers = [float(value) for value in present if not isinstance(value, str)]
-    texts = Counter(value for value in present if isinstance(value, str))
-    reasons = [row.get("why") for row in members if row["value"] is None]
-    return Summary(
-        group,
-        metric,
-        members[0]["unit"],
-        statistic(numbers) if numbers else None,
-        dict(texts.most_common()),
-        len(reasons),
-        reasons[0] if reasons else None,
-    )
+    return Statistic(count, mean, median, student_quantile(count - 1) * deviation / math.sqrt(count), tuple(ordered))

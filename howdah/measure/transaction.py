@@ -35,11 +35,11 @@ def transaction_rows(sheet: Sheet, trace: FlowTrace, record: Record, **name: Any
         return
     times = times_s(record)
     why = "no request was answered"
-    sheet.add(flow.id, "transactions", len(times), "transactions", **name)
-    sheet.add(flow.id, "first_transaction_time_s", times[0] if times else None, "s", why, **name)
-    sheet.add(flow.id, "last_transaction_time_s", times[-1] if times else None, "s", why, **name)
+    sheet.add(flow.id, "transactions", len(times), **name)
+    sheet.add(flow.id, "first_transaction_time_s", times[0] if times else None, why, **name)
+    sheet.add(flow.id, "last_transaction_time_s", times[-1] if times else None, why, **name)
     middle = float(np.median(times)) if times else None
-    sheet.add(flow.id, "transaction_time_median_s", middle, "s", why, **name)
+    sheet.add(flow.id, "transaction_time_median_s", middle, why, **name)
     _compare(sheet, trace, record)
 
 
@@ -52,11 +52,11 @@ def group_transaction_rows(
         return
     times = [time for record in records for time in times_s(record)]
     name = {"algorithm": algorithm, "group": group, "role": role}
-    sheet.add(None, "transactions", len(times), "transactions", **name)
-    sheet.add(None, "answered_share", len(times) / asked, "ratio", **name)
+    sheet.add(None, "transactions", len(times), **name)
+    sheet.add(None, "answered_share", len(times) / asked, **name)
     for label, share in QUANTILES.items():
         value = float(np.quantile(times, share)) if times else None
-        sheet.add(None, f"transaction_time_{label}_s", value, "s", "no request was answered", **name)
+        sheet.add(None, f"transaction_time_{label}_s", value, "no request was answered", **name)
 
 
 def traced_ends_ns(trace: FlowTrace, requests: int, object_bytes: int) -> list[int]:

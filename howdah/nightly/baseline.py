@@ -7,7 +7,7 @@ from pathlib import Path
 
 from howdah.errors import HowdahError, explain
 from howdah.nightly.sheet import Sheet
-from howdah.run.directory import read_json, write_json
+from howdah.record.directory import read_json, write_json
 
 
 class Baseline:
@@ -38,6 +38,7 @@ class Baseline:
             for slug, cell in before.cells.items():
                 sheet.cells.setdefault(slug, cell)
             sheet.units = {**before.units, **sheet.units}
+            sheet.claims = {**before.claims, **sheet.claims}
         sheet.cells = dict(sorted(sheet.cells.items()))
         try:
             self.directory.mkdir(parents=True, exist_ok=True)

@@ -3,120 +3,21 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
 
-from howdah.claim.comparison import paired_difference
-from howdah.nightly.effect import OF_LOSSES, TEXT, effect_of, worse
-from howdah.nightly.sheet import CellSheet, Sheet, Value
-from howdah.nightly.significance import paired_p, share_p
+from howdah.nightly.cell import CellResult
+from howdah.nightly.change import LEAST_PAIRS, Comparison, Outcome, compare_exactly, compare_measure
+from howdah.nightly.effect import is_left_out, is_processor_time
+from howdah.nightly.primary import Measures
+from howdah.nightly.sheet import CellSheet, Repetition, Sheet
 
-Outcome = Literal["equal", "unchanged", "regression", "improvement", "vanished", "appeared"]
-State = Literal["regression", "not built", "improvement", "unchanged", "equal", "new", "gone"]
-FAILING: tuple[State, ...] = ("regression",)
-LEAST_PAIRS = 2
+Pair = tuple[Repetition, Repetition]  # baseline, tonight
 
 
-@dataclass
-class Comparison:
-    """One measure of one cell. ``p`` is None where nothing was tested; ``adjusted`` is it after Holm's correction.
-
-    ``low`` and ``high`` are the 95 % interval of the mean difference (tonight less baseline), None where it has none.
-    """
-
-    metric: str
-    flow: str
-    unit: str
-    pairs: int
-    baseline: float | str | None
-    tonight: float | str | None
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    margin: float | None = None
-    p: float | None = None
-    adjusted: float | None = None
-    is_worse: bool = True
-    outcome: Outcome = "unchanged"
-
-    @property
-    def name(self) -> str:
-        return f"{self.metric} of flow {self.flow}" if self.flow else self.metric
-
-    def settle(self, adjusted: float, alpha: float) -> None:
-        """The outcome, when all p-values of the night are known."""
-        self.adjusted = adjusted
-        if adjusted < alpha:
-            self.outcome = "regression" if self.is_worse else "improvement"
-
-
-@dataclass
-class CellResult:
-    """What became of a cell. ``broken`` are runs that counted in the baseline and do not tonight; ``notes`` are told
-    and fail nothing."""
-
-    experiment: str
-    slug: str
-    item: str
-    kernel: str
-    algorithm: str
-    receiver: str
-    axes: dict[str, Any] = field(default_factory=dict)
-    comparisons: list[Comparison] = field(default_factory=list)
-    broken: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    problem: str | None = None
-    is_new: bool = False
-    is_gone: bool = False
-    was_built: bool = False
-
-    @property
-    def id(self) -> str:
-        return f"{self.experiment}/{self.slug}"
-
-    def of(self, outcome: Outcome) -> list[Comparison]:
-        return [each for each in self.comparisons if each.outcome == outcome]
-
-    @property
-    def regressions(self) -> list[str]:
-        """Every reason why this cell fails, in words; empty if it does not."""
-        found = []
-        if self.problem is not None and self.was_built:
-            found.append(f"cannot be run: {self.problem}")
-        found += self.broken
-        found += [f"{each.name} has vanished: {each.pairs} runs count and none has it" for each in self.of("vanished")]
-        found += [change_text(each) for each in self.of("regression")]
-        return found
-
-    @property
-    def state(self) -> State:
-        if self.regressions:
-            return "regression"
-        if self.problem is not None:
-            return "not built"
-        if self.is_gone:
-            return "gone"
-        if self.is_new:
-            return "new"
-        if self.of("improvement"):
-            return "improvement"
-        return "equal" if all(each.outcome == "equal" for each in self.comparisons) else "unchanged"
-
-
-def change_text(each: Comparison) -> str:
-    """``retransmitted_packets of flow 1: 12 to 907 packets, +895 (95 %: +880 to +910), p = 0.001 corrected``."""
-    p = f"p = {each.adjusted:.2g} corrected" if each.adjusted is not None else "not tested"
-    if isinstance(each.baseline, str) or isinstance(each.tonight, str) or each.difference is None:
-        return f"{each.name}: {each.baseline} to {each.tonight}, {p}"
-    unit = f" {each.unit}" if each.unit and each.unit != "ratio" else ""
-    interval = f" (95 %: {each.low:+.4g} to {each.high:+.4g})" if each.low is not None and each.high is not None else ""
-    return f"{each.name}: {each.baseline:.4g} to {each.tonight:.4g}{unit}, {each.difference:+.4g}{interval}, {p}"
-
-
-def compare_sheets(baseline: Sheet | None, tonight: Sheet, slugs: list[str]) -> list[CellResult]:
-    """The cells that the suite asks of an experiment, then those that only the baseline has.
+def compare_sheets(
+    baseline: Sheet | None, tonight: Sheet, slugs: list[str], measures: Measures | None = None
+) -> list[CellResult]:
+    """The cells that the suite asks of an experiment.
 
     Comparisons have no outcome yet where they have a p-value: that takes those of all cells.
     """
@@ -132,7 +33,10 @@ def compare_sheets(baseline: Sheet | None, tonight: Sheet, slugs: list[str]) -> 
         )
         result.problem, result.was_built = tonight.problem, was_built
         if tonight.problem is None:
-            _compare_cell(before, after, units, result)
+            result.wall_s = sum(each.wall_s for each in after.repetitions.values()) if after is not None else 0.0
+            _compare_cell(before, after, units, measures or Measures(), result)
+        else:
+            result.wall_s = tonight.prepare_s / len(slugs)
         found.append(result)
     return found
 
@@ -149,7 +53,9 @@ def gone_cells(baseline: Sheet, slugs: list[str]) -> list[CellResult]:
     ]
 
 
-def _compare_cell(before: CellSheet | None, after: CellSheet | None, units: dict[str, str], result: CellResult) -> None:
+def _compare_cell(
+    before: CellSheet | None, after: CellSheet | None, units: dict[str, str], measures: Measures, result: CellResult
+) -> None:
     there = after.repetitions if after is not None else {}
     if before is None:
         result.is_new = True
@@ -163,90 +69,69 @@ def _compare_cell(before: CellSheet | None, after: CellSheet | None, units: dict
         if each.counts and (now is None or not now.counts):
             what = f"is {now.verdict}: {now.why}" if now is not None else "was not made"
             result.broken.append(f"repetition {number} {what}")
-    if after is not None and before.plan and after.plan and before.plan != after.plan:
-        result.notes.append("the plan is not that of the baseline any more: it was run with other settings")
     pairs = [
         (each, there[number])
         for number, each in sorted(before.repetitions.items())
         if number in there and each.counts and there[number].counts and each.seed == there[number].seed
     ]
-    if len(pairs) < LEAST_PAIRS:
-        result.notes.append(f"only {len(pairs)} repetitions are in both nights with the same seed: nothing to compare")
+    result.pairs = len(pairs)
+    if after is None or len(pairs) < LEAST_PAIRS:
+        result.untold = f"only {len(pairs)} repetitions are in both nights with the same seed: nothing to compare"
         return
-    names = dict.fromkeys(name for side in zip(*pairs, strict=True) for each in side for name in each.metrics)
-    for name in names:
-        values = [(left.metrics.get(name), right.metrics.get(name)) for left, right in pairs]
-        found = _compare(name, values, units)
-        if found is not None:
-            result.comparisons.append(found)
+    relation = relate(before, after, pairs)
+    result.notes += relation.notes
+    for name in dict.fromkeys(name for pair in pairs for each in pair for name in each.metrics):
+        result.comparisons += _compare(name, pairs, units, measures, relation)
 
 
-def _compare(name: str, values: list[tuple[Value, Value]], units: dict[str, str]) -> Comparison | None:
-    metric, _, flow = name.partition("@")
+@dataclass(frozen=True)
+class Relation:
+    """How two nights of a cell are related. ``otherwise`` is what a difference means where there must be none, None
+    where another kernel or plan, or time that is not simulated, may make one."""
+
+    otherwise: Outcome | None
+    notes: list[str]
+
+
+def relate(before: CellSheet, after: CellSheet, pairs: list[Pair]) -> Relation:
+    """Compare what the runs were made of.
+
+    Runs of the same key, on a virtual clock, have equal tables. Runs of the same plan in the same guest differ only
+    where howdah's own code in that guest does, and measures of equal tables only where the analysis does.
+    """
+    then, now = before.origin, after.origin
+    same_key = all(left.key and left.key == right.key for left, right in pairs)
+    same_plan = all(left.plan and left.plan == right.plan for left, right in pairs)
+    same_guest = bool(then.guest) and then.guest == now.guest and then.engine == now.engine
+    parts = (("the analysis", then.analysis, now.analysis), ("the agent in the guest", then.agent, now.agent))
+    changed = [part for part, old, new in parts if old and new and old != new]
+    notes = []
+    if changed:
+        what = " and ".join(changed)
+        notes.append(f"howdah itself has changed since the baseline ({what}): a difference may be its own")
+    if any(left.plan and right.plan and left.plan != right.plan for left, right in pairs):
+        notes.append("the plan is not that of the baseline any more: it was run with other settings")
+    is_virtual = then.virtual_clock and now.virtual_clock
+    agent_alone = same_guest and same_plan and then.agent != now.agent
+    if not is_virtual or not (same_key or agent_alone):
+        return Relation(None, notes)
+    return Relation("howdah changed" if changed else "not repeatable", notes)
+
+
+def _compare(
+    name: str, pairs: list[Pair], units: dict[str, str], measures: Measures, relation: Relation
+) -> list[Comparison]:
+    metric = name.partition("@")[0]
+    if is_left_out(metric) or not measures.compares(metric):
+        return []
     unit = units.get(metric, "")
-    count = len(values)
-    had, has = (sum(pair[side] is not None for pair in values) for side in (0, 1))
-    if not had and not has:
-        return None
-    both = [(left, right) for left, right in values if left is not None and right is not None]
-    found = Comparison(metric, flow, unit, count, None, None)
-    if had != has and (len(both) < LEAST_PAIRS or abs(had - has) * 2 >= count):
-        return _presence(found, had, has)
-    if len(both) < LEAST_PAIRS:
-        found.baseline, found.tonight = f"in {had} of {count}", f"in {has} of {count}"
-        return found
-    found.pairs = len(both)
-    texts = [(str(left), str(right)) for left, right in both if isinstance(left, str) or isinstance(right, str)]
-    if texts:
-        return _texts(found, [(str(left), str(right)) for left, right in both])
-    return _numbers(found, [(float(left), float(right)) for left, right in both])
-
-
-def _presence(found: Comparison, had: int, has: int) -> Comparison:
-    """A measure that is there less, or more, often: a flow that does not leave slow start any more has no exit."""
-    found.baseline, found.tonight = f"in {had} of {found.pairs}", f"in {has} of {found.pairs}"
-    if found.metric in OF_LOSSES:
-        found.p, found.is_worse = share_p(had, has, found.pairs), has > had
-    elif not has and 2 * had >= found.pairs:
-        found.outcome = "vanished"
-    elif not had:
-        found.outcome = "appeared"
+    values = [(left.metrics.get(name), right.metrics.get(name)) for left, right in pairs]
+    if relation.otherwise is None or is_processor_time(metric):
+        found = compare_measure(name, unit, values)
     else:
-        found.p, found.is_worse = share_p(had, has, found.pairs), has < had
-    return found
-
-
-def _texts(found: Comparison, both: list[tuple[str, str]]) -> Comparison:
-    """How often the baseline's most frequent text is there; from one text to another is neither better nor worse, and
-    nobody meant it."""
-    usual = Counter(left for left, _ in both).most_common(1)[0][0]
-    found.baseline, found.tonight = (_shares([pair[side] for pair in both]) for side in (0, 1))
-    found.p = share_p(sum(left == usual for left, _ in both), sum(right == usual for _, right in both), len(both))
-    found.margin = TEXT.absolute
-    if all(left == right for left, right in both):
-        found.outcome = "equal"
-    return found
-
-
-def _shares(texts: list[str]) -> str:
-    counts = Counter(texts)
-    if len(counts) == 1:
-        return texts[0]
-    return ", ".join(f"{text} {counts[text]}" for text in sorted(counts, key=lambda text: (-counts[text], text)))
-
-
-def _numbers(found: Comparison, both: list[tuple[float, float]]) -> Comparison:
-    count = len(both)
-    before, after = (math.fsum(pair[side] for pair in both) / count for side in (0, 1))
-    interval = paired_difference([(right, left) for left, right in both])
-    found.baseline, found.tonight, found.difference = before, after, interval.value
-    found.low, found.high = interval.low, interval.high
-    found.margin = effect_of(found.metric, found.unit).margin(before)
-    scale = max(max(abs(left), abs(right)) for left, right in both)
-    if all(left == right for left, right in both):
-        found.outcome, found.p = "equal", 1.0
-        return found
-    found.p = paired_p([right - left for left, right in both], found.margin, scale)
-    bad = worse(found.metric)
-    found.is_worse = bad == "either" or (interval.value > 0) == (bad == "more")
+        unknown_before = not any(name in left.metrics for left, _ in pairs)
+        is_added = relation.otherwise == "howdah changed" and unknown_before
+        found = compare_exactly(name, unit, values, "appeared" if is_added else relation.otherwise)
+    for each in found:
+        each.is_primary = measures.is_primary(metric)
     return found

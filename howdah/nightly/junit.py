@@ -7,15 +7,15 @@ import re
 import xml.etree.ElementTree as ET
 from itertools import groupby
 
-from howdah.nightly.comparison import CellResult
+from howdah.nightly.cell import CellResult, label
 from howdah.nightly.night import Night
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(night: Night) -> str:
-    """One document. A regression is a *failure*, a kernel or runs that cannot be had are an *error*, and what has
-    nothing to be compared with is *skipped*."""
+    """One document. What fails is a *failure*, or an *error* where a kernel or runs cannot be had or nothing could be
+    told; what has nothing to be compared with, and need not have, is *skipped*. Times are those of the runs."""
     root = ET.Element("testsuites", name=f"howdah {night.suite.name}")
     for experiment, cells in groupby(night.cells, key=lambda cell: cell.experiment):
         root.append(_suite(night, experiment, list(cells)))
@@ -30,35 +30,36 @@ def _suite(night: Night, experiment: str, cells: list[CellResult]) -> ET.Element
     suite = ET.Element("testsuite", name=experiment, timestamp=night.started.partition("+")[0])
     counts = {"failure": 0, "error": 0, "skipped": 0}
     properties = ET.SubElement(suite, "properties")
-    for name, value in (("kernel", cells[0].kernel), ("baseline", str(night.baseline)), ("tests", str(night.tests))):
+    for name, value in (("kernel", cells[0].kernel), ("baseline", night.baseline_name), ("tests", str(night.tests))):
         ET.SubElement(properties, "property", name=name, value=_clean(value))
     for cell in cells:
-        case = ET.SubElement(suite, "testcase", classname=experiment, name=cell.slug, time="0")
+        case = ET.SubElement(suite, "testcase", classname=experiment, name=cell.slug, time=f"{cell.wall_s:.3f}")
         kind, message, text = _result(night, cell)
         if kind:
             counts[kind] += 1
             element = ET.SubElement(case, kind, message=_clean(message))
             if kind != "skipped":
-                element.set("type", cell.state)
+                element.set("type", label(cell.state))
                 element.text = _clean(text)
-        out = [f"better: {each.name}" for each in cell.of("improvement")] + cell.notes
+        out = night.hints(cell)
         if out:
             ET.SubElement(case, "system-out").text = _clean("\n".join(out))
     suite.set("tests", str(len(cells)))
     for kind, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(attribute, str(counts[kind]))
-    suite.set("time", "0")
+    suite.set("time", f"{sum(cell.wall_s for cell in cells):.3f}")
     return suite
 
 
 def _result(night: Night, cell: CellResult) -> tuple[str, str, str]:
     """Kind of the element (empty where the cell passes), message and text."""
-    if cell.state == "regression":
-        reasons = cell.regressions
+    reasons = night.reasons(cell)
+    if reasons:
         text = "\n".join([*reasons, "", f"again: {night.command(cell)}", f"by itself: {night.look(cell)}"])
-        kind = "error" if cell.problem is not None or len(cell.broken) == len(reasons) else "failure"
+        nothing_to_see = cell.problem is not None or cell.state in ("new", "gone", "cannot tell")
+        kind = "error" if nothing_to_see or len(cell.broken) == len(reasons) else "failure"
         more = f" (and {len(reasons) - 1} more)" if reasons[1:] else ""
-        return kind, f"{reasons[0]}{more}", text
+        return kind, f"{label(cell.state)}: {reasons[0]}{more}", text
     if cell.state == "not built":
         return "skipped", f"cannot be run, nor could the baseline: {cell.problem}", ""
     if cell.state == "new":

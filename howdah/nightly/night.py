@@ -7,21 +7,41 @@ import shlex
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from howdah.nightly.comparison import FAILING, CellResult, Comparison, change_text
-from howdah.nightly.significance import holm
+from howdah.nightly.cell import FAILING, CellResult, label
+from howdah.nightly.change import LEAST_PAIRS, Comparison, change_text
+from howdah.nightly.significance import ALPHA, OTHER_ALPHA, PRIMARY_ALPHA, can_prove, holm, pairs_to_prove
 from howdah.nightly.suite import Suite
-from howdah.run.provenance import machine, software
+from howdah.record.provenance import machine, software
 
-FORMAT = 1
-ALPHA = 0.05  # the chance of any false alarm on a night on which nothing has changed
+FORMAT = 2
+_FAMILIES = ((True, PRIMARY_ALPHA), (False, OTHER_ALPHA))  # whether of primary measures, and its part of ALPHA
 _MOST_SHOWN = 8  # reasons of one cell on the terminal; night.json has all
+
+
+class Span(Protocol):
+    """A range of commits, as a night tells of it."""
+
+    @property
+    def baseline(self) -> str:
+        """What each commit is compared with, in words."""
+
+    def words(self, experiment: str) -> list[str]:
+        """Options of ``howdah nightly`` that compare one commit's experiment again."""
+
+    def look(self, experiment: str) -> str:
+        """The command that shows the commit."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The commits, what became of each, and which is the first that fails."""
 
 
 @dataclass
 class Night:
-    """``problems`` are what went wrong beside the cells; ``again`` the options that a command needs to find this."""
+    """``problems`` are what went wrong beside the cells. With ``allow_unproven`` a change that too few repetitions show
+    fails nothing; with ``require_baseline`` a cell without a baseline fails. ``span`` is what a range of commits
+    compares, None for an ordinary night."""
 
     suite: Suite
     started: str
@@ -33,20 +53,87 @@ class Night:
     runs: Path = Path()
     cells: list[CellResult] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    allow_unproven: bool = False
+    require_baseline: bool = False
+    span: Span | None = None
 
-    def settle(self, alpha: float = ALPHA) -> None:
-        """Correct all p-values of the night together and give every comparison its outcome."""
-        tested = [each for cell in self.cells for each in cell.comparisons if each.p is not None]
-        for each, adjusted in zip(tested, holm([each.p for each in tested if each.p is not None]), strict=True):
-            each.settle(adjusted, alpha)
+    def settle(self) -> None:
+        """Decide everything that takes all cells of the night, and estimate what unproven changes would need."""
+        self.decide()
+        for is_primary, alpha in _FAMILIES:
+            family = self._family(is_primary)
+            for each in family:
+                each.estimate(alpha, len(family))
+
+    def decide(self) -> None:
+        """Correct the p-values of the night and give every comparison its outcome; find the cells that tell nothing.
+
+        Primary measures are one family and all others another, each corrected by itself (Holm) at its part of ALPHA, so
+        that the two together raise a false alarm with a chance of ALPHA at most, and many other measures do not take
+        from the primary ones what few repetitions can prove.
+        """
+        for is_primary, alpha in _FAMILIES:
+            family = self._family(is_primary)
+            corrected = holm([each.p for each in family if each.p is not None])
+            for each, adjusted in zip(family, corrected, strict=True):
+                each.settle(adjusted, alpha)
+        tests = self.primary_tests
+        for cell in self.cells:
+            cell.untold = cell.untold if cell.pairs < LEAST_PAIRS else _untold(cell, tests)
+
+    def _family(self, is_primary: bool) -> list[Comparison]:
+        return [
+            each
+            for cell in self.cells
+            for each in cell.comparisons
+            if each.is_primary is is_primary and each.p is not None
+        ]
+
+    @property
+    def primary_tests(self) -> int:
+        return len(self._family(True))
 
     @property
     def tests(self) -> int:
-        return sum(each.p is not None for cell in self.cells for each in cell.comparisons)
+        return self.primary_tests + len(self._family(False))
+
+    @property
+    def compared_nothing(self) -> bool:
+        """Whether no cell was compared with anything: a first night, or one on which no kernel builds."""
+        return not any(
+            cell.comparisons or cell.broken or cell.untold or (cell.problem is not None and cell.was_built)
+            for cell in self.cells
+        )
+
+    def fails(self, cell: CellResult) -> bool:
+        if cell.state == "unproven":
+            return not self.allow_unproven or cell.untold is not None
+        if cell.state == "new":
+            return self.require_baseline or self.compared_nothing
+        return cell.state in FAILING or self.compared_nothing
 
     @property
     def failing(self) -> list[CellResult]:
-        return [cell for cell in self.cells if cell.state in FAILING]
+        return [cell for cell in self.cells if self.fails(cell)]
+
+    @property
+    def lacks_only_baselines(self) -> bool:
+        """Whether all that fails is that there is nothing to compare with."""
+        return bool(self.failing) and all(cell.state in ("new", "not built", "gone") for cell in self.failing)
+
+    def reasons(self, cell: CellResult) -> list[str]:
+        """Why a cell fails, in words; empty if it does not."""
+        if not self.fails(cell):
+            return []
+        if cell.state == "new":
+            return ["there is no baseline of it: howdah nightly --accept stores one"]
+        if cell.state == "not built":
+            return [f"cannot be run, nor could the baseline: {cell.problem}"]
+        return cell.reasons or ["no cell of the night was compared with anything"]
+
+    def hints(self, cell: CellResult) -> list[str]:
+        """What is reported of a cell and fails nothing, in words."""
+        return [*(cell.reasons if not self.fails(cell) else []), *cell.hints]
 
     @property
     def states(self) -> Counter[str]:
@@ -54,12 +141,23 @@ class Night:
 
     def command(self, cell: CellResult) -> str:
         """The command that makes the cell's runs anew and compares them with this baseline."""
-        words = ["howdah", "nightly", str(self.suite.path), "--only", cell.id, "--again"]
+        words = ["howdah", "nightly", *self.suite.words]
+        if self.span is not None:
+            words += [*self.span.words(cell.experiment), "--only", f"{cell.item}/{cell.slug}", "--again"]
+            return shlex.join([*words, "--runs", str(self.runs)])
+        # Claims are judged together, over all runs of their experiment.
+        words += ["--only", cell.experiment if cell.is_claim else cell.id, "--again"]
         words += ["--baseline", str(self.baseline), "--runs", str(self.runs)]
         return shlex.join(words)
 
+    @property
+    def baseline_name(self) -> str:
+        return str(self.baseline) if self.span is None else self.span.baseline
+
     def look(self, cell: CellResult) -> str:
-        """The command that runs the cell's experiment by itself, with a report."""
+        """The command that runs the cell's experiment by itself, with a report; of a commit, that which shows it."""
+        if self.span is not None:
+            return self.span.look(cell.experiment)
         series = next((one for one in self.suite.series if one.name == cell.experiment), None)
         return shlex.join(series.command) if series else ""
 
@@ -72,13 +170,16 @@ class Night:
             "wall_s": self.wall_s,
             "howdah": software(),
             "host": machine(),
-            "baseline": str(self.baseline),
-            "alpha": ALPHA,
-            "tests": self.tests,
+            "baseline": self.baseline_name,
+            "alpha": {"all": ALPHA, "primary": PRIMARY_ALPHA, "other": OTHER_ALPHA},
+            "tests": {"primary": self.primary_tests, "other": self.tests - self.primary_tests},
+            "allow_unproven": self.allow_unproven,
+            "require_baseline": self.require_baseline,
             "runs": {"made": self.runs_made, "found": self.runs_found},
             "states": dict(self.states),
             "problems": self.problems,
             "cells": [self._cell(cell) for cell in self.cells],
+            **({"range": self.span.to_json()} if self.span is not None else {}),
         }
 
     def _cell(self, cell: CellResult) -> dict[str, Any]:
@@ -86,37 +187,69 @@ class Night:
             "id": cell.id,
             "state": cell.state,
             **{name: getattr(cell, name) for name in ("experiment", "item", "kernel", "algorithm", "receiver", "axes")},
+            "fails": self.fails(cell),
+            "reasons": self.reasons(cell),
             "regressions": cell.regressions,
+            "differences": cell.differences,
+            "unproven": cell.unproven,
             "improvements": [change_text(each) for each in cell.of("improvement")],
             "problem": cell.problem,
-            "notes": cell.notes,
-            "reproduce": self.command(cell) if cell.state in FAILING else None,
+            "notes": cell.hints,
+            "pairs": cell.pairs,
+            "wall_s": round(cell.wall_s, 3),
+            "reproduce": self.command(cell) if self.fails(cell) else None,
             "comparisons": [asdict(each) for each in cell.comparisons],
         }
 
     def text(self) -> str:
         """What a person reads in the morning: what failed and how to see it again, what got better, and the counts."""
         lines = []
-        for cell in self.failing:
-            lines.append(f"✕ {cell.id}")
-            lines += [f"    {reason}" for reason in cell.regressions[:_MOST_SHOWN]]
-            if len(cell.regressions) > _MOST_SHOWN:
-                lines.append(f"    and {len(cell.regressions) - _MOST_SHOWN} more")
-            lines.append(f"    again: {self.command(cell)}")
+        failing = self.failing
+        for cell in failing:
+            reasons = self.reasons(cell)
+            lines.append(f"✕ {cell.id}  {label(cell.state)}")
+            lines += [f"    {reason}" for reason in reasons[:_MOST_SHOWN]]
+            if len(reasons) > _MOST_SHOWN:
+                lines.append(f"    and {len(reasons) - _MOST_SHOWN} more")
+            if cell.state not in ("new", "gone"):
+                lines.append(f"    again: {self.command(cell)}")
         for cell in self.cells:
             better = cell.of("improvement")
-            if better and cell not in self.failing:
+            if better and cell not in failing:
                 lines.append(f"↑ {cell.id}")
-                lines += [f"    {change_text(each)}" for each in better[:_MOST_SHOWN]]
-            if cell.state == "not built":
+            if cell.state == "not built" and cell not in failing:
                 lines.append(f"? {cell.id}  cannot be run, nor could the baseline: {cell.problem}")
-            lines += [f"  {cell.id}: {note}" for note in cell.notes]
+            hints = self.hints(cell)
+            lines += [f"  {cell.id}: {hint}" for hint in hints[:_MOST_SHOWN]]
+            if len(hints) > _MOST_SHOWN:
+                lines.append(f"  {cell.id}: and {len(hints) - _MOST_SHOWN} more")
         lines += [f"! {problem}" for problem in self.problems]
         if self.states["new"]:
             lines.append(f"{self.states['new']} cells have no baseline; --accept stores one")
-        counts = ", ".join(f"{number} {state}" for state, number in sorted(self.states.items()))
-        lines.append(f"{self.suite.name}: {len(self.cells)} cells ({counts}), {self.tests} comparisons")
+        counts = ", ".join(f"{number} {label(state)}" for state, number in sorted(self.states.items()))
+        lines.append(
+            f"{self.suite.name}: {len(self.cells)} cells ({counts}), {self.primary_tests} primary comparisons and "
+            f"{self.tests - self.primary_tests} others; {self.runs_made} runs made, {self.runs_found} there already"
+        )
         return "\n".join(lines) + "\n"
+
+
+def _untold(cell: CellResult, tests: int) -> str | None:
+    """Why the comparisons of a cell could not have shown a change of a primary measure among so many ``tests``; None
+    where they could."""
+    if cell.is_new or cell.is_gone or cell.problem is not None:
+        return None
+    if cell.comparisons and all(each.outcome == "equal" for each in cell.comparisons):
+        return None  # to the last bit: there is nothing that more repetitions could tell
+    primary = [each for each in cell.comparisons if each.is_primary]
+    if not primary:
+        return "it has none of the primary measures: name some that it has with primary:"
+    if all(each.outcome == "equal" for each in primary) or can_prove(tests, cell.pairs, PRIMARY_ALPHA):
+        return None
+    return (
+        f"{cell.pairs} repetitions in both nights can prove no change among {tests} primary comparisons: "
+        f"{pairs_to_prove(tests, PRIMARY_ALPHA)} could"
+    )
 
 
 def largest(comparisons: list[Comparison]) -> list[Comparison]:

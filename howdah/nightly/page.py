@@ -14,15 +14,20 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from howdah import __version__
-from howdah.nightly.comparison import CellResult, Comparison, change_text
-from howdah.nightly.night import ALPHA, Night, largest
-from howdah.report.assets import REPORTS, Script
-from howdah.report.number import significant
+from howdah.assets import Script
+from howdah.nightly.cell import CellResult, label
+from howdah.nightly.change import Comparison
+from howdah.nightly.night import Night, largest
+from howdah.nightly.significance import ALPHA
+from howdah.number import significant
+from howdah.place import REPORTS
 from howdah.report.page import write
 
 _PLACE = REPORTS / "nightly"
-_STYLES = (*(REPORTS / "css" / name for name in ("tokens.css", "page.css", "table.css")), _PLACE / "css/nightly.css")
+_SHARED = ("tokens.css", "page.css", "table.css", "print.css")
+_STYLES = (*(REPORTS / "css" / name for name in _SHARED), _PLACE / "css/nightly.css")
 _MOST_ROWS = 60
+_SHORT = {"improvement": "better"}
 _BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
 
 
@@ -37,6 +42,7 @@ class Row:
     margin: str
     p: str
     outcome: str
+    css: str
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,8 @@ def write_page(night: Night, target: Path) -> Path:
     """Write the page at ``target``, with links to the reports that are there. Raises HowdahError."""
     views = [_view(night, cell, target.parent) for cell in night.cells]
     kernels = list(dict.fromkeys(cell.kernel for cell in night.cells))
-    scripts = (Script((REPORTS / "js" / "theme.js").read_text(encoding="utf-8")), Script(_BIND))
+    theme, scroll = ((REPORTS / "js" / name).read_text(encoding="utf-8") for name in ("theme.js", "scroll.js"))
+    scripts = (Script(theme), Script(f"{scroll}\n{_BIND}"))
     page = _template().render(
         night=night,
         headline=headline(night),
@@ -100,13 +107,13 @@ def write_page(night: Night, target: Path) -> Path:
 
 
 def headline(night: Night) -> str:
-    """``3 of 40 cells fail, 2 are better``."""
+    """``3 of 40 cells fail, 2 regression, 1 changed, too few repetitions, 2 better``."""
     states, cells = night.states, len(night.cells)
     failing = len(night.failing)
     words = [f"{failing} of {cells} cells fail" if failing else f"none of {cells} cells fails"]
-    for state, word in (("improvement", "better"), ("new", "new"), ("not built", "not built"), ("gone", "gone")):
-        if states[state]:
-            words.append(f"{states[state]} {word}")
+    told = ("regression", "not repeatable", "howdah changed", "unproven", "cannot tell")
+    better = ("improvement", "new", "not built", "gone")
+    words += [f"{states[state]} {_SHORT.get(state, label(state))}" for state in (*told, *better) if states[state]]
     return ", ".join(words)
 
 
@@ -124,27 +131,35 @@ def _groups(views: list[CellView], kernels: list[str]) -> list[Group]:
 
 def _view(night: Night, cell: CellResult, directory: Path) -> CellView:
     changed = [each for each in cell.comparisons if each.outcome != "equal"]
-    order = {"regression": 0, "vanished": 0, "improvement": 1, "appeared": 1}
-    shown = sorted(largest(changed), key=lambda each: order.get(each.outcome, 2))[:_MOST_ROWS]
+    shown = sorted(largest(changed), key=_rank)[:_MOST_ROWS]
     report = night.runs / cell.experiment / "report.html"
     equal = len(cell.comparisons) - len(changed)
     summary = f"{len(changed)} measures differ, {equal} are equal in every repetition"
     if len(changed) > len(shown):
         summary += f"; the first {len(shown)}"
-    failing = len(cell.regressions)
+    reasons = night.reasons(cell)
     return CellView(
         cell=cell,
         anchor="cell-" + re.sub(r"[^a-z0-9]+", "-", cell.id.lower()).strip("-"),
-        label=f"{cell.state} {failing}" if failing else cell.state,
-        css=cell.state.replace(" ", "-"),
-        reasons=cell.regressions,
-        notes=[*(f"better: {change_text(each)}" for each in cell.of("improvement")), *cell.notes],
-        again=night.command(cell) if failing else "",
-        look=night.look(cell) if failing else "",
+        label=f"{label(cell.state)} {len(reasons)}" if cell.reasons and reasons else label(cell.state),
+        css=_css(cell.state),
+        reasons=reasons,
+        notes=night.hints(cell),
+        again=night.command(cell) if reasons else "",
+        look=night.look(cell) if reasons else "",
         report=os.path.relpath(report, directory) if report.exists() else "",
         rows=[_row(each) for each in shown],
         summary=summary,
     )
+
+
+def _rank(each: Comparison) -> tuple[int, bool]:
+    order = {"not repeatable": 0, "howdah changed": 0, "regression": 0, "vanished": 0, "unproven": 1}
+    return order.get(each.outcome, 2 if each.outcome in ("improvement", "appeared") else 3), not each.is_primary
+
+
+def _css(state: str) -> str:
+    return state.replace(" ", "-")
 
 
 def _row(each: Comparison) -> Row:
@@ -153,10 +168,10 @@ def _row(each: Comparison) -> Row:
     if each.difference is not None:
         difference = f"{_signed(each.difference)}"
         if each.low is not None and each.high is not None:
-            difference += f" ({_signed(each.low)} to {_signed(each.high)})"
+            difference += f" ({each.spread_words}: {_signed(each.low)} to {_signed(each.high)})"
         difference += unit
     return Row(
-        name=each.name,
+        name=f"{each.name} (primary)" if each.is_primary else each.name,
         baseline=_value(each.baseline, unit),
         tonight=_value(each.tonight, unit),
         difference=difference,
@@ -164,7 +179,8 @@ def _row(each: Comparison) -> Row:
         if each.margin is not None and each.difference is not None
         else "",
         p="" if each.adjusted is None else f"{each.adjusted:.2g}",
-        outcome=each.outcome,
+        outcome=label(each.outcome),
+        css=_css(each.outcome),
     )
 
 
@@ -183,6 +199,10 @@ def _facts(night: Night) -> list[tuple[str, str]]:
         ("Begun", night.started),
         ("Wall time", f"{night.wall_s:.0f} s"),
         ("Runs", f"{night.runs_made} made, {night.runs_found} there already"),
-        ("Comparisons", f"{night.tests}, corrected together (Holm); chance of any false alarm {ALPHA:.0%}"),
-        ("Baseline", str(night.baseline)),
+        (
+            "Comparisons",
+            f"{night.primary_tests} of primary measures, {night.tests - night.primary_tests} of others, each family "
+            f"corrected by itself (Holm); chance of any false regression {ALPHA:.0%} at most",
+        ),
+        ("Baseline", night.baseline_name),
     ]

@@ -3,47 +3,83 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from howdah.nightly.effect import LEFT_OUT
 from howdah.nightly.suite import Series, slug_of
-from howdah.publish.experiment import Run, load_experiment
-from howdah.run.provenance import now, software
+from howdah.record.provenance import agent_sha256, now, sha256_text, software
+from howdah.record.result import Run
+from howdah.work.results import read_results
 
-FORMAT = 1
+FORMAT = 2
 Value = float | str | None
+_NOT_STORED = "wall_s"  # would change a stored sheet though nothing else did
 
 
 @dataclass
 class Repetition:
-    """One run. ``metrics`` by ``measure`` or ``measure@flow``; None where a valid run has no such value."""
+    """One run. ``metrics`` by ``measure`` or ``measure@flow``; None where a valid run has no such value.
+
+    ``key`` and ``plan`` are the run's key and the hash of its plan, as in run.json. ``wall_s`` is what it took.
+    """
 
     verdict: str
     seed: int | None
     metrics: dict[str, Value] = field(default_factory=dict)
     why: str = ""
+    key: str = ""
+    plan: str = ""
+    wall_s: float = 0.0
 
     @property
     def counts(self) -> bool:
         return self.verdict in ("pass", "fail", "unjudged")
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What made a cell's numbers. ``guest`` is one hash of the kernel's image, the modules loaded into it, the file
+    system and the engine's tools; ``agent`` and ``analysis`` are hashes of howdah's code in the guest and after it.
+    Empty where it is not known."""
+
+    engine: str = ""
+    virtual_clock: bool = False
+    guest: str = ""
+    agent: str = ""
+    analysis: str = ""
+
+
 @dataclass
 class CellSheet:
-    """One cell of the matrix: ``axes`` without the repetition, ``plan`` what tells that it is still the same."""
+    """One cell of the matrix: ``axes`` without the repetition."""
 
     axes: dict[str, Any]
     algorithm: str
     receiver: str
-    plan: str = ""
+    origin: Origin = field(default_factory=Origin)
     repetitions: dict[int, Repetition] = field(default_factory=dict)
 
 
 @dataclass
+class ClaimSheet:
+    """What became of a claim. ``measured`` is what its runs gave, as a person reads it."""
+
+    verdict: str
+    says: str
+    measured: str
+    why: str
+    wall_s: float = 0.0
+
+
+@dataclass
 class Sheet:
-    """One experiment. ``problem`` says why it could not be prepared: its kernel does not build, for example."""
+    """One experiment. ``problem`` says why it could not be prepared: its kernel does not build, for example.
+
+    ``prepare_s`` is the wall time of preparing it.
+    """
 
     experiment: str
     item: str
@@ -55,21 +91,42 @@ class Sheet:
     problem: str | None = None
     units: dict[str, str] = field(default_factory=dict)
     cells: dict[str, CellSheet] = field(default_factory=dict)
+    claims: dict[str, ClaimSheet] = field(default_factory=dict)
+    prepare_s: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, **asdict(self)}
+        """Without wall times. ``sha256`` is of all the rest."""
+        data = {"format": FORMAT, **asdict(self)}
+        del data["prepare_s"]
+        for cell in data["cells"].values():
+            for each in cell["repetitions"].values():
+                del each[_NOT_STORED]
+        for claim in data["claims"].values():
+            del claim[_NOT_STORED]
+        if not data["claims"]:
+            del data["claims"]  # a sheet of measures is as it was before there were claims
+        return {"sha256": _digest(data), **data}
 
     @staticmethod
     def from_json(data: Any) -> Sheet:
-        """Raises ValueError, KeyError or TypeError where this is no sheet of this format."""
+        """Raises ValueError, KeyError or TypeError where this is no sheet of this format, or one that was edited."""
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ValueError(f"expected format {FORMAT}")
-        fields = {name: value for name, value in data.items() if name not in ("format", "cells")}
-        sheet = Sheet(**fields)
+        if data["sha256"] != _digest({name: value for name, value in data.items() if name != "sha256"}):
+            raise ValueError("it is not what was stored: somebody edited or merged it")
+        fields = {name: value for name, value in data.items() if name not in ("format", "sha256", "cells", "claims")}
+        claims = {name: ClaimSheet(**claim) for name, claim in data.get("claims", {}).items()}
+        sheet = Sheet(**fields, claims=claims)
         for slug, cell in data["cells"].items():
-            repetitions = {int(number): Repetition(**each) for number, each in cell.pop("repetitions").items()}
-            sheet.cells[slug] = CellSheet(**cell, repetitions=repetitions)
+            rest = {name: value for name, value in cell.items() if name not in ("origin", "repetitions")}
+            repetitions = {int(number): Repetition(**each) for number, each in cell["repetitions"].items()}
+            sheet.cells[slug] = CellSheet(**rest, origin=Origin(**cell["origin"]), repetitions=repetitions)
         return sheet
+
+
+def _digest(data: dict[str, Any]) -> str:
+    """Of the data as they are read back: names are texts there, in whatever order."""
+    return sha256_text(json.dumps(json.loads(json.dumps(data)), sort_keys=True))
 
 
 def empty_sheet(series: Series, problem: str | None = None) -> Sheet:
@@ -79,7 +136,7 @@ def empty_sheet(series: Series, problem: str | None = None) -> Sheet:
 def read_experiment(series: Series, directory: Path, cells: set[str] | None = None) -> Sheet:
     """The sheet of an experiment that was run; ``cells`` are the slugs wanted, None for all."""
     sheet = empty_sheet(series)
-    experiment = load_experiment(directory)
+    experiment = read_results(directory)
     for run in experiment.runs:
         if run.plan is None:
             continue
@@ -91,27 +148,55 @@ def read_experiment(series: Series, directory: Path, cells: set[str] | None = No
         sheet.image = str(kernel.get("image_sha256") or sheet.image)
         receiver = next((str(row["receiver"]) for row in run.metrics if row.get("receiver")), "linux")
         cell = sheet.cells.setdefault(slug, CellSheet(run.axes, run.algorithm, receiver))
-        if run.repetition == 0:
-            cell.plan = str(run.provenance.get("plan_sha256") or "")
-        cell.repetitions[run.repetition] = _repetition(run, series, sheet.units)
+        if run.counts:
+            cell.origin = _origin(run)
+        cell.repetitions[run.repetition] = repetition_of(run, sheet.units)
     return sheet
 
 
-def _repetition(run: Run, series: Series, units: dict[str, str]) -> Repetition:
-    found = Repetition(run.verdict_name, run.plan.seed if run.plan else None, why=_why(run))
+def _origin(run: Run) -> Origin:
+    plan, record = run.plan, run.provenance
+    kernel, tree, tools = (record.get(name) or {} for name in ("kernel", "guest_tree", "engine"))
+    modules = {
+        name: each.get("sha256") or each.get("srcversion") for name, each in (record.get("modules") or {}).items()
+    }
+    parts = [kernel.get("image_sha256"), tree.get("sha256"), tools.get("tools"), tools.get("qemu"), modules]
+    is_known = bool(kernel.get("image_sha256")) and all(modules.values())
+    return Origin(
+        engine=plan.engine if plan else "",
+        virtual_clock=plan is not None and plan.traits.virtual_clock,
+        guest=sha256_text(json.dumps(parts, sort_keys=True)) if is_known else "",
+        agent=agent_sha256(),  # part of the key, by which the run was found
+        analysis=str(record.get("analysis_sha256") or ""),
+    )
+
+
+def repetition_of(run: Run, units: dict[str, str]) -> Repetition:
+    record = run.provenance
+    found = Repetition(
+        *(run.verdict_name, run.plan.seed if run.plan else None),
+        why=_why(run),
+        key=str(record.get("key") or ""),
+        plan=str(record.get("plan_sha256") or ""),
+        wall_s=float(record.get("wall_s") or 0.0),
+    )
     if not run.counts:
         return found
     for row in run.metrics:
         name = str(row["metric"])
-        if name in LEFT_OUT or not series.compares(name) or (row["flow"] is not None and row.get("group")):
+        if row["flow"] is not None and row.get("group"):
             continue
         units[name] = str(row.get("unit") or "")
-        of = row.get("group") if row["flow"] is None else row["flow"] + 1
-        value = row["value"]
-        found.metrics[name if of is None else f"{name}@{of}"] = (
-            value if value is None or isinstance(value, str) else float(value)
-        )
+        of = row.get("group") if row["flow"] is None else row["flow"]
+        found.metrics[name if of is None else f"{name}@{of}"] = _value(row["value"])
     return found
+
+
+def _value(value: Any) -> Value:
+    """What is no number is missing: it would be neither equal to anything nor larger than any margin."""
+    if value is None or isinstance(value, str):
+        return value
+    return float(value) if math.isfinite(value) else None
 
 
 def _why(run: Run) -> str:

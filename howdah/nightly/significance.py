@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a difference between two nights is more than chance: p-values, and Holm's correction for their number."""
+"""Whether a difference between two nights is more than chance: p-values, Holm's correction for their number, and how
+many repetitions it takes that a p-value can survive the correction."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from howdah.measure.statistics import statistic
 
+ALPHA = 0.05  # the chance of any false regression on a night on which nothing has changed
+PRIMARY_ALPHA = 0.04  # the part of it that the primary measures have
+OTHER_ALPHA = 0.01  # and that of all others: the two add up to ALPHA
+MOST_REPETITIONS = 1000
 _STEPS = 400
 _ENOUGH = 1e-15
 _SAME = 1e-12
@@ -20,6 +25,55 @@ def least_p(pairs: int) -> float:
     the other night the other has this probability; no two values and no other shares give a larger one.
     """
     return min(1.0, 2.0 * 4.0**-pairs)
+
+
+def can_prove(tests: int, pairs: int, alpha: float) -> bool:
+    """Whether the strongest evidence of so many pairs is below ``alpha`` after the correction for so many tests."""
+    return max(tests, 1) * least_p(pairs) < alpha
+
+
+def pairs_to_prove(tests: int, alpha: float) -> int:
+    """The least number of pairs that ``can_prove`` a change among so many tests."""
+    pairs = 1
+    while not can_prove(tests, pairs, alpha):
+        pairs += 1
+    return pairs
+
+
+def comparisons_provable(pairs: int, alpha: float) -> int:
+    """The largest number of tests among which so many pairs ``can_prove`` a change; 0 if not even alone."""
+    return math.ceil(alpha / least_p(pairs)) - 1
+
+
+def pairs_to_decide(beyond: float, deviation: float, tests: int, alpha: float) -> int | None:
+    """With how many pairs a mean difference this far ``beyond`` the least that matters would be significant, if the
+    differences went on to scatter with this standard deviation. None if not with MOST_REPETITIONS."""
+
+    def decides(pairs: int) -> bool:
+        t = beyond * math.sqrt(pairs) / deviation if deviation > 0 else math.inf
+        p = student_two_sided(t, pairs - 1) if math.isfinite(t) else 0.0
+        return tests * max(p, least_p(pairs)) < alpha
+
+    return _least(decides)
+
+
+def pairs_to_decide_share(before: float, after: float, tests: int, alpha: float) -> int | None:
+    """With how many pairs a share that goes from ``before`` to ``after`` would be significant. None as above."""
+    return _least(lambda n: tests * share_p(round(before * n), round(after * n), n) < alpha)
+
+
+def _least(holds: Callable[[int], bool]) -> int | None:
+    """The least number of pairs from 2 on for which it holds, found by doubling and halving."""
+    high = 2
+    while not holds(high):
+        if high >= MOST_REPETITIONS:
+            return None
+        high = min(2 * high, MOST_REPETITIONS)
+    low = max(high // 2, 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def paired_p(differences: Sequence[float], margin: float, scale: float) -> float:

@@ -9,23 +9,29 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from howdah.engine.uml.source import DEFAULT_KERNEL
+from howdah.default import DEFAULT_KERNEL
 from howdah.errors import HowdahError, ProfileError
+from howdah.metric import known_metrics
+from howdah.nightly.effect import is_left_out
+from howdah.nightly.primary import Measures
+from howdah.nightly.significance import MOST_REPETITIONS
+from howdah.place import PROFILES
 from howdah.profile import Profile, load
 from howdah.profile.algorithm import nearest
 from howdah.profile.control import CONTROL_AXIS
-from howdah.profile.metric import known_metrics
+from howdah.profile.field import FieldError, Section
 from howdah.profile.report import profile_error
-from howdah.profile.section import FieldError, Section
 from howdah.profile.source import Document, read_document
+from howdah.profile.written import written_path
 
 LEAST_REPETITIONS = 3
 _OWN_FIELDS = ("algorithm", "receiver", "repetitions")
-_A_VERSION = re.compile(r"(?:debian-|linux-source-)?(?:\d+\.\d+|newest)")
+_A_VERSION = re.compile(r"(?:debian-|linux-source-)?(?:\d+\.\d+|newest)(?:\+[a-z0-9.-]+)?")
+Wanted = dict[str, set[str] | None]  # experiment -> slugs of cells, None for all
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
 Several = Annotated[list[str], Field(min_length=1, max_length=100)]
 
@@ -39,22 +45,36 @@ class ItemSection(Section):
     kernels: Several = Field(default_factory=lambda: [DEFAULT_KERNEL])
     receivers: Several | None = None
     set: dict[str, Any] = Field(default_factory=dict)
-    repetitions: int = Field(default=10, ge=LEAST_REPETITIONS, le=1000)
+    repetitions: int = Field(default=10, ge=LEAST_REPETITIONS, le=MOST_REPETITIONS)
     quick: bool = False
     metrics: Several | None = None
+    primary: Several | None = None
+    claims: Literal["all"] | Several | None = None
 
     @model_validator(mode="after")
     def _sensible(self) -> ItemSection:
+        if self.claims is not None and (self.metrics is not None or self.primary is not None):
+            raise FieldError("an item compares claims or measures; make it two items", "claims")
         for name in self.set:
             if name in _OWN_FIELDS:
                 own = name if name == "repetitions" else f"{name}s"
                 raise FieldError(f"{name} is set with {own}", "set", name)
-        for index, metric in enumerate(self.metrics or ()):
-            if metric not in known_metrics():
-                near = nearest(metric, list(known_metrics()))
-                raise FieldError(f"there is no metric {metric!r}" + (f"; did you mean {near}?" if near else ""),
-                                 "metrics", index)  # fmt: skip
+        _check_metrics(self.metrics, "metrics")
+        _check_metrics(self.primary, "primary")
+        for index, metric in enumerate(self.primary or ()):
+            if self.metrics is not None and metric not in self.metrics:
+                raise FieldError(f"{metric} is not among the metrics that are compared", "primary", index)
         return self
+
+
+def _check_metrics(names: list[str] | None, field: str) -> None:
+    for index, metric in enumerate(names or ()):
+        if metric not in known_metrics():
+            near = nearest(metric, list(known_metrics()))
+            hint = f"; did you mean {near}?" if near else ""
+            raise FieldError(f"there is no metric {metric!r}{hint}", field, index)
+        if is_left_out(metric):
+            raise FieldError(f"{metric} cannot be compared: its unit is that of each exit's cause", field, index)
 
 
 class SuiteSection(Section):
@@ -62,23 +82,30 @@ class SuiteSection(Section):
 
     suite: Name
     description: str = ""
+    primary: Several | None = None
+    allow_unproven: bool = False
     cells: list[ItemSection] = Field(min_length=1, max_length=1000)
+
+    @model_validator(mode="after")
+    def _sensible(self) -> SuiteSection:
+        _check_metrics(self.primary, "primary")
+        return self
 
 
 @dataclass(frozen=True)
 class Series:
-    """One experiment of the suite: an item on one kernel. ``name`` is that of its directory and of its baseline."""
+    """One experiment of the suite: an item on one kernel. ``name`` is that of its directory and of its baseline,
+    ``place`` the line of the suite that says how many repetitions it has. With ``claims`` these are compared, and no
+    measures."""
 
     name: str
     item: str
     profile: Profile
     kernel: str
     place: str
-    metrics: frozenset[str] | None
+    measures: Measures
     command: tuple[str, ...]
-
-    def compares(self, metric: str) -> bool:
-        return self.metrics is None or metric in self.metrics
+    claims: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -87,12 +114,21 @@ class Suite:
     description: str
     path: Path
     series: list[Series]
+    allow_unproven: bool = False
+    named: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """How the command line names it: by its file, or by the options that it is made of."""
+        return self.named or (str(self.path),)
 
 
 def read_suite(path: Path) -> Suite:
     """Read and check a suite and every profile in it. Raises ProfileError with the line of what is wrong."""
     if not path.exists():
-        raise ProfileError("there is no such suite", where=str(path), hint="profiles/suites/nightly.yaml is one")
+        raise ProfileError(
+            "there is no such suite", where=str(path), hint=f"{PROFILES / 'suites' / 'nightly.yaml'} is one"
+        )
     document = read_document(path)
     try:
         section = SuiteSection.model_validate(document.data)
@@ -100,37 +136,79 @@ def read_suite(path: Path) -> Suite:
         raise profile_error(error, document, {}, SuiteSection) from None
     series: dict[str, Series] = {}
     for index, item in enumerate(section.cells):
-        place = document.place(("cells", index))
         profile, command = _profile(path, document, index, item)
         name = item.name or profile.name
         for kernel in dict.fromkeys(item.kernels):
-            resolved = _kernel(path, kernel)
+            resolved = _kernel(path, kernel, document.place(("cells", index)))
             one = Series(
                 f"{section.suite}-{name}-{_slug(kernel)}",
                 name,
                 profile,
                 resolved,
-                place,
-                frozenset(item.metrics) if item.metrics is not None else None,
+                document.place(("cells", index, "repetitions")),
+                _measures(section, item),
                 (*command, "--kernel", resolved),
+                _claims(profile, item, document.place(("cells", index, "claims"))),
             )
             if one.name in series:
                 what = f"{name} on {kernel} is here twice, first in {series[one.name].place}"
-                raise ProfileError(what, where=place, hint="give one of them another name:")
+                raise ProfileError(what, where=document.place(("cells", index)), hint="give one of them another name:")
             series[one.name] = one
-    return Suite(section.suite, section.description, path, list(series.values()))
+    return Suite(section.suite, section.description, path, list(series.values()), section.allow_unproven)
+
+
+def _claims(profile: Profile, item: ItemSection, where: str) -> tuple[str, ...] | None:
+    return None if item.claims is None else claims_of(profile, item.claims, where)
+
+
+def claims_of(profile: Profile, asked: str | list[str], where: str) -> tuple[str, ...]:
+    """The ids of the profile's claims that are asked for: ``all``, or some. Raises ProfileError where there is none."""
+    known = [claim.id for claim in profile.claims if claim.unsupported is None]
+    if not known:
+        raise ProfileError("the profile makes no claim that can be judged", where=where)
+    if asked == "all":
+        return tuple(known)
+    for name in asked:
+        if name not in known:
+            hint = f"its claims are {', '.join(known)}"
+            raise ProfileError(f"the profile makes no claim {name!r}", where=where, hint=hint)
+    return tuple(asked)
+
+
+def suite_of_claims(profiles: dict[str, Path], kernels: list[str], *, quick: bool, named: tuple[str, ...]) -> Suite:
+    """A suite of all claims of profiles, by the names of their experiments, on each kernel; ``named`` are the words
+    that asked for it. Raises ProfileError for a profile without claims."""
+    series = []
+    for name, file in profiles.items():
+        profile = load(file, [], quick=quick)
+        claims = claims_of(profile, "all", str(file))
+        command = ("howdah", "run", str(file), *(["--quick"] if quick else []), "--kernel")
+        for kernel in kernels:
+            full = f"claims-{name}-{_slug(kernel)}"
+            series.append(Series(full, name, profile, kernel, str(file), Measures(), (*command, kernel), claims))
+    return Suite("claims", "Claims of profiles", Path(), series, named=named)
+
+
+def _measures(section: SuiteSection, item: ItemSection) -> Measures:
+    """An item's own ``primary``, or all of its ``metrics``, or the suite's ``primary``, or the default."""
+    primary = item.primary
+    if primary is None and item.metrics is None:
+        primary = section.primary
+    return Measures.of(primary, item.metrics)
 
 
 def _profile(path: Path, document: Document, index: int, item: ItemSection) -> tuple[Profile, tuple[str, ...]]:
     """The profile with the item's changes, and the ``howdah run`` command that has them."""
-    changes: dict[str, Any] = {**item.set, "repetitions": item.repetitions}
+    changes: dict[str, Any] = dict(item.set)
+    if item.claims is None or "repetitions" in item.model_fields_set:
+        changes["repetitions"] = item.repetitions  # claims are made of the profile's own
     if item.algorithms is not None:
         changes["algorithm"] = item.algorithms
     if item.receivers is not None:
         changes["receiver"] = item.receivers
     overrides = [f"{name}={_as_yaml(value)}" for name, value in changes.items()]
-    file = Path(os.path.normpath(path.parent / Path(item.profile).expanduser()))
     where = document.place(("cells", index, "profile"))
+    file = Path(os.path.normpath(written_path(path.parent, item.profile, where)))
     if not file.is_file():
         raise ProfileError(f"there is no profile {item.profile}", where=where, hint=f"looked for {file}")
     try:
@@ -147,10 +225,10 @@ def _as_yaml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _kernel(path: Path, kernel: str) -> str:
+def _kernel(path: Path, kernel: str, where: str) -> str:
     if _A_VERSION.fullmatch(kernel):
         return kernel
-    return str((path.parent / Path(kernel).expanduser()).resolve())
+    return str(written_path(path.parent, kernel, where).resolve())
 
 
 def _slug(kernel: str) -> str:
@@ -161,21 +239,22 @@ def _slug(kernel: str) -> str:
     return f"{last}-{hashlib.sha256(kernel.encode()).hexdigest()[:6]}"
 
 
-def chosen(suite: Suite, only: list[str]) -> dict[str, set[str] | None]:
+def chosen(suite: Suite, only: list[str]) -> Wanted:
     """What ``--only`` names: the slugs of an experiment's cells, None for all of it. Raises HowdahError for no such.
 
     A name is that of an item, of an experiment, or of a cell: ``EXPERIMENT/CELL``.
     """
     if not only:
         return {one.name: None for one in suite.series}
-    found: dict[str, set[str] | None] = {}
+    found: Wanted = {}
     for word in only:
         experiment, _, cell = word.partition("/")
         matching = [one for one in suite.series if experiment in (one.name, one.item)]
         slugs = {slug for one in matching for slug in slugs_of(one)}
         if not matching or (cell and cell not in slugs):
             known = [one.name for one in suite.series] if not matching else sorted(slugs)
-            near = nearest(cell if matching else experiment, known)
+            items = [] if matching else [one.item for one in suite.series]
+            near = nearest(cell if matching else experiment, [*known, *items])
             what = f"the suite has no {word!r}"
             raise HowdahError(what, where=str(suite.path), hint=f"there are {', '.join(known[:12])}" +
                               (f"; did you mean {near}?" if near else ""))  # fmt: skip
@@ -185,11 +264,24 @@ def chosen(suite: Suite, only: list[str]) -> dict[str, set[str] | None]:
     return found
 
 
+def chosen_items(suite: Suite, only: list[str]) -> Wanted:
+    """The same by item, where the kernels of the suite do not matter."""
+    by_item: Wanted = {}
+    of_series = chosen(suite, only)
+    for one in suite.series:
+        if one.name in of_series:
+            before, now = by_item.get(one.item, set()), of_series[one.name]
+            by_item[one.item] = None if before is None or now is None else before | now
+    return by_item
+
+
 def slugs_of(series: Series) -> list[str]:
-    """The cells of an experiment by their names: a run's name without the repetition.
+    """The cells of an experiment by their names: a run's name without the repetition, or a claim's id.
 
     Controls are for claims that fail, and a cross-check is one run, of which there are no pairs.
     """
+    if series.claims is not None:
+        return list(series.claims)
     points = series.profile.points
     return [point.slug for point in points if CONTROL_AXIS not in point.axes and not point.only_first_repetition]
 

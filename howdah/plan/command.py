@@ -124,6 +124,8 @@ def _netem(options: dict[str, Any]) -> _Words:
         words += ["seed", options["seed"]]
     if options["rate_bits_per_second"] is not None:
         words += ["rate", f"{options['rate_bits_per_second']}bit"]
+    if "tick_us" in options:
+        words += ["slot", _compact(options["tick_us"])]
     return words
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from howdah.errors import ProfileError
 from howdah.plan.calibration import calibration
+from howdah.plan.division import divide
 from howdah.plan.flow import endpoints, host_delays, resolve_flows
 from howdah.plan.group import expand, pairs_of
 from howdah.plan.memory import Sizes, sizes
@@ -26,15 +27,20 @@ from howdah.plan.receiver import (
     receiver_settings,
 )
 from howdah.plan.schedule import Schedule, schedule
+from howdah.plan.sender import core_parameters, sender_record
 from howdah.plan.shaping import Shaping, find_hops, shape
 from howdah.plan.timetable import timetable
 from howdah.plan.topology import load_topo, lower
-from howdah.plan.trait import traits
 from howdah.plan.wiring import wire
 from howdah.profile import Cell, Profile
-from howdah.profile.algorithm import from_modules, module_name
+from howdah.profile.algorithm import module_name
+from howdah.profile.host import FIXED
+from howdah.profile.kernel import check_kernel_name
 from howdah.profile.model import Scenario
+from howdah.profile.module import claimed_modules
 from howdah.profile.parameter import parameter_places
+from howdah.profile.written import written_path
+from howdah.trait import Traits, engines, known_engines, traits
 
 ETHERNET_HEADER_BYTES = 14
 IP_AND_TCP_HEADER_BYTES = 52  # IPv4, TCP with timestamps
@@ -59,9 +65,11 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     cell = expand(cell)
     scenario = cell.scenario
     engine = engine or scenario.engine
-    real_time = _real_time(cell, engine)
+    if engine not in engines():
+        raise ProfileError(f"there is no engine called {engine!r}", hint=f"The engines are {known_engines(engine)}.")
+    real_time = _real_time(cell, traits(engine))
     kind = traits(engine, real_time=real_time is not None)
-    processor_shift = scenario.machine.shift if engine == "vm" and real_time is None else None
+    processor_shift = scenario.machine.shift if kind.finite_processor else None
     network, topology_arguments = _network(cell)
     perturbation = draw(scenario, cell.repetition, scenario.path.forward_delay_us + scenario.path.reverse_delay_us)
     pairs = endpoints(cell, network)
@@ -71,11 +79,12 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     flows = name_receivers(flows, receivers)
     varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
-    size = sizes(path, flows, scenario.duration, varying.forward_largest_us + varying.reverse_largest_us)
+    added_us = varying.forward_largest_us + varying.reverse_largest_us
+    size = sizes(path, flows, scenario.duration, added_us, fixed_send_buffers=scenario.host.tcp_wmem == FIXED)
     shaping = shape(cell, network, pairs, path, delays, varying, virtual_time=kind.virtual_clock)
     measured = calibration(
         *(scenario, network, pairs, path, delays, varying, shaping.queues),
-        several_clocks=engine == "lab",
+        several_clocks=kind.several_machines,
         processor_shift=processor_shift or 0,
     )
     builtin = {name: entry for name, entry in cell.algorithms.items() if entry.builtin}
@@ -84,11 +93,11 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     kernel_parameters = {f"{a.module}.{key}": value for a in builtin.values() for key, value in a.parameters.items()}
     if not scenario.host.ipv6:
         kernel_parameters["ipv6.disable"] = "1"
-    return Plan(
+    whole = Plan(
         profile=cell.profile,
         run=cell.run,
         engine=engine,
-        kernel="lab" if engine == "lab" else _kernel(cell, kernel),
+        kernel=engine if kind.several_machines else _kernel(cell, kernel),
         axes=dict(cell.axes),
         algorithm=scenario.algorithm,
         repetition=cell.repetition,
@@ -109,14 +118,17 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         timeline=_timeline(flows, shaping),
         calibration=measured,
         collect=_collect(cell, network, size),
-        modules=[str(cell.absolute(module)) for module in scenario.modules],
+        modules=[str(cell.absolute(module, "modules", index)) for index, module in enumerate(scenario.modules)],
         module_parameters={
             entry.module: dict(entry.parameters)
             for entry in cell.algorithms.values()
             if entry.module and entry.parameters and not entry.builtin
-        },
+        }
+        | core_parameters(cell),
         kernel_parameters=kernel_parameters,
+        traits=kind,
         required_modules=_required_modules(cell, flows, receivers),
+        own_algorithms=_own_algorithms(cell),
         epoch_us=setup_us - measured.before_us,
         duration_us=scenario.duration,
         guest_memory_bytes=size.guest_memory_bytes,
@@ -124,13 +136,15 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         measure_window_us=(window.start, window.stop or scenario.duration),
         processor_shift=processor_shift,
         real_time=real_time,
-        own_kernel=_own_kernel(cell, engine),
-        lab_kernels=_lab_kernels(cell, engine),
+        own_kernel=_own_kernel(cell, kind),
+        machine_kernels=_machine_kernels(cell, engine, kind),
         measure_cwnd_packets=scenario.measure.reach,
         topology_arguments=topology_arguments,
-        receiver=scenario.receiver,
+        receiver=scenario.receiver.behaviour,
+        sender=sender_record(scenario),
         parameter_places=parameter_places(cell),
     )
+    return divide(cell, whole, lambda name, place: str(cell.absolute(name, *place)) if "/" in name else name)
 
 
 def compile_profile(profile: Profile, engine: str | None = None, kernel: str | None = None) -> list[Plan]:
@@ -143,24 +157,28 @@ def _required_modules(cell: Cell, flows: list[Flow], receivers: Receivers) -> li
 
     A module of an algorithm that this run does not use is left out: were it broken, this run would not be.
     """
-    scenario = cell.scenario
     needed = {entry.module for entry in cell.algorithms.values() if entry.module and not entry.builtin}
     if any("kernel" in (flow.traffic, flow.sink) for flow in flows):
         needed.add(TRAFFIC_MODULE)
     if receivers.needs_module:
         needed.add(RECEIVER_MODULE)
-    sources = [FilePath(module) for module in scenario.modules]
-    elsewhere = {entry.module for entry in from_modules(sources).values()}
-    elsewhere |= {
-        section.module or f"tcp_{section.kernel}" for section in scenario.algorithms.values() if section.kernel
-    }
-    return sorted(needed | ({module_name(source) for source in sources} - elsewhere))
+    return sorted(needed | (set(_own_modules(cell)) - claimed_modules(cell.scenario)))
+
+
+def _own_modules(cell: Cell) -> list[str]:
+    return [module_name(FilePath(module)) for module in cell.scenario.modules]
+
+
+def _own_algorithms(cell: Cell) -> dict[str, str]:
+    """Kernel's name of each algorithm that a module of the profile provides in this run, to that module."""
+    own = _own_modules(cell)
+    return {entry.kernel: entry.module for entry in cell.algorithms.values() if entry.module in own}
 
 
 def _network(cell: Cell) -> tuple[Network, dict[str, int]]:
     """The network, and what its class was given."""
     section = cell.scenario.topology
-    file = cell.absolute(section.file) if section.file is not None else None
+    file = cell.absolute(section.file, "topology", "file") if section.file is not None else None
     hops = cell.scenario.path.hops
     name = section.class_ or section.name or ("chain" if hops else "dumbbell")
     # A topology of one's own decides how many hosts it has, unless the profile says so.
@@ -212,6 +230,7 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         forward_loss_steps=[list(step) for step in varying.other.forward_loss],
         reverse_loss_steps=[list(step) for step in varying.other.reverse_loss],
         carried_bits_per_second=_carried(scenario, varying),
+        tick_us=asked.tick or 0,
     )
 
 
@@ -266,8 +285,8 @@ def _host_settings(cell: Cell, network: Network, size: Sizes) -> list[Operation]
     settings = {
         "net.ipv4.tcp_no_metrics_save": "1",
         **({"net.ipv4.tcp_ecn": "1"} if cell.scenario.path.ecn else {}),
-        "net.ipv4.tcp_rmem": host.tcp_rmem or f"4096 131072 {size.receive_buffer_bytes}",
-        "net.ipv4.tcp_wmem": host.tcp_wmem or f"4096 87380 {size.send_buffer_bytes}",
+        "net.ipv4.tcp_rmem": _buffer(host.tcp_rmem, 131072, size.receive_buffer_bytes),
+        "net.ipv4.tcp_wmem": _buffer(host.tcp_wmem, 87380, size.send_buffer_bytes),
     }
     operations = []
     for node, role in network.roles.items():
@@ -278,6 +297,11 @@ def _host_settings(cell: Cell, network: Network, size: Sizes) -> list[Operation]
         nodes: list[str | None] = list(network.roles) if namespaced else [None]
         operations += [operation("sysctl", node=node, name=name, value=value) for node in nodes]
     return operations
+
+
+def _buffer(asked: str | None, initial_bytes: int, largest_bytes: int) -> str:
+    """Least, initial and largest size, as the sysctls have them."""
+    return asked if asked and asked != FIXED else f"4096 {largest_bytes if asked else initial_bytes} {largest_bytes}"
 
 
 def _timeline(flows: list[Flow], shaping: Shaping) -> list[Event]:
@@ -309,10 +333,10 @@ def _collect(cell: Cell, network: Network, size: Sizes) -> Collect:
     )
 
 
-def _real_time(cell: Cell, engine: str) -> RealTime | None:
+def _real_time(cell: Cell, kind: Traits) -> RealTime | None:
     """Raises ProfileError where processor time is asked for, of which only virtual time keeps accounts."""
     machine = cell.scenario.machine
-    if engine != "vm" or machine.time == "virtual":
+    if not kind.boots_machine or machine.time == "virtual":
         return None
     if cell.scenario.collect.cpu:
         what = "processor time by function needs machine.time: virtual on the vm engine"
@@ -320,30 +344,37 @@ def _real_time(cell: Cell, engine: str) -> RealTime | None:
     return RealTime(machine.accelerator)
 
 
-def _own_kernel(cell: Cell, engine: str) -> OwnKernel | None:
+def _own_kernel(cell: Cell, kind: Traits) -> OwnKernel | None:
     machine = cell.scenario.machine
-    if engine != "vm" or (machine.modules is None and machine.headers is None):
+    if not kind.boots_machine or (machine.modules is None and machine.headers is None):
         return None
-    paths = (str(cell.absolute(path)) if path is not None else None for path in (machine.modules, machine.headers))
-    return OwnKernel(*paths)
+    modules, headers = (
+        str(cell.absolute(path, "machine", name)) if path is not None else None
+        for name, path in (("modules", machine.modules), ("headers", machine.headers))
+    )
+    return OwnKernel(modules, headers)
 
 
-def _lab_kernels(cell: Cell, engine: str) -> dict[str, str] | None:
+def _machine_kernels(cell: Cell, engine: str, kind: Traits) -> dict[str, str] | None:
     """Raises ProfileError where machines are chosen and the engine has none to choose from."""
-    asked = cell.scenario.lab.kernels()
-    if asked and engine != "lab":
+    asked = cell.scenario.machines.kernels()
+    if asked and not kind.several_machines:
         role = next(iter(asked))
         what = f"the {engine} engine has no {role} machine to choose by its kernel"
-        raise ProfileError(what, where=cell.place("lab", role, "kernel"), hint="run it in a lab: --engine lab")
+        raise ProfileError(
+            what, where=cell.place("machines", role, "kernel"), hint="run it on several machines: --engine machines"
+        )
     return asked or None
 
 
 def _kernel(cell: Cell, asked: str | None) -> str:
     """The name of a kernel, or the absolute path of its tree; relative ones start where they were written."""
     if asked is not None:
-        return str(FilePath(asked).expanduser().resolve()) if "/" in asked else asked
+        where = f"--kernel {asked[:60]}"
+        check_kernel_name(asked, where)
+        return str(written_path(FilePath.cwd(), asked, where).resolve()) if "/" in asked else asked
     kernel = cell.scenario.kernel
-    return str(cell.absolute(kernel)) if "/" in kernel else kernel
+    return str(cell.absolute(kernel, "kernel")) if "/" in kernel else kernel
 
 
 def _wall_clock_limit_s(scenario: Scenario, path: Path, flows: list[Flow]) -> float:

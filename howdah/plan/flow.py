@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from howdah.errors import ProfileError
+from howdah.plan.generated import GeneratedFlow
 from howdah.plan.network import Network, bare
 from howdah.plan.perturbation import Perturbation
 from howdah.plan.plan import Flow
 from howdah.profile import Cell
 from howdah.profile.algorithm import nearest
-from howdah.profile.generated import GeneratedFlow
 from howdah.profile.model import FlowSection
 
 FIRST_SOURCE_PORT = 40001
@@ -131,14 +131,14 @@ def resolve_flows(
         forward, reverse = delays.of_host[receiver], delays.of_host[sender]
         flows.append(
             Flow(
-                id=index,
+                id=index + 1,
                 name=flow.name or f"{'background' if background else 'flow'}{number}",
                 sender=sender,
                 receiver=receiver,
                 source_address=bare(network.access_link(sender).at(sender).address),
                 source_port=FIRST_SOURCE_PORT + index,
                 destination_address=bare(network.access_link(receiver).at(receiver).address),
-                destination_port=FIRST_DESTINATION_PORT + index,
+                destination_port=flow.port or FIRST_DESTINATION_PORT + index,
                 algorithm=algorithm.name,
                 kernel_algorithm=algorithm.kernel,
                 traffic=_end(generated, source),
@@ -160,7 +160,33 @@ def resolve_flows(
                 exchange=_exchange(generated) if generated and generated.requests > 1 else None,
             )
         )
+    _require_free_ports(cell, flows)
     return flows
+
+
+def _require_free_ports(cell: Cell, flows: list[Flow]) -> None:
+    """Raise ProfileError where a port that the profile names is another flow's on that host.
+
+    Nor may it be a number that senders connect from: the two ports alone tell the sockets of a trace apart.
+    """
+    scenario = cell.scenario
+    given = [flow.port for flow in scenario.every_flow]
+    last_source_port = FIRST_SOURCE_PORT + len(flows) - 1
+    users: dict[tuple[str, int, bool], Flow] = {}
+    for index, flow in enumerate(flows):
+        where = cell.place(*scenario.place_of(index), "port")
+        if given[index] is not None and FIRST_SOURCE_PORT <= flow.destination_port <= last_source_port:
+            what = f"port {flow.destination_port} is one of those that senders connect from"
+            hint = f"choose one outside of {FIRST_SOURCE_PORT} to {last_source_port}"
+            raise ProfileError(what, where=where, hint=hint)
+        used = (flow.receiver, flow.destination_port, flow.datagram_bytes is not None)
+        other = users.setdefault(used, flow)
+        if other is not flow:
+            if given[index] is None:
+                where = cell.place(*scenario.place_of(flows.index(other)), "port")
+            what = f"{other.name} and {flow.name} would both use port {flow.destination_port} of {flow.receiver}"
+            hint = "choose another port; the i-th flow has 5000 + i if it names none"
+            raise ProfileError(what, where=where, hint=hint.replace("5000", str(FIRST_DESTINATION_PORT - 1)))
 
 
 def _times(flow: FlowSection, offset_us: int, duration_us: int) -> tuple[int, int]:

@@ -10,13 +10,10 @@ import dataclasses
 import random
 
 from howdah.errors import ProfileError
-from howdah.plan.connection import MOST_GENERATED, Connection
-from howdah.plan.distribution import LAWS
-from howdah.plan.mix import mix_connections
+from howdah.plan.generated import GeneratedFlow
+from howdah.plan.mix import LAWS, MOST_GENERATED, Connection, mix_connections, web_connections
 from howdah.plan.perturbation import derived_seed
-from howdah.plan.web import web_connections
 from howdah.profile import Cell
-from howdah.profile.generated import GeneratedFlow
 from howdah.profile.group import DatagramSection, GroupSection
 from howdah.profile.model import Scenario
 
@@ -39,12 +36,16 @@ def expand(cell: Cell) -> Cell:
         rtt_us = group.rtt or scenario.path.forward_delay_us + scenario.path.reverse_delay_us
         before_us = scenario.duration - LEAST_ROUND_TRIPS * rtt_us
         draw = generator(scenario.seed, group.name, cell.repetition)
-        if group.web is not None:
-            drawn = web_connections(group.web, group.start, before_us, scenario.path.mtu - HEADER_BYTES, draw)
-        elif group.mix is not None:
-            drawn = mix_connections(group.mix, group.start, before_us, scenario.path.mtu, draw)
-        else:
-            drawn = connections(group, scenario.duration, before_us, draw)
+        try:
+            if group.web is not None:
+                drawn = web_connections(group.web, group.start, before_us, scenario.path.mtu - HEADER_BYTES, draw)
+            elif group.mix is not None:
+                drawn = mix_connections(group.mix, group.start, before_us, scenario.path.mtu, draw)
+            else:
+                drawn = connections(group, scenario.duration, before_us, draw)
+        except ProfileError as error:
+            what = f"the group {group.name}: {error.what}"
+            raise ProfileError(what, where=cell.place("groups", origin), hint=error.hint) from None
         count += len(drawn)
         if count > MOST_GENERATED:
             what = f"the groups up to {group.name} make more than {MOST_GENERATED} connections"
@@ -83,11 +84,17 @@ def connections(group: GroupSection, duration_us: int, before_us: int, draw: ran
     in what is left of the run they could not even connect."""
     starts = _starts(group, draw)
     found = []
+    switched = 0
     for start in starts:
         if start >= before_us:
             continue
         stop = None if group.lifetime is None else min(start + group.lifetime, duration_us)
-        bursts = _bursts(group.udp, start, stop or duration_us, draw) if group.udp is not None else ()
+        bursts = (
+            _bursts(group.udp, start, stop or duration_us, draw, MOST_BURSTS - switched)
+            if group.udp is not None
+            else ()
+        )
+        switched += len(bursts)
         size = group.http.object * group.http.requests if group.http is not None else group.size
         if size is not None and group.http is None:
             size *= group.requests
@@ -95,7 +102,9 @@ def connections(group: GroupSection, duration_us: int, before_us: int, draw: ran
     return found
 
 
-def _bursts(udp: DatagramSection, start_us: int, stop_us: int, draw: random.Random) -> tuple[tuple[int, int], ...]:
+def _bursts(
+    udp: DatagramSection, start_us: int, stop_us: int, draw: random.Random, most: int
+) -> tuple[tuple[int, int], ...]:
     """When a source sends, the first time from its start."""
     if udp.on_off is None:
         return ((start_us, stop_us),)
@@ -106,8 +115,9 @@ def _bursts(udp: DatagramSection, start_us: int, stop_us: int, draw: random.Rand
         end = now + max(round(law(draw, udp.on_off.on)), 1)
         bursts.append((now, min(end, stop_us)))
         now = end + max(round(law(draw, udp.on_off.off)), 1)
-        if len(bursts) > MOST_BURSTS:
-            raise ProfileError(f"a source would be switched on more than {MOST_BURSTS} times")
+        if len(bursts) > most:
+            hint = "make on and off longer, or the run shorter"
+            raise ProfileError(f"its sources would be switched on more than {MOST_BURSTS} times", hint=hint)
     return tuple(bursts)
 
 

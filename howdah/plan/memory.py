@@ -47,17 +47,29 @@ def largest_window_packets(path: Path, rtt_us: int) -> int:
     return 2 * (bdp_bytes + buffers) // path.frame_bytes + 64
 
 
-def sizes(path: Path, flows: list[Flow], duration_us: int, added_us: int = 0) -> Sizes:
-    """Sizes for all flows together, from each flow's own RTT and the most that a schedule adds to it."""
+def sizes(
+    path: Path, flows: list[Flow], duration_us: int, added_us: int = 0, *, fixed_send_buffers: bool = False
+) -> Sizes:
+    """Sizes for all flows together, from each flow's own RTT and the most that a schedule adds to it.
+
+    ``fixed_send_buffers``: a send buffer has its largest size from the beginning, and a sender that always has data
+    fills it.
+    """
     windows = [largest_window_packets(path, flow.rtt_us + added_us) for flow in flows]
     window = max(windows)
     together = _together(path, flows, windows)
     truesize = path.frame_bytes + SEGMENT_OVERHEAD_BYTES
-    socket_bytes = together * truesize * (SENDER_WINDOWS + RECEIVER_WINDOWS)
-    network_bytes = window * truesize
-    pages = -(-socket_bytes // PAGE_BYTES) + 16384
     # Twice what tcp_sndbuf_expand() asks for (BBR multiplies by 3 instead of 2); half of a receive buffer is window.
     send_buffer = min(max(LEAST_BUFFER_MAXIMUM_BYTES, 2 * SENDER_WINDOWS * window * truesize), LARGEST_SYSCTL)
+    socket_bytes = together * truesize * (SENDER_WINDOWS + RECEIVER_WINDOWS)
+    if fixed_send_buffers:
+        # They are not grown by what is needed, so once that is enough.
+        send_buffer = min(max(LEAST_BUFFER_MAXIMUM_BYTES, SENDER_WINDOWS * window * truesize), LARGEST_SYSCTL)
+        # Of what is queued the path holds no copy: the receiver's part of a window is the same data.
+        bulk = sum(flow.group is None for flow in flows)
+        socket_bytes = max(socket_bytes, bulk * send_buffer + together * truesize * RECEIVER_WINDOWS)
+    network_bytes = window * truesize
+    pages = -(-socket_bytes // PAGE_BYTES) + 16384
     receive_buffer = min(max(LEAST_BUFFER_MAXIMUM_BYTES, 2 * window * truesize), LARGEST_SYSCTL)
     trace = _trace_bytes(path, duration_us)
     return Sizes(

@@ -8,12 +8,107 @@ Evaluation, SIGMETRICS 1998, table 2: a lognormal body with 93 % of the files, a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 from statistics import NormalDist
 
-from howdah.plan.connection import MOST_GENERATED, Connection
-from howdah.plan.distribution import exponential
-from howdah.profile.group import MixSection
+from howdah.errors import ProfileError
+from howdah.profile.group import MixSection, WebSection
+
+MOST_DRAWN = 200_000
+
+
+def web_connections(web: WebSection, start_us: int, before_us: int, mss_bytes: int, draw: Random) -> list[Connection]:
+    """The connections of all sessions by their starts; those that would not start before ``before_us`` are left out.
+
+    The first session starts at ``start_us``, its first page and object with it. Ends early when there are more than may
+    be. Raises ProfileError where very many are left out.
+    """
+    found: list[Connection] = []
+    drawn = 0
+    session_us = float(start_us)
+    for _ in range(web.sessions):
+        page_us = session_us
+        for _ in range(_geometric(draw, web.pages)):
+            object_us = page_us
+            for _ in range(_count(draw, web.objects, web.objects_shape)):
+                size = min(_count(draw, web.object_packets, web.object_shape) * mss_bytes, web.largest)
+                if object_us < before_us:
+                    found.append(Connection(int(object_us), None, size))
+                drawn += 1
+                if len(found) > MOST_GENERATED:
+                    return found
+                if drawn > MOST_DRAWN:
+                    what = f"more than {MOST_DRAWN} objects are asked for, most of them after the end of the run"
+                    raise ProfileError(what, hint="ask for fewer sessions, pages or objects, or for a longer run")
+                object_us += exponential(draw, web.between_objects)
+            page_us += exponential(draw, web.between_pages)
+        session_us += exponential(draw, web.between_sessions)
+    return sorted(found, key=lambda connection: connection.start_us)
+
+
+def _count(draw: Random, mean: int, shape: float) -> int:
+    return max(1, round(pareto_second(draw, mean, shape)))
+
+
+def _geometric(draw: Random, mean: int) -> int:
+    """1, 2, … with this mean."""
+    if mean == 1:
+        return 1
+    return 1 + int(math.log1p(-draw.random()) / math.log1p(-1 / mean))
+
+
+ON_OFF_SHAPE = 1.5  # Pareto on and off times: the mean is finite, the variance is not
+
+
+def exponential(draw: Random, mean: float) -> float:
+    """F(x) = 1 - exp(-x / mean)."""
+    return -mean * math.log1p(-draw.random())
+
+
+def pareto(draw: Random, least: float, shape: float) -> float:
+    """F(x) = 1 - (least / x)^shape for x >= least; the mean is least x shape / (shape - 1) for a shape above 1."""
+    return float(least * (1 - draw.random()) ** (-1 / shape))
+
+
+def pareto_of_mean(draw: Random, mean: float, shape: float) -> float:
+    """The same, by its mean; the shape must be above 1."""
+    return pareto(draw, mean * (shape - 1) / shape, shape)
+
+
+def pareto_second(draw: Random, mean: float, shape: float) -> float:
+    """Pareto's second kind (Lomax): F(x) = 1 - (1 + x / scale)^-shape with scale = mean x (shape - 1), from 0."""
+    return float(mean * (shape - 1) * ((1 - draw.random()) ** (-1 / shape) - 1))
+
+
+def lognormal(draw: Random, mu: float, sigma: float) -> float:
+    """exp(mu + sigma z) with z standard normal."""
+    share = draw.random()
+    while share == 0:
+        share = draw.random()
+    return math.exp(mu + sigma * NormalDist().inv_cdf(share))
+
+
+LAWS: dict[str, Callable[[Random, float], float]] = {
+    "constant": lambda _draw, mean: mean,
+    "exponential": exponential,
+    "pareto": lambda draw, mean: pareto_of_mean(draw, mean, ON_OFF_SHAPE),
+}
+
+
+MOST_GENERATED = 10_000  # of all groups; each needs a port of its own
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One connection of a group; microseconds after the epoch, ``stop_us`` None: the size or the run ends it."""
+
+    start_us: int
+    stop_us: int | None
+    size_bytes: int | None
+    bursts: tuple[tuple[int, int], ...] = ()
+
 
 BODY_SHARE = 0.93
 BODY = NormalDist(9.357, 1.318)  # of the logarithm of the bytes

@@ -29,7 +29,7 @@ OPERATIONS: dict[str, _Arguments] = {
         "b_interface": _TEXT,
         "b_mac": _TEXT,
     },
-    # A NIC of the machine as an interface of a node: whole, or the frames with one 802.1Q tag. Made by the lab engine.
+    # A NIC of the machine as an interface of a node: whole, or the frames of one 802.1Q tag.
     "adopt": {
         "node": _TEXT,
         "interface": _TEXT,
@@ -72,6 +72,10 @@ OPERATIONS: dict[str, _Arguments] = {
 
 # Arguments that need not be there.
 _FURTHER: dict[str, _Arguments] = {"route": {"quick_ack": _INTEGER}}
+
+ROUTE_METRICS = tuple(
+    name for name, types in {**OPERATIONS["route"], **_FURTHER["route"]}.items() if int in types
+)  # what a route may set for the connections over it
 
 EVENTS: dict[str, _Arguments] = {
     "start_flow": {"flow": _INTEGER},
@@ -125,6 +129,8 @@ QDISC_OPTIONS: dict[str, _Arguments] = {
         "sack_blocks": _INTEGER,
         "backlog_blocks": _INTEGER,
     },
+    # Made by the engine where it divides a plan among kernels.
+    "howdah_wire": {"wire": _INTEGER, "to": _INTEGER, "delay_ns": _INTEGER},
     "cake": {"rtt_us": _INTEGER, "target_us": _INTEGER, "isolation": _TEXT, "memory_limit_bytes": _INTEGER},
     "netem": {
         "delay_us": _INTEGER,
@@ -147,6 +153,10 @@ CLASS_OPTIONS: dict[str, _Arguments] = {
         "quantum_bytes": _INTEGER,
     },
 }
+
+
+# Of a change alone: what is not given stays as it is.
+_FURTHER_OPTIONS: dict[str, _Arguments] = {"netem": {"tick_us": _INTEGER}}
 
 
 class OperationError(ValueError):
@@ -180,7 +190,9 @@ def _check(op: str, arguments: dict[str, Any], vocabulary: dict[str, _Arguments]
         kind = arguments["kind"]
         if kind not in kinds:
             raise OperationError(f"{op}: there is no kind {kind!r}; known: {', '.join(kinds)}")
-        _check_arguments(f"{op} {kind}", arguments["options"], kinds[kind])
+        given = arguments["options"]
+        more = {name: types for name, types in _FURTHER_OPTIONS.get(kind, {}).items() if name in given}
+        _check_arguments(f"{op} {kind}", given, kinds[kind] | more)
 
 
 def _check_arguments(what: str, arguments: dict[str, Any], expected: _Arguments) -> None:

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
 
-PLAN_FORMAT = 1
+from howdah.trait import Traits, traits
+
+PLAN_FORMAT = 2  # in format 1 flows counted from 0
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,9 @@ class Path:
     forward_loss_steps: list[list[float]] = field(default_factory=list)
     reverse_loss_steps: list[list[float]] = field(default_factory=list)
     carried_bits_per_second: int | None = None  # most that all flows send together; None: the rate
+    tick_us: int = (
+        0  # least time between two releases of a delay line while flows run; in plan.json only if there is one
+    )
 
     @property
     def highest_rate_bits_per_second(self) -> int:
@@ -86,7 +91,11 @@ class Path:
 
 @dataclass(frozen=True)
 class Flow:
-    """One TCP connection. Times count from the epoch; ``stop_us`` ends a bulk flow, ``size_bytes`` a fixed one."""
+    """One TCP connection. Times count from the epoch; ``stop_us`` ends a bulk flow, ``size_bytes`` a fixed one.
+
+    ``id`` is the flow's number, from 1: the profile's flows, then background flows, then connections of groups. It is
+    what ``--set flows.2.start``, claims, tables, metrics.json, labels, checks and messages call the flow.
+    """
 
     id: int
     name: str
@@ -120,6 +129,11 @@ class Flow:
     http: dict[str, int | None] | None = None
     exchange: dict[str, int] | None = None  # object_bytes, request_bytes, requests, think_us; as http
     receiver_behaviour: str = "linux"  # how its receiver acknowledges, howdah/profile/receiver.py; others are emulated
+
+    @property
+    def title(self) -> str:
+        """What messages call it: ``flow 1``, or ``flow 2 (second)`` if it has a name."""
+        return f"flow {self.id}" if self.name == f"flow{self.id}" else f"flow {self.id} ({self.name})"
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -213,6 +227,16 @@ class OwnKernel:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Hosts that live in a kernel of their own, of a run on several kernels in one virtual time. Every kernel has all
+    routers: a packet is on those of the kernel of its sender."""
+
+    name: str
+    kernel: str
+    hosts: list[str]
+
+
+@dataclass(frozen=True)
 class Plan:
     """See the module's text. ``axes`` holds the sweep point (dotted field name to value) this run belongs to."""
 
@@ -240,20 +264,32 @@ class Plan:
     duration_us: int
     guest_memory_bytes: int
     wall_clock_limit_s: float
+    traits: Traits  # of the engine
     measure_window_us: tuple[int, int] = (0, 0)
     processor_shift: int | None = None  # of the vm engine: 2**-shift instructions a nanosecond; in plan.json only there
     real_time: RealTime | None = None  # of the vm engine without a virtual clock; in plan.json only there
     own_kernel: OwnKernel | None = None  # of the vm engine; in plan.json only there
-    lab_kernels: dict[str, str] | None = None  # of the lab engine's machines by role; in plan.json only if one is asked
+    machine_kernels: dict[str, str] | None = (
+        None  # of the machines engine's machines by role; in plan.json only if one is asked
+    )
     measure_cwnd_packets: int | None = None  # window whose time is measured; in plan.json only if there is one
-    capabilities: list[str] = field(default_factory=list)
     topology_arguments: dict[str, int] = field(default_factory=dict)  # of the Topo class
     required_modules: list[str] | None = None  # kernel modules the run needs by name; None: all that are there
+    # Kernel's name of an algorithm to the module of the profile it must come from; in plan.json only if there is one.
+    own_algorithms: dict[str, str] = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)  # the senders' first; in plan.json only if there are several
     receiver: str = "linux"  # behaviour of the receivers of measured flows that do not say otherwise
+    # Name and settings of the profile's sender (howdah/profile/sender.py); in plan.json only if it is of another time.
+    sender: dict[str, Any] | None = None
     format: int = PLAN_FORMAT
     # "module.parameter" to where a person wrote it; for messages only, and not part of plan.json: a line more in a
     # profile makes no other run.
     parameter_places: dict[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def kernels(self) -> list[str]:
+        """All that run, the senders' first."""
+        return list(dict.fromkeys([self.kernel, *(part.kernel for part in self.parts)]))
 
     def to_json(self) -> str:
         value = plain(self)
@@ -261,9 +297,14 @@ class Plan:
         _leave_out_plain_receivers(value)
         if self.processor_shift is None:
             del value["processor_shift"]
-        for name in ("real_time", "own_kernel", "lab_kernels", "measure_cwnd_packets"):
+        for name in ("real_time", "own_kernel", "machine_kernels", "measure_cwnd_packets", "sender"):
             if value[name] is None:
                 del value[name]
+        for name in ("own_algorithms", "parts"):
+            if not value[name]:
+                del value[name]
+        if not self.path.tick_us:
+            del value["path"]["tick_us"]
         for flow in value["flows"]:
             for name in ("http", "exchange"):
                 if flow[name] is None:
@@ -277,7 +318,7 @@ class Plan:
         value = json.loads(text)
         found = value.get("format")
         if found != PLAN_FORMAT:
-            raise ValueError(f"plan format {found}, expected {PLAN_FORMAT}")
+            raise ValueError(f"plan format {found}, expected {PLAN_FORMAT}; run the profile again")
         value["hosts"] = [Host(**item) for item in value["hosts"]]
         value["path"]["hops"] = [Hop(**item) for item in value["path"].get("hops", [])]
         value["path"] = Path(**value["path"])
@@ -288,10 +329,15 @@ class Plan:
         calibration["targets"] = [CalibrationTarget(**item) for item in calibration["targets"]]
         value["calibration"] = Calibration(**calibration)
         value["collect"] = Collect(**value["collect"])
+        if "traits" in value:
+            value["traits"] = Traits(**value["traits"])
+        else:  # of a run made before plans had them
+            value["traits"] = traits(value["engine"], real_time=value.get("real_time") is not None)
         if value.get("real_time") is not None:
             value["real_time"] = RealTime(**value["real_time"])
         if value.get("own_kernel") is not None:
             value["own_kernel"] = OwnKernel(**value["own_kernel"])
+        value["parts"] = [Part(**item) for item in value.get("parts", [])]
         value["measure_window_us"] = tuple(value["measure_window_us"])
         return Plan(**value)
 

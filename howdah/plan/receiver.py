@@ -14,7 +14,7 @@ from howdah.plan.network import Network
 from howdah.plan.operation import operation
 from howdah.plan.plan import Flow, Operation
 from howdah.profile import Cell
-from howdah.profile.receiver import RECEIVERS, Receiver
+from howdah.receiver import RECEIVERS, Receiver
 
 RECEIVER_MODULE = "howdah_receiver"
 _HANDLE = "ac0:"
@@ -36,13 +36,13 @@ def find_receivers(cell: Cell, flows: list[Flow], *, virtual_time: bool) -> Rece
     unless it says otherwise. Raises ProfileError where flows share a host and disagree."""
     scenario = cell.scenario
     asked: dict[str, str] = {}
-    for flow, written in zip(flows, scenario.every_flow, strict=True):
-        name = written.receiver_behaviour or (scenario.receiver if flow.role == "measured" else None)
+    for index, (flow, written) in enumerate(zip(flows, scenario.every_flow, strict=True)):
+        name = written.receiver_behaviour or (scenario.receiver.behaviour if flow.role == "measured" else None)
         if name is None or flow.datagram_bytes is not None:
             continue
         if asked.setdefault(flow.receiver, name) != name:
             what = f"{flow.name} and an earlier flow share {flow.receiver}, as {name} and as {asked[flow.receiver]}"
-            place = (*scenario.place_of(flow.id), "receiver_behaviour")
+            place = (*scenario.place_of(index), "receiver_behaviour")
             raise ProfileError(what, where=cell.place(*place), hint="give them hosts of their own")
     found = Receivers({host: RECEIVERS[name] for host, name in asked.items()})
     if found.needs_module and not virtual_time:

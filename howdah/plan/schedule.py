@@ -11,9 +11,8 @@ from howdah.plan.timetable import Steps, Timetable, add_steps
 from howdah.plan.variation import Series, draw_series
 from howdah.profile.model import Scenario
 from howdah.profile.path import DelayVariation
+from howdah.profile.varying import JITTER_INTERVAL_US
 from howdah.quantity import format_duration
-
-JITTER_INTERVAL_US = 20_000
 
 
 @dataclass(frozen=True)

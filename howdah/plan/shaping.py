@@ -94,6 +94,10 @@ def shape(
         hint = "leave it out, or use an engine in virtual time"
         raise ProfileError(what, where=cell.place("path", "burst"), hint=hint)
 
+    if cell.scenario.path.tick is not None and not virtual_time:
+        what = "in real time the delay lines' releases are not exact to a tick"
+        raise ProfileError(what, where=cell.place("path", "tick"), hint="use an engine in virtual time")
+
     def burst(rate: int) -> int:
         return burst_bytes(rate, frame, spaced=spaced, virtual_time=virtual_time)
 
@@ -186,7 +190,8 @@ def _changes(cell: Cell, network: Network, lines: list[DelayLine], varying: Sche
         forward = network.roles[line.host] == "receiver"
         steps = varying.forward if forward else varying.reverse
         losses = varying.other.forward_loss if forward else varying.other.reverse_loss
-        times = sorted({at_us for at_us, _ in steps} | {at_us for at_us, _ in losses})
+        ticks = _ticks(cell)
+        times = sorted({at_us for at_us, _ in steps} | {at_us for at_us, _ in losses} | ticks.keys())
         for number, at_us in enumerate(times, start=1):
             delay_us = line.delay_us + value_at(steps, at_us, 0)
             if delay_us < 0:
@@ -194,5 +199,15 @@ def _changes(cell: Cell, network: Network, lines: list[DelayLine], varying: Sche
                 raise ProfileError(what, where=cell.place("path"))
             seed = _seed(cell, line.host, number) if line.seed is not None else None
             loss = value_at(losses, at_us, line.loss_ratio)
-            changes.append(event(at_us, "qdisc", **delay_arguments(network, line, delay_us, seed, loss)))
+            arguments = delay_arguments(network, line, delay_us, seed, loss)
+            if at_us in ticks:
+                arguments["options"]["tick_us"] = ticks[at_us]
+            changes.append(event(at_us, "qdisc", **arguments))
     return changes
+
+
+def _ticks(cell: Cell) -> dict[int, int]:
+    """When the tick of the delay lines changes, and to what: they have one while flows run, not while they are
+    measured."""
+    tick_us = cell.scenario.path.tick
+    return {} if tick_us is None else {0: tick_us, cell.scenario.duration: 0}

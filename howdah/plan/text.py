@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path as FilePath
+from typing import Any
 
 from howdah.plan.command import command_lines, event_line
 from howdah.plan.plan import Event, Plan
+from howdah.profile.algorithm import module_name
 from howdah.quantity import format_duration, format_rate, format_size
 
 _CHANGES_SHOWN = 2
@@ -18,6 +21,7 @@ def render(plan: Plan, *, every_change: bool = False) -> str:
     sections = [
         ("run", _run(plan)),
         ("path", _path(plan)),
+        *([("sender " + str(plan.sender["name"]), _sender(plan.sender))] if plan.sender else []),
         ("hosts", _hosts(plan)),
         ("flows", _flows(plan)),
         ("calibration", _calibration(plan)),
@@ -53,6 +57,7 @@ def _run(plan: Plan) -> Iterator[str]:
         ("perturbation", perturbed),
         ("engine", plan.engine),
         ("kernel", plan.kernel),
+        *((f"kernel of {part.name}", f"{part.kernel}: {' '.join(part.hosts)}") for part in plan.parts),
         ("kernel parameters", " ".join(f"{key}={value}" for key, value in plan.kernel_parameters.items()) or "none"),
         ("modules", ", ".join(_modules(plan)) or "none"),
         ("topology", plan.topology),
@@ -69,9 +74,15 @@ def _run(plan: Plan) -> Iterator[str]:
 
 def _modules(plan: Plan) -> Iterator[str]:
     for module in plan.modules:
-        name = module.rpartition("/")[2].removesuffix(".c").removesuffix(".ko")
+        name = module_name(FilePath(module))
         parameters = plan.module_parameters.get(name, {})
-        yield " ".join([module, *(f"{key}={value}" for key, value in parameters.items())])
+        provides = [kernel for kernel, own in plan.own_algorithms.items() if own == name]
+        what = ""
+        if provides:
+            what = f" (provides {' and '.join(provides)})"
+        elif name not in (plan.required_modules or []):
+            what = " (not loaded in this run)"
+        yield " ".join([module, *(f"{key}={value}" for key, value in parameters.items())]) + what
 
 
 def _path(plan: Plan) -> Iterator[str]:
@@ -96,6 +107,8 @@ def _path(plan: Plan) -> Iterator[str]:
     for hop in path.hops:
         shown = f"{format_rate(hop.rate_bits_per_second)}, {hop.buffer_bytes} bytes, {hop.queue}"
         rows.append((f"hop {hop.node}:{hop.interface}", shown))
+    if path.tick_us:
+        rows.append(("tick", f"{format_duration(path.tick_us)} between releases of a delay line, while flows run"))
     if path.early_us:
         rows.append(
             ("overtaking", f"{path.reorder_ratio * 100:g} % of packets, {format_duration(path.early_us)} early")
@@ -110,6 +123,15 @@ def _path(plan: Plan) -> Iterator[str]:
     for direction, drawn in (path.delay_variation or {}).get("drawn", {}).items():
         words = [f"{name.removesuffix('_us').replace('_', ' ')} {format_duration(us)}" for name, us in drawn.items()]
         rows.append((f"added delay {direction}", ", ".join(words)))
+    return _pairs(rows)
+
+
+def _sender(sender: dict[str, Any]) -> Iterator[str]:
+    """Every setting of the bundle with what is in force."""
+    rows: list[tuple[str, object]] = []
+    for field, setting in sender["settings"].items():
+        instead = f", the profile's, instead of {setting['instead_of']}" if "instead_of" in setting else ""
+        rows.append((field, f"{setting['value']}{instead}: {setting['what']} ({setting['source']})"))
     return _pairs(rows)
 
 

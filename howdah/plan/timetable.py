@@ -42,7 +42,7 @@ def timetable(cell: Cell) -> Timetable:
     steps = [step for step in path.schedule if step.at < duration]
     if path.trace is not None:
         place = cell.place("path", "trace", "file")
-        steps = read_trace(path.trace, cell.absolute(path.trace.file), place, duration)
+        steps = read_trace(path.trace, cell.absolute(path.trace.file, "path", "trace", "file"), place, duration)
     rate = [(step.at, step.rate) for step in steps if step.rate is not None]
     if path.rate_variation is not None:
         seed = derived_seed(scenario.seed, "rate-variation", cell.repetition)
@@ -147,7 +147,12 @@ def _interrupted(
 ) -> list[tuple[int, float]]:
     """Everything is lost during outages; what they end with is what would hold without them."""
     edges = sorted({at_us for at_us, _ in steps} | {edge for outage in outages for edge in outage})
-    return [
-        (at_us, 1.0 if any(begin <= at_us < end for begin, end in outages) else value_at(steps, at_us, base))
-        for at_us in edges
-    ]
+    outages = sorted(outages)
+    found: list[tuple[int, float]] = []
+    silent_until_us = begun = 0
+    for at_us in edges:
+        while begun < len(outages) and outages[begun][0] <= at_us:
+            silent_until_us = max(silent_until_us, outages[begun][1])
+            begun += 1
+        found.append((at_us, 1.0 if at_us < silent_until_us else value_at(steps, at_us, base)))
+    return found

@@ -17,11 +17,12 @@ from types import ModuleType
 from typing import Any
 
 from howdah.errors import ProfileError
+from howdah.place import TOPOLOGIES
 from howdah.plan.network import Interface, Link, Network, Route, bare, prefix
 
 ROLES = ("sender", "router", "receiver")
 LONGEST_INTERFACE = 15  # IFNAMSIZ - 1
-SHIPPED = Path(__file__).resolve().parents[2] / "topologies"
+SHIPPED = TOPOLOGIES
 
 
 def load_topo(name: str | None, file: Path | None, class_name: str | None, arguments: dict[str, int]) -> Any:
@@ -31,14 +32,14 @@ def load_topo(name: str | None, file: Path | None, class_name: str | None, argum
         raise ProfileError(f"there is no topology file {source}")
     module = _import(source)
     made = getattr(module, class_name, None) if class_name else getattr(module, "topos", {}).get(name)
-    if not isinstance(made, type):
+    if made is None or not _is_topo(made):
         known = ", ".join(sorted(key for key, value in vars(module).items() if _is_topo(value)))
-        raise ProfileError(
-            f"there is no class {class_name or name}", where=str(source), hint=f"it has {known or 'none'}"
-        )
+        wanted = class_name or name
+        what = f"there is no class {wanted}" if made is None else f"{wanted} is no Topo class of Mininet's"
+        raise ProfileError(what, where=str(source), hint=f"it has {known or 'none'}")
     try:
         return made(**arguments)
-    except Exception as error:  # a user's code may raise anything
+    except (Exception, SystemExit) as error:  # a user's code may raise anything
         given = ", ".join(map(str, arguments.values()))
         raise ProfileError(f"{made.__name__}({given}) failed: {error!r}", where=str(source)) from error
 
@@ -52,7 +53,7 @@ def _import(source: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         specification.loader.exec_module(module)
-    except Exception as error:  # a user's code may raise anything
+    except (Exception, SystemExit) as error:  # a user's code may raise anything
         raise ProfileError(f"the topology cannot be imported: {error!r}", where=str(source)) from error
     finally:
         del sys.modules[name]

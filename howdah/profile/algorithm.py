@@ -10,14 +10,90 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from howdah.profile.algorithm_entry import Algorithm
-from howdah.profile.plug_in import PLUG_IN_PREFIX, PLUG_INS, PlugIn
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One algorithm of the table.
+
+    ``kernel`` is the name given to TCP_CONGESTION; ``module`` the kernel module that provides it (``tcp_cubic``), None
+    if it is part of TCP itself; ``parameters`` are set under /sys/module/<module>/parameters before any flow starts,
+    and hold for the whole kernel; ``base`` names congestion avoidance after slow start.
+    """
+
+    name: str
+    kernel: str
+    module: str | None
+    base: str
+    summary: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    builtin: bool = True  # compiled into the project's kernels; false: a module the profile brings
+
+
+PLUG_IN_PREFIX = "ss_"  # of a module's name
+BASES = {"reno": "", "cubic": "-cubic"}  # what follows a plug-in's name in a profile
+
+
+@dataclass(frozen=True)
+class PlugIn:
+    """A configuration of a plug-in: ``short`` names its ``struct slow_start_ops``, its module is ``ss_SHORT``."""
+
+    name: str
+    short: str
+    summary: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def algorithms(self) -> Iterator[Algorithm]:
+        """``limited`` is over reno, ``limited-cubic`` over cubic."""
+        for base, suffix in BASES.items():
+            kernel = f"{self.short}_{base}"
+            summary = f"{self.summary}; then {base}"
+            name = self.name + suffix
+            yield Algorithm(
+                name, kernel, f"{PLUG_IN_PREFIX}{self.short}", base, summary, self.parameters, builtin=False
+            )
+
+
+PLUG_INS = [
+    PlugIn("standard", "standard", "standard slow start (RFC 5681)"),
+    PlugIn("large-initial-window", "liw", "initial window of 64 KB, then slow start"),
+    PlugIn("large-initial-window-ca", "liw", "initial window of 64 KB, no slow start", {"slow_start": "0"}),
+    PlugIn("cached", "cached", "fast start: the window that the last connection to the host learnt"),
+    PlugIn("cached-ssthresh", "cached", "slow start to the ssthresh that the last connection learnt", {"window": "0"}),
+    PlugIn("congestion-manager", "cached", "a share of the windows of running connections", {"share": "1"}),
+    PlugIn("smooth", "smooth", "smooth start: slower growth near a known ssthresh"),
+    PlugIn("limited", "limited", "limited slow start (RFC 3742)"),
+    PlugIn("gradual", "gradual", "growth slows as the queue grows"),
+    PlugIn("hystart-paper", "hystartp", "HyStart as in the paper's Algorithm 1"),
+    PlugIn("hystart-linux", "hystartl", "HyStart as in Linux' tcp_cubic"),
+    PlugIn("hystart-plus-plus", "hystartpp", "HyStart++ (RFC 9406)"),
+    PlugIn("search", "search", "SEARCH, its latest behaviour (4)"),
+    PlugIn("search-3", "search", "SEARCH 3", {"version": "3"}),
+    PlugIn("search-2", "search", "SEARCH 2", {"version": "2"}),
+    PlugIn("vegas-start", "vstart", "Vegas slow start: grows every other round"),
+    PlugIn("packet-pair", "pair", "Hoe's ssthresh from closely spaced ACKs"),
+    PlugIn("swift-start", "pair", "Swift-Start's volley of four segments", {"volley": "4"}),
+    PlugIn("adaptive-start", "astart", "Adaptive Start: ssthresh follows TCPW's eligible rate"),
+    PlugIn("inflight-limit", "inflight", "FreeBSD's inflight limiting"),
+    PlugIn("jump-start", "jump", "Jump Start: everything at once, paced over one RTT"),
+    PlugIn("quick-start", "quick", "Quick-Start (RFC 4782): a granted rate, paced"),
+    PlugIn(
+        "quick-start-app",
+        "quick",
+        "a window that the application sets, sent at once; no slow start follows",
+        {"paced": "0", "slow_start_on": "0"},
+    ),
+    PlugIn("careful-resume", "careful", "Careful Resume: a jump to half of a remembered window"),
+    PlugIn("rapid-start", "rapid", "Rapid Start: times three each round, a recovery that follows deliveries"),
+]
+
 
 LONGEST_KERNEL_NAME = 15  # TCP_CA_NAME_MAX - 1, include/net/tcp.h
 PROFILE_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*", re.ASCII)
+MODULE_PREFIX = "tcp_"  # of a module that the kernel looks for by the name of its algorithm
 KERNEL_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_KERNEL_NAME}}}", re.ASCII)
 
 
@@ -39,7 +115,9 @@ _KNOWN = [
         {"hystart": "0"},
     ),
     Algorithm("reno", "reno", None, "reno", "NewReno with standard slow start (RFC 5681)"),
-    Algorithm("bbr", "bbr", "tcp_bbr", "bbr", "BBR version 1: Startup and Drain in place of slow start"),
+    Algorithm(
+        "bbr", "bbr", "tcp_bbr", "bbr", "BBR as the run's kernel has it: Startup and Drain in place of slow start"
+    ),
     Algorithm("vegas", "vegas", "tcp_vegas", "vegas", "TCP Vegas as in Linux: delay-based exit, checked once per RTT"),
     Algorithm(
         "westwood", "westwood", "tcp_westwood", "westwood", "TCP Westwood+: standard slow start, rate-based halving"
@@ -52,8 +130,25 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 
 def module_name(source: Path) -> str:
-    """The module a source or object file makes: ``./tcp_mine.c`` → ``tcp_mine``."""
+    """The module a source or object file makes, as the kernel writes it: ``./tcp_mine.c`` → ``tcp_mine``."""
+    return _stem(source).replace("-", "_")
+
+
+def _stem(source: Path) -> str:
     return source.name.removesuffix(".c").removesuffix(".ko")
+
+
+def table_with(modules: Sequence[Path]) -> dict[str, Algorithm]:
+    """The known algorithms and those that ``modules`` bring, by name; a module that is brought always wins.
+
+    It provides what it brings by its own name, and every known algorithm whose module is called as it is: with a
+    ``tcp_cubic.c`` both ``cubic`` and ``cubic-no-hystart`` are that file's.
+    """
+    own = {module_name(module) for module in modules}
+    known = {
+        name: replace(entry, builtin=entry.builtin and entry.module not in own) for name, entry in ALGORITHMS.items()
+    }
+    return {**known, **from_modules(modules)}
 
 
 def from_modules(modules: Iterable[Path]) -> dict[str, Algorithm]:
@@ -70,8 +165,8 @@ def from_modules(modules: Iterable[Path]) -> dict[str, Algorithm]:
             plug_in = PlugIn(short.replace("_", "-"), short, f"from {source.name}")
             found |= {algorithm.name: algorithm for algorithm in plug_in.algorithms()}
             continue
-        kernel = module.removeprefix("tcp_")
-        if module == kernel or not KERNEL_NAME.fullmatch(kernel):
+        kernel = _stem(source)[len(MODULE_PREFIX) :]
+        if not module.startswith(MODULE_PREFIX) or not KERNEL_NAME.fullmatch(kernel):
             continue
         summary = f"from {source.name}"
         for name in {kernel, kernel.replace("_", "-").lower()}:

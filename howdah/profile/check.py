@@ -7,17 +7,19 @@ import dataclasses
 from pathlib import Path
 
 from howdah.errors import ProfileError
-from howdah.profile.algorithm import ALGORITHMS, KERNEL_NAME, from_modules, module_name, nearest
-from howdah.profile.algorithm_entry import Algorithm
+from howdah.profile.algorithm import ALGORITHMS, Algorithm, module_name, nearest, table_with
+from howdah.profile.kernel import check_kernel_name
 from howdah.profile.model import AlgorithmSection, Scenario
+from howdah.profile.module import check_modules
 from howdah.profile.source import Document, Path_
+from howdah.profile.written import written_path
 
 _WHERE_LISTED = "howdah list algorithms shows them; your own need a modules: or algorithms: entry"
 
 
 def check_scenario(scenario: Scenario, document: Document, directory: Path) -> dict[str, Algorithm]:
     """Check one point of the sweep; returns every algorithm it uses by name. Raises ProfileError."""
-    _check_modules(scenario, document, directory)
+    check_modules(scenario, document, directory)
     _check_kernel(scenario, document, directory)
     table = _table(scenario, document, directory)
     used: dict[str, Algorithm] = {}
@@ -44,26 +46,25 @@ def _names_used(scenario: Scenario) -> list[tuple[str, Path_]]:
 
 
 def _table(scenario: Scenario, document: Document, directory: Path) -> dict[str, Algorithm]:
-    brought = from_modules(directory / module for module in scenario.modules)
+    table = table_with([directory / module for module in scenario.modules])
     built = {module_name(Path(module)) for module in scenario.modules}
-    table = {**brought, **ALGORITHMS}
     for name, section in scenario.algorithms.items():
         place = ("algorithms", name)
         if section.like is not None:
-            table[name] = _alike(name, section, table, document.place((*place, "like")))
+            table[name] = _alike(name, section, table, built, document.place((*place, "like")))
         else:
             table[name] = _declared(name, section, built, document.place((*place, "parameters")))
     return table
 
 
-def _alike(name: str, section: AlgorithmSection, table: dict[str, Algorithm], where: str) -> Algorithm:
+def _alike(name: str, section: AlgorithmSection, table: dict[str, Algorithm], built: set[str], where: str) -> Algorithm:
     """A known algorithm, or one declared before, under a name of its own and with other parameters."""
     known = table.get(str(section.like))
     if known is None:
         close = nearest(str(section.like), table)
         hint = f"did you mean {close}? {_WHERE_LISTED}" if close else _WHERE_LISTED
         raise ProfileError(f"algorithms.{name} is like {section.like!r}, which is not known", where=where, hint=hint)
-    module = section.module or known.module
+    module = _module(section) or known.module
     if section.parameters and module is None:
         raise ProfileError(f"{known.name} is part of the kernel's TCP and has no parameters to set", where=where)
     given = " ".join(f"{key}={value}" for key, value in section.parameters.items())
@@ -74,13 +75,18 @@ def _alike(name: str, section: AlgorithmSection, table: dict[str, Algorithm], wh
         base=section.base or known.base,
         summary=f"{known.name}{' with ' if given else ''}{given}",
         parameters={**known.parameters, **section.parameters},
+        builtin=known.builtin and module not in built,
     )
+
+
+def _module(section: AlgorithmSection) -> str | None:
+    return section.module.replace("-", "_") if section.module else None
 
 
 def _declared(name: str, section: AlgorithmSection, built: set[str], where: str) -> Algorithm:
     kernel = str(section.kernel)
     known = next((known for known in ALGORITHMS.values() if known.kernel == kernel), None)
-    module = section.module or (known.module if known else None)
+    module = _module(section) or (known.module if known else None)
     if module is None and f"tcp_{kernel}" in built:
         module = f"tcp_{kernel}"
     if section.parameters and module is None:
@@ -92,32 +98,27 @@ def _declared(name: str, section: AlgorithmSection, built: set[str], where: str)
 
 
 def _check_mixture(used: dict[str, Algorithm], added: Algorithm, where: str) -> None:
-    """Module parameters hold for the whole kernel, so one run cannot have two settings of one module."""
+    """A run has one kernel: one module behind each of its names, and one setting of each module's parameters."""
     for other in used.values():
         if other.name == added.name:
             continue
+        if other.kernel == added.kernel and other.module != added.module:
+            what = (
+                f"{other.name} and {added.name} cannot share a run: the kernel has one {added.kernel}, "
+                f"of {other.module or 'its own'} or of {added.module or 'its own'}"
+            )
+            raise ProfileError(what, where=where, hint="compare them in two runs: algorithm: [..., ...]")
         same = other.module == added.module if other.module else other.kernel == added.kernel
         if same and dict(other.parameters) != dict(added.parameters):
             what = f"{other.name} and {added.name} cannot share a run: {added.module} has one set of parameters"
             raise ProfileError(what, where=where, hint="compare them in two runs: algorithm: [..., ...]")
 
 
-def _check_modules(scenario: Scenario, document: Document, directory: Path) -> None:
-    for index, module in enumerate(scenario.modules):
-        where = document.place(("modules", index))
-        source = directory / Path(module).expanduser()
-        if source.suffix not in (".c", ".ko"):
-            raise ProfileError(f"expected a kernel module's .c or .ko file, not {module!r}", where=where)
-        if not source.is_file():
-            raise ProfileError(f"there is no file {source}", where=where, hint="paths start at the profile's directory")
-        if not KERNEL_NAME.fullmatch(module_name(source).removeprefix("tcp_")):
-            what = f"{source.name} cannot name an algorithm: the kernel takes at most 15 letters, digits, - and _"
-            raise ProfileError(what, where=where)
-
-
 def _check_kernel(scenario: Scenario, document: Document, directory: Path) -> None:
+    where = document.place(("kernel",))
+    check_kernel_name(scenario.kernel, where)
     if "/" not in scenario.kernel:
         return
-    tree = directory / Path(scenario.kernel).expanduser()
+    tree = written_path(directory, scenario.kernel, where)
     if not tree.exists():
-        raise ProfileError(f"there is no kernel tree {tree}", where=document.place(("kernel",)))
+        raise ProfileError(f"there is no kernel tree {tree}", where=where)

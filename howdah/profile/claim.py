@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchema, model_validator
 
-from howdah.profile.field import Text
+from howdah.profile.field import FieldError, Section, Text, fixed
 from howdah.profile.figure import AxisName, AxisValues, Entries, FlowChoice, MetricName, Names, Take
-from howdah.profile.section import FieldError, Section, fixed
 
 MOST_CLAIMS = 500
 
@@ -28,8 +27,11 @@ def _quantity(value: object) -> str:
     return str(value)
 
 
+_NUMBER_WITH_UNIT = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*[^0-9]*$"
 Quantity = Annotated[
-    str, BeforeValidator(_quantity), WithJsonSchema({"type": ["number", "string"], "x-value": "number with its unit"})
+    str,
+    BeforeValidator(_quantity),
+    WithJsonSchema({"type": ["number", "string"], "pattern": _NUMBER_WITH_UNIT, "x-value": "number with its unit"}),
 ]
 
 
@@ -51,6 +53,13 @@ class ThanSection(Section):
     flow: FlowChoice | None = fixed(None, description="number or name of a flow, name of a group, or `all`")
     take: Take | None = fixed(None, description="over the flows, or the connections of the group, within a run")
     at: AxisValues = fixed(default_factory=dict, description="axis name: value, over those of value")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_empty_metric(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "metric" in data and data["metric"] is None:
+            raise FieldError("metric is given and empty; leave it out to compare the metric of value", "metric")
+        return data
 
 
 class RangeSection(Section):

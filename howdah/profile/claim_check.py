@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from howdah.errors import ProfileError
+from howdah.metric import RATIO, Metric, known_entries, known_metrics, read_share
 from howdah.profile.algorithm import nearest
 from howdah.profile.claim import ClaimSection, RangeSection, SelectorSection
 from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
-from howdah.profile.metric import RATIO, Metric, known_entries, known_metrics, read_share
 from howdah.profile.model import Scenario
 from howdah.profile.override import field_value
 from howdah.profile.source import Document, Path_
@@ -58,7 +58,7 @@ class ClaimCheck:
         if than is not None:
             other = self._metric(than.metric, "than", "metric")
             self._flow(than, "than")
-            if other.unit != metric.unit or other.is_text:
+            if other.dimension != metric.dimension or other.is_text:
                 what = f"{metric.name} and {other.name} have different units and cannot be compared"
                 raise self._error(what, "than", "metric")
         self._axes(claim, value, than)

@@ -12,10 +12,9 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from howdah.errors import ProfileError
 from howdah.profile.algorithm import nearest
-from howdah.profile.field import Text
+from howdah.profile.field import Section, Text, fixed
 from howdah.profile.figure import AxisValues
-from howdah.profile.override import field_value, set_field
-from howdah.profile.section import Section, fixed
+from howdah.profile.override import canonical, field_value, set_field
 from howdah.profile.source import Document, Path_
 from howdah.profile.sweep import Axis, Point, find_axes, points
 
@@ -40,7 +39,7 @@ Settings = Annotated[
 class ControlSection(Section):
     """Runs with a mechanism changed. A control's runs have the axis `control`; the others have none."""
 
-    what: Text = fixed(description="what is changed, in words")
+    what: Text = fixed(description="description of the change")
     set: Settings = fixed(
         description="field.field: value, as --set takes them; a swept field gets the one value at every point"
     )
@@ -60,12 +59,12 @@ def control_document(document: Document, name: str, control: ControlSection) -> 
     for field, value in control.set.items():
         place = ("controls", name, "set", field)
         where = document.place(place)
-        if isinstance(value, list) and any(axis.name == field for axis in find_axes(document)):
+        swept = [axis.name for axis in find_axes(document)]
+        if isinstance(value, list) and canonical(document.data, field) in swept:
             what = f"the control {name} lists several values for {field}, which is swept"
             raise ProfileError(what, where=where, hint="give one value, and restrict the points with at")
         inner = {path[len(place) :]: line for path, line in document.places.items() if path[: len(place)] == place}
         set_field(changed, field, copy.deepcopy(value), inner or {(): where}, where)
-        swept = [axis.name for axis in find_axes(document)]
         for axis in find_axes(changed):
             if axis.name not in swept:
                 what = f"the control {name} sweeps {axis.name}; a control sets one value"

@@ -16,9 +16,9 @@ from pydantic import ValidationError, WithJsonSchema, model_validator
 from howdah.errors import ProfileError
 from howdah.profile.claim import MOST_CLAIMS, ClaimSection
 from howdah.profile.control import MOST_CONTROLS, ControlName, ControlSection
+from howdah.profile.field import FieldError, Section, fixed
 from howdah.profile.figure import MOST_FIGURES, FigureSection
 from howdah.profile.report import profile_error
-from howdah.profile.section import FieldError, Section, fixed
 from howdah.profile.source import Document, parse_yaml
 
 QuickFields = Annotated[
@@ -86,6 +86,8 @@ def sections_of_experiment(directory: Path) -> ExperimentSections:
         text = file.read_text(encoding="utf-8")
     except OSError:
         return ExperimentSections()
+    except UnicodeDecodeError as error:
+        raise ProfileError(f"the profile is not UTF-8 text: {error.reason}", where=str(file)) from None
     return sections_of_text(text, str(file))
 
 

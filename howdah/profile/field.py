@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, WithJsonSchema, model_validator
 
 from howdah.quantity import (
     BUFFER_EXPECTED,
@@ -23,6 +23,7 @@ from howdah.quantity import (
     parse_ratio,
     parse_size,
 )
+from howdah.trait import engines, known_engines
 
 QUANTITIES = {
     "rate": RATE_EXPECTED,
@@ -33,17 +34,23 @@ QUANTITIES = {
     "span": SPAN_EXPECTED,
 }
 
-_NUMBER = r"[0-9]*\.?[0-9]+"
+_NUMBER = r"\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+
+
+def _quantity(units: str) -> dict[str, Any]:
+    return {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*({units})\s*$"}
 
 
 def _schema(kind: str, units: str, *, bare_zero: bool = False) -> WithJsonSchema:
     """``kind`` names the quantity in the reference page (see ``QUANTITIES``)."""
-    text: dict[str, Any] = {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*({units})\s*$"}
-    return WithJsonSchema({"anyOf": [text, {"const": 0}], "x-value": kind} if bare_zero else {**text, "x-value": kind})
+    text = _quantity(units)
+    return WithJsonSchema({"anyOf": [text, _ZERO], "x-value": kind} if bare_zero else {**text, "x-value": kind})
 
 
-_TIME = "ns|us|µs|ms|s|min"
-_BYTES = "B|bytes|kB|KB|MB|GB|KiB|MiB|GiB"
+_ZERO: dict[str, Any] = {"enum": [0, "0"]}
+_RATE = "([kKmMgGtT]?[bB][iI][tT](/[sS])?|[kKmMgGtT]?[b][pP][sS])"
+_TIME = "ns|us|µs|μs|ms|s|min"
+_BYTES = "B|bytes?|kB|KB|MB|GB|KiB|MiB|GiB"
 
 
 def _parse_buffer(text: object) -> BufferSize:
@@ -103,6 +110,12 @@ def _packets_or_kernel(value: object) -> int | None:
     return value
 
 
+def _engine(value: object) -> str:
+    if value not in engines():
+        raise QuantityError(f"expected one of {known_engines(value)}, not {value!r}")
+    return str(value)
+
+
 def _written_text(value: object) -> str:
     """Texts that YAML reads as numbers, such as a kernel version, are taken as they are written."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -110,30 +123,32 @@ def _written_text(value: object) -> str:
     return str(value)
 
 
-Rate = Annotated[int, BeforeValidator(_positive_rate), _schema("rate", "[kKmMgGtT]?bit(/s)?|[kKmMgGtT]?bps")]
+Rate = Annotated[int, BeforeValidator(_positive_rate), _schema("rate", _RATE)]
 RateOrUnlimited = Annotated[
     int | None,
     BeforeValidator(_rate_or_unlimited),
-    WithJsonSchema({"type": "string", "x-value": "rate or `unlimited`"}),
+    WithJsonSchema({"anyOf": [_quantity(_RATE), {"const": "unlimited"}], "x-value": "rate or `unlimited`"}),
 ]
 Duration = Annotated[int, BeforeValidator(_bounded_duration), _schema("duration", _TIME, bare_zero=True)]
 PositiveDuration = Annotated[int, BeforeValidator(_positive_duration), _schema("duration", _TIME)]
 IntervalOrOff = Annotated[
     int | None,
     BeforeValidator(_interval_or_off),
-    WithJsonSchema({"type": ["string", "null", "boolean"], "x-value": "duration or `off`"}),
+    WithJsonSchema({"anyOf": [_quantity(_TIME), {"enum": ["off", False, None]}], "x-value": "duration or `off`"}),
 ]
 Bytes = Annotated[int, BeforeValidator(_positive_size), _schema("size", _BYTES)]
 Buffer = Annotated[
     InstanceOf[BufferSize],
     BeforeValidator(_parse_buffer),
-    _schema("buffer", rf"{_BYTES}|bdp|packets?|pkts?"),
+    _schema("buffer", rf"{_BYTES}|[bB][dD][pP]|packets?|pkts?"),
 ]
-SpanField = Annotated[InstanceOf[Span], BeforeValidator(_parse_span), _schema("span", f"{_TIME}|rtt", bare_zero=True)]
+SpanField = Annotated[
+    InstanceOf[Span], BeforeValidator(_parse_span), _schema("span", f"{_TIME}|[rR][tT][tT]", bare_zero=True)
+]
 Ratio = Annotated[
     InstanceOf[Fraction],
     BeforeValidator(lambda value: value if isinstance(value, Fraction) else parse_ratio(value)),
-    WithJsonSchema({"type": ["string", "number"], "x-value": "share"}),
+    WithJsonSchema({"anyOf": [_quantity("%?"), {"type": "number", "minimum": 0, "maximum": 1}], "x-value": "share"}),
 ]
 GsoSegments = Annotated[
     int | None,
@@ -145,5 +160,41 @@ GsoSegments = Annotated[
         }
     ),
 ]
+EngineName = Annotated[str, BeforeValidator(_engine), WithJsonSchema({"type": "string", "enum": list(engines())})]
 Text = Annotated[str, BeforeValidator(_written_text), WithJsonSchema({"type": ["string", "number"]})]
+# Names of things that are listed elsewhere; howdah/profile/schema.py puts the lists in the place of ``x-names``.
+AlgorithmName = Annotated[
+    str, BeforeValidator(_written_text), WithJsonSchema({"type": ["string", "number"], "x-names": "AlgorithmName"})
+]
+KernelName = Annotated[
+    str, BeforeValidator(_written_text), WithJsonSchema({"type": ["string", "number"], "x-names": "KernelName"})
+]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"), BeforeValidator(_written_text)]
+
+
+class FieldError(ValueError):
+    """A rule that joins several fields is broken; ``path`` says at which field to point."""
+
+    def __init__(self, what: str, *path: str | int) -> None:
+        super().__init__(what)
+        self.path = path
+
+
+def fixed(default: Any = ..., **arguments: Any) -> Any:
+    """A field that belongs to the whole profile and cannot be swept."""
+    return Field(default, json_schema_extra={"x-fixed": True}, **arguments)
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
+
+
+class ShortSection(Section):
+    """A section that may also be written as the value of one of its fields, ``short``."""
+
+    short: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_short(cls, data: Any) -> Any:
+        return data if isinstance(data, dict | cls) else {cls.short: data}

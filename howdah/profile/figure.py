@@ -4,20 +4,25 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchema, field_validator, model_validator
 
-from howdah.profile.field import Duration, Name, Text
-from howdah.profile.section import FieldError, Section, fixed
+from howdah.profile.field import Duration, FieldError, Name, Section, Text, fixed
 
 MOST_FIGURES = 64
-SERIES = ("cwnd", "ssthresh", "goodput", "rtt", "queue", "sequence", "drops")
+SeriesName = Literal["cwnd", "ssthresh", "goodput", "rtt", "queue", "sequence", "drops"]  # rows of reports/series.yaml
+PLACES = re.compile(r"\{(\w*)\}")  # of a title, for what is known of the runs
 SERIES_PANELS = "series"  # panels of a time figure that are no axis: one for each series
 
-AxisName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,120}$")]
-MetricName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,80}$")]
-EntryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,80}$")]
+_AXIS = r"^[A-Za-z][A-Za-z0-9._-]{0,120}$"
+AxisName = Annotated[str, Field(pattern=_AXIS)]
+# howdah/profile/schema.py puts the lists of names in the place of ``x-names``.
+_METRIC: dict[str, Any] = {"type": "string", "x-names": "MetricName"}
+_ENTRY: dict[str, Any] = {"type": "string", "x-names": "AtlasEntry"}
+MetricName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,80}$"), WithJsonSchema(_METRIC)]
+EntryName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,80}$"), WithJsonSchema(_ENTRY)]
 
 
 def _axis_value(value: object) -> object:
@@ -55,16 +60,16 @@ def _names(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def _one_or_several(name: dict[str, Any], words: str) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [name, {"type": "array", "items": name}], "x-value": words})
+
+
 Names = Annotated[
     list[AxisName],
     BeforeValidator(_names),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array"}], "x-value": "name, or list of names"}),
+    _one_or_several({"type": "string", "pattern": _AXIS}, "name, or list of names"),
 ]
-Entries = Annotated[
-    list[EntryName],
-    BeforeValidator(_names),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array"}], "x-value": "id, or list of ids"}),
-]
+Entries = Annotated[list[EntryName], BeforeValidator(_names), _one_or_several(_ENTRY, "id, or list of ids")]
 
 
 class ColumnSection(Section):
@@ -85,11 +90,16 @@ def _columns(value: object) -> object:
     return [_column(item) for item in value] if isinstance(value, list) else value
 
 
-Columns = Annotated[
-    list[ColumnSection] | AxisName,
-    BeforeValidator(_columns),
-    WithJsonSchema({"x-value": "list of metrics or columns, or an axis (with y)"}),
-]
+class _MetricOrColumn:
+    """In the schema, a metric stands where a column may."""
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        several, axis = handler(core)["anyOf"]
+        columns = {**several, "items": {"anyOf": [_METRIC, several["items"]]}}
+        return {"anyOf": [columns, axis], "x-value": "list of metrics or columns, or an axis (with y)"}
+
+
+Columns = Annotated[list[ColumnSection] | AxisName, BeforeValidator(_columns), _MetricOrColumn()]
 Number = Annotated[Any, WithJsonSchema({"type": ["number", "string"], "x-value": "number with its unit"})]
 
 
@@ -110,6 +120,16 @@ class PaperSection(Section):
                 if isinstance(value, float) and not math.isfinite(value):
                     raise FieldError(f"expected a finite number, not {value!r}", "points", line, at)
         return self
+
+
+class _PaperOrRows:
+    """In the schema, the rows of a table stand where ``points`` may (``FigureSection._paper_of_a_table``)."""
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        numbers = {"type": "object", "additionalProperties": {"type": ["number", "string"]}}
+        label = {"label": {"type": ["string", "number"]}}
+        rows = {"type": "object", "properties": label, "additionalProperties": numbers, "not": {"required": ["points"]}}
+        return {"anyOf": [handler(core), rows], "x-value": "section"}
 
 
 _NEEDED = {
@@ -136,7 +156,7 @@ class FigureSection(Section):
         description="lower-case words joined by hyphens, unique in the profile"
     )
     entry: Entries = fixed(default_factory=list, description="entry of the atlas that shows it, or a list of them")
-    title: Text = fixed(description="what is shown")
+    title: Text = fixed(description="what is shown; {duration} and {window} become those of the runs")
     note: Text = fixed("", description="a sentence for the caption")
     kind: Literal["sweep", "bars", "cdf", "time", "table"] = fixed(description="form of the figure")
     x: AxisName | None = fixed(None, description="axis of the sweep: its values are the abscissa, or the categories")
@@ -154,10 +174,8 @@ class FigureSection(Section):
         default_factory=dict, description="y as per cent more or less than at this value of lines"
     )
     log: Literal["x", "y", "xy"] | None = fixed(None, description="logarithmic axes")
-    paper: PaperSection | None = fixed(None, description="printed numbers to compare with")
-    series: list[Literal["cwnd", "ssthresh", "goodput", "rtt", "queue", "sequence", "drops"]] = fixed(
-        default_factory=list, description="of time: what is drawn"
-    )
+    paper: Annotated[PaperSection, _PaperOrRows()] | None = fixed(None, description="printed numbers to compare with")
+    series: list[SeriesName] = fixed(default_factory=list, description="of time: what is drawn")
     flows: list[FlowChoice] = fixed(default_factory=list, description="of time: numbers or names; all by default")
     window: list[Duration] = fixed(default_factory=list, description="of time: begin and end, from the epoch")
     repetition: int | None = fixed(None, ge=0, description="of time: the first that counts and has tables by default")
@@ -174,6 +192,14 @@ class FigureSection(Section):
             labelled = {"label": paper["label"]} if "label" in paper else {}
             return {**data, "paper": {**labelled, "points": points}}
         return data
+
+    @field_validator("title")
+    @classmethod
+    def _known_places(cls, title: str) -> str:
+        for name in PLACES.findall(title):
+            if name not in ("duration", "window"):
+                raise ValueError(f"a title may have {{duration}} and {{window}} in it, not {{{name}}}")
+        return title
 
     @model_validator(mode="after")
     def _of_its_kind(self) -> FigureSection:

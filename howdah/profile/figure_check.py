@@ -7,11 +7,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from howdah.metric import Metric
 from howdah.profile.claim import SelectorSection
 from howdah.profile.claim_check import ALGORITHM, TRAFFIC_AXIS, ClaimCheck
 from howdah.profile.control import CONTROL_AXIS, axis_key
 from howdah.profile.figure import SERIES_PANELS, ColumnSection, FigureSection
-from howdah.profile.metric import Metric
 from howdah.quantity import QuantityError
 
 NO_CONTROL = "none"

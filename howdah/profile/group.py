@@ -7,10 +7,42 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from howdah.profile.field import Bytes, Duration, Name, PositiveDuration, Rate, Text
-from howdah.profile.http import MOST_HTTP_CONNECTIONS, HttpSection
+from howdah.profile.field import (
+    AlgorithmName,
+    Bytes,
+    Duration,
+    FieldError,
+    Name,
+    PositiveDuration,
+    Rate,
+    Section,
+    fixed,
+)
 from howdah.profile.receiver import ReceiverName
-from howdah.profile.section import FieldError, Section, fixed
+
+MOST_HTTP_CONNECTIONS = 50  # each has a server and a client process of its own
+_DAY_US = 86_400_000_000
+
+
+class HttpSection(Section):
+    """Requests one after the other over one connection (keep-alive), each for the same object."""
+
+    object: Bytes = Field(description="size of the object, which is the body of each answer")
+    requests: int = Field(default=1, ge=1, le=1000, description="requests on each connection, one at a time")
+    every: PositiveDuration | None = Field(
+        default=None,
+        description="least time between two starts; by default each request follows the previous answer",
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> HttpSection:
+        if self.every is not None and (self.every % 1000 or _DAY_US % self.every):
+            what = "expected whole milliseconds of which a day has a whole number (curl counts requests a day)"
+            raise FieldError(what, "every")
+        if self.every is not None and self.requests == 1:
+            raise FieldError("there is one request; leave every out, or give requests", "every")
+        return self
+
 
 MOST_CONNECTIONS = 5000
 MOST_GROUP_PAIRS = 200
@@ -101,7 +133,7 @@ class MixSection(Section):
 
 
 class GroupSection(Section):
-    """Many connections alike. They become flows when a run is planned, drawn from the seed and the repetition."""
+    """A set of similar connections. They become flows when a run is planned, drawn from the seed and the repetition."""
 
     name: Name = fixed(description="its connections are called NAME-1, NAME-2, …")
     role: Literal["measured", "background"] = fixed(
@@ -121,20 +153,25 @@ class GroupSection(Section):
         default=None, description="how long each connection sends; to the end of the run without size and lifetime"
     )
     request: Bytes | None = Field(
-        default=None, description="the receiver connects and sends so many bytes first; the answer is what is measured"
+        default=None, description="the receiver connects and first sends this many bytes; the answer is measured"
     )
     requests: int = Field(
-        default=1, ge=1, le=1000, description="over each connection, each answered with size; processes do it above 1"
+        default=1,
+        ge=1,
+        le=1000,
+        description="requests on each connection, each answered with size bytes; above 1 by processes",
     )
     think: Duration = Field(
-        default=0, description="from the end of an answer to the next request", json_schema_extra={"x-default": "0 s"}
+        default=0,
+        description="time between an answer's end and the next request",
+        json_schema_extra={"x-default": "0 s"},
     )
-    pairs: int = Field(default=1, ge=1, le=MOST_GROUP_PAIRS, description="host pairs that its connections take in turn")
+    pairs: int = Field(default=1, ge=1, le=MOST_GROUP_PAIRS, description="host pairs that its connections use in turn")
     alternate: bool = Field(
         default=False,
         description="every other connection goes the other way, as background of a group called NAME-back",
     )
-    algorithm: Text | None = Field(default=None, description="instead of the profile's algorithm")
+    algorithm: AlgorithmName | None = Field(default=None, description="instead of the profile's algorithm")
     rtt: PositiveDuration | None = Field(default=None, description="round-trip delay of the group's hosts")
     initial_window: int | None = Field(default=None, ge=1, le=65535, description="packets; the kernel's 10")
     initial_receive_window: int | None = Field(default=None, ge=1, le=65535, description="packets")
@@ -143,10 +180,10 @@ class GroupSection(Section):
         default=None, description="how its receivers acknowledge, instead of the profile's receiver; emulated"
     )
 
-    udp: DatagramSection | None = Field(default=None, description="datagrams instead of TCP")
+    udp: DatagramSection | None = Field(default=None, description="UDP datagrams instead of TCP")
 
     http: HttpSection | None = Field(
-        default=None, description="transactions of nginx and curl: the sender serves, the receiver connects and asks"
+        default=None, description="HTTP transactions: nginx at the sender, curl at the receiver"
     )
 
     web: WebSection | None = Field(default=None, description="instead of connections: sessions of web pages")

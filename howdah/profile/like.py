@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import ProfileError
+from howdah.place import PROFILES
 from howdah.profile.algorithm import nearest
 from howdah.profile.path import PathSection
 from howdah.profile.source import Document, Path_, read_document
 from howdah.profile.sweep import Point, find_axes
+from howdah.profile.written import written_path
 
-SHIPPED = Path(__file__).resolve().parents[2] / "profiles"
+SHIPPED = PROFILES
 
 # What one of these says, the others would contradict.
 _EXCLUSIVE = (("rtt", "one_way_delay"), ("schedule", "trace", "rate_variation"))
@@ -57,7 +59,8 @@ def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> tupl
             raise ProfileError(what, where=document.place(axis.path), hint=f"it is taken at {where}")
     path, places = copy.deepcopy(path), dict(document.places)
     if isinstance(path.get("trace"), dict) and isinstance(path["trace"].get("file"), str):
-        path["trace"]["file"] = str(file.parent / Path(path["trace"]["file"]).expanduser())
+        where_trace = document.place(("path", "trace", "file"))
+        path["trace"]["file"] = str(written_path(file.parent, path["trace"]["file"], where_trace))
     like = path.pop("like", None)
     if isinstance(like, str):
         further, further_places = _path_of(like, file.parent, document.place(("path", "like")), [*before, file])
@@ -71,8 +74,7 @@ def _path_of(name: str, directory: Path, where: str, before: list[Path]) -> tupl
 
 def _find(name: str, directory: Path, where: str) -> Path:
     """A file beside the profile, or a shipped profile by its name below profiles/."""
-    given = Path(name).expanduser()
-    tried = [directory / given, SHIPPED / given]
+    tried = [written_path(base, name, where) for base in (directory, SHIPPED)]
     for candidate in (item for base in tried for item in (base, base.with_name(f"{base.name}.yaml"))):
         if candidate.is_file():
             return candidate.resolve()

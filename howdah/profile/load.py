@@ -10,6 +10,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from howdah.errors import ProfileError
+from howdah.profile.algorithm import nearest
+from howdah.profile.changes import check_changes, check_changes_together
 from howdah.profile.check import check_scenario
 from howdah.profile.claim_check import ClaimCheck
 from howdah.profile.control import (
@@ -24,12 +26,23 @@ from howdah.profile.experiment import SECTIONS, bare, read_sections
 from howdah.profile.figure_check import FigureCheck
 from howdah.profile.like import check_queues, take_path
 from howdah.profile.model import Scenario, TrafficSection
+from howdah.profile.module import check_modules_used
 from howdah.profile.override import apply_override
 from howdah.profile.profile import PointScenario, Profile, to_yaml
 from howdah.profile.quick import apply_quick, check_quick
 from howdah.profile.report import profile_error
+from howdah.profile.sender import take_sender
 from howdah.profile.source import Document, read_document
-from howdah.profile.sweep import MOST_CELLS, Axis, Point, count_cells, find_axes, points
+from howdah.profile.sweep import (
+    MOST_CELLS,
+    MOST_VALUES_TOGETHER,
+    Axis,
+    Point,
+    count_cells,
+    count_values,
+    find_axes,
+    points,
+)
 
 
 def load(
@@ -65,6 +78,8 @@ def load(
     for name, changed in controls.items():
         some = control_points(changed, restricted[name], name)
         checked += _checked(changed, some, directory)
+    check_changes_together(((point.scenario, point.scenario.repetitions) for point in checked), document)
+    check_modules_used(checked)
     whole = _union(written, axes)
     scenarios = [point.scenario for point in ordinary]
     ClaimCheck(document, whole, scenarios, sections.controls).check(sections.claims)
@@ -87,11 +102,13 @@ def _checked(document: Document, some: Iterable[Point], directory: Path) -> list
     checked = []
     for point in some:
         whole = take_path(document, point, directory)
+        take_sender(point.data)
         try:
             scenario = Scenario.model_validate(point.data)
         except ValidationError as error:
             raise profile_error(error, whole, point.chosen, beside=SECTIONS) from None
         at_point = _at(whole, point.chosen)
+        check_changes(scenario, at_point)
         algorithms = check_scenario(scenario, at_point, directory)
         checked.append(PointScenario(point.slug, point.axes, scenario, algorithms, at_point))
     if checked:
@@ -107,6 +124,7 @@ def _check_size(
     confirmed_runs: int | None,
 ) -> None:
     """Refuse a sweep of very many runs before it is expanded."""
+    _check_values(document, axes, controls, restricted, confirmed_runs)
     written = document.data.get("repetitions", 1)
     repetitions = written if isinstance(written, int) else 1
     cells = count_cells(axes, repetitions)
@@ -121,6 +139,26 @@ def _check_size(
     if confirmed_runs is not None:
         hint = f"--confirm-runs {confirmed_runs} is not their number: {hint}"
     raise ProfileError(what, where=place, hint=hint)
+
+
+def _check_values(
+    document: Document,
+    axes: list[Axis],
+    controls: dict[str, Document],
+    restricted: dict[str, list[Axis] | None],
+    confirmed_runs: int | None,
+) -> None:
+    """Refuse a sweep in which every point is checked value by value for many seconds. Raises ProfileError."""
+    points = count_cells(axes, 1)
+    points += sum(count_control_cells(restricted[name], changed, 1) for name, changed in controls.items())
+    values = count_values(document.data)
+    # Where there are more runs than may be, that is what is said.
+    if points == 1 or points > MOST_CELLS or points * values <= MOST_VALUES_TOGETHER or confirmed_runs is not None:
+        return
+    what = f"the sweep has {points} points of {values} values each, together more than {MOST_VALUES_TOGETHER}"
+    hint = "shorten a list, split the profile, or write many flows as a group and many steps as a trace"
+    place = document.place(axes[0].path if axes else ())
+    raise ProfileError(what, where=place, hint=f"{hint}; --confirm-runs N, the number of runs, reads it all the same")
 
 
 def _union(written: list[Axis], now: list[Axis]) -> list[Axis]:
@@ -150,10 +188,12 @@ def _cross_check(checked: list[PointScenario]) -> list[PointScenario]:
                     only_first_repetition=True,
                 )
             ]
+    here = list(dict.fromkeys(point.scenario.algorithm for point in checked))
+    close = nearest(str(asked.algorithm), here)
     raise ProfileError(
         f"cross_check names {asked.algorithm}, which no run of this profile has",
         where=checked[0].document.place(("cross_check", "algorithm")),
-        hint=f"the algorithms here: {', '.join(dict.fromkeys(point.scenario.algorithm for point in checked))}",
+        hint=f"{f'did you mean {close}? ' if close else ''}the algorithms here: {', '.join(here)}",
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of a profile that are about machines: the one of the ``vm`` engine, and those of a lab."""
+"""The fields of a profile that are about machines: the one of the ``vm`` engine, and those of several machines."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from howdah.profile.field import Text
-from howdah.profile.section import FieldError, Section, fixed
+from howdah.profile.field import FieldError, Section, Text, fixed
 
 
 class MachineSection(Section):
@@ -40,22 +39,24 @@ class MachineSection(Section):
         return self
 
 
-class LabMachineSection(Section):
-    """Which of the lab's machines of one role takes part."""
+class MachineChoiceSection(Section):
+    """Which machine of a role takes part."""
 
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+~_-]{0,62}$")] | None = Field(
         default=None,
-        description="one that runs it: `debian-6.1`, `6.1`, or all of its release; any by default",
+        description="a machine that runs this kernel: `debian-6.1`, `6.1`, or the full release; any by default",
     )
 
 
-class LabSection(Section):
-    """The machines of the ``lab`` engine, where a lab has several of a role; the other engines have none."""
+class MachinesSection(Section):
+    """The machines of the ``machines`` engine, where a role has several; other engines have none."""
 
-    sender: LabMachineSection = Field(default_factory=LabMachineSection, description="where the senders' hosts live")
-    emulator: LabMachineSection = Field(default_factory=LabMachineSection, description="where the routers live")
-    receiver: LabMachineSection = Field(
-        default_factory=LabMachineSection, description="where the receivers' hosts live"
+    sender: MachineChoiceSection = Field(
+        default_factory=MachineChoiceSection, description="where the senders' hosts live"
+    )
+    emulator: MachineChoiceSection = Field(default_factory=MachineChoiceSection, description="where the routers live")
+    receiver: MachineChoiceSection = Field(
+        default_factory=MachineChoiceSection, description="where the receivers' hosts live"
     )
 
     def kernels(self) -> dict[str, str]:

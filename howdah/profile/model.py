@@ -11,24 +11,31 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from howdah.default import DEFAULT_ENGINE, DEFAULT_KERNEL
+from howdah.profile.end import ReceiverSection, SenderSection
 from howdah.profile.field import (
+    AlgorithmName,
     Bytes,
     Duration,
+    EngineName,
+    FieldError,
     IntervalOrOff,
+    KernelName,
     Name,
     PositiveDuration,
     Ratio,
+    Section,
     SpanField,
     Text,
+    fixed,
 )
 from howdah.profile.group import GroupSection
-from howdah.profile.machine import LabSection, MachineSection
+from howdah.profile.host import HostSection
+from howdah.profile.machine import MachineSection, MachinesSection
 from howdah.profile.path import PathSection
-from howdah.profile.receiver import LINUX, ReceiverName
-from howdah.profile.section import FieldError, Section, fixed
+from howdah.profile.receiver import ReceiverName
 from howdah.quantity import Span
 
-PROFILE_FORMAT = 1
 MOST_FLOWS = 1000
 MOST_PAIRS = 200
 
@@ -65,12 +72,18 @@ class FlowSection(Section):
     )
     stop: PositiveDuration | None = Field(default=None, description="when sending ends; the end of the run by default")
     size: Bytes | None = Field(default=None, description="bytes to transfer; the flow then ends by itself")
-    algorithm: Text | None = Field(default=None, description="instead of the profile's algorithm")
+    algorithm: AlgorithmName | None = Field(default=None, description="instead of the profile's algorithm")
     rtt: PositiveDuration | None = Field(
         default=None, description="round-trip delay of this flow's hosts, split as the path's is"
     )
     sender: Name | None = fixed(None, description="host name; the i-th sender for the i-th flow by default")
     receiver: Name | None = fixed(None, description="host name; the i-th receiver for the i-th flow by default")
+    port: int | None = fixed(
+        None,
+        ge=1,
+        le=65535,
+        description="TCP port of its receiver; 5001 for the first flow, 5002 for the second … by default",
+    )
     initial_window: int | None = Field(
         default=None, ge=1, le=65535, description="packets (route's initcwnd); the kernel's 10"
     )
@@ -81,6 +94,9 @@ class FlowSection(Section):
     )
     receiver_behaviour: ReceiverName | None = Field(
         default=None, description="how its receiver acknowledges, instead of the profile's receiver; emulated"
+    )
+    receiver_kernel: KernelName | None = Field(
+        default=None, description="kernel of its receiver, instead of the profile's receiver.kernel (engine `uml`)"
     )
 
     @model_validator(mode="after")
@@ -93,7 +109,7 @@ class FlowSection(Section):
 
 
 class BackgroundSection(FlowSection):
-    """A flow that takes part and is not measured: it is in the tables, and utilisation is stated for it apart."""
+    """A flow that is not measured: it is in the tables, and its utilisation is reported separately."""
 
     direction: Literal["forward", "reverse"] = Field(
         default="forward", description="reverse: the receiver's host sends (hosts keep the names of their side)"
@@ -103,17 +119,17 @@ class BackgroundSection(FlowSection):
 class AlgorithmSection(Section):
     """An algorithm of your own for the ``algorithm`` field; give ``like`` or ``kernel``."""
 
-    like: Text | None = fixed(
+    like: AlgorithmName | None = fixed(
         None, description="a known algorithm: its kernel name, module, base and parameters are taken"
     )
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,15}$")] | None = fixed(
-        None, description="name given to TCP_CONGESTION, at most 15 characters"
+        None, description="the name for TCP_CONGESTION, at most 15 characters"
     )
     module: Name | None = fixed(None, description="kernel module; tcp_KERNEL where a modules entry provides it")
     parameters: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")], Text] = Field(
-        default_factory=dict, description="module parameters, set before any flow starts; over those of like"
+        default_factory=dict, description="module parameters, set before any flow starts; they override those of like"
     )
-    base: Text | None = fixed(None, description="the congestion avoidance that follows slow start")
+    base: Text | None = fixed(None, description="congestion avoidance after slow start")
 
     @model_validator(mode="after")
     def _one_origin(self) -> AlgorithmSection:
@@ -182,19 +198,17 @@ class TrafficSection(Section):
 
 
 class CrossCheckSection(Section):
-    """One further run with other traffic, to see that the result does not hang on who sends and who receives."""
+    """One further run with other traffic, to see that the result does not depend on the generator."""
 
-    traffic: Literal["iperf3", "python"] = fixed(description="what sends and receives in it")
-    algorithm: Text | None = fixed(None, description="of this algorithm; the first one by default")
+    traffic: Literal["iperf3", "python"] = fixed(description="its source and sink")
+    algorithm: AlgorithmName | None = fixed(None, description="algorithm of the further run; the first one by default")
 
 
 class CollectSection(Section):
     """What is recorded. Intervals may be ``off``."""
 
     tcp_probe: bool = Field(default=True, description="every ACK at the senders, by the tcp:tcp_probe tracepoint")
-    slow_start: bool = Field(
-        default=True, description="exits and other events that slow-start modules tell of, where they are loaded"
-    )
+    slow_start: bool = Field(default=True, description="exits and other events that loaded slow-start modules report")
     tcp_info: IntervalOrOff = Field(
         default=100_000, description="struct tcp_info of both ends", json_schema_extra={"x-default": "100 ms"}
     )
@@ -219,22 +233,6 @@ class CollectSection(Section):
     )
 
 
-_BufferTriple = Annotated[str, Field(pattern=r"^\s*[0-9]{1,10}\s+[0-9]{1,10}\s+[0-9]{1,10}\s*$")]
-
-
-class HostSection(Section):
-    """Settings of the kernel's network stack."""
-
-    sysctls: dict[str, Text] = Field(default_factory=dict, description="set last, on every node; name: value")
-    tcp_rmem: _BufferTriple | None = Field(
-        default=None, description="least, initial and largest receive buffer in bytes; never a limit by default"
-    )
-    tcp_wmem: _BufferTriple | None = Field(
-        default=None, description="least, initial and largest send buffer in bytes; never a limit by default"
-    )
-    ipv6: bool = Field(default=False, description="leave IPv6 on; its random timers make runs differ by microseconds")
-
-
 class WindowSection(Section):
     """The time over which utilisation and fairness are measured."""
 
@@ -247,7 +245,7 @@ class MeasureSection(Section):
 
     window: WindowSection = Field(default_factory=WindowSection, description="start and stop of the measured time")
     reach: Annotated[int, Field(ge=2, le=1_000_000)] | None = Field(
-        default=None, description="congestion window in packets, the time and rounds to which are measured"
+        default=None, description="congestion window in packets; the time and rounds until it is reached are measured"
     )
 
 
@@ -262,7 +260,7 @@ class Scenario(Section):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")] = fixed(
         description="lower-case name; results go to the directory of that name in runs/"
     )
-    description: Text = fixed("", description="what is shown and why")
+    description: Text = fixed("", description="what the experiment shows, and why")
     sources: list[Text] = fixed(default_factory=list, description="where the numbers come from")
     topology: TopologySection = Field(default_factory=TopologySection, description="the network")
     path: PathSection = Field(description="rate, delay and buffer")
@@ -275,18 +273,21 @@ class Scenario(Section):
         default_factory=list, max_length=MOST_FLOWS, description="flows that are not measured"
     )
     groups: list[GroupSection] = Field(
-        default_factory=list, max_length=32, description="many connections alike; flows is then empty by default"
+        default_factory=list,
+        max_length=32,
+        description="sets of similar connections; with groups, flows is empty by default",
     )
-    algorithm: Text = Field(
+    algorithm: AlgorithmName = Field(
         default="cubic", description="congestion control of every flow; howdah list algorithms shows the names"
     )
-    receiver: ReceiverName = Field(
-        default=LINUX,
-        description="how the receivers of measured flows acknowledge (docs/receivers.md); all but linux are emulated",
+    sender: SenderSection = Field(default_factory=SenderSection, description="what the senders are")
+    receiver: ReceiverSection = Field(
+        default_factory=ReceiverSection,
+        description="what the receivers are: a mapping, or the name of a behaviour",
     )
     duration: PositiveDuration = Field(description="simulated time from the epoch to the end of the flows")
-    repetitions: int = fixed(1, ge=1, le=1000, description="runs of each point; 1 is the unperturbed path")
-    seed: int = Field(default=1, ge=0, le=2**32 - 1, description="seed of everything random")
+    repetitions: int = fixed(1, ge=1, le=1000, description="runs of each point; a single run is unperturbed")
+    seed: int = Field(default=1, ge=0, le=2**32 - 1, description="seed of all random draws")
     perturbation: PerturbationSection = Field(default_factory=PerturbationSection, description="how repetitions differ")
     traffic: TrafficSection = Field(default_factory=TrafficSection, description="what sends and what receives")
     cross_check: CrossCheckSection | None = fixed(
@@ -303,18 +304,28 @@ class Scenario(Section):
     )
     host: HostSection = Field(default_factory=HostSection, description="settings of the network stack")
     modules: list[Text] = fixed(
-        default_factory=list, max_length=32, description="kernel modules (.c or .ko), relative to the profile"
+        default_factory=list,
+        max_length=32,
+        description="kernel modules (.c or .ko), relative to the profile; each must be used by some run",
     )
     algorithms: dict[Name, AlgorithmSection] = fixed(
         default_factory=dict, description="names for algorithms of your own"
     )
-    kernel: Text = Field(
-        default="debian-6.12",
-        description="kernel to run: `debian-VERSION`, `debian-newest`, or the path of a source tree",
+    kernel: KernelName = Field(
+        default=DEFAULT_KERNEL,
+        description="kernel to run: `debian-VERSION`, `debian-VERSION+PATCHES`, `debian-newest`, or the path of a "
+        "source tree; howdah list kernels shows sets of patches",
     )
-    engine: Literal["uml", "vm", "lab", "host"] = Field(default="uml", description="what runs the plan")
+    split: bool = Field(
+        default=False,
+        description="senders and receivers in kernels of their own also where these are the same: on two processors, "
+        "which is faster (engine `uml`)",
+    )
+    engine: EngineName = Field(default=DEFAULT_ENGINE, description="what runs the plan")
     machine: MachineSection = Field(default_factory=MachineSection, description="the virtual machine of the vm engine")
-    lab: LabSection = Field(default_factory=LabSection, description="which machines of a lab take part")
+    machines: MachinesSection = Field(
+        default_factory=MachinesSection, description="which of several machines take part"
+    )
     measure: MeasureSection = Field(default_factory=MeasureSection, description="how results are measured")
 
     @property

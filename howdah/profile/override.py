@@ -6,17 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 from howdah.errors import ProfileError
+from howdah.profile.dotted import NoFieldError, is_number, keys_of, position
 from howdah.profile.source import LARGEST_DEPTH, Document, Path_, parse_yaml
-
-# Names below these fields may contain dots (net.ipv4.tcp_rmem).
-_DOTTED = (("host", "sysctls"),)
 
 
 def apply_override(document: Document, text: str) -> None:
     """Set ``field.field=value`` in ``document``; the value is YAML (``[cubic, reno]`` sweeps).
 
-    Members of lists are counted from 0 (``flows.1.start=5 s``); the place of the value becomes ``--set …``, so that
-    an error in it points at the command line. Raises ProfileError.
+    Members of lists count from 1 (``flows.2.start=5 s``) or have a name (``flows.second.start=5 s``). The place of the
+    value becomes ``--set …``, so that an error in it points at the command line. Raises ProfileError.
     """
     where = f"--set {text}" if len(text) <= 120 else f"--set {text[:117]}..."
     name, equals, value_text = text.partition("=")
@@ -33,8 +31,10 @@ def set_field(document: Document, name: str, value: Any, places: dict[Path_, str
     keys = name.split(".")
     if not all(keys) or len(keys) > LARGEST_DEPTH:
         raise ProfileError(f"{name!r} is not the name of a field", where=where, hint="for example path.rate")
-    path = _path(keys)
-    _store(document.data, path, value, where)
+    try:
+        path = _store(document.data, keys_of(name), value)
+    except NoFieldError as error:
+        raise ProfileError(str(error), where=where) from None
     for known in [known for known in document.places if known[: len(path)] == path]:
         del document.places[known]
     for length in range(1, len(path)):
@@ -44,45 +44,55 @@ def set_field(document: Document, name: str, value: Any, places: dict[Path_, str
 
 def field_value(data: Any, name: str) -> Any:
     """What stands in the field of that dotted name; None if nothing."""
-    for part in _path(name.split(".")):
+    for key in keys_of(name):
         if isinstance(data, dict):
-            data = data.get(str(part))
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            data = data[part]
+            data = data.get(key)
+        elif isinstance(data, list):
+            try:
+                at = position(data, key, name)
+            except NoFieldError:
+                return None
+            data = data[at] if at < len(data) else None
         else:
             return None
     return data
 
 
-def _path(keys: list[str]) -> Path_:
-    for prefix in _DOTTED:
-        if tuple(keys[: len(prefix)]) == prefix and len(keys) > len(prefix):
-            return (*prefix, ".".join(keys[len(prefix) :]))
-    return tuple(int(key) if key.isdecimal() and key.isascii() and len(key) < 7 else key for key in keys)
-
-
-def _store(data: dict[str, Any], path: Path_, value: Any, where: str) -> None:
-    parent: Any = data
-    for depth, key in enumerate(path):
-        last = depth == len(path) - 1
-        done = ".".join(str(part) for part in path[:depth]) or "the profile"
-        if isinstance(parent, dict):
-            member = str(key)
-            if last:
-                parent[member] = value
-            else:
-                if parent.get(member) is None:
-                    parent[member] = [] if isinstance(path[depth + 1], int) else {}
-                parent = parent[member]
-        elif isinstance(parent, list):
-            if not isinstance(key, int) or key > len(parent):
-                what = f"{done} is a list; expected a number from 0 to {len(parent)} (which adds one), not {key!r}"
-                raise ProfileError(what, where=where)
-            if key == len(parent):
-                parent.append([] if not last and isinstance(path[depth + 1], int) else {})
-            if last:
-                parent[key] = value
-            else:
-                parent = parent[key]
+def canonical(data: Any, name: str) -> str:
+    """The name with numbers for members' names: ``flows.second.start`` is ``flows.2.start``."""
+    found: list[str] = []
+    for key in keys_of(name):
+        if isinstance(data, list):
+            try:
+                at = position(data, key, name)
+            except NoFieldError:
+                return name
+            key, data = str(at + 1), data[at] if at < len(data) else None
         else:
-            raise ProfileError(f"{done} is a single value and has no field {key!r}", where=where)
+            data = data.get(key) if isinstance(data, dict) else None
+        found.append(key)
+    return ".".join(found)
+
+
+def _store(data: dict[str, Any], keys: list[str], value: Any) -> Path_:
+    """Where it was stored. Raises NoFieldError."""
+    parent: Any = data
+    path: list[str | int] = []
+    for depth, key in enumerate(keys):
+        done = ".".join(keys[:depth]) or "the profile"
+        last = depth == len(keys) - 1
+        if isinstance(parent, dict):
+            at: str | int = key
+        elif isinstance(parent, list):
+            at = position(parent, key, done)
+            if at == len(parent):
+                parent.append(None)
+        else:
+            raise NoFieldError(f"{done} is a single value and has no field {key!r}")
+        path.append(at)
+        if last:
+            parent[at] = value
+        elif (parent.get(at) if isinstance(parent, dict) else parent[at]) is None:
+            parent[at] = [] if is_number(keys[depth + 1]) else {}
+        parent = parent[at]
+    return tuple(path)

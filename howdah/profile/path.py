@@ -4,22 +4,24 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from howdah.profile.field import (
     Buffer,
     Duration,
+    FieldError,
     GsoSegments,
     PositiveDuration,
     Rate,
     RateOrUnlimited,
     Ratio,
+    Section,
     Text,
+    fixed,
 )
 from howdah.profile.queue import CakeSection, CodelSection, FqCodelSection, PieSection, QueueKind, RedSection
-from howdah.profile.section import FieldError, Section, fixed
 from howdah.profile.varying import (
     HandoverSection,
     RateVariationSection,
@@ -103,8 +105,18 @@ class HopSection(Section):
     )
 
 
+def _complete(schema: dict[str, Any]) -> None:
+    """In the schema: a rate and one form of delay, unless another path gives what is missing."""
+    schema.pop("required")
+    given = [{"required": ["rate", "rtt"]}, {"required": ["rate", "one_way_delay"]}]
+    schema["anyOf"] = [*given, {"required": ["like"]}]
+    schema["not"] = {"required": ["rtt", "one_way_delay"]}
+
+
 class PathSection(Section):
     """The path: a bottleneck hop (rate and buffer) and, apart from it, propagation delay towards every host."""
+
+    model_config = ConfigDict(json_schema_extra=_complete)
 
     like: Text | None = Field(
         default=None,
@@ -149,6 +161,11 @@ class PathSection(Section):
         default="frame",
         description="what a rate limit lets pass before its time after a pause: one frame, so that two leave at once; "
         "none: every frame is spaced, as on a wire (virtual time only)",
+    )
+    tick: PositiveDuration | None = Field(
+        default=None,
+        description="delay lines release packets no more often than this while flows run, all that are due together, "
+        "as an emulator with a coarse clock does (Dummynet's 1 or 10 ms); not at all by default (virtual time only)",
     )
     gso_max_segs: GsoSegments = Field(
         default=1,

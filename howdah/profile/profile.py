@@ -11,12 +11,13 @@ from typing import Any, Literal
 
 from ruamel.yaml import YAML
 
-from howdah.profile.algorithm_entry import Algorithm
+from howdah.profile.algorithm import Algorithm
 from howdah.profile.claim import ClaimSection
 from howdah.profile.control import ControlSection
 from howdah.profile.figure import FigureSection
 from howdah.profile.model import Scenario
 from howdah.profile.source import Document, WrittenFloat
+from howdah.profile.written import written_path
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,12 @@ class Cell:
         """Where the profile says this: ``profiles/quick.yaml:12``."""
         return self.document.place(path)
 
-    def absolute(self, path: str) -> Path:
-        """A path of the profile, made absolute; relative ones start at the profile's directory."""
-        return (self.directory / Path(path).expanduser()).resolve()
+    def absolute(self, path: str, *place: str | int) -> Path:
+        """The path that the profile has at ``place``, made absolute; relative ones start at the profile's directory.
+
+        Raises ProfileError for what can be no path.
+        """
+        return written_path(self.directory, path, self.place(*place)).resolve()
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from howdah.profile.field import Buffer, PositiveDuration, Ratio
-from howdah.profile.section import FieldError, Section
+from howdah.profile.field import Buffer, FieldError, PositiveDuration, Ratio, Section
 from howdah.quantity import BufferSize
 
 QueueKind = Literal["fifo", "red", "codel", "fq_codel", "pie", "cake"]
@@ -49,10 +48,12 @@ class CodelSection(Section):
     """CoDel (RFC 8289): drops while packets have waited longer than ``target`` for a whole ``interval``."""
 
     target: PositiveDuration = Field(
-        default=5_000, description="wait that is acceptable", json_schema_extra={"x-default": "5 ms"}
+        default=5_000, description="acceptable waiting time", json_schema_extra={"x-default": "5 ms"}
     )
     interval: PositiveDuration = Field(
-        default=100_000, description="time a wait may last, about an RTT", json_schema_extra={"x-default": "100 ms"}
+        default=100_000,
+        description="how long a wait may exceed target; about an RTT",
+        json_schema_extra={"x-default": "100 ms"},
     )
 
     @model_validator(mode="after")
@@ -93,9 +94,9 @@ class CakeSection(Section):
 
     rtt: PositiveDuration = Field(
         default=100_000,
-        description="round trip it is tuned to; the wait it accepts is a twentieth",
+        description="RTT that it is tuned to; it accepts a wait of a twentieth of that",
         json_schema_extra={"x-default": "100 ms"},
     )
     isolation: Literal["flowblind", "flows", "hosts", "dual-srchost", "dual-dsthost", "triple-isolate"] = Field(
-        default="triple-isolate", description="between what CAKE is fair"
+        default="triple-isolate", description="which flows or hosts share fairly"
     )

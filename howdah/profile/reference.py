@@ -7,89 +7,23 @@
 from __future__ import annotations
 
 import inspect
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema
 
+from howdah.compact import compact_json
+from howdah.place import DOCS
 from howdah.profile.algorithm import ALGORITHMS
-from howdah.profile.experiment import ExperimentSections
 from howdah.profile.field import QUANTITIES
 from howdah.profile.model import Scenario
-from howdah.profile.receiver import RECEIVERS
+from howdah.profile.schema import SCHEMA_NAME, fields_of, json_schema, raw_schema
 from howdah.profile.sweep import MOST_CELLS, is_fixed, shape_of
+from howdah.receiver import RECEIVERS
 
-SCHEMA_NAME = "profile.schema.json"
 PAGE_NAME = "profile-reference.md"
-
-
-class _Generator(GenerateJsonSchema):
-    # Defaults that are quantities are given as texts (x-default) below.
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as the base class has it
-
-
-def _raw_schema() -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The models' own schema, and the definition of each model by its class name. The sections of the experiment stand
-    at the top of a profile like those of the scenario."""
-    schema = Scenario.model_json_schema(by_alias=True, schema_generator=_Generator)
-    whole = ExperimentSections.model_json_schema(by_alias=True, schema_generator=_Generator)
-    definitions = {**schema.get("$defs", {}), **whole.get("$defs", {})}
-    schema = {**schema, "properties": {**schema["properties"], **whole["properties"]}, "$defs": definitions}
-    return schema, {"Scenario": schema, **definitions}
-
-
-def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a profile; fields that can be swept also accept a list."""
-    schema, definitions = _raw_schema()
-    models = {model.__name__: model for model in _sections()}
-    for name, definition in definitions.items():
-        for key, info in _fields(models[name], whole=True):
-            definition["properties"][key] = _field_schema(definition["properties"][key], info)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "howdah profile",
-        **{key: value for key, value in schema.items() if key != "title"},
-    }
-
-
-def _field_schema(schema: dict[str, Any], info: Any) -> dict[str, Any]:
-    schema = dict(schema)
-    fixed = schema.pop("x-fixed", False)
-    default = schema.pop("x-default", None)
-    outer: dict[str, Any] = {key: schema.pop(key) for key in ("description", "default") if key in schema}
-    schema = _plain(schema)
-    if default is not None:
-        outer["default"] = default
-    if not fixed and shape_of(info.annotation)[0] == "value":
-        schema = {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
-    return {**outer, **schema}
-
-
-def _plain(schema: Any) -> Any:
-    """A schema without what only this module understands."""
-    if isinstance(schema, list):
-        return [_plain(item) for item in schema]
-    if isinstance(schema, dict):
-        return {key: _plain(item) for key, item in schema.items() if key not in ("x-value", "title")}
-    return schema
-
-
-def _sections() -> list[type[BaseModel]]:
-    """Every model, in the order of its first use."""
-    found: list[type[BaseModel]] = []
-    waiting: list[Any] = [Scenario, ExperimentSections]
-    while waiting:
-        shape, inner = shape_of(waiting.pop(0))
-        if shape in ("list", "mapping"):
-            waiting.insert(0, inner)
-        elif shape == "section" and inner not in found:
-            found += [] if inner is ExperimentSections else [inner]
-            waiting = [info.annotation for info in inner.model_fields.values()] + waiting
-    return found
 
 
 _INTRODUCTION = f"""\
@@ -103,9 +37,13 @@ A profile is a YAML mapping. Units are part of a value (`400 Mbit/s`, `120 ms`, 
 more than {MOST_CELLS} runs are refused unless `--confirm-runs N` names their number ([sweeps.md](sweeps.md)). Fields
 marked *fixed* cannot be swept.
 
-Any field can be set from the command line: `--set path.rate=100Mbit/s`, `--set 'flows.1.start=5 s'`,
-`--set 'algorithm=[cubic, reno]'`. YAML tags, anchors and aliases are refused.
-[profile.schema.json](profile.schema.json) is the format as JSON Schema, for editors.
+Any field can be set from the command line: `--set path.rate=100Mbit/s`, `--set 'flows.2.start=5 s'`,
+`--set 'algorithm=[cubic, reno]'`.
+**Everything is counted from 1**: `flows.2` is flow 2, and the same number is in claims, tables, metrics, labels, checks
+and messages; a member of a list that has a name may be called by it (`flows.second.start`). Background flows and the
+connections of groups are counted on after the profile's flows. YAML tags, anchors and aliases are refused.
+[profile.schema.json](profile.schema.json) is the format as JSON Schema, for
+[editors](environment.md#profiles-in-an-editor). `howdah new` writes a profile to begin with.
 
 ```yaml
 # yaml-language-server: $schema=../docs/profile.schema.json
@@ -123,12 +61,12 @@ def page() -> str:
     lines = [*_INTRODUCTION.splitlines(), "", "| quantity | |", "|---|---|"]
     lines += [f"| {kind} | {expected} |" for kind, expected in QUANTITIES.items()]
     lines.append("")
-    _, definitions = _raw_schema()
+    _, definitions = raw_schema()
     for path, description, model in _places(Scenario, "", ""):
         lines += [f"## `{path}`" if path else "## The profile", "", description, ""] if path else ["## The profile", ""]
         lines += ["| field | value | default | meaning |", "|---|---|---|---|"]
         properties = definitions[model.__name__]["properties"]
-        lines += [_row(name, info, properties[name]) for name, info in _fields(model, whole=True)]
+        lines += [_row(name, info, properties[name]) for name, info in fields_of(model, whole=True)]
         lines.append("")
     lines += ["## Algorithms", "", "| name | kernel | parameters | what it is |", "|---|---|---|---|"]
     for algorithm in ALGORITHMS.values():
@@ -137,6 +75,7 @@ def page() -> str:
     lines += [
         "",
         "A name not in this table must be declared under `algorithms`, or come from a `modules` entry `tcp_<name>.c`.",
+        "A `modules` entry takes the place of what is in this table: with `tcp_cubic.c`, `cubic` is that file's.",
         "",
     ]
     lines += ["## Receivers", "", "| name | | what it is |", "|---|---|---|"]
@@ -146,15 +85,9 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _fields(model: type[BaseModel], *, whole: bool = False) -> list[tuple[str, Any]]:
-    """The fields of a section by their names; with ``whole`` those of the profile include the experiment's."""
-    fields = [(info.alias or name, info) for name, info in model.model_fields.items()]
-    return [*fields, *_fields(ExperimentSections)] if whole and model is Scenario else fields
-
-
 def _places(model: type[BaseModel], path: str, description: str) -> Iterator[tuple[str, str, type[BaseModel]]]:
     yield path, description, model
-    for name, info in _fields(model, whole=True):
+    for name, info in fields_of(model, whole=True):
         shape, inner = shape_of(info.annotation)
         suffix = ""
         if shape in ("list", "mapping"):
@@ -237,13 +170,13 @@ def check(docs: Path) -> list[Path]:
 
 
 def _contents() -> dict[str, str]:
-    return {SCHEMA_NAME: json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n", PAGE_NAME: page()}
+    return {SCHEMA_NAME: compact_json(json_schema()), PAGE_NAME: page()}
 
 
 def main(arguments: list[str]) -> int:
     only_check = "--check" in arguments
     rest = [argument for argument in arguments if argument != "--check"]
-    docs = Path(rest[0]) if rest else Path(__file__).resolve().parents[2] / "docs"
+    docs = Path(rest[0]) if rest else DOCS
     if not only_check:
         write(docs)
         return 0

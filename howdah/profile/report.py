@@ -11,12 +11,15 @@ from pydantic import BaseModel, ValidationError
 
 from howdah.errors import ProfileError
 from howdah.profile.algorithm import nearest
+from howdah.profile.dotted import dotted
+from howdah.profile.field import FieldError
 from howdah.profile.model import Scenario
-from howdah.profile.section import FieldError
 from howdah.profile.source import Document, Path_
 from howdah.profile.sweep import shape_of
 
 _MOST_SHOWN = 6
+_RENAMED = {"lab": "machines"}  # sections that had another name
+_ORDER = {"extra_forbidden": 0, "missing": 2}  # all others between
 _PLAIN_TYPES = {
     "string_type": "a text",
     "int_type": "a whole number",
@@ -41,13 +44,14 @@ def profile_error(
     ``model`` is what was read; ``beside`` are names at the top that others read.
     """
     known = _Known(model, beside)
-    findings = [_describe(item, document, chosen, known) for item in error.errors(include_url=False)]
-    findings.sort(key=lambda finding: finding[0])
-    _, where, what, hint = findings[0]
+    items = sorted(error.errors(include_url=False), key=lambda item: _ORDER.get(item["type"], 1))
+    # Only these: finding a near name for each of thousands takes seconds.
+    findings = [_describe(item, document, chosen, known) for item in items[:_MOST_SHOWN]]
+    where, what, hint = findings[0]
     notes = [hint] if hint else []
-    notes += [f"also {place}: {text}" for _, place, text, _ in findings[1:_MOST_SHOWN]]
-    if len(findings) > _MOST_SHOWN:
-        notes.append(f"and {len(findings) - _MOST_SHOWN} more")
+    notes += [f"also {place}: {text}" for place, text, _ in findings[1:]]
+    if len(items) > _MOST_SHOWN:
+        notes.append(f"and {len(items) - _MOST_SHOWN} more")
     return ProfileError(what, where=where, hint="\n  ".join(notes) or None)
 
 
@@ -62,36 +66,35 @@ class _Known:
         return [*_names_at(self.model, path), *(self.beside if not path else ())]
 
 
-def _describe(
-    item: Any, document: Document, chosen: dict[Path_, int], names: _Known
-) -> tuple[int, str, str, str | None]:
+def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _Known) -> tuple[str, str, str | None]:
+    """Place, what is wrong, and a hint."""
     path: Path_ = tuple(item["loc"])
     kind, context, value = item["type"], item.get("ctx", {}), item["input"]
     cause = context.get("error")
     if isinstance(cause, FieldError):
         path += cause.path
-    name = _dotted(path)
+    name = dotted(path)
     where = _place(document, path, chosen)
     if kind == "extra_forbidden":
-        known, parent = names.at(path[:-1]), _dotted(path[:-1])
+        known, parent = names.at(path[:-1]), dotted(path[:-1])
         what = f"there is no field {str(path[-1])!r}" + (f" in {parent}" if parent else "")
         close = (None if parent else _elsewhere(str(path[-1]))) or nearest(str(path[-1]), known)
-        return 0, where, what, f"did you mean {close}?" if close else f"known fields: {', '.join(known)}"
+        return where, what, f"did you mean {close}?" if close else f"known fields: {', '.join(known)}"
     if kind == "missing":
-        parent = _dotted(path[:-1])
-        return 2, where, f"the field {str(path[-1])!r} is missing" + (f" in {parent}" if parent else ""), None
+        parent = dotted(path[:-1])
+        return where, f"the field {str(path[-1])!r} is missing" + (f" in {parent}" if parent else ""), None
     if kind == "literal_error":
         expected = str(context["expected"]).replace("'", "")
         near = nearest(str(value), expected.replace(" or ", ", ").split(", ")) if isinstance(value, str) else None
         hint = f"did you mean {near}?" if near else None
-        return 1, where, f"{name}: expected {expected}, not {_shown(value)}", hint
+        return where, f"{name}: expected {expected}, not {_shown(value)}", hint
     if cause is not None:
-        return 1, where, f"{name}: {cause}" if name else str(cause), None
+        return where, f"{name}: {cause}" if name else str(cause), None
     if kind in _PLAIN_TYPES:
-        return 1, where, f"{name}: expected {_PLAIN_TYPES[kind]}, not {_shown(value)}", None
+        return where, f"{name}: expected {_PLAIN_TYPES[kind]}, not {_shown(value)}", None
     if kind == "string_pattern_mismatch":
-        return 1, where, f"{name}: {_shown(value)} does not have the form {context['pattern']}", None
-    return 1, where, f"{name}: {item['msg'][0].lower()}{item['msg'][1:]}, not {_shown(value)}", None
+        return where, f"{name}: {_shown(value)} does not have the form {context['pattern']}", None
+    return where, f"{name}: {item['msg'][0].lower()}{item['msg'][1:]}, not {_shown(value)}", None
 
 
 def _shown(value: Any) -> str:
@@ -103,10 +106,6 @@ def _shown(value: Any) -> str:
         return "nothing"
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _dotted(path: Path_) -> str:
-    return ".".join(str(part) for part in path)
 
 
 def _place(document: Document, path: Path_, chosen: dict[Path_, int]) -> str:
@@ -138,6 +137,8 @@ def field_names(model: type[BaseModel]) -> list[str]:
 
 def _elsewhere(name: str) -> str | None:
     """A field of that name in some section: ``rate`` at the top level is probably ``path.rate``."""
+    if name in _RENAMED:
+        return _RENAMED[name]
     for section, info in Scenario.model_fields.items():
         shape, inner = shape_of(info.annotation)
         if shape == "section" and name in field_names(typing.cast(type[BaseModel], inner)):

@@ -18,10 +18,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from howdah.errors import ProfileError
+from howdah.profile.dotted import dotted
+from howdah.profile.field import ShortSection
 from howdah.profile.model import Scenario
 from howdah.profile.source import Document, Path_
 
 MOST_CELLS = 1000
+MOST_VALUES_TOGETHER = 250_000  # in the profile at all its points: each is checked anew, within a second or two
 _LONGEST_SLUG = 96
 
 
@@ -34,7 +37,7 @@ class Axis:
 
     @property
     def name(self) -> str:
-        return ".".join(str(part) for part in self.path)
+        return dotted(self.path)
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ def _axes_in(annotation: Any, value: Any, path: Path_, document: Document, info:
     if shape == "section":
         if isinstance(value, dict):
             yield from _axes_of(inner, value, path, document)
+        elif isinstance(value, list) and issubclass(inner, ShortSection):
+            yield _axis(value, path, document, fixed=is_fixed(info))
     elif shape == "list":
         if isinstance(value, list) and shape_of(inner)[0] == "section":
             for index, item in enumerate(value):
@@ -100,7 +105,7 @@ def is_fixed(info: FieldInfo) -> bool:
 
 
 def _axis(values: list[Any], path: Path_, document: Document, *, fixed: bool) -> Axis:
-    name = ".".join(str(part) for part in path)
+    name = dotted(path)
     where = document.place(path)
     if fixed:
         raise ProfileError(f"{name} cannot be swept; expected one value, not a list", where=where)
@@ -120,6 +125,12 @@ def _axis(values: list[Any], path: Path_, document: Document, *, fixed: bool) ->
 
 def count_cells(axes: list[Axis], repetitions: int) -> int:
     return math.prod(len(axis.values) for axis in axes) * repetitions
+
+
+def count_values(data: Any) -> int:
+    """How many values there are in a profile's data, mappings and lists included."""
+    inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return 1 + sum(count_values(value) for value in inner)
 
 
 def points(document: Document, axes: list[Axis]) -> Iterator[Point]:

@@ -15,12 +15,11 @@ from pydantic import ValidationError
 
 from howdah.errors import ProfileError
 from howdah.profile.algorithm import nearest
-from howdah.profile.varying import SHORTEST_STEP_US, StepSection, TraceSection
+from howdah.profile.varying import MOST_CHANGES, SHORTEST_STEP_US, StepSection, TraceSection
 from howdah.quantity import QuantityError, format_duration, parse_duration
 
 COLUMNS = ("time", "rate", "rtt", "forward_delay", "reverse_delay", "loss")
 LARGEST_FILE_BYTES = 64 << 20
-MOST_STEPS = 100_000
 _GAP_FACTOR = 10  # of the usual spacing of rows
 _ZERO_RATE = re.compile(r"0*\.?0+(?![0-9.])")
 _OPPORTUNITY_BITS = 1500 * 8  # of one line of a trace of Mahimahi
@@ -29,6 +28,8 @@ _OPPORTUNITY_BITS = 1500 * 8  # of one line of a trace of Mahimahi
 def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) -> list[StepSection]:
     """The steps of a trace until ``duration_us``; ``where`` is where the profile names it. Raises ProfileError."""
     try:
+        if file.exists() and not file.is_file():
+            raise ProfileError(f"{file} is not a regular file", where=where)
         if file.stat().st_size > LARGEST_FILE_BYTES:
             raise ProfileError(
                 f"{file} is larger than {LARGEST_FILE_BYTES >> 20} MiB, too large for a trace", where=where
@@ -41,15 +42,15 @@ def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) 
     if file.suffix == ".csv":
         steps, period_us = _csv(text, str(file)), section.repeat
     else:
-        steps, end_us = _mahimahi(text, str(file), section.interval)
+        steps, end_us = _mahimahi(text, str(file), section.interval, where)
         period_us = section.repeat or end_us
     if period_us is not None:
         steps = _repeated(steps, period_us, duration_us, where)
     if section.scale is not None:
         steps = [_scaled(step, section.scale) for step in steps]
     steps = [step for step in steps if step.at < duration_us]
-    if len(steps) > MOST_STEPS:
-        raise ProfileError(f"the trace makes {len(steps)} steps, more than {MOST_STEPS}", where=where)
+    if len(steps) > MOST_CHANGES:
+        raise ProfileError(f"the trace makes {len(steps)} steps, more than {MOST_CHANGES}", where=where)
     return steps
 
 
@@ -119,10 +120,10 @@ def _check_times(found: list[tuple[int, StepSection]], name: str) -> None:
             raise ProfileError(what, where=f"{name}:{line}", hint="fill it in; or write steps into path.schedule")
 
 
-def _mahimahi(text: str, name: str, interval_us: int) -> tuple[list[StepSection], int]:
+def _mahimahi(text: str, name: str, interval_us: int, where: str) -> tuple[list[StepSection], int]:
     """Steps of the mean rate, and the time after which Mahimahi begins anew: the last line's."""
     if interval_us % 1000:
-        raise ProfileError("trace.interval: expected whole milliseconds, as the trace has them", where=name)
+        raise ProfileError("trace.interval: expected whole milliseconds, as the trace has them", where=where)
     times: list[tuple[int, int]] = []
     for number, written in enumerate(text.splitlines(), start=1):
         if not written.strip():
@@ -163,8 +164,8 @@ def _repeated(steps: list[StepSection], period_us: int, duration_us: int, where:
         what = f"trace.repeat: the trace is longer than that, {format_duration(steps[-1].at)}"
         raise ProfileError(what, where=where)
     rounds = -(-duration_us // period_us)
-    if rounds * len(steps) > MOST_STEPS:
-        raise ProfileError(f"the trace makes {rounds * len(steps)} steps, more than {MOST_STEPS}", where=where)
+    if rounds * len(steps) > MOST_CHANGES:
+        raise ProfileError(f"the trace makes {rounds * len(steps)} steps, more than {MOST_CHANGES}", where=where)
     return [step.model_copy(update={"at": step.at + number * period_us}) for number in range(rounds) for step in steps]
 
 

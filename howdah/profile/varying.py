@@ -8,10 +8,11 @@ from fractions import Fraction
 
 from pydantic import Field, model_validator
 
-from howdah.profile.field import Duration, PositiveDuration, Rate, Ratio, Text
-from howdah.profile.section import FieldError, Section, fixed
+from howdah.profile.field import Duration, FieldError, PositiveDuration, Rate, Ratio, Section, Text, fixed
 
 SHORTEST_STEP_US = 1000
+MOST_CHANGES = 50_000  # of the path in one run: a plan of so many takes a second to make
+JITTER_INTERVAL_US = 20_000  # of the perturbation
 
 
 class StepSection(Section):
@@ -27,7 +28,7 @@ class StepSection(Section):
     forward_delay: Duration | None = Field(default=None, description="instead of rtt: delay from sender to receiver")
     reverse_delay: Duration | None = Field(default=None, description="instead of rtt: delay from receiver to sender")
     loss: Ratio | None = Field(default=None, description="random loss, forward; 100 % loses everything")
-    outage: PositiveDuration | None = Field(default=None, description="for so long, both directions lose everything")
+    outage: PositiveDuration | None = Field(default=None, description="both directions lose everything for this time")
 
     @model_validator(mode="after")
     def _something(self) -> StepSection:
@@ -59,9 +60,9 @@ class TraceSection(Section):
         json_schema_extra={"x-default": "100 ms"},
     )
     repeat: PositiveDuration | None = Field(
-        default=None, description="begin anew after this time; by default the last value stays"
+        default=None, description="repeat the trace after this time; by default the last value stays"
     )
-    scale: Ratio | None = Field(default=None, description="share of the trace's rates that the path has")
+    scale: Ratio | None = Field(default=None, description="factor applied to the trace's rates")
 
 
 class RateVariationSection(Section):
@@ -107,7 +108,9 @@ class ReorderSection(Section):
     """
 
     share: Ratio = Field(description="probability that a packet overtakes")
-    gap: int = Field(default=1, ge=1, le=1_000_000, description="least distance of two that overtake, in packets")
+    gap: int = Field(
+        default=1, ge=1, le=1_000_000, description="least distance between two overtaking packets, in packets"
+    )
 
     @model_validator(mode="after")
     def _rare(self) -> ReorderSection:

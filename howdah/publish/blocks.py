@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -12,20 +13,28 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from howdah.errors import HowdahError
-from howdah.publish.experiment import Experiment, Run
+from howdah.place import PACKAGE
 from howdah.publish.openmetrics import families, openmetrics
 from howdah.publish.prometheus import Prometheus
-from howdah.run.directory import RunDirectory
-from howdah.tables.schema import TABLES
+from howdah.record.directory import PARTIAL, RunDirectory, remove_whole
+from howdah.record.result import Experiment, Run
+from howdah.record.schema import TABLES
 
 DIRECTORY = "prometheus"
 _LIMIT_S = 600
-_SOURCES = ("experiment.py", "metric.py", "openmetrics.py", "sample.py", "blocks.py")
+_SOURCES = (
+    "record/result.py",
+    "record/sample.py",
+    "publish/metric.py",
+    "publish/summary.py",
+    "publish/openmetrics.py",
+    "publish/text.py",
+    "publish/blocks.py",
+)
 
 
 def _code_digest() -> bytes:
-    here = Path(__file__).parent
-    return hashlib.sha256(b"".join((here / name).read_bytes() for name in _SOURCES)).digest()
+    return hashlib.sha256(b"".join((PACKAGE / name).read_bytes() for name in _SOURCES)).digest()
 
 
 def blocks_key(run: Run) -> str:
@@ -58,7 +67,7 @@ def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path,
     """The same of any OpenMetrics text; ``of`` is what it is about."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".partial-", dir=target.parent) as name:
+        with tempfile.TemporaryDirectory(prefix=PARTIAL, suffix=f"-{os.getpid()}", dir=target.parent) as name:
             work = Path(name)
             text = work / "samples.om"
             with text.open("w", encoding="utf-8") as file:
@@ -66,7 +75,10 @@ def build_text(pieces: Iterable[str], promtool: Path, target: Path, *, of: Path,
             blocks = work / "blocks"
             blocks.mkdir()
             command = [str(promtool), "tsdb", "create-blocks-from", "openmetrics", "--quiet", str(text), str(blocks)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
+            environment = {**os.environ, "TMPDIR": name}  # what it leaves there when it is killed goes with the rest
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=_LIMIT_S, env=environment
+            )
             if done.returncode != 0:
                 raise HowdahError(
                     f"promtool cannot import this: {(done.stderr or done.stdout).strip()}", where=str(of), hint=hint
@@ -99,7 +111,8 @@ def build_experiment(experiment: Experiment, prometheus: Prometheus, root: Path 
             build_run(run, prometheus.promtool, target)
             for old in root.glob(f"{run.name}-" + "[0-9a-f]" * 16):
                 if old != target:
-                    shutil.rmtree(old, ignore_errors=True)
+                    with contextlib.suppress(OSError):
+                        remove_whole(old)
         blocks += blocks_in(target)
     return blocks
 

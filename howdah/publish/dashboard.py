@@ -14,9 +14,11 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from howdah.assets import UPLOT_VERSION, data
+from howdah.place import REPORTS
 from howdah.publish.metric import RUN_LABELS
 from howdah.publish.query import matchers
-from howdah.report.assets import REPORTS, UPLOT_VERSION, data
+from howdah.series import drawn_series
 
 LIVE_JOB = "howdah-live"
 NODE_JOB = "node"
@@ -44,7 +46,14 @@ class Panel:
 
 
 def panels() -> list[Panel]:
-    return [Panel(**panel) for panel in data("dashboard/panels.yaml")["panels"]]
+    return [_panel(dict(panel)) for panel in data("dashboard/panels.yaml")["panels"]]
+
+
+def _panel(written: dict[str, str]) -> Panel:
+    if "series" not in written:
+        return Panel(**written)
+    drawn = drawn_series()[written.pop("series")]
+    return Panel(**{"title": drawn.title, "unit": drawn.unit, "query": drawn.promql} | written)
 
 
 def live_run(labels: dict[str, str]) -> str:
@@ -74,7 +83,13 @@ def write_page(directory: Path) -> Path:
         ),
         scripts=[
             file.read_text(encoding="utf-8")
-            for file in (REPORTS / "js" / "theme.js", vendor / "uPlot.iife.min.js", folder / "live.js")
+            for file in (
+                REPORTS / "js" / "theme.js",
+                vendor / "uPlot.iife.min.js",
+                folder / "board.js",
+                REPORTS / "js" / "scroll.js",
+                folder / "live.js",
+            )
         ],
         settings=json.dumps(settings).replace("<", "\\u003c"),
     )
@@ -111,7 +126,6 @@ def _choice(label: str) -> dict[str, Any]:
         "name": label,
         "type": "query",
         "datasource": _DATASOURCE,
-        "definition": query,
         "query": {"qryType": 1, "query": query, "refId": label},
         "refresh": 2,
         "includeAll": True,

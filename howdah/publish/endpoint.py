@@ -1,65 +1,157 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page of metrics on loopback for a Prometheus of the same command to scrape, served from a thread."""
+"""A page of metrics on loopback for a Prometheus of the same command to scrape, served from a thread.
+
+``prometheus_client`` writes the page: it negotiates the format (text or OpenMetrics) and compresses.
+"""
 
 from __future__ import annotations
 
-import http.server
+import contextlib
 import logging
 import socketserver
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from wsgiref.simple_server import WSGIRequestHandler
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from howdah.publish.page import Page
+from prometheus_client import CollectorRegistry, Metric, make_wsgi_app
+from prometheus_client.exposition import ThreadingWSGIServer
+from prometheus_client.registry import Collector
+
+from howdah.publish.openmetrics import Families, unit_of
 from howdah.publish.server import LOOPBACK
 
 _LOG = logging.getLogger(__name__)
+_REQUEST_LIMIT_S = 10.0
 
 
-class _Handler(Page):
-    server: Endpoint
+class _Reading(Collector):
+    """Whatever ``read`` returns at the time of a scrape, the last sample of each series; one scrape at a time."""
 
-    def reply(self, path: str) -> None:
-        if path != "/metrics":
-            self.answer(404, "there is only /metrics\n")
-            return
-        try:
-            text = self.server.text()
-        except (OSError, ValueError) as error:
-            _LOG.warning("not scraped: %s", error)
-            self.answer(500, f"{error}\n")
-        else:
-            self.answer(200, text)
+    def __init__(self, read: Callable[[], Families]) -> None:
+        self._read = read
+        self._reading = threading.Lock()
+
+    def describe(self) -> list[Metric]:
+        """Nothing in advance: the registry must not read in order to learn names."""
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        with self._reading:
+            found = self._read()
+        for metric in sorted(found, key=lambda each: each.name):
+            family = Metric(metric.family, metric.help, metric.kind, unit=unit_of(metric))
+            for samples in found[metric]:
+                family.add_sample(metric.name, samples.labels, samples.values[-1])
+            yield family
 
 
-class Endpoint(http.server.ThreadingHTTPServer):
-    """Calls ``write`` at every scrape, one at a time."""
+def registry(read: Callable[[], Families]) -> CollectorRegistry:
+    """What ``prometheus_client`` writes pages of: all that ``read`` returns when it is asked."""
+    found = CollectorRegistry(auto_describe=False)
+    found.register(_Reading(read))
+    return found
 
-    daemon_threads = True
 
-    def __init__(self, write: Callable[[], str]) -> None:
-        self._write = write
-        self._writing = threading.Lock()
+class _Handler(WSGIRequestHandler):
+    timeout = _REQUEST_LIMIT_S
+
+    def handle(self) -> None:
+        """One request. Who goes away before the answer gets none, which is no error of ours."""
+        with contextlib.suppress(ConnectionError):
+            super().handle()
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """A scrape a second is nothing to write down."""
+
+
+class Endpoint(ThreadingWSGIServer):
+    """Calls ``read`` at every scrape; with ``stamp`` only when what that returns is another object than before."""
+
+    def __init__(self, read: Callable[[], Families], stamp: Callable[[], object] = object) -> None:
         super().__init__((LOOPBACK, 0), _Handler)
+        self.set_app(_application(_remembering(make_wsgi_app(registry(read)), stamp)))
 
     def server_bind(self) -> None:
         """Without the look-up of its own name that http.server adds, which may wait for a name server."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = LOOPBACK, int(self.socket.getsockname()[1])
-
-    def text(self) -> str:
-        with self._writing:
-            return self._write()
+        self.setup_environ()
 
     @property
     def address(self) -> str:
         return f"{LOOPBACK}:{self.server_port}"
 
 
+def _application(metrics: WSGIApplication) -> WSGIApplication:
+    """Only /metrics, HEAD as well as GET, and status 500 with the reason where nothing can be read."""
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        if environ["PATH_INFO"] != "/metrics":
+            return _text(start, "404 Not Found", "there is only /metrics\n")
+        if environ["REQUEST_METHOD"] != "HEAD":
+            return _metrics(environ, start)
+        told = _Told()
+        body = b"".join(_metrics({**environ, "REQUEST_METHOD": "GET"}, told))
+        start(told.status, [*told.headers, ("Content-Length", str(len(body)))])
+        return []
+
+    def _metrics(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        try:
+            return metrics(environ, start)
+        except (OSError, ValueError) as error:
+            _LOG.warning("not scraped: %s", error)
+            return _text(start, "500 Internal Server Error", f"{error}\n")
+
+    return answer
+
+
+def _remembering(metrics: WSGIApplication, stamp: Callable[[], object]) -> WSGIApplication:
+    """Answers that are made once for each format, as long as ``stamp`` returns the same object."""
+    made: dict[tuple[object, ...], tuple[_Told, list[bytes]]] = {}
+    lock = threading.Lock()
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        names = ("REQUEST_METHOD", "HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "QUERY_STRING")
+        with lock:
+            now = stamp()
+            key = (now, *(environ.get(name) for name in names))
+            if key not in made:
+                for old in [each for each in made if each[0] is not now]:
+                    del made[old]
+                told = _Told()
+                made[key] = told, list(metrics(environ, told))
+            told, body = made[key]
+        start(told.status, list(told.headers))
+        return body
+
+    return answer
+
+
+class _Told:
+    """What an application told of its answer before the body."""
+
+    def __init__(self) -> None:
+        self.status = ""
+        self.headers: list[tuple[str, str]] = []
+
+    def __call__(
+        self, status: str, headers: list[tuple[str, str]], _error: object = None, /
+    ) -> Callable[[bytes], object]:
+        self.status, self.headers = status, headers
+        return lambda _data: None
+
+
+def _text(start: StartResponse, status: str, text: str) -> list[bytes]:
+    start(status, [("Content-Type", "text/plain; charset=utf-8")])
+    return [text.encode()]
+
+
 @contextmanager
-def endpoint(write: Callable[[], str]) -> Iterator[Endpoint]:
+def endpoint(read: Callable[[], Families], stamp: Callable[[], object] = object) -> Iterator[Endpoint]:
     """An endpoint on a free port for the length of a ``with`` block."""
-    with Endpoint(write) as served:
+    with Endpoint(read, stamp) as served:
         thread = threading.Thread(target=served.serve_forever, daemon=True)
         thread.start()
         try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah exporter``: a live machine for Prometheus, over HTTP on loopback or on one address of a lab's link.
+"""``howdah exporter``: a live machine for Prometheus, over HTTP on loopback or on a link to other machines.
 
-Standard library only: on the hosts of a lab it runs from an archive with the machine's own Python.
+Standard library only: on the hosts of several machines it runs from an archive with the machine's own Python.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import socketserver
 import sys
 import threading
 
-from howdah.publish.exposition import text_format
+from howdah.publish.exposition import openmetrics_format, text_format
 from howdah.publish.machine import Machine
-from howdah.publish.page import Page
+from howdah.publish.page import OPENMETRICS, TEXT, Page
 
 DEFAULT_PORT = 9750
 
@@ -32,7 +32,9 @@ def require_address(address: str) -> None:
     except ValueError:
         raise AddressError(f"{address!r} is not an address") from None
     if parsed.is_unspecified or parsed.is_multicast:
-        raise AddressError(f"{address} is not the address of one interface; take 127.0.0.1, or that of a lab's link")
+        raise AddressError(
+            f"{address} is not the address of one interface; take 127.0.0.1, or that of a link to other machines"
+        )
 
 
 class _Handler(Page):
@@ -43,11 +45,11 @@ class _Handler(Page):
     def reply(self, path: str) -> None:
         if path == "/metrics":
             try:
-                text = self.server.text()
+                text = self.server.text(self.content_type)
             except OSError as error:
                 self.answer(500, f"the kernel refused a question: {error}\n")
             else:
-                self.answer(200, text)
+                self.answer(200, text, self.content_type)
         elif path == "/":
             self.answer(200, "howdah exporter: see /metrics\n")
         else:
@@ -72,9 +74,11 @@ class Exporter(http.server.ThreadingHTTPServer):
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.place
 
-    def text(self) -> str:
+    def text(self, content_type: str = TEXT) -> str:
+        """One reading in the format of a content type."""
+        write = openmetrics_format if content_type == OPENMETRICS else text_format
         with self._reading:
-            return "".join(text_format(self._machine.read()))
+            return "".join(write(self._machine.read()))
 
     @property
     def place(self) -> tuple[str, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the exporter tells of a machine: names, kinds and meaning, and one reading in Prometheus' text format.
+"""What the exporter tells of a machine: names, kinds and meaning, and one reading in Prometheus' formats.
 
 Queues and interfaces have the names and units that runs have (howdah/publish/metric.py); connections are told of only
 together, by congestion control, so that the number of series does not grow with theirs. Standard library only.
@@ -7,10 +7,11 @@ together, by congestion control, so that the number of series does not grow with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from howdah.publish.metric import SERIES, Metric
+from howdah.publish.text import header, number, series
 
 _TCP = ("node", "algorithm")
 _QUEUE = ("node", "interface", "handle", "kind")
@@ -63,6 +64,16 @@ def text_format(readings: Iterable[Reading]) -> Iterator[str]:
 
     Raises KeyError for a name that ``MACHINE`` does not have, and ValueError for a wrong number of labels.
     """
+    yield from _lines(readings, lambda metric: metric.name)
+
+
+def openmetrics_format(readings: Iterable[Reading]) -> Iterator[str]:
+    """The same as OpenMetrics 1.0, in which a counter's family is named without ``_total``, and the end is marked."""
+    yield from _lines(readings, lambda metric: metric.family)
+    yield "# EOF\n"
+
+
+def _lines(readings: Iterable[Reading], family: Callable[[Metric], str]) -> Iterator[str]:
     by_name: dict[str, list[Reading]] = {}
     for reading in readings:
         if reading.name not in _NAMES:
@@ -71,16 +82,7 @@ def text_format(readings: Iterable[Reading]) -> Iterator[str]:
     for metric in MACHINE:
         if metric.name not in by_name:
             continue
-        yield f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.kind}\n"
+        yield header(family(metric), metric.kind, metric.help)
         for reading in by_name[metric.name]:
             pairs = zip(metric.labels, reading.labels, strict=True)
-            inner = ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs)
-            yield f"{metric.name}{{{inner}}} {_number(reading.value)}\n"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
+            yield f"{series(metric.name, pairs)} {number(reading.value)}\n"

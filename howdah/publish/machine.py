@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.agent.kernelfile import parse_snmp
-from howdah.agent.netlink.diag import INET_DIAG_INFO, SOCK_DIAG_BY_FAMILY, diag_request, open_diag
-from howdah.agent.netlink.link import links
-from howdah.agent.netlink.message import Message, NetlinkSocket, parse_attributes
-from howdah.agent.netlink.qdisc import qdiscs
+from howdah.linux.kernelfile import parse_snmp
+from howdah.linux.netlink.diag import INET_DIAG_INFO, SOCK_DIAG_BY_FAMILY, diag_request, open_diag
+from howdah.linux.netlink.link import links
+from howdah.linux.netlink.message import Message, NetlinkSocket, parse_attributes
+from howdah.linux.netlink.qdisc import qdiscs
 from howdah.publish.exposition import Reading
 
 _INET_DIAG_CONG = 4
@@ -31,7 +31,7 @@ _CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "ste
 
 @dataclass(frozen=True)
 class Connection:
-    """What is told of one established connection. Times in microseconds, rates in bytes per second; None: not known."""
+    """One established connection. Times in microseconds, rates in bytes per second; None: not known."""
 
     algorithm: str
     cwnd_packets: int

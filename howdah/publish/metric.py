@@ -7,7 +7,6 @@ counters, ``_info`` for facts. docs/prometheus.md holds the same table; a test c
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 PREFIX = "howdah_"
@@ -28,8 +27,8 @@ class Metric:
         return self.name.removesuffix("_total").removesuffix("_info") if self.kind != "gauge" else self.name
 
 
-RUN_LABELS = ("experiment", "scenario", "point", "algorithm", "repetition", "kernel")
-_FLOW = ("flow", "role")
+RUN_LABELS = ("experiment", "scenario", "point", "algorithm", "receiver", "repetition", "kernel")
+_FLOW = ("flow", "number", "role")
 _QUEUE = ("node", "interface", "handle", "kind", "role")
 _INTERFACE = ("node", "interface", "role")
 
@@ -41,6 +40,7 @@ SERIES: tuple[Metric, ...] = (
     Metric("howdah_flow_inflight_bytes", "gauge", "Bytes sent and not yet acknowledged (snd_nxt - snd_una).", _FLOW),
     Metric("howdah_flow_pacing_rate_bytes_per_second", "gauge", "Pacing rate of the sender (tcp_info).", _FLOW),
     Metric("howdah_flow_acked_bytes_total", "counter", "Payload bytes acknowledged, in order (snd_una).", _FLOW),
+    Metric("howdah_flow_delivered_bytes_total", "counter", "Payload bytes confirmed, in order or by SACK.", _FLOW),
     Metric("howdah_flow_received_bytes_total", "counter", "Payload bytes received in order by the receiver.", _FLOW),
     Metric("howdah_flow_retransmitted_packets_total", "counter", "Segments retransmitted (tcp_info).", _FLOW),
     Metric("howdah_queue_backlog_bytes", "gauge", "Bytes waiting in a queueing discipline, as frames.", _QUEUE),
@@ -59,6 +59,8 @@ PATH: tuple[Metric, ...] = (
     Metric("howdah_path_bdp_bytes", "gauge", "Rate times round-trip time."),
 )
 
+END = Metric("howdah_run_end_timestamp_seconds", "gauge", "When the run ended, in seconds since 1970.", ("run",))
+
 INFO: tuple[Metric, ...] = (
     Metric(
         "howdah_run_info",
@@ -70,79 +72,6 @@ INFO: tuple[Metric, ...] = (
         "howdah_slow_start_exit_info",
         "info",
         "Why a flow left slow start: always 1.",
-        ("run", "flow", "cause"),
+        ("run", "flow", "number", "cause"),
     ),
 )
-
-SUMMARY_HELP: dict[str, str] = {
-    "exit_time_s": "Time from the start of the flow to its exit from slow start.",
-    "exit_cwnd_packets": "Congestion window at the exit from slow start.",
-    "exit_cwnd_bdp": "Congestion window at the exit from slow start, as a share of the BDP.",
-    "exit_quantity": "The number that decided a flow's exit, as its module told; the unit is that of the cause.",
-    "exit_threshold": "What the number that decided a flow's exit was compared with.",
-    "exits": "Exits from slow start that a flow's module told of.",
-    "phases": "Changes to another phase of slow start that a flow's module told of.",
-    "resumes": "Returns to the phase before that a flow's module told of.",
-    "estimates": "Thresholds set from an estimate that a flow's module told of.",
-    "exit_round": "Round trips from the start of the flow to its exit from slow start.",
-    "peak_cwnd_packets": "Largest congestion window up to one round trip after the exit.",
-    "dropped_packets": "Packets the bottleneck dropped in the first loss episode.",
-    "first_loss_retransmitted_packets": "Segments retransmitted in the first loss episode.",
-    "goodput_bits_per_second": "Goodput of a flow in the measurement window.",
-    "min_rtt_us": "Least round-trip time, from sequence numbers.",
-    "max_rtt_us": "Largest round-trip time, from sequence numbers.",
-    "bottleneck_drops_packets": "Packets the bottleneck dropped in the whole run.",
-    "overshoot_packets": "Peak packets in flight beyond BDP and buffer.",
-    "retransmitted_packets": "Segments retransmitted by a flow.",
-    "time_to_90_percent_s": "Time to the first round trip at 90 % of the fair capacity.",
-    "utilisation": "Share of the path's goodput capacity used in the measurement window.",
-    "queue_peak_bytes": "Largest backlog of the bottleneck.",
-    "blackout_s": "Time in round trips with goodput below 1 % of capacity.",
-    "completion_time_s": "Time to transfer a flow of fixed size.",
-    "completion_time_median_s": "Median time to transfer a connection of a group.",
-    "completed_share": "Share of the connections of a group that transferred all their bytes.",
-    "retransmission_ratio": "Share of the segments of a group's connections that were retransmissions.",
-    "retransmission_free_share": "Share of the connections of a group without a retransmission.",
-    "delivered_share": "Share of the bytes of a group's datagrams that arrived.",
-    "jain_index": "Jain's fairness index of the flows.",
-}
-
-# Suffix of a measure's name -> (suffix of the metric, factor to the base unit)
-_BASE_UNITS: tuple[tuple[str, str, float], ...] = (
-    ("_ns", "_seconds", 1e-9),
-    ("_us", "_seconds", 1e-6),
-    ("_ms", "_seconds", 1e-3),
-    ("_s", "_seconds", 1.0),
-    ("_bits_per_second", "_bytes_per_second", 1 / 8),
-    ("_bits", "_bytes", 1 / 8),
-    ("_percent", "_ratio", 0.01),
-    ("_bdp", "_bdp_ratio", 1.0),
-)
-
-
-# Measures whose unit is that of each row: it becomes part of the name, since a metric has one unit.
-_UNIT_OF_ROW = ("exit_quantity", "exit_threshold")
-_UNIT_SUFFIX = {"bit/s": "bits_per_second"}
-
-
-def summary_metric(measure: str, unit: str) -> tuple[Metric, float]:
-    """The metric that holds a measure of metrics.json, and the factor from the measure's unit to the metric's.
-
-    ``exit_time_s`` becomes ``howdah_exit_time_seconds``; a measure without a unit that is a ratio gains ``_ratio``;
-    ``exit_quantity`` in microseconds becomes ``howdah_exit_quantity_seconds``.
-    """
-    full = f"{measure}_{_UNIT_SUFFIX.get(unit, unit)}" if measure in _UNIT_OF_ROW else measure
-    name = re.sub(r"[^a-z0-9]+", "_", full.lower()).strip("_") or "measure"
-    factor = 1.0
-    for suffix, replacement, scale in _BASE_UNITS:
-        if name.endswith(suffix):
-            name, factor = name.removesuffix(suffix) + replacement, scale
-            break
-    else:
-        if unit == "ratio" and not name.endswith("_ratio"):
-            name += "_ratio"
-    for reserved in ("_total", "_count", "_sum", "_bucket", "_info"):
-        if name.endswith(reserved):
-            name += "_value"
-    text = SUMMARY_HELP.get(measure, f"The measure {name} of metrics.json.")
-    return Metric(f"{PREFIX}{name}", "gauge", text, ("run", "flow")), factor

@@ -20,6 +20,11 @@ def nights(runs: Path) -> Iterator[Path]:
             yield samples.parent
 
 
+def latest_nights(runs: Path) -> list[Path]:
+    """The last night of each suite."""
+    return list({night.parent: night for night in nights(runs)}.values())
+
+
 def build_night(night: Path, prometheus: Prometheus) -> list[Path]:
     """The blocks of a night, made when they are not there. Raises HowdahError when promtool refuses the samples."""
     target = night / DIRECTORY

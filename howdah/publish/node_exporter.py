@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from howdah.engine.cache import cache_root
+from howdah.build.cache import cache_root
 from howdah.publish.prometheus import PrometheusUnavailableError, unpack
 from howdah.publish.server import LOOPBACK, free_port
 
@@ -47,6 +47,8 @@ def fetch() -> Path:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if found := find():
                 return found
+            for stale in target.parent.glob(f".{PACKAGE}-*"):  # of commands that were killed: the lock is ours
+                shutil.rmtree(stale, ignore_errors=True)
             with tempfile.TemporaryDirectory(prefix=f".{PACKAGE}-", dir=target.parent) as name:
                 unpack(PACKAGE, Path(name), target)
     except OSError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs as OpenMetrics text (for ``promtool tsdb create-blocks-from openmetrics``) or as Prometheus' own text format.
+"""Runs as samples, and samples as OpenMetrics text for ``promtool tsdb create-blocks-from openmetrics``.
 
 Virtual time is mapped to the host time at which the run started plus the offset from the epoch, so runs of one
 experiment lie where they were made and differ in their labels.
@@ -10,10 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from howdah.publish.experiment import Run
-from howdah.publish.metric import INFO, PATH, SERIES, Metric, summary_metric
-from howdah.publish.sample import Float64, Int64, sample_run
+from howdah.plan.plan import Plan
+from howdah.publish.metric import END, INFO, PATH, SERIES, Metric
+from howdah.publish.summary import summary_metric
+from howdah.publish.text import header, number, series
+from howdah.record.result import Run
+from howdah.record.sample import Float64, Int64, sample_run
 
 # OpenMetrics UNIT lines are allowed only when the family's name ends in the unit.
 _UNITS = ("seconds", "bytes", "packets", "ratio")
@@ -37,10 +41,17 @@ def run_labels(run: Run) -> dict[str, str]:
         "experiment": run.experiment,
         "scenario": run.plan.profile if run.plan else run.experiment,
         "algorithm": run.algorithm,
+        "receiver": run.plan.receiver if run.plan else "unknown",
         "repetition": str(run.repetition),
         "kernel": run.kernel,
     }
     return labels | ({"point": run.point} if run.point else {})
+
+
+def flow_labels(plan: Plan, flow: int) -> dict[str, str]:
+    """Name and number (from 1, in the order of the profile) of the flow with this id."""
+    place, found = next((place, each) for place, each in enumerate(plan.flows, start=1) if each.id == flow)
+    return {"flow": found.name, "number": str(place)}
 
 
 def start_ms(run: Run) -> int:
@@ -59,12 +70,28 @@ def families(runs: Iterable[Run]) -> Families:
     catalogue = {metric.name: metric for metric in SERIES}
     for run in runs:
         labels, start = run_labels(run), start_ms(run)
-        for series in sample_run(run):
-            samples = Samples(labels | dict(series.labels), _shifted(series.time_ms, start), _plain(series.value))
-            found.setdefault(catalogue[series.metric], []).append(samples)
-        for metric, extra, value in _facts(run):
-            found.setdefault(metric, []).append(Samples(labels | extra, [end_ms(run)], [value]))
+        for each in sample_run(run):
+            own = dict(each.labels)
+            if run.plan is not None and "flow" in own:
+                own |= flow_labels(run.plan, int(own["flow"]))
+            samples = Samples(labels | own, _shifted(each.time_ms, start), _plain(each.value))
+            found.setdefault(catalogue[each.metric], []).append(samples)
+        _add_facts(found, run)
     return found
+
+
+def results(runs: Iterable[Run]) -> Families:
+    """The summaries and facts of runs, without their series: one sample each, at the end of the run."""
+    found: Families = {}
+    for run in runs:
+        _add_facts(found, run)
+    return found
+
+
+def _add_facts(found: Families, run: Run) -> None:
+    labels, end = run_labels(run), end_ms(run)
+    for metric, extra, value in _facts(run):
+        found.setdefault(metric, []).append(Samples(labels | extra, [end], [value]))
 
 
 def _shifted(time_ms: Int64, start: int) -> list[int]:
@@ -90,6 +117,7 @@ def _facts(run: Run) -> Iterator[tuple[Metric, dict[str, str], float]]:
         "revision": str(provenance.get("howdah", {}).get("revision") or ""),
     }
     yield run_info, {name: value for name, value in facts.items() if value}, 1.0
+    yield END, {"run": run.name}, end_ms(run) / 1000
     if run.plan:
         path = run.plan.path
         values = (path.rate_bits_per_second / 8, path.rtt_us / 1e6, path.buffer_bytes, path.bdp_bytes)
@@ -98,8 +126,7 @@ def _facts(run: Run) -> Iterator[tuple[Metric, dict[str, str], float]]:
     for row in run.metrics:
         if row["flow"] is not None and row.get("group"):
             continue  # one of a group of connections, which is published as a whole
-        flow = row.get("group") if row["flow"] is None else row["flow"]
-        extra = {"run": run.name} | ({} if flow is None else {"flow": str(flow)})
+        extra = {"run": run.name} | _of_row(run, row)
         value = row["value"]
         if row["metric"] == "exit_cause" and value is not None:
             yield exit_info, extra | {"cause": str(value)}, 1.0
@@ -108,42 +135,27 @@ def _facts(run: Run) -> Iterator[tuple[Metric, dict[str, str], float]]:
             yield metric, extra, float(value) * factor
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+def _of_row(run: Run, row: dict[str, Any]) -> dict[str, str]:
+    """Labels of what a row of metrics.json is about: a flow, a group of connections, or nothing for the whole run."""
+    if row["flow"] is None:
+        return {"flow": str(row["group"])} if row.get("group") else {}
+    return flow_labels(run.plan, row["flow"]) if run.plan else {"flow": str(row["flow"])}
 
 
-def _selector(name: str, labels: dict[str, str]) -> str:
-    inner = ",".join(f'{key}="{_escaped(value)}"' for key, value in sorted(labels.items()))
-    return f"{name}{{{inner}}}"
-
-
-def _number(value: float) -> str:
-    if value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return repr(value)
-
-
-def _header(metric: Metric, family: str, kind: str) -> str:
-    return f"# HELP {family} {metric.help}\n# TYPE {family} {kind}\n"
+def unit_of(metric: Metric) -> str:
+    """What a UNIT line says of the family; empty where there must be none."""
+    unit = next((unit for unit in _UNITS if metric.family.endswith("_" + unit)), "")
+    return "" if metric.kind == "info" else unit
 
 
 def openmetrics(found: Families) -> Iterator[str]:
     """Pieces of an OpenMetrics document with timestamps in seconds, ``# EOF`` at its end."""
     for metric in sorted(found, key=lambda each: each.name):
-        yield _header(metric, metric.family, metric.kind)
-        unit = next((unit for unit in _UNITS if metric.family.endswith("_" + unit)), None)
-        if unit and metric.kind != "info":
+        yield header(metric.family, metric.kind, metric.help)
+        if unit := unit_of(metric):
             yield f"# UNIT {metric.family} {unit}\n"
         for samples in found[metric]:
-            prefix = _selector(metric.name, samples.labels) + " "
+            prefix = series(metric.name, sorted(samples.labels.items())) + " "
             pairs = zip(samples.values, samples.time_ms, strict=True)
-            yield "".join(f"{prefix}{_number(value)} {at // 1000}.{at % 1000:03d}\n" for value, at in pairs)
+            yield "".join(f"{prefix}{number(value)} {at // 1000}.{at % 1000:03d}\n" for value, at in pairs)
     yield "# EOF\n"
-
-
-def exposition(found: Families) -> Iterator[str]:
-    """The last sample of each series in Prometheus' text format, which ``promtool check metrics`` reads."""
-    for metric in sorted(found, key=lambda each: each.name):
-        yield _header(metric, metric.name, "gauge" if metric.kind == "info" else metric.kind)
-        for samples in found[metric]:
-            yield f"{_selector(metric.name, samples.labels)} {_number(samples.values[-1])}\n"

@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.engine.cache import cache_root
+from howdah.build.cache import cache_root
 from howdah.errors import HowdahError
 
 PACKAGE = "prometheus"
@@ -81,6 +81,8 @@ def fetch() -> Prometheus:
             fcntl.flock(lock, fcntl.LOCK_EX)  # a second command waits and uses what the first one fetched
             if found := find():
                 return found
+            for stale in target.parent.glob(".prometheus-*"):  # of commands that were killed: the lock is ours
+                shutil.rmtree(stale, ignore_errors=True)
             with tempfile.TemporaryDirectory(prefix=".prometheus-", dir=target.parent) as name:
                 unpack(PACKAGE, Path(name), target)
     except OSError as error:

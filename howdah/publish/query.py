@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from howdah.errors import HowdahError
-from howdah.publish.sample import Float64, Int64
+from howdah.record.sample import Float64, Int64
 
 _LIMIT_S = 120
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a live server scrapes: runs that are being made, the machine's node_exporter, and exporters it is told of."""
+"""What a server scrapes: results of finished runs; with ``--live`` also runs that are being made, the machine's
+node_exporter, and the exporters it is given."""
 
 from __future__ import annotations
 
@@ -9,16 +10,21 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from howdah.build.cache import cache_root
 from howdah.errors import HowdahError
+from howdah.place import REPORTS
 from howdah.publish.dashboard import LIVE_JOB, NODE_JOB, write_page
 from howdah.publish.endpoint import endpoint
+from howdah.publish.finished import RESULTS_JOB, Finished
+from howdah.publish.live_state import LiveState
 from howdah.publish.node_exporter import fetch, node_exporter
-from howdah.publish.openmetrics import exposition
+from howdah.publish.openmetrics import Families
 from howdah.publish.prometheus import PrometheusUnavailableError
 from howdah.publish.server import Live
 from howdah.publish.underway import Watch
 
 INTERVAL_S = 1
+RULES = REPORTS / "dashboard" / "rules.yaml"
 # Scraped values are a second apart: each holds until the next two are missing.
 LOOKBACK = "2500ms"
 TARGET_JOB = "howdah-exporter"
@@ -26,7 +32,16 @@ _TARGET = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}")
 
 
 @contextmanager
-def scrape(runs: Path, directory: Path, targets: tuple[str, ...], say: Callable[[str], None]) -> Iterator[Live]:
+def scrape_results(finished: Finished) -> Iterator[Live]:
+    """Serve the results of finished runs and say how they are scraped; it ends with the ``with`` block."""
+    with endpoint(finished.families, lambda: finished.stamp) as served:
+        yield Live(configuration({RESULTS_JOB: [served.address]}), LOOKBACK)
+
+
+@contextmanager
+def scrape(
+    runs: Path, directory: Path, targets: tuple[str, ...], say: Callable[[str], None], finished: Finished | None = None
+) -> Iterator[Live]:
     """Start what is to be scraped and write the page into ``directory``; all of it ends with the ``with`` block.
 
     Without a node_exporter the machine's own figures are missing, and it is said why.
@@ -38,13 +53,25 @@ def scrape(runs: Path, directory: Path, targets: tuple[str, ...], say: Callable[
     assets = directory / "assets"
     assets.mkdir(exist_ok=True)
     write_page(assets)
+    state = LiveState(runs, cache_root(), watch)
+    state.write(assets)
+
+    def scraped() -> Families:
+        """The page reads what is written here; a scrape a second sets the pace of both."""
+        families = watch.families()
+        state.write(assets)
+        return families
+
     with ExitStack() as stack:
-        own = stack.enter_context(endpoint(lambda: "".join(exposition(watch.families()))))
+        own = stack.enter_context(endpoint(scraped))
         jobs = {LIVE_JOB: [own.address]}
         try:
             jobs[NODE_JOB] = [stack.enter_context(node_exporter(fetch()))]
         except PrometheusUnavailableError as error:
             say(f"without the figures of the machine: {error}")
+        if finished is not None:
+            results = stack.enter_context(endpoint(finished.families, lambda: finished.stamp))
+            jobs[RESULTS_JOB] = [results.address]
         if targets:
             jobs[TARGET_JOB] = list(targets)
         yield Live(configuration(jobs), LOOKBACK, assets)
@@ -54,7 +81,12 @@ def configuration(jobs: dict[str, list[str]]) -> str:
     """Prometheus' configuration, as JSON, which YAML contains."""
     return json.dumps(
         {
-            "global": {"scrape_interval": f"{INTERVAL_S}s", "scrape_timeout": f"{INTERVAL_S}s"},
+            "global": {
+                "scrape_interval": f"{INTERVAL_S}s",
+                "scrape_timeout": f"{INTERVAL_S}s",
+                "evaluation_interval": f"{INTERVAL_S}s",
+            },
+            "rule_files": [str(RULES)],
             "scrape_configs": [
                 {"job_name": job, "honor_labels": False, "static_configs": [{"targets": addresses}]}
                 for job, addresses in jobs.items()

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _PREFIX = "howdah-prometheus-"
+_OWNER = re.compile(rf"{_PREFIX}(\d+)-")
 _LOCK = ".lock"
 
 
@@ -18,10 +21,11 @@ _LOCK = ".lock"
 def scratch_directory() -> Iterator[Path]:
     """An empty directory, removed at the end. Those of commands that were killed are removed first.
 
-    A directory is in use while somebody holds the lock on the file ``.lock`` in it: locks end with their process.
+    A directory is in use while somebody holds the lock on the file ``.lock`` in it, and before there is such a file
+    while the process lives whose number is in its name: locks end with their process.
     """
-    _sweep(Path(tempfile.gettempdir()))
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name:
+    sweep_scratch()
+    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True) as name:
         path = Path(name)
         with (path / _LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -30,11 +34,21 @@ def scratch_directory() -> Iterator[Path]:
             yield data
 
 
-def _sweep(parent: Path) -> None:
-    for lock in parent.glob(f"{_PREFIX}*/{_LOCK}"):
+def sweep_scratch() -> list[Path]:
+    """Remove the directories of commands that were killed; returns them."""
+    removed = []
+    for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        owner = _OWNER.match(directory.name)
+        if owner is not None and Path(f"/proc/{owner.group(1)}").exists():
+            continue
         try:
-            with lock.open("r+") as file:
+            with (directory / _LOCK).open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(lock.parent, ignore_errors=True)
+        except FileNotFoundError:
+            if owner is None:
+                continue
         except OSError:
             continue  # in use, or somebody else's
+        shutil.rmtree(directory, ignore_errors=True)
+        removed.append(directory)
+    return removed

@@ -15,12 +15,14 @@ from types import FrameType
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
 from howdah.publish.dashboard import PAGE
-from howdah.publish.experiment import load_experiment
+from howdah.publish.finished import Finished
 from howdah.publish.nights import build_night, nights
 from howdah.publish.prometheus import Prometheus, fetch
-from howdah.publish.scrape import scrape
+from howdah.publish.scrape import scrape, scrape_results
 from howdah.publish.scratch import scratch_directory
 from howdah.publish.server import Server, require_port, running
+from howdah.record.result import Run
+from howdah.work.results import read_results
 
 _LOG = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 30.0
@@ -37,6 +39,7 @@ class Importer:
     """Brings blocks of new and changed experiments into a server's data directory, each block once."""
 
     def __init__(self, runs: Path, data: Path, prometheus: Prometheus) -> None:
+        self.finished = Finished()
         self.runs = runs
         self.data = data
         self.prometheus = prometheus
@@ -47,23 +50,24 @@ class Importer:
 
         An experiment that cannot be read is reported and passed over: the others are still served.
         """
-        count, total = 0, 0
+        count, found = 0, list[Run]()
         for path in experiments(self.runs):
             try:
-                experiment = load_experiment(path)
+                experiment = read_results(path, _LOG.warning)
                 blocks = build_experiment(experiment, self.prometheus)
             except HowdahError as error:
                 _LOG.warning("not served: %s", error)
                 continue
             count += 1
-            total += len(experiment.runs)
+            found += experiment.runs
             self._link(blocks)
         for night in nights(self.runs):
             try:
                 self._link(build_night(night, self.prometheus))
             except HowdahError as error:
                 _LOG.warning("not served: %s", error)
-        return count, total
+        self.finished.set(found, self.runs)
+        return count, len(found)
 
     def _link(self, blocks: list[Path]) -> None:
         new = [block for block in blocks if block.name not in self._known]
@@ -96,7 +100,9 @@ def serve(
             raise HowdahError("there are no runs to serve", where=str(runs), hint="Make one with 'howdah run PROFILE'.")
         signal.signal(signal.SIGTERM, _interrupt)
         try:
-            scraping = stack.enter_context(scrape(runs, data.parent, targets, say)) if live else None
+            finished = importer.finished
+            scraped = scrape(runs, data.parent, targets, say, finished) if live else scrape_results(finished)
+            scraping = stack.enter_context(scraped)
             server = stack.enter_context(running(prometheus, data, port, scraping))
             say(f"Prometheus over {_count(total, 'run')} of {_count(count, 'experiment')}: {server.url}")
             if live:

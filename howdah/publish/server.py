@@ -101,11 +101,11 @@ class Server:
 @dataclass(frozen=True)
 class Live:
     """What a server does beside answering for its blocks: ``configuration`` says what it scrapes, ``lookback`` how long
-    a scraped value holds, and ``assets`` is a directory it shows below /user/."""
+    a scraped value holds, and ``assets`` is a directory it shows below /user/, if any."""
 
     configuration: str
     lookback: str
-    assets: Path
+    assets: Path | None = None
 
 
 def start(prometheus: Prometheus, data: Path, port: int | None = None, live: Live | None = None) -> Server:
@@ -130,9 +130,10 @@ def start(prometheus: Prometheus, data: Path, port: int | None = None, live: Liv
         f"--storage.tsdb.retention.time={RETENTION}",
         f"--query.lookback-delta={live.lookback if live else LOOKBACK}",
         f"--web.listen-address={LOOPBACK}:{port}",
-        *([f"--web.user-assets={live.assets}"] if live else []),
+        *([f"--web.user-assets={live.assets}"] if live and live.assets else []),
     ]
     environment = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
+    environment["TMPDIR"] = str(data)  # what it leaves there when it is killed goes with the rest
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=data, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs while they are made: the last reading of each collector, from raw/ as it grows, under the published names.
 
-Nothing is asked of the kernel or of the agent: what the collectors write is read beside them. A run in virtual time has
-its progress alone here, since its seconds are not those of whoever looks.
+Nothing is asked of the kernel or of the agent: what the collectors write is read beside them. Of a run in virtual time
+it is the trace (acktrace.py) that is read on, since its seconds are not those of whoever looks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,22 +23,31 @@ from howdah.ingest.netlink import NLMSG_DONE
 from howdah.ingest.source import Context
 from howdah.ingest.tracepoint import INFINITE_SSTHRESH
 from howdah.plan.plan import Flow, Plan
-from howdah.publish.experiment import Run, load_run
+from howdah.publish.acktrace import AckTrace
 from howdah.publish.metric import PATH, SERIES, Metric
-from howdah.publish.openmetrics import Families, Samples, run_labels
-from howdah.publish.sample import bottleneck_queue
-from howdah.run.directory import PARTIAL, read_json
+from howdah.publish.openmetrics import Families, Samples, flow_labels, run_labels
+from howdah.publish.phase import Position, position
+from howdah.record.directory import PARTIAL
+from howdah.record.result import Run, load_run
+from howdah.record.sample import bottleneck_queue
 
 _FRAME = struct.Struct("<qIHH")
 _LARGEST_ANSWER = 1 << 24
 _TYPE, _DONE = slice(4, 6), NLMSG_DONE.to_bytes(2, "little")  # of the first netlink header of an answer
 _FRESH_S = 5.0  # a node whose readings ended this long ago shows none
-_VIRTUAL_TIME = ("uml",)
 _UNLIMITED = 2**63 - 1024
 
 LIVE: tuple[Metric, ...] = (
     Metric("howdah_live_run_info", "info", "A run that is being made: always 1.", ("run", "engine", "phase")),
     Metric("howdah_live_progress_ratio", "gauge", "Share of a run's duration that has passed.", ("run",)),
+    Metric("howdah_live_simulated_seconds", "gauge", "Simulated time since the guest's boot.", ("run",)),
+    Metric(
+        "howdah_live_acks_per_second", "gauge", "ACKs in a second of simulated time, in the newest part of the trace."
+    ),
+    Metric(
+        "howdah_live_exit_seconds", "gauge", "Exit from slow start so far, after the flow's start.", ("flow", "role")
+    ),
+    Metric("howdah_live_exit_cwnd_packets", "gauge", "Congestion window at that exit.", ("flow", "role")),
     Metric("howdah_live_connections", "gauge", "TCP connections that are being read.", ("role",)),
     Metric("howdah_live_unacked_packets", "gauge", "Packets not yet acknowledged, of all senders."),
     Metric("howdah_live_mean_srtt_seconds", "gauge", "Smoothed round-trip time, mean over the senders."),
@@ -57,7 +65,7 @@ _SENDER: tuple[tuple[str, str, float, int], ...] = (
     ("howdah_flow_retransmitted_packets_total", "total_retrans_packets", 1.0, _UNLIMITED),
 )
 _RECEIVER = (("howdah_flow_received_bytes_total", "bytes_received_bytes", 1.0, _UNLIMITED),)
-_SOCKET_COLUMNS = (*(column for _name, column, *_ in (*_SENDER, *_RECEIVER)), "unacked_packets")
+_SOCKET_COLUMNS = (*(column for _name, column, *_ in (*_SENDER, *_RECEIVER)), "unacked_packets", "sacked_packets")
 _QUEUE = (
     ("howdah_queue_backlog_bytes", "backlog_bytes"),
     ("howdah_queue_backlog_packets", "backlog_packets"),
@@ -125,7 +133,10 @@ class LiveRun:
         self._tails = {
             name: Tail(directory / "raw" / f"{name}.bin", clock) for name in ("tcp_info", "qdisc", "interface")
         }
+        # In virtual time seconds are not those of whoever looks: rates are told by the trace's own clock.
+        self.trace = AckTrace(directory / "raw", self.plan) if self.plan.traits.exact_uptime else None
         self._flows = _flows_by_address(self.plan.flows)
+        self._delivered: dict[int, int] = {}  # a counter does not fall, also where the last segment was a short one
         self._roles = {host.name: host.role for host in self.plan.hosts}
 
     def families(self) -> Families:
@@ -137,24 +148,40 @@ class LiveRun:
             found.setdefault(metric, []).append(Samples(labels | extra, [0], [float(value)]))
 
         name = {"run": self.run.name}
-        phase, share = self._progress()
-        add(_CATALOGUE["howdah_live_run_info"], name | {"engine": self.plan.engine, "phase": phase}, 1.0)
-        add(_CATALOGUE["howdah_live_progress_ratio"], name, share)
+        where = self.position()
+        add(_CATALOGUE["howdah_live_run_info"], name | {"engine": self.plan.engine, "phase": where.phase}, 1.0)
+        add(_CATALOGUE["howdah_live_progress_ratio"], name, where.share)
         path = self.plan.path
         facts = (path.rate_bits_per_second / 8, path.rtt_us / 1e6, path.buffer_bytes, path.bdp_bytes)
         for metric, value in zip(PATH, facts, strict=True):
             add(metric, name, float(value))
-        if self.plan.engine not in _VIRTUAL_TIME:
+        if self.trace is None:
             for metric_name, extra, value in (*self._sockets(), *self._queues_and_interfaces()):
+                add(_CATALOGUE[metric_name], extra, value)
+        else:
+            add(_CATALOGUE["howdah_live_simulated_seconds"], name, where.time_us / 1e6)
+            for metric_name, extra, value in self._traced(self.trace):
                 add(_CATALOGUE[metric_name], extra, value)
         return found
 
-    def _progress(self) -> tuple[str, float]:
-        try:
-            said: dict[str, Any] = read_json(self.directory / "raw" / "progress.json")
-            return str(said["phase"]), min(1.0, int(said["time_us"]) / int(said["of_us"]))
-        except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
-            return "setup", 0.0
+    def position(self) -> Position:
+        return position(self.run.directory)
+
+    def _traced(self, trace: AckTrace) -> Iterator[tuple[str, dict[str, str], float]]:
+        """The newest ACK of each flow. No counters: their growth in a second of the scrape means nothing."""
+        trace.look()
+        if trace.acks_per_second is not None:
+            yield "howdah_live_acks_per_second", {}, trace.acks_per_second
+        for each in trace.flows:
+            labels = flow_labels(self.plan, each.flow.id) | {"role": "sender"}
+            if each.acks:
+                yield "howdah_flow_cwnd_packets", labels, each.cwnd_packets
+                yield "howdah_flow_srtt_seconds", labels, each.srtt_us / 1e6
+                if each.ssthresh_packets is not None:
+                    yield "howdah_flow_ssthresh_packets", labels, each.ssthresh_packets
+            if each.exit is not None:
+                yield "howdah_live_exit_seconds", labels, each.exit.after_start_s
+                yield "howdah_live_exit_cwnd_packets", labels, each.exit.cwnd_packets
 
     def _parsed(self, name: str, locate: Locate, columns: tuple[str, ...]) -> tuple[Frames, Records]:
         frames = self._tails[name].frames()
@@ -179,7 +206,12 @@ class LiveRun:
                 continue
             for metric, column, factor, limit in _SENDER if role == "sender" else _RECEIVER:
                 if column in values and values[column] < limit:
-                    yield metric, {"flow": str(flow.id), "role": role}, values[column] * factor
+                    yield metric, flow_labels(self.plan, flow.id) | {"role": role}, values[column] * factor
+            if role == "sender" and "bytes_acked_bytes" in values:
+                delivered = values["bytes_acked_bytes"] + values.get("sacked_packets", 0) * self.plan.path.mss_bytes
+                self._delivered[flow.id] = max(delivered, self._delivered.get(flow.id, 0))
+                labels = flow_labels(self.plan, flow.id) | {"role": role}
+                yield "howdah_flow_delivered_bytes_total", labels, self._delivered[flow.id]
         for role, number in count.items():
             yield "howdah_live_connections", {"role": role}, float(number)
         yield "howdah_live_unacked_packets", {}, unacked
@@ -237,6 +269,11 @@ class Watch:
     def __init__(self, runs: Path) -> None:
         self._runs = runs
         self._known: dict[Path, LiveRun] = {}
+
+    @property
+    def underway(self) -> list[LiveRun]:
+        """Those that the last look found, by their place."""
+        return [self._known[path] for path in sorted(self._known)]
 
     def families(self) -> Families:
         """What they show now, together. A directory whose maker is gone is not looked at."""

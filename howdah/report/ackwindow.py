@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from howdah.plan.plan import Flow
-from howdah.publish.experiment import Run
-from howdah.publish.sample import Float64, Int64, column
+from howdah.record.result import Run
+from howdah.record.sample import Float64, Int64, column
 from howdah.report.downsample import extremes
 
 _OUTSIDE_POINTS = 400

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
-from howdah.publish.experiment import Experiment, load_experiment
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, fetch
 from howdah.publish.query import Client
 from howdah.publish.scratch import scratch_directory
 from howdah.publish.server import running
+from howdah.record.result import Experiment
 from howdah.report.page import render, write
 from howdah.report.source import PrometheusSource, Source, TableSource
+from howdah.work.results import read_results
 
 OFF = "Prometheus was switched off: curves and summary were computed from the Parquet tables."
 
@@ -70,7 +71,7 @@ def report(experiment_dir: Path, prometheus: str = "auto") -> Path:
 
     Raises HowdahError when the directory holds no experiment or cannot be written.
     """
-    experiment = load_experiment(experiment_dir)
+    experiment = read_results(experiment_dir)
     with source_for([experiment], prometheus) as (source, note):
         page = render(experiment.name, experiment.description, [experiment], source, note)
     return write(page, experiment_dir / "report.html")

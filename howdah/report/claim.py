@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from howdah.claim.result import read_claims
-from howdah.publish.experiment import Experiment
+from howdah.record.claims import read_claims
+from howdah.record.result import Experiment
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from howdah.publish.sample import Float64, Int64
+from howdah.record.sample import Float64, Int64
 
 # Nothing the project measures is as small; it keeps the logarithm below defined.
 _NOTHING = 1e-30

@@ -3,25 +3,36 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from howdah.errors import HowdahError
-from howdah.publish.experiment import Experiment, load_experiment, without_controls
+from howdah.layout import folded
+from howdah.profile.algorithm import nearest
+from howdah.record.result import Experiment, without_controls
 from howdah.report.build import source_for
+from howdah.report.fold import fold
+from howdah.report.found import found
 from howdah.report.page import render, write
 from howdah.report.source import Source
 from howdah.report.table import Table, table
+from howdah.report.tidy import result_data
 from howdah.report.variant import Variants
+from howdah.work.results import read_results
+
+_WIDTH = 100
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The page that was written and the same table as text."""
+    """The page that was written, its words and table as text, and the table as data."""
 
     page: Path
     text: str
+    data: dict[str, Any]
 
 
 def compare(
@@ -29,23 +40,24 @@ def compare(
     target: Path,
     prometheus: str = "auto",
     algorithms: list[str] | None = None,
+    width: int | None = None,
 ) -> Comparison:
     """Compare experiments and runs; a variant is an algorithm, with kernel and experiment where those differ.
 
     ``paths`` are directories of experiments or runs; ``algorithms``, when given, are the only ones shown. The page is
-    written to ``target``. Raises HowdahError when there is nothing to compare.
+    written to ``target``; the text is folded to ``width`` columns. Raises HowdahError when there is nothing to compare.
     """
     if not paths:
         raise HowdahError(
             "there is nothing to compare", hint="Name experiments or runs: 'howdah list runs' shows them."
         )
-    experiments = _only(_merged([load_experiment(path) for path in paths]), algorithms)
+    experiments = _only(_merged([read_results(path) for path in paths]), algorithms)
     with source_for(experiments, prometheus) as (source, note):
         names = " and ".join(dict.fromkeys(experiment.name for experiment in experiments))
         title = f"Comparison: {names}"
         page = render(title, "", experiments, source, note)
-        text = text_table(results(experiments, source))
-    return Comparison(write(page, target), text)
+        text = ending(results(experiments, source), width)
+    return Comparison(write(page, target), text, result_data(experiments))
 
 
 def results(experiments: list[Experiment], source: Source) -> Table:
@@ -88,16 +100,28 @@ def _only(experiments: list[Experiment], algorithms: list[str] | None) -> list[E
     present = Counter(run.algorithm for experiment in experiments for run in experiment.runs)
     for name in algorithms:
         if not present[name]:
-            known = ", ".join(sorted(present))
-            raise HowdahError(f"no run has the algorithm '{name}'", hint=f"The runs have: {known}.")
+            close = nearest(name, present)
+            known = f"{f'Did you mean {close}? ' if close else ''}The runs have: {', '.join(sorted(present))}."
+            raise HowdahError(f"no run has the algorithm '{name}'", hint=known)
     return [
         replace(experiment, runs=[run for run in experiment.runs if run.algorithm in algorithms])
         for experiment in experiments
     ]
 
 
-def text_table(results: Table) -> str:
-    """The main measures as aligned text, one line for each flow of a variant; what was left out follows it."""
+def ending(results: Table, width: int | None = None) -> str:
+    """What was found in words, as the report begins with, then the table: for the end of a command."""
+    columns = min(width or _WIDTH, _WIDTH)
+    words = "\n".join(textwrap.fill(sentence, columns, break_on_hyphens=False) for sentence in found(results))
+    return f"{words}\n\n{text_table(results, width)}"
+
+
+def text_table(results: Table, width: int | None = None) -> str:
+    """The main measures as aligned text, a line for each flow of a variant, below it how far its repetitions lie apart
+    where they do; what was left out follows.
+
+    Where the table is wider than ``width`` it is folded: the measures follow in parts, each with variants and flows.
+    """
     columns = [index for index, measure in enumerate(results.measures) if measure.main]
     header = ["", "n", "flow"] + [results.measures[index].header for index in columns]
     units = ["", "", ""] + [results.measures[index].unit for index in columns]
@@ -110,20 +134,12 @@ def text_table(results: Table) -> str:
                 first = [block.variant.label, str(block.count)] if number == 0 else ["", ""]
                 cells = [row.cells[index] for index in columns]
                 lines.append([*first, row.flow, *(cell.text if cell else "" for cell in cells)])
-    lines = [header, units, *lines]
-    widths = [max(len(line[index]) for line in lines if len(line) > 1) for index in range(len(header))]
-    text = [_aligned(line, widths) for line in lines]
-    if results.repeated:
-        text.append("medians over n repetitions; their 95 % confidence intervals are in the report")
-    text += [f"left out: {name} ({verdict}{': ' + why if why else ''})" for name, verdict, why in results.left_out]
+                apart = [cell.interval if cell else "" for cell in cells]
+                if any(apart):
+                    lines.append(["", "", "", *apart])
+    text = fold([header, units, *lines], width)
+    if results.spread_words:
+        text += folded(f"medians over n repetitions; below them, where they differ, {results.spread_words}", width)
+    for name, verdict, why in results.left_out:
+        text += folded(f"left out: {name} ({verdict}{': ' + why if why else ''})", width, "  ", "")
     return "\n".join(text)
-
-
-def _aligned(line: list[str], widths: list[int]) -> str:
-    if len(line) == 1:
-        return line[0]
-    cells = [
-        cell.ljust(width) if number in (0, 2) else cell.rjust(width)
-        for number, (cell, width) in enumerate(zip(line, widths, strict=True))
-    ]
-    return "  ".join(cells).rstrip()

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from howdah.errors import HowdahError
 from howdah.profile.experiment import sections_of_experiment
-from howdah.publish.experiment import Experiment
+from howdah.record.result import Experiment
 from howdah.report.plot import draw
 
 

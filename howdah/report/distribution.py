@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from howdah.publish.experiment import Experiment
+from howdah.number import significant
+from howdah.record.result import Experiment
 from howdah.report.drawing import line, svg, text
-from howdah.report.number import significant
 from howdah.report.variant import Variants
 
 # Measure of each connection, what the axis says, whether it is logarithmic.

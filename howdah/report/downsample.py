@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from howdah.publish.sample import Float64, Int64
+from howdah.record.sample import Float64, Int64
 
 
 def extremes(values: Float64, points: int) -> Int64:

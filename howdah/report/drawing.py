@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from xml.sax.saxutils import escape
 
+from howdah.number import delay, rate, significant, size
 from howdah.plan.plan import Flow, Plan
-from howdah.report.number import delay, rate, significant, size
 
 _SHOWN_FLOWS = 4
 

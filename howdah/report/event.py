@@ -9,19 +9,24 @@ from typing import Any
 import pyarrow.compute as pc
 
 from howdah.ingest.tracepoint import INFINITE_SSTHRESH
+from howdah.measure.cause import BBR_DRAIN, OWN_CUT, OWN_THRESHOLD, UNKNOWN
+from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW, SEND_BUFFER
+from howdah.number import duration, rate, significant
 from howdah.plan.plan import Flow
-from howdah.publish.experiment import Run
+from howdah.record.event import Reason, event, reason
+from howdah.record.result import Run
 from howdah.report.ackwindow import flow_start_ns
-from howdah.report.number import duration, rate, significant
 from howdah.report.shown import shown_flows
-from howdah.tables.event import Reason, event, reason
 
-# Causes that no module tells of: howdah.measure.exit finds them.
+# Causes that no module tells of: howdah.measure.cause finds them.
 _OTHER_CAUSES = {
-    "bbr-drain": "the delivery rate stopped growing for three rounds",
-    "receive-window": "no detector spoke; the receive window held the flow back",
-    "application": "no detector spoke; the application held the flow back",
-    "unknown": "neither a module, nor a counter, nor a cut window says why",
+    OWN_CUT: "the algorithm cut its own window; TCP was in no recovery",
+    OWN_THRESHOLD: "the window reached a threshold that the algorithm had set",
+    BBR_DRAIN: "the delivery rate stopped growing for three rounds",
+    RECEIVE_WINDOW: "no detector spoke; the receive window held the flow back",
+    SEND_BUFFER: "no detector spoke; the send buffer held the flow back",
+    APPLICATION: "no detector spoke; the application had nothing to send",
+    UNKNOWN: "neither a module, nor a counter, nor a cut window says why",
 }
 _MOST_ROWS = 100
 
@@ -77,7 +82,7 @@ def told_events(run: Run, flow: Flow) -> list[ToldEvent]:
 
 
 def told_runs(runs: list[tuple[Run, str]]) -> list[ToldRun]:
-    """The runs, with the name of their variant, whose modules told of something."""
+    """The runs, with the name of their variant, whose modules reported something."""
     found = []
     for run, variant in runs:
         flows = [told_events(run, flow) for flow in shown_flows(run.plan)] if run.plan else []

@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A drawing of the windows at which flows left slow start, against the BDP and the buffer. It needs no script."""
+"""Drawings of the windows at which flows left slow start, against the BDP and the buffer. They need no script."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from howdah.plan.plan import Plan
-from howdah.publish.experiment import Experiment
+from howdah.number import significant
+from howdah.record.result import Experiment, Run
 from howdah.report.ackwindow import exit_of
+from howdah.report.axis import ABSENT, Axis
 from howdah.report.drawing import line, svg, text
-from howdah.report.number import significant
+from howdah.report.plot.swept import place_title
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
 
 _STEPS = (0.25, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000, 1e4, 1e6)
+_MOST_ROWS_IN_ONE = 40
+_MOST_MARKS = 1500  # beyond which a page has the rows of variants alone
+_LONGEST_LABEL = 52
 
 
 @dataclass(frozen=True)
 class ExitMark:
-    """Where one flow of one run left slow start. ``share`` is the window over the BDP."""
+    """Where one flow of one run left slow start. ``share`` is the window over the BDP, ``variant`` its colour."""
 
     share: float
     run: str
@@ -29,16 +34,41 @@ class ExitMark:
     cause: str
     packets: float
     counts: bool
+    variant: int
 
 
 @dataclass(frozen=True)
 class ExitRow:
-    """The exits of one variant. ``without`` counts flows that have none."""
+    """The exits of some runs. ``full`` is BDP + buffer over the BDP; ``without`` counts flows that have no exit."""
 
     label: str
-    index: int
+    full: float
     marks: list[ExitMark]
     without: int
+
+
+@dataclass(frozen=True)
+class ExitStrip:
+    """Rows of what one axis tells apart; ``title`` is what their runs have in common."""
+
+    title: str
+    rows: list[ExitRow]
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """The exits of the whole page with one axis as rows; ``label`` is its name."""
+
+    label: str
+    strips: list[ExitStrip]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What all strips of a page share: the share of the BDP at the right edge, and the room for labels, in pixels."""
+
+    most: float
+    left: float
 
 
 @dataclass(frozen=True)
@@ -55,77 +85,153 @@ class _Frame:
         return self.left + (self.right - self.left) * share / self.most
 
 
-def exit_rows(experiments: list[Experiment], variants: Variants, point: str) -> list[ExitRow]:
-    """Exits of every run of a sweep point, by variant."""
-    rows = []
-    runs = [run for experiment in experiments for run in experiment.runs if run.point == point]
-    for index, variant in enumerate(variants.all):
-        marks, without = [], 0
-        for run in runs:
-            if run.plan is None or variants.key(run) != variant.key:
+def arrangements(experiments: list[Experiment], variants: Variants, axes: list[Axis]) -> list[Arrangement]:
+    """Every way to lay the exits over each other: by variant, by each axis of the sweep, and all in one strip."""
+    runs = [run for experiment in experiments for run in experiment.runs if run.plan]
+    swept = [axis for axis in axes if not axis.of_variants]
+    own = [axis.label for axis in axes if axis.of_variants]
+    found = [_arranged(", ".join(own), runs, variants, swept, None)]
+    if sum(len(row.marks) for strip in found[0].strips for row in strip.rows) > _MOST_MARKS:
+        return found
+    for axis in swept:
+        common = [each for each in swept if each is not axis]
+        found += [_arranged(axis.label, runs, variants, common, axis)]
+    if swept and (whole := _in_one(runs, variants, swept)):
+        found.append(whole)
+    return found
+
+
+def _arranged(label: str, runs: list[Run], variants: Variants, common: list[Axis], axis: Axis | None) -> Arrangement:
+    """Rows are variants, or values of ``axis``; strips are what the others have in common."""
+    strips: dict[str, dict[str, list[Run]]] = {}
+    for run in runs:
+        place = [place_title(each.name, each.value_of(run)) for each in common if each.value_of(run) != ABSENT]
+        if axis is not None and len(variants.all) > 1:
+            place.insert(0, variants.key(run))
+        row = variants.key(run) if axis is None else axis.value_of(run)
+        strips.setdefault(", ".join(place), {}).setdefault(row, []).append(run)
+    order = {value: place for place, value in enumerate(axis.values)} if axis else {}
+    found = []
+    for title, rows in strips.items():
+        drawn = [_row(name, rows[name], variants) for name in sorted(rows, key=lambda name: order.get(name, 0))]
+        if drawn := [row for row in drawn if row.marks or row.without]:
+            found.append(ExitStrip(title, drawn))
+    return Arrangement(label, found)
+
+
+def _in_one(runs: list[Run], variants: Variants, swept: list[Axis]) -> Arrangement | None:
+    """One strip with a row for each variant at each point, where a reader can still take them in."""
+    rows: dict[str, list[Run]] = {}
+    for run in runs:
+        place = ", ".join(each.value_of(run) for each in swept)
+        rows.setdefault(f"{place} · {variants.key(run)}" if len(variants.all) > 1 else place, []).append(run)
+    if len(rows) > _MOST_ROWS_IN_ONE or (len(swept) < 2 and len(variants.all) < 2):
+        return None
+    return Arrangement("all in one", [ExitStrip("", [_row(name, mine, variants) for name, mine in rows.items()])])
+
+
+def _row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
+    marks = []
+    without = 0
+    full = 1.0
+    keys = [variant.key for variant in variants.all]
+    for run in runs:
+        assert run.plan is not None
+        path = run.plan.path
+        full = max(full, 1 + path.buffer_bytes / max(1, path.bdp_bytes))
+        for number, flow in enumerate(flow for flow in run.plan.flows if flow.group is None):
+            found = exit_of(run, flow)
+            if found is None or found.cwnd_packets is None:
+                without += 1
                 continue
-            for number, flow in enumerate(flow for flow in run.plan.flows if flow.group is None):
-                found = exit_of(run, flow)
-                if found is None or found.cwnd_packets is None:
-                    without += 1
-                    continue
-                mark = ExitMark(
-                    share=found.cwnd_packets / max(1, run.plan.path.bdp_packets),
-                    run=run.name,
-                    repetition=run.repetition,
-                    flow=flow.name,
-                    first_flow=number == 0,
-                    cause=cause_text(found.cause),
-                    packets=found.cwnd_packets,
-                    counts=run.counts,
-                )
-                marks.append(mark)
-        if marks or without:
-            rows.append(ExitRow(variant.label, index, marks, without))
-    return rows
+            mark = ExitMark(
+                share=found.cwnd_packets / max(1, path.bdp_packets),
+                run=run.name,
+                repetition=run.repetition,
+                flow=flow.name,
+                first_flow=number == 0,
+                cause=cause_text(found.cause),
+                packets=found.cwnd_packets,
+                counts=run.counts,
+                variant=keys.index(variants.key(run)),
+            )
+            marks.append(mark)
+    return ExitRow(label, full, marks, without)
 
 
-def exit_strip(rows: list[ExitRow], plan: Plan, narrow: bool) -> str:
-    """Inline SVG: a line for each variant from 0 to beyond BDP + buffer, a mark for each flow of each repetition."""
-    full = 1 + plan.path.buffer_bytes / max(1, plan.path.bdp_bytes)
-    most = max([full * 1.06] + [mark.share * 1.04 for row in rows for mark in row.marks])
-    longest = max(len(row.label) for row in rows)
+def scale_of(arranged: list[Arrangement]) -> Scale:
+    """One scale for every strip of a page, so that they can be compared by eye."""
+    rows = [row for each in arranged for strip in each.strips for row in strip.rows]
+    shares = [mark.share for row in rows for mark in row.marks]
+    most = max([row.full * 1.06 for row in rows] + [share * 1.04 for share in shares], default=1.0)
+    longest = max((min(len(row.label), _LONGEST_LABEL) for row in rows), default=0)
+    return Scale(most, min(390.0, 20 + 7.4 * longest))
+
+
+def exit_strip(strip: ExitStrip, scale: Scale, *, narrow: bool, named: bool = True, with_axis: bool = True) -> str:
+    """Inline SVG: a line for each row from 0 to beyond BDP + buffer, a mark for each flow of each repetition.
+
+    A strip below another needs neither the limits ``named`` again nor, above one, the axis.
+    """
     pitch = 48 if narrow else 32
-    left = 10.0 if narrow else min(360.0, 20 + 7.4 * longest)
-    top = 30
-    frame = _Frame(left, 324 if narrow else 1200, top, top + pitch * len(rows), most)
-    parts = _ground(frame, full, 5 if narrow else 12)
-    for index, row in enumerate(rows):
-        middle = top + pitch * (index + 0.5) + (9 if narrow else 0)
+    top = 30 if named else 4
+    bottom = top + pitch * len(strip.rows)
+    frame = _Frame(10.0 if narrow else scale.left, 324 if narrow else 1200, top, bottom, scale.most)
+    parts = [part for number, row in enumerate(strip.rows) for part in _ground(row, frame, top + pitch * number, pitch)]
+    parts += _limits(strip.rows, frame, pitch, named=named)
+    parts += _ticks(frame, 5 if narrow else 12, labelled=with_axis)
+    for number, row in enumerate(strip.rows):
+        middle = top + pitch * (number + 0.5) + (9 if narrow else 0)
         if narrow:
             parts.append(text(frame.left, middle - 15, row.label, "name", "start"))
         else:
-            parts.append(text(frame.left - 10, middle + 4.5, row.label, "name", "end"))
+            parts.append(text(frame.left - 10, middle + 4.5, _short(row.label), "name", "end"))
         parts.append(line(frame.left, middle, frame.right, middle, "rail"))
         parts += _marks(row, frame, middle)
     label = "Window at which each flow left slow start, as a share of the BDP"
-    return svg(340 if narrow else 1232, frame.bottom + 38, label, parts, "narrow" if narrow else "wide")
+    label += f", {strip.title}" if strip.title else ""
+    height = frame.bottom + (38 if with_axis else 8)
+    return svg(340 if narrow else 1232, height, label, parts, "narrow" if narrow else "wide")
 
 
-def _ground(frame: _Frame, full: float, ticks: int) -> list[str]:
-    """What fits the path, what queues in the buffer, the scale."""
-    height = frame.bottom - frame.top
-    parts = []
-    for first, last, css in ((0.0, 1.0, "fits"), (1.0, full, "queues")):
+def _short(label: str) -> str:
+    return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…"
+
+
+def _ground(row: ExitRow, frame: _Frame, top: float, height: float) -> Iterator[str]:
+    """What fits the path of a row and what queues in its buffer."""
+    for first, last, css in ((0.0, 1.0, "fits"), (1.0, row.full, "queues")):
         x, width = frame.across(first), frame.across(last) - frame.across(first)
-        parts.append(f'<rect x="{x:.1f}" y="{frame.top:g}" width="{width:.1f}" height="{height:g}" class="{css}"/>')
+        yield f'<rect x="{x:.1f}" y="{top:g}" width="{width:.1f}" height="{height:g}" class="{css}"/>'
+
+
+def _limits(rows: list[ExitRow], frame: _Frame, pitch: float, *, named: bool) -> Iterator[str]:
+    """The BDP, and where the buffer of each row ends."""
+    full = rows[0].full
+    names = [(1.0, "BDP"), *([(full, "BDP + buffer")] if full > 1 else [])] if named else []
+    above = 6 if named else 0
+    yield line(frame.across(1.0), frame.top - above, frame.across(1.0), frame.bottom, "limit")
+    for number, row in enumerate(rows):
+        x = frame.across(row.full)
+        begin = frame.top - above if number == 0 else frame.top + pitch * number
+        yield line(x, begin, x, frame.top + pitch * (number + 1), "limit")
+    for share, name in names:
+        near = frame.across(share) > frame.right - 42  # a centred label would stick out of the drawing
+        x, anchor = (frame.right + 14, "end") if near else (frame.across(share), "middle")
+        if share > 1 and x - frame.across(1.0) < 62 and anchor == "middle":  # nor may it run into the other
+            x, anchor = frame.across(1.0) + 20, "start"
+        yield text(x, frame.top - 11, name, "note", anchor)
+
+
+def _ticks(frame: _Frame, ticks: int, *, labelled: bool) -> Iterator[str]:
     step = next((each for each in _STEPS if frame.most / each <= ticks), frame.most)
     for number in range(int(frame.most / step) + 1):
         x = frame.across(number * step)
-        parts.append(line(x, frame.bottom, x, frame.bottom + 4, "tick"))
-        parts.append(text(x, frame.bottom + 17, significant(number * step), "note"))
-    parts.append(text(frame.right, frame.bottom + 33, "exit cwnd / BDP", "note", "end"))
-    for share, name in ((1.0, "BDP"), (full, "BDP + buffer")):
-        parts.append(line(frame.across(share), frame.top - 6, frame.across(share), frame.bottom, "limit"))
-        near = frame.across(share) > frame.right - 42  # a centred label would stick out of the drawing
-        x, anchor = (frame.right + 14, "end") if near else (frame.across(share), "middle")
-        parts.append(text(x, frame.top - 11, name, "note", anchor))
-    return parts
+        yield line(x, frame.bottom, x, frame.bottom + 4, "tick")
+        if labelled:
+            yield text(x, frame.bottom + 17, significant(number * step), "note")
+    if labelled:
+        yield text(frame.right, frame.bottom + 33, "exit cwnd / BDP", "note", "end")
 
 
 def _marks(row: ExitRow, frame: _Frame, middle: float) -> list[str]:
@@ -136,7 +242,9 @@ def _marks(row: ExitRow, frame: _Frame, middle: float) -> list[str]:
     repetitions = sorted({mark.repetition for mark in row.marks})
     pitch = min(4.0, 16 / max(1, len(repetitions) - 1))
     for mark in sorted(row.marks, key=lambda each: each.first_flow):
-        css = f"mark variant-{row.index}" + ("" if mark.first_flow else " later") + ("" if mark.counts else " invalid")
+        css = (
+            f"mark variant-{mark.variant}" + ("" if mark.first_flow else " later") + ("" if mark.counts else " invalid")
+        )
         words = f"{row.label}, {mark.flow}, {mark.run}: {significant(mark.packets)} packets, {mark.cause}"
         words += "" if mark.counts else " (this run does not count)"
         y = middle + (repetitions.index(mark.repetition) - (len(repetitions) - 1) / 2) * pitch

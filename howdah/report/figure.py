@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from howdah.publish.experiment import Experiment, Run
+from howdah.number import delay, rate, size
+from howdah.plan.plan import Path
+from howdah.record.result import Experiment, Run
 from howdah.report.ackwindow import ack_window, exit_of, missing_reason
+from howdah.report.axis import Axis
 from howdah.report.codec import Column, encode, encode_integers, scale_of
 from howdah.report.downsample import extremes
 from howdah.report.event import ToldEvent, told_events
@@ -17,6 +21,7 @@ from howdah.report.shown import shown_flows
 from howdah.report.source import Curve, Curves, Source
 from howdah.report.table import cause_text
 from howdah.report.variant import Variants
+from howdah.series import drawn_series
 
 # What a page may spend, in coded values (about 1.6 characters each), so that a report stays within 2 to 3 MB.
 _CURVE_VALUES = 900_000
@@ -24,11 +29,13 @@ _ACK_VALUES = 600_000
 _MOST_ACKS = 12_000
 _MOST_EVENTS = 300  # of a flow
 
+_SERIES = drawn_series()
+
 FIGURES: list[dict[str, Any]] = [
     {
         "id": "cwnd",
-        "title": "Congestion window",
-        "unit": "packets",
+        "title": _SERIES["cwnd"].title,
+        "unit": _SERIES["cwnd"].unit,
         "series": ["cwnd", "ssthresh"],
         "axis": "time",
         "limits": ["bdp_packets", "bdp_and_buffer_packets"],
@@ -39,8 +46,8 @@ FIGURES: list[dict[str, Any]] = [
     },
     {
         "id": "rtt",
-        "title": "Round-trip time",
-        "unit": "ms",
+        "title": _SERIES["rtt"].title,
+        "unit": _SERIES["rtt"].unit,
         "series": ["rtt"],
         "axis": "time",
         "limits": ["rtt_ms", "full_rtt_ms"],
@@ -49,8 +56,8 @@ FIGURES: list[dict[str, Any]] = [
     },
     {
         "id": "goodput",
-        "title": "Goodput",
-        "unit": "Mbit/s",
+        "title": _SERIES["goodput"].title,
+        "unit": _SERIES["goodput"].unit,
         "series": ["goodput"],
         "axis": "time",
         "limits": ["capacity_mbit"],
@@ -60,8 +67,8 @@ FIGURES: list[dict[str, Any]] = [
     },
     {
         "id": "queue",
-        "title": "Bottleneck queue",
-        "unit": "kB",
+        "title": _SERIES["queue"].title,
+        "unit": _SERIES["queue"].unit,
         "series": ["queue"],
         "axis": "time",
         "limits": ["buffer_kb"],
@@ -72,7 +79,7 @@ FIGURES: list[dict[str, Any]] = [
     {
         "id": "exit-cwnd",
         "title": "Slow-start exit, every ACK: congestion window",
-        "unit": "packets",
+        "unit": _SERIES["cwnd"].unit,
         "series": ["cwnd", "ssthresh"],
         "axis": "exit",
         "limits": ["bdp_packets", "bdp_and_buffer_packets"],
@@ -83,7 +90,7 @@ FIGURES: list[dict[str, Any]] = [
     {
         "id": "exit-rtt",
         "title": "Slow-start exit, every ACK: smoothed round-trip time",
-        "unit": "ms",
+        "unit": _SERIES["rtt"].unit,
         "series": ["rtt"],
         "axis": "exit",
         "limits": ["rtt_ms", "full_rtt_ms"],
@@ -102,22 +109,34 @@ _LIMIT_NAMES = {
 }
 
 
-def page_data(experiments: list[Experiment], source: Source, variants: Variants) -> dict[str, Any]:
-    """Everything the figures draw: points, variants, runs and their coded columns."""
+def page_data(experiments: list[Experiment], source: Source, variants: Variants, axes: list[Axis]) -> dict[str, Any]:
+    """Everything the figures draw: axes, variants, paths, runs and their coded columns."""
     runs = drawn_runs(experiments)
     flows = sum(len(shown_flows(run.plan)) for run in runs if run.plan) or 1
-    points = list(dict.fromkeys(run.point for run in runs))
+    paths = _Paths(runs)
     curve_points = max(200, _CURVE_VALUES // max(1, 4 * flows + len(runs)))
     acks = min(_MOST_ACKS, max(300, _ACK_VALUES // (4 * flows)))
     return {
         "figures": FIGURES,
         "limitNames": _LIMIT_NAMES,
         "dashes": dashes(),
-        "points": [{"label": point, "limits": _limits(next(r for r in runs if r.point == point))} for point in points],
-        "variants": [
-            {"label": each.label, "light": each.colour.light, "dark": each.colour.dark} for each in variants.all
+        "axes": [
+            {
+                "name": axis.name,
+                "label": axis.label,
+                "values": axis.values,
+                "colours": [asdict(colour) for colour in axis.colours],
+                "variants": axis.of_variants,
+            }
+            for axis in axes
         ],
-        "runs": [_run(run, source, variants, points, curve_points, acks) for run in runs],
+        "limits": paths.limits,
+        "variants": [{"label": each.label, **asdict(each.colour)} for each in variants.all],
+        "runs": [
+            _run(run, source, variants, curve_points, acks)
+            | {"at": [axis.place(run) for axis in axes], "limits": paths.place(run)}
+            for run in runs
+        ],
     }
 
 
@@ -126,10 +145,39 @@ def drawn_runs(experiments: list[Experiment]) -> list[Run]:
     return [run for experiment in experiments for run in experiment.runs if run.plan and run.data_kept]
 
 
-def _limits(run: Run) -> dict[str, float]:
-    """Reference lines of a sweep point. ``full_rtt_ms`` is the propagation delay plus the time to drain the buffer."""
-    assert run.plan is not None
-    path = run.plan.path
+class _Paths:
+    """The distinct paths of a page, each as the first run of a sweep point has it: repetitions perturb theirs."""
+
+    def __init__(self, runs: list[Run]) -> None:
+        self._points: dict[tuple[str, str], Path] = {}
+        for run in runs:
+            if run.plan is not None:
+                self._points.setdefault((run.experiment, run.point), run.plan.path)
+        self._distinct = list({str(_limits(path)): path for path in self._points.values()}.values())
+
+    @property
+    def limits(self) -> list[dict[str, Any]]:
+        """Reference lines of each, and what tells it from the others in words."""
+        words = [
+            (rate(path.rate_bits_per_second), delay(path.rtt_us), f"buffer {size(path.buffer_bytes)}")
+            for path in self._distinct
+        ]
+        told = [part for part in range(3) if len({each[part] for each in words}) > 1]
+        alone = [part for part in told if len({each[part] for each in words}) == len(words)]
+        told = alone[:1] or told
+        return [
+            {"label": ", ".join(each[part] for part in told), **_limits(path)}
+            for each, path in zip(words, self._distinct, strict=True)
+        ]
+
+    def place(self, run: Run) -> int:
+        """The number of a run's path."""
+        mine = _limits(self._points[run.experiment, run.point])
+        return next(number for number, path in enumerate(self._distinct) if _limits(path) == mine)
+
+
+def _limits(path: Path) -> dict[str, float]:
+    """Reference lines of a path. ``full_rtt_ms`` is the propagation delay plus the time to drain the buffer."""
     return {
         "bdp_packets": path.bdp_packets,
         "bdp_and_buffer_packets": (path.bdp_bytes + path.buffer_bytes) // max(1, path.frame_bytes),
@@ -140,7 +188,7 @@ def _limits(run: Run) -> dict[str, float]:
     }
 
 
-def _run(run: Run, source: Source, variants: Variants, points: list[str], most: int, acks: int) -> dict[str, Any]:
+def _run(run: Run, source: Source, variants: Variants, most: int, acks: int) -> dict[str, Any]:
     assert run.plan is not None
     labels = [variant.key for variant in variants.all]
     curves = source.curves(run)
@@ -178,7 +226,6 @@ def _run(run: Run, source: Source, variants: Variants, points: list[str], most: 
     return {
         "name": run.name,
         "variant": labels.index(variants.key(run)),
-        "point": points.index(run.point),
         "repetition": run.repetition,
         "verdict": run.verdict_name,
         "counts": run.counts,

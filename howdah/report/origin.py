@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from howdah.publish.experiment import Run
-from howdah.report.number import significant
+from howdah.number import significant
+from howdah.record.result import Run
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def _facts(run: Run) -> list[Fact]:
         if value not in (None, "", {}, []):
             facts.append(Fact(name, value_text(value)))
 
-    add("kernel", record.get("kernel", {}).get("release") or run.kernel)
+    add("kernel", run.release or (run.plan.kernel if run.plan else None))
     add("kernel source", record.get("kernel", {}).get("source"))
     add("kernel image sha256", record.get("kernel", {}).get("image_sha256"))
     add("kernel config sha256", record.get("kernel", {}).get("config_sha256"))
@@ -54,6 +54,7 @@ def _facts(run: Run) -> list[Fact]:
     add("howdah", record.get("howdah"))
     add("guest tree sha256", (record.get("guest_tree") or {}).get("sha256"))
     add("modules", record.get("modules"))
+    add("algorithms", record.get("algorithms"))
     add("host", record.get("host"))
     add("started", record.get("started"))
     add(

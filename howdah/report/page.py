@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,32 +13,47 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from howdah import __version__
+from howdah.assets import UPLOT_VERSION, scripts, style
 from howdah.errors import HowdahError
+from howdah.number import duration
+from howdah.place import REPORTS
 from howdah.plan.plan import Plan
-from howdah.publish.experiment import Experiment, Run, without_controls
-from howdah.report.assets import REPORTS, UPLOT_VERSION, scripts, style
+from howdah.record.directory import write_whole
+from howdah.record.result import Experiment, Run, without_controls
+from howdah.report.axis import Axis, axes
 from howdah.report.claim import at_text, shown_claims
 from howdah.report.declared import declared_figures, without_data
 from howdah.report.distribution import distribution_drawing, distributions
 from howdah.report.drawing import dumbbell
 from howdah.report.event import told_runs
-from howdah.report.exitstrip import exit_rows, exit_strip
+from howdah.report.exitstrip import ExitStrip, arrangements, exit_strip, scale_of
 from howdah.report.figure import page_data
-from howdah.report.number import duration
+from howdah.report.found import found
 from howdah.report.origin import origins, value_text
+from howdah.report.palette import dashes
 from howdah.report.pathfacts import first_point, path_facts, path_notes
 from howdah.report.source import Source, Summary
 from howdah.report.table import table
 from howdah.report.variant import Variants
 
+_FEW_STRIPS = 3  # which all have an axis of their own
+
 
 @dataclass(frozen=True)
 class Strip:
-    """A drawing that needs no script, of one sweep point, wide and narrow."""
+    """A drawing that needs no script, wide and narrow; ``point`` is its heading."""
 
     point: str
     wide: Markup
     narrow: Markup
+
+
+@dataclass(frozen=True)
+class Strips:
+    """All exits with one axis as rows; ``label`` is its name."""
+
+    label: str
+    strips: list[Strip]
 
 
 def render(title: str, description: str, experiments: list[Experiment], source: Source, note: str) -> str:
@@ -52,7 +66,9 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
     summaries: list[Summary] = [source.summary(experiment) for experiment in experiments]
     plan = planned[0].plan if planned else None
     drawings = [Markup(drawing) for drawing in dumbbell(first_point(planned))] if planned else []
-    data = page_data(ordinary, source, variants)
+    across = axes(ordinary, variants)
+    data = page_data(ordinary, source, variants, across)
+    results = table(ordinary, summaries, variants)
     environment = Environment(
         loader=FileSystemLoader(REPORTS / "templates"),
         autoescape=True,
@@ -69,17 +85,19 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         drawings=drawings,
         facts=path_facts(planned),
         path_notes=path_notes(planned),
-        strips=_strips(ordinary, variants),
+        found=found(results),
+        arranged=_strips(ordinary, variants, across),
         groups=_groups(ordinary, variants),
         declared=declared_figures(experiments),
         without_data=without_data(experiments),
-        table=table(ordinary, summaries, variants),
+        table=results,
         runs=[(run, variants.key(run)) for run in runs],
         claims=shown_claims(experiments),
         at_text=at_text,
         told=told_runs([(run, variants.key(run)) for run in shown]),
         origins=origins(runs),
         variants=variants.all,
+        dashes=dashes(),
         profiles=[(experiment.name, experiment.profile, experiment.created) for experiment in experiments],
         figures=data["figures"],
         data=Markup(_script_json(data)),
@@ -96,12 +114,9 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
 
 def write(page: str, target: Path) -> Path:
     """Write the page so that a reader sees either the old file or the whole new one."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        temporary.write_text(page, encoding="utf-8")
-        temporary.replace(target)
+        write_whole(target, page)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise HowdahError(f"the report cannot be written: {error.strerror}", where=str(target)) from error
     return target
 
@@ -146,13 +161,18 @@ def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
     return found
 
 
-def _strips(experiments: list[Experiment], variants: Variants) -> list[Strip]:
-    strips = []
-    runs = [run for experiment in experiments for run in experiment.runs]
-    for point in dict.fromkeys(run.point for run in runs):
-        plan = next((run.plan for run in runs if run.point == point and run.plan), None)
-        rows = exit_rows(experiments, variants, point)
-        if plan and rows:
-            wide, narrow = (Markup(exit_strip(rows, plan, narrow=each)) for each in (False, True))
-            strips.append(Strip(point, wide, narrow))
-    return strips
+def _strips(experiments: list[Experiment], variants: Variants, across: list[Axis]) -> list[Strips]:
+    arranged = [each for each in arrangements(experiments, variants, across) if each.strips]
+    scale = scale_of(arranged)
+    made = []
+    for each in arranged:
+        strips = []
+        above: ExitStrip | None = None
+        for strip in each.strips:
+            named = len(each.strips) <= _FEW_STRIPS or above is None or above.rows[0].full != strip.rows[0].full
+            ends = strip is each.strips[-1] or len(each.strips) <= _FEW_STRIPS
+            drawn = [exit_strip(strip, scale, narrow=narrow, named=named, with_axis=ends) for narrow in (False, True)]
+            strips.append(Strip(strip.title, *map(Markup, drawn)))
+            above = strip
+        made.append(Strips(each.label, strips))
+    return made

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours of algorithms: the same algorithm has the same colour in every report."""
+"""Colours and dashes of algorithms: the same algorithm looks the same in every report."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from howdah.report.assets import data
+from howdah.assets import data
 
 
 @dataclass(frozen=True)
 class Colour:
-    """``#rrggbb`` on the light and on the dark page."""
+    """``#rrggbb`` on the light and on the dark page, and the number of the dashes that go with it."""
 
     light: str
     dark: str
+    dashes: int = 0
 
 
 def colours(variants: list[tuple[str, str]]) -> dict[str, Colour]:
@@ -40,6 +41,6 @@ def colours(variants: list[tuple[str, str]]) -> dict[str, Colour]:
 
 
 def dashes() -> list[list[int]]:
-    """Dash patterns of the flows, in order."""
+    """Dash patterns: the first is solid."""
     found: list[list[int]] = data("palette.yaml")["dashes"]
     return found

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from howdah.number import delay, rate, significant, size
 from howdah.plan.plan import Plan
-from howdah.profile.receiver import RECEIVERS
-from howdah.publish.experiment import Run
+from howdah.receiver import RECEIVERS
+from howdah.record.result import Run
 from howdah.report.drawing import path_label, spread
-from howdah.report.number import delay, rate, significant, size
 from howdah.report.origin import Fact, value_text
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass, field
 from string import Template
@@ -11,15 +10,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from howdah.measure.statistics import Statistic, statistic, student_quantile
-from howdah.publish.experiment import Experiment, Run
-from howdah.publish.metric import INFO, summary_metric
+from howdah.assets import data
+from howdah.measure.statistics import Statistic, statistic
+from howdah.publish.metric import INFO
 from howdah.publish.openmetrics import end_ms, run_labels, start_ms
 from howdah.publish.query import Client, matchers
-from howdah.publish.sample import Float64, Int64, Series, flow_step_ms, queue_step_ms, sample_run, step_ms
-from howdah.report.assets import data
-
-_OF_THE_QUEUE = ("queue", "drops")
+from howdah.publish.summary import summary_metric
+from howdah.record.result import Experiment, Run
+from howdah.record.sample import Float64, Int64, Series, flow_step_ms, queue_step_ms, sample_run, step_ms
+from howdah.series import DrawnSeries, series_of
 
 # series name -> flow ("" for a series of the whole run) -> curve
 Curves = dict[str, dict[str, "Curve"]]
@@ -85,7 +84,7 @@ def measures(experiment: Experiment) -> dict[str, str]:
 
 
 class PrometheusSource:
-    """Queries of ``reports/queries.yaml`` against a server that holds the experiment's blocks."""
+    """Queries of ``reports/series.yaml`` and ``queries.yaml`` against a server that holds the experiment's blocks."""
 
     def __init__(self, client: Client, version: str) -> None:
         self._client = client
@@ -97,13 +96,15 @@ class PrometheusSource:
             return {}
         start = start_ms(run)
         names = {"run": matchers(run_labels(run) | {"point": run.point}), "window": f"{window_ms(run)}ms"}
+        ids = {flow.name: str(flow.id) for flow in run.plan.flows}
         found: Curves = {}
-        for name, query in self._queries["series"].items():
-            step = queue_step_ms(run.plan) if name in _OF_THE_QUEUE else flow_step_ms(run.plan)
-            answers = self._client.range(Template(query).substitute(names), start, end_ms(run), step)
+        for each in series_of("report"):
+            step = queue_step_ms(run.plan) if each.is_of_the_run else flow_step_ms(run.plan)
+            answers = self._client.range(Template(each.promql).substitute(names), start, end_ms(run), step)
             for answer in answers:
                 curve = Curve(answer.time_ms - start, answer.value)
-                found.setdefault(name, {})[answer.labels.get("flow", "")] = curve
+                flow = answer.labels.get("flow", "")
+                found.setdefault(each.id, {})[ids.get(flow, flow)] = curve
         return found
 
     def summary(self, experiment: Experiment) -> Summary:
@@ -114,30 +115,22 @@ class PrometheusSource:
         last = max(end_ms(run) for run in runs)
         reach = last - min(end_ms(run) for run in runs) + 60_000
         names = {"scope": matchers({"experiment": experiment.name}), "range": f"{reach}ms"}
+        ids = {flow.name: str(flow.id) for run in runs if run.plan for flow in run.plan.flows}
         for measure, unit in measures(experiment).items():
             metric, factor = summary_metric(measure, unit)
-            parts: dict[str, dict[Group, float]] = {}
-            for part, query in self._queries["summary"].items():
-                text = self._text(query, names | {"metric": metric.name})
-                parts[part] = {_group(each.labels): each.value for each in self._client.instant(text, last)}
-            for group, count in parts["count"].items():
-                median, mean, deviation = (parts[part][group] / factor for part in ("median", "mean", "deviation"))
-                found.statistics[group, measure] = _statistic(round(count), mean, median, deviation)
+            values: dict[Group, list[float]] = {}
+            query = self._text(self._queries["values"], names | {"metric": metric.name})
+            for each in self._client.instant(query, last):
+                values.setdefault(_group(each.labels, ids), []).append(each.value / factor)
+            found.statistics |= {(group, measure): statistic(numbers) for group, numbers in values.items()}
         text = self._text(self._queries["causes"], names | {"metric": INFO[1].name})
         for each in self._client.instant(text, last):
-            causes = found.causes.setdefault(_group(each.labels), Counter())
+            causes = found.causes.setdefault(_group(each.labels, ids), Counter())
             causes[each.labels["cause"]] += round(each.value)
         return found
 
     def _text(self, query: str, names: dict[str, str]) -> str:
         return Template(query).substitute(valid=Template(self._queries["valid"]).substitute(names))
-
-
-def _statistic(count: int, mean: float, median: float, deviation: float) -> Statistic:
-    """From PromQL's stddev, which divides by n; a deviation that rounding alone explains is none."""
-    if count < 2 or deviation <= 1e-9 * abs(mean):
-        return Statistic(count, mean, median, None)
-    return Statistic(count, mean, median, student_quantile(count - 1) * deviation / math.sqrt(count - 1))
 
 
 def row_group(run: Run, row: dict[str, Any]) -> Group:
@@ -161,7 +154,10 @@ def absent_measures(experiment: Experiment) -> dict[tuple[Group, str], list[str]
     return found
 
 
-def _group(labels: dict[str, str]) -> Group:
+def _group(labels: dict[str, str], ids: dict[str, str]) -> Group:
+    """``ids`` are the flows' ids by their names, which Prometheus has."""
+    flow = labels.get("flow", "")
+    labels = labels | {"flow": ids.get(flow, flow)}
     return Group(*(labels.get(name, "") for name in ("experiment", "kernel", "point", "algorithm", "flow")))
 
 
@@ -175,9 +171,10 @@ class TableSource:
         if run.plan is None:
             return found
         window = window_ms(run)
-        for series in sample_run(run):
-            for name, curve in _drawn(series, window):
-                found.setdefault(name, {})[series.label("flow")] = curve
+        for recorded in sample_run(run):
+            for each in series_of("report"):
+                if each.is_made_of(recorded.metric, recorded.label("role")):
+                    found.setdefault(each.id, {})[recorded.label("flow")] = curve_of(each, recorded, window)
         return found
 
     def summary(self, experiment: Experiment) -> Summary:
@@ -199,22 +196,9 @@ class TableSource:
         return found
 
 
-def _drawn(series: Series, window: int) -> list[tuple[str, Curve]]:
-    """What the queries of the same name compute, without a server."""
-    time, value = series.time_ms, series.value
-    if series.label("role") == "bottleneck":
-        if series.metric == "howdah_queue_backlog_bytes":
-            return [("queue", Curve(time, value / 1e3))]
-        if series.metric == "howdah_queue_dropped_packets_total":
-            return [("drops", Curve(time, value))]
-    if series.label("role") == "sender":
-        if series.metric == "howdah_flow_cwnd_packets":
-            return [("cwnd", Curve(time, value))]
-        if series.metric == "howdah_flow_ssthresh_packets":
-            return [("ssthresh", Curve(time, value))]
-        if series.metric == "howdah_flow_srtt_seconds":
-            return [("rtt", Curve(time, value * 1e3))]
-        if series.metric == "howdah_flow_acked_bytes_total":
-            earlier = np.interp(time - window, time, value)
-            return [("goodput", Curve(time, (value - earlier) / window * 8 / 1e3))]
-    return []
+def curve_of(drawn: DrawnSeries, recorded: Series, window: int) -> Curve:
+    """What the series' query computes over ``window`` (ms), without a server."""
+    time, value = recorded.time_ms, recorded.value
+    if drawn.rate:
+        value = (value - np.interp(time - window, time, value)) / window * 1e3
+    return Curve(time, value * drawn.times / drawn.per)

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from howdah.measure.statistics import Statistic
-from howdah.publish.experiment import Experiment, Run
-from howdah.report.assets import data
+from howdah.measure.statistics import FEW, Statistic
+from howdah.metric import known_metrics
+from howdah.number import between, significant
+from howdah.record.result import Experiment, Run
 from howdah.report.event import cause_words
-from howdah.report.number import significant
 from howdah.report.source import Group, Summary
 from howdah.report.variant import Variant, Variants
 
@@ -31,12 +31,15 @@ class Measure:
 
 @dataclass(frozen=True)
 class Cell:
-    """Text of one cell, its interval and a note; ``rows`` is how many flow rows it spans."""
+    """Text of one cell, its interval and a note; ``rows`` is how many flow rows it spans. ``value`` and ``spread`` are
+    the numbers behind them, in the unit shown."""
 
     text: str
     interval: str = ""
     note: str = ""
     rows: int = 1
+    value: float | None = None
+    spread: tuple[float, float] | None = None
 
 
 @dataclass
@@ -60,11 +63,21 @@ class Block:
 
 @dataclass
 class Table:
-    """All results. ``points`` holds (sweep point, its blocks); ``repeated`` says whether intervals were possible."""
+    """All results. ``points`` holds (sweep point, its blocks)."""
 
     measures: list[Measure]
     points: list[tuple[str, list[Block]]]
-    repeated: bool
+
+    @property
+    def spread_words(self) -> str:
+        """What stands below each median, in words; empty where no block has repetitions."""
+        counts = {block.count for _, blocks in self.points for block in blocks if block.count > 1}
+        few = "least and largest" if any(count < FEW for count in counts) else ""
+        many = "the 95 % interval of the median" if any(count >= FEW for count in counts) else ""
+        if few and many:
+            few += f" of fewer than {FEW} repetitions"
+            many += " of more"
+        return ", ".join(filter(None, (few, many)))
 
     @property
     def left_out(self) -> list[tuple[str, str, str]]:
@@ -75,17 +88,16 @@ class Table:
 def columns(summaries: list[Summary]) -> list[Measure]:
     """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last.
 
-    Those marked ``shown: false`` are left out.
+    Those marked ``table: hidden`` are left out.
     """
     present = {measure for summary in summaries for _, measure in summary.statistics}
     if any(summary.causes for summary in summaries):
         present.add("exit_cause")
-    known = []
-    present -= {entry["measure"] for entry in data("measures.yaml") if not entry.get("shown", True)}
-    for entry in data("measures.yaml"):
-        factor = float(entry.get("factor", 1.0))
-        main = bool(entry.get("main", True))
-        known.append(Measure(entry["measure"], entry["header"], entry["unit"], factor, entry["meaning"], main))
+    metrics = list(known_metrics().values())
+    present -= {metric.name for metric in metrics if metric.table == "hidden"}
+    known = [
+        Measure(each.name, each.header, each.shown, each.factor, each.meaning, each.table == "main") for each in metrics
+    ]
     names = {measure.name for measure in known}
     others = [Measure(name, name.replace("_", " "), "", 1.0, name, main=False) for name in sorted(present - names)]
     return [measure for measure in known if measure.name in present] + others
@@ -124,7 +136,7 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
             block.rows = _rows(shown, merged, groups, flows)
             blocks.append(block)
         result.append((point, blocks))
-    return Table(shown, result, any(block.count > 1 for _, blocks in result for block in blocks))
+    return Table(shown, result)
 
 
 def _why(run: Run) -> str:
@@ -194,28 +206,18 @@ def _reasons(absent: list[str]) -> str:
 
 
 def number_cell(measure: Measure, statistic: Statistic, rows: int = 1) -> Cell:
-    """A median with the 95 % interval of the mean, or with the reason why there is none."""
-    text = significant(statistic.median * measure.factor)
-    interval = statistic.interval
-    if statistic.count == 1:
-        return Cell(text, note="n = 1", rows=rows)
-    if interval is None:
-        return Cell(text, note=f"the same in all {statistic.count} repetitions", rows=rows)
-    return Cell(
-        text,
-        interval=_between(*(bound * measure.factor for bound in interval)),
-        note=f"n = {statistic.count}",
-        rows=rows,
-    )
-
-
-def _between(low: float, high: float) -> str:
-    """An interval with as many digits as tell its ends apart."""
-    for digits in range(4, 10):
-        texts = significant(low, digits), significant(high, digits)
-        if texts[0] != texts[1]:
-            return f"{texts[0]} … {texts[1]}"
-    return significant(low)
+    """A median with how far the repetitions lie apart, or with the reason why nothing is."""
+    value = statistic.median * measure.factor
+    spread = statistic.about_median
+    if spread is None:
+        note = "n = 1" if statistic.count == 1 else f"the same in all {statistic.count} repetitions"
+        return Cell(significant(value), note=note, rows=rows, value=value)
+    note = f"n = {statistic.count}; below: 95 % interval of the median"
+    if spread.few:
+        all_of_them = ", ".join(significant(each * measure.factor) for each in statistic.values)
+        note = f"{statistic.count} repetitions: {all_of_them}"
+    ends = spread.low * measure.factor, spread.high * measure.factor
+    return Cell(significant(value), between(*ends), note, rows, value, ends)
 
 
 def cause_text(cause: str) -> str:

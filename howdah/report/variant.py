@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from howdah.publish.experiment import Experiment, Run
+from howdah.record.result import Experiment, Run
 from howdah.report.palette import Colour, colours
 
 
@@ -24,12 +24,12 @@ class Variants:
 
     def __init__(self, experiments: list[Experiment]) -> None:
         runs = [run for experiment in experiments for run in experiment.runs]
-        self._with_kernel = len({run.kernel for run in runs}) > 1
+        self.with_kernel = len({run.kernel for run in runs}) > 1
         homes: dict[tuple[str, str, str], set[str]] = {}
         for run in runs:
-            kernel = run.kernel if self._with_kernel else ""
+            kernel = run.kernel if self.with_kernel else ""
             homes.setdefault((run.algorithm, kernel, run.point), set()).add(run.experiment)
-        self._with_experiment = any(len(names) > 1 for names in homes.values())
+        self.with_experiment = any(len(names) > 1 for names in homes.values())
         labels: dict[str, str] = {}
         for run in runs:
             labels.setdefault(self.key(run), run.algorithm)
@@ -42,8 +42,8 @@ class Variants:
 
     def of(self, algorithm: str, kernel: str, experiment: str) -> str:
         parts = [algorithm]
-        if self._with_kernel:
+        if self.with_kernel:
             parts.append(kernel)
-        if self._with_experiment:
+        if self.with_experiment:
             parts.append(experiment)
         return " · ".join(parts)

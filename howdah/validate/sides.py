@@ -5,23 +5,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.command.progress import Display
-from howdah.engine.engine import engine as find_engine
 from howdah.errors import HowdahError
-from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
-from howdah.run.batch import Job, Outcome, run_cells
-from howdah.run.directory import RunDirectory, read_json
-from howdah.run.experiment import Cell, Experiment
-from howdah.run.provenance import run_key
-from howdah.run.retention import keeps_data
-from howdah.run.stage import refresh
+from howdah.record.result import Run
 from howdah.validate.comparison import Point, Side, compare, measures_of
+from howdah.work.batch import Outcome
+from howdah.work.display import Display
+from howdah.work.prepared import compile_plans, hold, make, prepare
+from howdah.work.results import read_results
 
 _VERSION = re.compile(r"\b\d+\.\d+\.\d+")
 FAILED = "failed"
@@ -33,12 +30,6 @@ class Candidate:
 
     engine: str
     profile: Profile
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    experiment: Experiment
-    cells: list[Cell]
 
 
 def validate(
@@ -55,9 +46,7 @@ def validate(
     A run that fails makes its point a problem and stops no other. Raises HowdahError where nothing can be run, or the
     two profiles do not have the same points.
     """
-    plans = [
-        [compile_plan(cell, engine=each.engine, kernel=kernel) for cell in each.profile.cells()] for each in candidates
-    ]
+    plans = [compile_plans(each.profile, engine=each.engine, kernel=kernel) for each in candidates]
     if [_place(plan) for plan in plans[0]] != [_place(plan) for plan in plans[1]]:
         raise HowdahError("the two sides have different points, so there is nothing to compare")
     made = [_make(each, own, runs, display, jobs, again) for each, own in zip(candidates, plans, strict=True)]
@@ -80,53 +69,30 @@ def _path(plan: Plan) -> str:
 def _make(
     candidate: Candidate, plans: Sequence[Plan], runs: Path, display: Display, jobs: int, again: bool
 ) -> list[Side]:
-    engine = find_engine(candidate.engine)
     profile = candidate.profile
-    experiment = Experiment(runs / f"{profile.name}-{engine.name}")
-    experiment.create()
-    with experiment.locked():
-        experiment.sweep_partial()
-        identity = engine.prepare(plans, display.build)
-        cells = [
-            Cell(plan, run_key(plan.to_json(), identity), keeps_data(profile.keep, plan.repetition)) for plan in plans
-        ]
-        (experiment.path / "profile.yaml").write_text(profile.text, encoding="utf-8")
-        display.say(f"{experiment.path.name}: {len(cells)} runs, engine {engine.name}")
-        if not again:
-            _analyse_again(experiment, cells)
-        try:
-            workers = jobs if engine.parallel else 1
-            outcomes = run_cells(
-                [Job(experiment, cell) for cell in cells], workers, again, display.batch, keep_going=True
-            )
-        finally:
-            about = (profile.text, str(profile.path), profile.description)
-            experiment.write_index(*about, cells, quick=profile.is_quick, axes=profile.axes)
-        return [_side(candidate.engine, experiment, outcome) for outcome in outcomes]
+    with ExitStack() as locks:
+        experiment = hold(runs / f"{profile.name}-{candidate.engine}", locks)
+        prepared = prepare(experiment, profile, plans, display.build)
+        display.say(f"{experiment.path.name}: {len(plans)} runs, engine {candidate.engine}")
+        workers = jobs if prepared.parallel else 1
+        outcomes = make([prepared], workers, again, display.batch, keep_going=True, tell=display.say)
+        read = {run.name: run for run in read_results(experiment.path).runs}
+        return [_side(candidate.engine, outcome, read.get(outcome.cell.directory_name)) for outcome in outcomes]
 
 
-def _analyse_again(experiment: Experiment, cells: Sequence[Cell]) -> None:
-    """Both sides by today's analysis: else the comparison would be one of our own code."""
-    for cell in cells:
-        finished = experiment.finished(cell)
-        if finished is not None:
-            refresh(finished)
-
-
-def _side(engine: str, experiment: Experiment, outcome: Outcome) -> Side:
-    if outcome.error is not None:
-        return Side(engine, FAILED, "", outcome.wall_s, problem=outcome.error.what)
-    run = RunDirectory(experiment.path / outcome.cell.directory_name)
-    record = read_json(run.provenance)
-    verdict = read_json(run.verdict)
-    wrong = [check["message"] for check in verdict["checks"] if check["ok"] is False]
+def _side(engine: str, outcome: Outcome, run: Run | None) -> Side:
+    if outcome.error is not None or run is None:
+        problem = outcome.error.what if outcome.error is not None else "the run is not there"
+        return Side(engine, FAILED, "", outcome.wall_s, problem=problem)
+    wrong = [check["message"] for check in run.ordered_checks() if check["ok"] is False]
+    verdict = (run.verdict or {})["verdict"]
     return Side(
         engine=engine,
-        verdict=verdict["verdict"],
-        kernel=_kernel(record),
-        wall_s=record["wall_s"],
-        measures=measures_of(read_json(run.metrics)["rows"]),
-        problem=f"{verdict['verdict']}: {wrong[0]}" if wrong else None,
+        verdict=verdict,
+        kernel=_kernel(run.provenance),
+        wall_s=run.provenance["wall_s"],
+        measures=measures_of(run.metrics),
+        problem=f"{verdict}: {wrong[0]}" if wrong else None,
     )
 
 

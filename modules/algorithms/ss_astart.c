@@ -16,8 +16,10 @@
  * end that: ssthresh = ERE * RTTmin, and cwnd at most that. After a timeout ssthresh is
  * the same and slow start adapts anew.
  *
- * The threshold must begin low (the paper has 32 packets). With an infinite one this
- * is standard slow start, as the HyStart paper saw it.
+ * The threshold must begin low (the paper has 32 packets): with an infinite one, this
+ * rule never acts. The HyStart paper (section 5.1, on its Fig. 9) describes another one,
+ * rule=2: in slow start, ssthresh = ERE * RTTmin whenever that is above cwnd. It lowers an
+ * infinite threshold, and overshoots where the estimate stays below cwnd.
  *
  * Left out: TCPW's later refinements. The paper does not give tau, nor the filter of
  * the achieved rate, which has the same one here. A sample is at most twice the one
@@ -36,6 +38,9 @@ slow_start_parameter(init_ssthresh, 32, 0, 0x7fffffff,
 
 slow_start_parameter(init_cwnd, 0, 0, 1000000,
 		     "initial window in packets, 0: the kernel's");
+
+slow_start_parameter(rule, 1, 1, 2,
+		     "1: ssthresh follows the estimate upwards; 2: it is the estimate while that is above cwnd (default 1)");
 
 slow_start_parameter(tau_us, 0, 0, 10000000,
 		     "time constant of the filters in us, 0: the smoothed RTT");
@@ -62,7 +67,7 @@ struct moment {
  * @used: slots that hold one
  * @adapting: ssthresh follows
  * @told: cwnd has reached ssthresh for the first time
- * @round: the last one in which a rise of ssthresh was traced
+ * @round: the last one in which a change of ssthresh was traced
  */
 struct astart {
 	struct moment history[SLOTS];
@@ -202,7 +207,18 @@ static u32 kilobits(u64 bytes_per_second)
 	return min_t(u64, div_u64(bytes_per_second * 8, 1000), U32_MAX);
 }
 
-static void raise_threshold(struct sock *sk)
+/* Whether the estimate is to be the threshold. */
+static bool takes(const struct sock *sk, u32 packets)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (READ_ONCE(rule) == 2)
+		return tcp_in_slow_start(tp) && packets > tcp_snd_cwnd(tp) &&
+		       packets != tp->snd_ssthresh;
+	return packets > tp->snd_ssthresh;
+}
+
+static void move_threshold(struct sock *sk)
 {
 	struct astart *astart = slow_start_state(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -213,7 +229,7 @@ static void raise_threshold(struct sock *sk)
 	if (state == TCP_CA_CWR || state == TCP_CA_Recovery)
 		return;
 	packets = window_of(sk, astart->estimate);
-	if (packets <= before)
+	if (!takes(sk, packets))
 		return;
 	tp->snd_ssthresh = packets;
 	/* It may rise with every ACK: one record a round tells enough. */
@@ -255,7 +271,7 @@ static void sample(struct sock *sk, const struct ack_sample *sample)
 		astart->last = now;
 	}
 	if (astart->adapting)
-		raise_threshold(sk);
+		move_threshold(sk);
 }
 
 /* The first phase of linear growth is the exit, all later ones lie behind it. */

@@ -12,8 +12,9 @@
  *
  * A socket learns of its data by and by, so that D grows with what is queued until the
  * jump ends, and the rate with it; the paper's sender knows all of it at once. Linux
- * never paces a connection's first ten segments. A connection without an RTT of its
- * handshake (a lost SYN, SYN cookies) does not jump: there is nothing to pace over.
+ * does not pace a connection's first ten segments, so that a jump of ten leaves at once;
+ * with pace_first=1 all of it is paced, as in the paper. A connection without an RTT of
+ * its handshake (a lost SYN, SYN cookies) does not jump: there is nothing to pace over.
  * Left out: marking packets for early drop (IV.E), a target for the time of a whole
  * transfer (IV.D; its size is not known).
  */
@@ -25,6 +26,9 @@ slow_start_parameter(cap_packets, 0, 0, 1000000,
 
 slow_start_parameter(cap_kbps, 0, 0, 4000000000U,
 		     "largest rate of the jump in kbit/s of payload, 0: no such limit");
+
+slow_start_parameter(pace_first, 0, 0, 1,
+		     "1: the connection's first ten segments are paced, too; 0: as the kernel does, they are not (default 0)");
 
 enum phase {
 	OVER,		/* or never jumped */
@@ -86,8 +90,16 @@ static void start(struct sock *sk)
 	/* The send buffer is sized by this window. */
 	slow_start_set_cwnd(sk, limit);
 	slow_start_pace(sk, slow_start_rate(sk, limit, jump->rtt_us));
+	if (READ_ONCE(pace_first))
+		slow_start_pace_first(sk);
 	slow_start_note(sk, SLOW_START_JUMP, SLOW_START_JUMP_SIZE,
 			tcp_snd_cwnd(tp), limit);
+}
+
+/* Between two of so many packets that fill the RTT. */
+static u64 gap_ns(const struct jump *jump, u32 packets)
+{
+	return div_u64((u64)jump->rtt_us * NSEC_PER_USEC, packets);
 }
 
 static void transmit(struct sock *sk)
@@ -102,6 +114,9 @@ static void transmit(struct sock *sk)
 	size = min(limit, DIV_ROUND_UP(tp->write_seq - tp->snd_una, tp->mss_cache));
 	slow_start_set_cwnd(sk, limit);
 	if (size && size != jump->size) {
+		if (jump->size)
+			slow_start_repace(sk, gap_ns(jump, jump->size),
+					  gap_ns(jump, size));
 		jump->size = size;
 		slow_start_pace(sk, slow_start_rate(sk, size, jump->rtt_us));
 	}

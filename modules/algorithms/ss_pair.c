@@ -42,6 +42,12 @@ slow_start_parameter(max_ssthresh, 0, 0, 1000000,
 
 slow_start_parameter(paced, 1, 0, 1, "pace the window after a volley over one RTT (default 1)");
 
+slow_start_parameter(pace_first, 0, 0, 1,
+		     "1: that window is paced from its first segment, also within the connection's first ten (default 0)");
+
+slow_start_parameter(clock_us, 0, 0, 1000000,
+		     "ACKs are timed by a clock that ticks so often, us, 0: the kernel's microseconds (default 0)");
+
 /**
  * struct pair - state of a connection
  * @time_us: arrival of the last POINTS ACKs, oldest first
@@ -111,6 +117,26 @@ static u64 slope(const struct pair *pair)
 	return div64_u64(covariance * USEC_PER_MSEC, variance) * MSEC_PER_SEC;
 }
 
+/*
+ * A time by a clock as coarse as those of the papers' senders (a tick of 1, 4 or 10 ms).
+ * Three ACKs of one tick have no slope, like those closer than min_span_us.
+ */
+static u64 ticked(u64 time_us)
+{
+	u32 tick_us = READ_ONCE(clock_us);
+
+	/* Of the whole 64 bits: a wrap would not fall on a tick. */
+	return tick_us ? div_u64(time_us, tick_us) * tick_us : time_us;
+}
+
+static u32 rtt_by_clock(const struct sock *sk)
+{
+	u64 now = tcp_sk(sk)->tcp_mstamp;
+	u32 rtt_us = slow_start(sk)->last_rtt_us;
+
+	return max_t(u64, ticked(now) - ticked(now - rtt_us), 1);
+}
+
 static void add_point(struct sock *sk)
 {
 	struct pair *pair = slow_start_state(sk);
@@ -124,7 +150,7 @@ static void add_point(struct sock *sk)
 		}
 	else
 		pair->points++;
-	pair->time_us[pair->points - 1] = slow_start_now_us(sk);
+	pair->time_us[pair->points - 1] = ticked(tcp_sk(sk)->tcp_mstamp);
 	pair->acked[pair->points - 1] = tcp_sk(sk)->snd_una;
 	if (pair->points < POINTS)
 		return;
@@ -150,6 +176,8 @@ static void jump(struct sock *sk, u32 packets, u64 rate, u32 kbits)
 	pair->jump_end = tcp_sk(sk)->snd_nxt;
 	if (READ_ONCE(paced))
 		slow_start_pace(sk, rate);
+	if (READ_ONCE(paced) && READ_ONCE(pace_first))
+		slow_start_pace_first(sk);
 	slow_start_note(sk, SLOW_START_JUMP, SLOW_START_PACKET_PAIR, kbits,
 			pair->samples);
 	slow_start_exit(sk, SLOW_START_PACKET_PAIR, kbits, pair->samples);
@@ -202,7 +230,7 @@ static void sample(struct sock *sk, const struct ack_sample *sample)
 		return;
 	pair->una = tp->snd_una;
 	if (!pair->rtt_us && sample->rtt_us >= 0)
-		pair->rtt_us = slow_start(sk)->last_rtt_us;
+		pair->rtt_us = rtt_by_clock(sk);
 	if (!pair->begun) {
 		pair->begun = 1;
 		pair->end = tp->snd_nxt;

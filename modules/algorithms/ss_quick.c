@@ -13,7 +13,8 @@
  * With paced=0 the window is the same and leaves as fast as the interface allows. The
  * sender is an application that asked for a large window, to which TCP knows no
  * special answer: losses are treated as usual. It need not have a window that a request
- * could carry: window_packets sets any.
+ * could carry: window_packets sets any. On the slides this window is set, and no slow
+ * start follows: slow_start_on=0.
  *
  * Left out: IP and TCP options, the nonce and the report of the approved rate (many
  * paths drop packets with such options), requests in mid-connection.
@@ -59,6 +60,9 @@ slow_start_parameter(window_packets, 0, 0, 1000000,
 
 slow_start_parameter(slow_start_on, 1, 0, 1,
 		     "1: slow start goes on from the window; 0: the window is ssthresh");
+
+slow_start_parameter(pace_first, 0, 0, 1,
+		     "1: the connection's first ten segments are paced, too; 0: as the kernel does, they are not (default 0)");
 
 enum phase {
 	OVER,		/* or never granted */
@@ -140,6 +144,8 @@ static void start(struct sock *sk)
 		return;
 	quick->phase = SENDING;
 	slow_start_pace(sk, div_u64((u64)rate * tp->mss_cache, packet_bytes(sk)));
+	if (READ_ONCE(pace_first))
+		slow_start_pace_first(sk);
 }
 
 static void end_sending(struct sock *sk)

@@ -20,8 +20,9 @@
  * too few ACKs	cleared if all	reset if more than 2	reset if more than a window
  * at the exit	roll back	nothing			drain
  *
- * Roll back: cwnd loses what was delivered in the last two initial RTTs. Drain: cwnd
- * falls to what was delivered in the last one, one packet sent for 16 delivered.
+ * Roll back: cwnd loses what was delivered in the last two initial RTTs, in as many whole
+ * bins as fit into them: five. Drain: cwnd falls to what was delivered in the last one,
+ * in as many bins as cover it, three; one packet is sent for 16 delivered.
  *
  * Left out: resetting when the sender is application limited (version 3.1).
  */
@@ -255,12 +256,10 @@ static bool is_past_capacity(struct search *search, u32 rtt_us)
 	return true;
 }
 
-/* Packets delivered in the last so many initial RTTs. */
-static u32 delivered_packets(const struct sock *sk, u32 rtts)
+/* Packets delivered in the last so many bins. */
+static u32 delivered_packets(const struct sock *sk, u32 bins)
 {
 	const struct search *search = slow_start_state(sk);
-	u32 bins = div_u64((u64)search->initial_rtt_us * rtts + search->bin_us - 1,
-			   search->bin_us);
 	u64 bytes;
 
 	bins = min_t(u32, bins, WINDOW);
@@ -270,30 +269,48 @@ static u32 delivered_packets(const struct sock *sk, u32 rtts)
 		     U32_MAX);
 }
 
-static void leave(struct sock *sk)
+/* The window without what the last two initial RTTs delivered. */
+static u32 rolled_back(const struct sock *sk)
+{
+	const struct search *search = slow_start_state(sk);
+	u32 cwnd = tcp_snd_cwnd(tcp_sk(sk)), bins, delivered;
+
+	bins = div_u64(2ULL * search->initial_rtt_us, search->bin_us);
+	delivered = delivered_packets(sk, bins);
+	return cwnd > delivered + MIN_CWND ? cwnd - delivered : MIN_CWND;
+}
+
+/* What the last initial RTT delivered. */
+static u32 drain_target(const struct sock *sk)
+{
+	const struct search *search = slow_start_state(sk);
+	u32 bins = DIV_ROUND_UP(search->initial_rtt_us, search->bin_us);
+
+	return max_t(u32, delivered_packets(sk, bins), MIN_CWND);
+}
+
+/* With a window of so many packets, or with the one there is, if that is smaller. */
+static void leave_with(struct sock *sk, u32 packets)
 {
 	struct search *search = slow_start_state(sk);
 
 	search->draining = 0;
 	search->bin_us = 0;
-	slow_start_exit(sk, SLOW_START_DELIVERY_RATE, search->quantity,
-			search->threshold * 10);
+	slow_start_roll_back(sk, packets, SLOW_START_DELIVERY_RATE,
+			     search->quantity, search->threshold * 10);
 }
 
 static void decide(struct sock *sk)
 {
 	struct search *search = slow_start_state(sk);
-	u32 cwnd = tcp_snd_cwnd(tcp_sk(sk)), delivered;
+	u32 cwnd = tcp_snd_cwnd(tcp_sk(sk));
 
 	switch (search->action) {
 	case EXIT_ROLL_BACK:
-		delivered = delivered_packets(sk, 2);
-		if (cwnd > MIN_CWND)
-			slow_start_set_cwnd(sk, cwnd > delivered + MIN_CWND ?
-						cwnd - delivered : MIN_CWND);
-		break;
+		leave_with(sk, rolled_back(sk));
+		return;
 	case EXIT_DRAIN:
-		search->target = max_t(u32, delivered_packets(sk, 1), MIN_CWND);
+		search->target = drain_target(sk);
 		if (cwnd <= search->target)
 			break;
 		search->draining = 1;
@@ -302,7 +319,7 @@ static void decide(struct sock *sk)
 				search->quantity, search->threshold * 10);
 		return;
 	}
-	leave(sk);
+	leave_with(sk, cwnd);
 }
 
 static void drain_queue(struct sock *sk, u32 delivered)
@@ -319,7 +336,7 @@ static void drain_queue(struct sock *sk, u32 delivered)
 		return;
 	slow_start_note(sk, SLOW_START_DRAIN_END, SLOW_START_DELIVERY_RATE,
 			search->quantity, search->threshold * 10);
-	leave(sk);
+	leave_with(sk, cwnd);
 }
 
 static void end_bins(struct sock *sk)

@@ -102,8 +102,8 @@ static void leave(struct sock *sk, u32 queue, u32 rtt, u32 base)
 		target = div_u64((u64)cwnd * base, rtt) + 1;
 	else if (exit_window == EXIT_EIGHTH)
 		target = cwnd - cwnd / 8;
-	slow_start_set_cwnd(sk, max(min(target, cwnd), 2U));
-	slow_start_exit(sk, SLOW_START_QUEUE_ESTIMATE, queue, gamma * 1000);
+	slow_start_roll_back(sk, max(target, 2U), SLOW_START_QUEUE_ESTIMATE,
+			     queue, gamma * 1000);
 }
 
 static void look(struct sock *sk)

@@ -115,6 +115,7 @@ struct slow_start_ops {
  * @leaving: ssthresh was computed, and the reason is about to be known
  * @leaving_slow_start: cwnd was below ssthresh then
  * @advanced: the ACK being processed acknowledges data cumulatively
+ * @first_paced: slow_start_pace_first() holds
  * @leaving_cwnd: cwnd before it was cut
  * @max_pacing_rate: sk_max_pacing_rate before slow_start_pace()
  */
@@ -137,6 +138,7 @@ struct slow_start {
 	   leaving : 1,
 	   leaving_slow_start : 1,
 	   advanced : 1;
+	u8 first_paced : 1;
 	u32 leaving_cwnd;
 	unsigned long max_pacing_rate;
 };
@@ -171,10 +173,26 @@ static inline bool slow_start_is_initial(const struct sock *sk)
  * @quantity: the number it decided by, in the unit enum slow_start_reason states
  * @threshold: what it was compared with, same unit
  *
- * Traces the exit. Set cwnd before if the algorithm changes it.
+ * Traces the exit with cwnd as it is: the window at the decision. An algorithm that
+ * leaves with a smaller one does not cut cwnd itself, but calls slow_start_roll_back().
  */
 void slow_start_exit(struct sock *sk, enum slow_start_reason reason,
 		     u32 quantity, u32 threshold);
+
+/**
+ * slow_start_roll_back() - leave slow start now, with a smaller window
+ * @sk: the connection
+ * @packets: the window to leave with; cwnd and ssthresh become it, unless cwnd is smaller
+ * @reason: what the algorithm saw
+ * @quantity: the number it decided by, in the unit enum slow_start_reason states
+ * @threshold: what it was compared with, same unit
+ *
+ * Traces the exit with the window at the decision, and, where it takes something from
+ * that window, SLOW_START_ROLL_BACK with what is left.
+ */
+void slow_start_roll_back(struct sock *sk, u32 packets,
+			  enum slow_start_reason reason, u32 quantity,
+			  u32 threshold);
 
 /**
  * slow_start_note() - trace something that is not an exit
@@ -195,10 +213,32 @@ void slow_start_note(struct sock *sk, enum slow_start_event event,
  *
  * The kernel recomputes the pacing rate after every ACK (200 % of cwnd/srtt in slow
  * start), so that the ceiling is lowered. It never paces a connection's first ten
- * segments (tcp_update_skb_after_send()).
+ * segments (tcp_update_skb_after_send()), unless slow_start_pace_first() is called, too.
  */
 void slow_start_pace(struct sock *sk, u64 bytes_per_second);
 void slow_start_unpace(struct sock *sk);
+
+/**
+ * slow_start_pace_first() - pace the connection's first ten segments as well
+ * @sk: the connection, for which slow_start_pace() holds
+ *
+ * The kernel knows them by data_segs_out alone. Until slow_start_unpace() this counter,
+ * and tcpi_data_segs_out with it, is SLOW_START_UNPACED higher than what was sent.
+ */
+void slow_start_pace_first(struct sock *sk);
+
+/**
+ * slow_start_repace() - the gap after the last segment, at a pace that has changed since
+ * @sk: the connection; nothing happens unless slow_start_pace_first() holds
+ * @before_ns: gap at the pace when the segment left
+ * @now_ns: gap at the pace that holds now
+ *
+ * TCP fixes the next segment's time when one leaves. The first one leaves as soon as it
+ * is written, when nothing is known of what follows it.
+ */
+void slow_start_repace(struct sock *sk, u64 before_ns, u64 now_ns);
+
+#define SLOW_START_UNPACED	10	/* segments that the kernel does not pace */
 
 /**
  * slow_start_reduce() - Proportional Rate Reduction towards ssthresh (RFC 9937)

@@ -18,6 +18,8 @@
  * @SLOW_START_DRAIN_END: a window that was too large has been drained
  * @SLOW_START_RETREAT: a jump proved too large
  * @SLOW_START_SHARE: quantity packets of the window went to newer connections
+ * @SLOW_START_ROLL_BACK: the exit before it took part of the window back, cwnd is what is
+ *	left; quantity and threshold are the exit's
  */
 enum slow_start_event {
 	SLOW_START_EXIT = 0,
@@ -29,6 +31,7 @@ enum slow_start_event {
 	SLOW_START_DRAIN_END = 6,
 	SLOW_START_RETREAT = 7,
 	SLOW_START_SHARE = 8,
+	SLOW_START_ROLL_BACK = 9,
 };
 
 /**

@@ -69,6 +69,8 @@ void slow_start_trace(struct sock *sk, enum slow_start_event event,
 		      enum slow_start_reason reason, u32 cwnd, u32 quantity,
 		      u32 threshold);
 void slow_start_update_pacing(struct sock *sk);
+u32 slow_start_counted(u32 acked);
+u32 slow_start_first_acks(void);
 u32 slow_start_transmit(struct sock *sk);
 bool slow_start_was_idle(const struct sock *sk);
 void slow_start_cut_idle(struct sock *sk);

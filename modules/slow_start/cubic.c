@@ -99,7 +99,7 @@ static u32 target_window(const struct cubic *ca)
 
 static void follow_curve(struct cubic *ca, u32 cwnd, u32 acked)
 {
-	u32 target;
+	u32 target, first = slow_start_first_acks();
 
 	ca->last_cwnd = cwnd;
 	ca->last_time = tcp_jiffies32;
@@ -110,9 +110,12 @@ static void follow_curve(struct cubic *ca, u32 cwnd, u32 acked)
 		ca->ack_per_packet = cwnd / (target - cwnd);
 	else
 		ca->ack_per_packet = SLOWEST * cwnd;
-	/* No congestion yet, so the plateau is a guess: at least 5 % an RTT. */
+	/*
+	 * No congestion yet, so the plateau is a guess: at least 5 % an RTT. Old
+	 * kernels had 2 %, whatever the curve said (cnt = 50, Linux 2.6.24).
+	 */
 	if (!ca->last_max)
-		ca->ack_per_packet = min(ca->ack_per_packet, 20U);
+		ca->ack_per_packet = first ?: min(ca->ack_per_packet, 20U);
 }
 
 /* Never slower than Reno with the same reduction would be. */

@@ -158,6 +158,7 @@ static void grow(struct sock *sk, u32 acked_packets)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	if (tcp_in_slow_start(tp)) {
+		acked_packets = slow_start_counted(acked_packets);
 		slow_start(sk)->left = 0;
 		if (ops->grow)
 			acked_packets = ops->grow(sk, acked_packets);

@@ -19,6 +19,34 @@ void slow_start_pace(struct sock *sk, u64 bytes_per_second)
 }
 EXPORT_SYMBOL_GPL(slow_start_pace);
 
+void slow_start_pace_first(struct sock *sk)
+{
+	struct slow_start *ss = slow_start(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!ss->paced || ss->first_paced)
+		return;
+	ss->first_paced = 1;
+	tp->data_segs_out += SLOW_START_UNPACED;
+	/* The kernel halves the first gap after a pause, and the handshake was one. */
+	tp->tcp_wstamp_ns = max(tp->tcp_wstamp_ns, tp->tcp_clock_cache);
+}
+EXPORT_SYMBOL_GPL(slow_start_pace_first);
+
+void slow_start_repace(struct sock *sk, u64 before_ns, u64 now_ns)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!slow_start(sk)->first_paced || tp->tcp_wstamp_ns <= tp->tcp_clock_cache)
+		return;
+	tp->tcp_wstamp_ns = tp->tcp_wstamp_ns - before_ns + now_ns;
+	/* TCP does not set a timer that is set already. */
+	if (hrtimer_is_queued(&tp->pacing_timer))
+		hrtimer_start(&tp->pacing_timer, ns_to_ktime(tp->tcp_wstamp_ns),
+			      HRTIMER_MODE_ABS_PINNED_SOFT);
+}
+EXPORT_SYMBOL_GPL(slow_start_repace);
+
 void slow_start_unpace(struct sock *sk)
 {
 	struct slow_start *ss = slow_start(sk);
@@ -26,6 +54,9 @@ void slow_start_unpace(struct sock *sk)
 	if (!ss->paced)
 		return;
 	ss->paced = 0;
+	if (ss->first_paced)
+		tcp_sk(sk)->data_segs_out -= SLOW_START_UNPACED;
+	ss->first_paced = 0;
 	WRITE_ONCE(sk->sk_max_pacing_rate, ss->max_pacing_rate);
 	if (ss->pacing_ours)
 		cmpxchg(&sk->sk_pacing_status, SK_PACING_NEEDED, SK_PACING_NONE);

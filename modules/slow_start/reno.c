@@ -6,7 +6,7 @@ static void avoid(struct sock *sk, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp), acked);
+	tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp), slow_start_counted(acked));
 }
 
 static u32 threshold(struct sock *sk)

@@ -35,7 +35,7 @@
       this.description = description;
       this.root = document.createElement("section");
       this.root.id = `panel-${description.id}`;
-      const title = document.createElement("h2");
+      const title = document.createElement("h3");
       title.textContent = `${description.title} `;
       const unit = document.createElement("span");
       unit.textContent = description.unit;
@@ -56,7 +56,9 @@
       return `${labels.algorithm} r${labels.repetition} ${own}`;
     }
 
-    draw(result, from, to) {
+    // Where no run has the clock of this machine, an empty panel has nothing to wait for.
+    draw(result, from, to, waits) {
+      this.root.hidden = !result.length && !waits;
       const runs = new Set(result.map((each) => settings.labels.map((name) => each.metric[name]).join("\n")));
       const names = result.map((each) => this.name(each.metric, runs.size > 1));
       const columns = result.map((each) => [
@@ -124,13 +126,18 @@
     const step = Math.max(1, Math.ceil(span / POINTS));
     const infos = await ask("query", { query: `howdah_live_run_info{job=${quoted(settings.job)}}`, time: to });
     list(infos);
+    const state = await howdah.board.look(settings.colours);
+    const waits = state.underway.some((run) => !run.virtual);
+    const section = find("panels-title").parentElement;
+    section.hidden = false; // what is hidden has no width to draw to
     await Promise.all(panels.map(async (panel) => {
       // Instants at multiples of the step: the same ones at every look.
       const [first, last] = [to - span, to].map((each) => Math.floor(each / step) * step);
-      panel.draw(await ask("query_range", { query: query(panel.description), start: first, end: last, step }), to - span, to);
+      panel.draw(await ask("query_range", { query: query(panel.description), start: first, end: last, step }), to - span, to, waits);
     }));
-    const phases = infos.map(({ metric }) => `${metric.run}: ${metric.phase}`);
-    say(phases.length ? phases.join(", ") : "No run is being made now. Start one with: howdah run PROFILE --engine host");
+    const phases = state.underway.map((run) => `${run.run}: ${run.phase}`);
+    section.hidden = panels.every((panel) => panel.root.hidden);
+    say(phases.length ? phases.join(", ") : "No run is being made now. Start one with: howdah run PROFILE");
   }
 
   async function round() {

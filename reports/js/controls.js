@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bar above the figures: what is compared, which flows, which repetition, zoom.
+// The bar above the figures: what lies over each other, which flows, which repetition, zoom.
 "use strict";
 howdah.controls = (() => {
   const { state } = howdah;
+  const MOST_CHIPS = 8; // of an axis that shows one value; of more there is a list
 
   // A labelled group; its label is shown unless the buttons speak for themselves.
   function group(name, shown = true) {
@@ -39,30 +40,41 @@ howdah.controls = (() => {
     else if (set.size > 1) set.delete(item);
   }
 
-  function modes() {
-    const made = group("view", false);
-    for (const [mode, text] of [["compare", "compare"], ["single", "one at a time"]]) {
-      made.append(button(text, state.view.mode === mode, () => state.change(() => state.preset(mode))));
+  // One axis: whether its values lie over each other, and which are shown.
+  function axis(number) {
+    const { label, name, values, colours } = state.data.axes[number];
+    const made = group(label);
+    made.dataset.axis = name;
+    const over = state.view.over.has(number);
+    const here = state.valuesHere(number);
+    if (state.several(number)) {
+      for (const [mode, text] of [[true, "compare"], [false, "one at a time"]]) {
+        const each = button(text, over === mode, () => state.change(() => { if (over !== mode) state.lay(number, mode); }));
+        each.setAttribute("aria-label", `${label}: ${text}`);
+        made.append(each);
+      }
     }
-    return made;
-  }
-
-  function variants(many) {
-    const made = group("algorithm");
-    for (const index of state.variantsHere()) {
-      const variant = state.data.variants[index];
+    if (!over && here.length > MOST_CHIPS) {
+      const options = here.map((value) => [String(value), values[value]]);
+      const chooser = select(options, String(state.view.fixed[number]), (value) => state.change(() => state.pick(number, Number(value))));
+      chooser.setAttribute("aria-label", label);
+      made.append(chooser);
+      return made;
+    }
+    for (const value of here) {
       const swatch = document.createElement("span");
-      swatch.className = `swatch variant-${index}`;
-      const chip = button(swatch, state.view.variants.has(index), () =>
-        state.change((view) => {
-          if (view.mode === "single") view.variants = new Set([index]);
-          else toggle(view.variants, index);
-        }),
+      swatch.className = "swatch";
+      swatch.style.setProperty("--line", colours[value][howdah.theme.current()]);
+      const pressed = over ? state.view.chosen[number].has(value) : state.view.fixed[number] === value;
+      const chip = button("", pressed, () =>
+        state.change((view) => (over ? toggle(view.chosen[number], value) : state.pick(number, value))),
       );
       chip.classList.add("chip");
-      chip.append(variant.label);
-      chip.dataset.variant = variant.label;
-      chip.disabled = !many;
+      if (howdah.lines.coloursBy() === number) chip.append(swatch);
+      chip.append(values[value]);
+      chip.dataset.value = values[value];
+      if (name === "algorithm") chip.dataset.variant = values[value];
+      chip.disabled = !state.several(number);
       made.append(chip);
     }
     return made;
@@ -90,22 +102,6 @@ howdah.controls = (() => {
     return made;
   }
 
-  function points() {
-    const made = group("sweep point");
-    const options = state.data.points.map((point, index) => [String(index), point.label || "(none)"]);
-    const chooser = select(options, String(state.view.point), (value) =>
-      state.change((view) => {
-        view.point = Number(value);
-        view.zoom = { time: null, exit: null };
-        state.preset(view.mode);
-      }),
-    );
-    chooser.id = "point";
-    chooser.setAttribute("aria-label", "sweep point");
-    made.append(chooser);
-    return made;
-  }
-
   function zoom(figures) {
     const made = group("zoom", false);
     made.classList.add("end");
@@ -120,20 +116,21 @@ howdah.controls = (() => {
     act("−", "zoom out", (figure) => figure.move(2, 0));
     act("‹", "earlier", (figure) => figure.move(1, -0.3));
     act("›", "later", (figure) => figure.move(1, 0.3));
-    act("start-up", "zoom to the start-up of the first flow shown", startUp);
-    act("reset", "reset the zoom", () => state.change((view) => { view.zoom = { time: null, exit: null }; }, "zoom")).id = "reset";
+    for (const [frame, text, name] of [["start", "start-up", "show the start-up"], ["whole", "whole run", "show the whole run"]]) {
+      const each = button(text, state.view.frame === frame, () => state.show(frame));
+      each.setAttribute("aria-label", name);
+      each.dataset.frame = frame;
+      made.append(each);
+    }
+    made.lastElementChild.id = "reset";
     return made;
   }
 
-  // From the start of the first flow shown to a little past the last of its exits in the runs shown.
-  function startUp() {
-    const shown = state.flowsHere().find((flow) => state.view.flows.has(flow.id));
-    const flows = state.runs().flatMap((run) => run.flows.filter((flow) => flow.id === shown.id));
-    const exits = flows.map((flow) => flow.exit).filter((exit) => exit);
-    if (!exits.length) return;
-    const first = Math.min(...exits.map((exit) => exit.time - exit.after));
-    const last = Math.max(...exits.map((exit) => exit.time));
-    state.zoom("time", [Math.max(0, first), last + 0.35 * (last - first)]);
+  // Which of start-up and whole run is in view; neither, where the reader zoomed.
+  function refresh(container) {
+    for (const each of container.querySelectorAll("[data-frame]")) {
+      each.setAttribute("aria-pressed", String(state.view.frame === each.dataset.frame));
+    }
   }
 
   // Rebuilds the bar and gives the focus back to the control that had it.
@@ -141,10 +138,7 @@ howdah.controls = (() => {
     const controls = [...container.querySelectorAll("button, select")];
     const focused = controls.indexOf(document.activeElement);
     container.replaceChildren();
-    if (state.data.points.length > 1) container.append(points());
-    const many = state.variantsHere().length > 1;
-    if (many) container.append(modes());
-    container.append(variants(many));
+    state.data.axes.forEach((_, number) => container.append(axis(number)));
     const found = state.flowsHere();
     if (found.length > 1) container.append(flows(found));
     const rounds = state.repetitionsHere();
@@ -156,5 +150,5 @@ howdah.controls = (() => {
     }
   }
 
-  return { build };
+  return { build, refresh };
 })();

@@ -119,6 +119,10 @@ howdah.save = (() => {
       const dash = line.dash.length ? ` stroke-dasharray="${line.dash.join(" ")}"` : "";
       body += `<path d="${pathOf(figure, index + 1)}" stroke="${line.colour}" stroke-width="${line.width}" stroke-linejoin="round" opacity="${line.alpha}"${dash}><title>${escaped(line.label)}</title></path>`;
     });
+    for (const stripe of figure.stripesNow()) {
+      const path = stripe.points.map((point, index) => `${index ? "L" : "M"}${number(point.x)} ${number(point.y)}`).join("");
+      body += `<path d="${path}" stroke="${stripe.colour}" stroke-width="${stripe.width}" stroke-dasharray="${stripe.dash.join(" ")}" stroke-dashoffset="${stripe.offset}"/>`;
+    }
     const box = `x="${number(bounds.left)}" y="${number(bounds.top)}" width="${number(bounds.right - bounds.left)}" height="${number(bounds.bottom - bounds.top)}"`;
     return [
       `<svg xmlns="http://www.w3.org/2000/svg" width="${plot.width}" height="${height}" viewBox="0 0 ${plot.width} ${height}" font-family="system-ui, 'Liberation Sans', sans-serif" font-size="12" fill="none">`,

@@ -50,6 +50,7 @@ howdah.Figure = (() => {
         this.point(event.clientX - box.left, event.clientY - box.top, false);
       }, true);
       this.canvas.addEventListener("mouseleave", () => this.tell(null));
+      howdah.touch.bind(this);
       new ResizeObserver(() => this.resize()).observe(this.canvas);
     }
 
@@ -71,6 +72,11 @@ howdah.Figure = (() => {
     position(x, y) {
       const bounds = this.bounds();
       return { x: bounds.left + this.plot.valToPos(x, "x"), y: bounds.top + this.plot.valToPos(y, "y") };
+    }
+
+    stripesNow() {
+      const shown = this.lines.filter((line) => !state.view.hidden.has(line.key));
+      return howdah.stripes.of(shown, this.plot.scales.x, (x, y) => this.position(x, y));
     }
 
     marksNow() {
@@ -161,20 +167,20 @@ howdah.Figure = (() => {
     // The range of values: from zero and with the limits while nothing is zoomed, else what is in view.
     range(least, most) {
       if (least === null || least === undefined) return [0, 1];
-      if (state.view.zoom[this.axis]) {
+      if (state.view.zoom[this.axis] && !(this.axis === "time" && state.view.frame)) {
         const pad = (most - least || Math.abs(most) || 1) * 0.08;
         return [least >= 0 ? Math.max(0, least - pad) : least - pad, this.ceiling(most + pad)];
       }
       const limits = lines.limits(this.description).map((limit) => limit.value);
       const high = Math.max(this.ceiling(most), ...limits.filter((value) => value <= 1.8 * most || value === limits[0]));
-      const low = this.description.unit === "ms" ? 0.85 * Math.min(least, limits[0]) : 0;
+      const low = this.description.unit === "ms" ? 0.85 * Math.min(least, ...limits) : 0;
       return [low, high + (high - low) * 0.07];
     }
 
     // Where the scale ends: short peaks far above what the path can carry would flatten everything else.
     ceiling(most) {
-      const [limit] = lines.limits(this.description);
-      return this.description.ceiling ? Math.min(most, this.description.ceiling * limit.value) : most;
+      const limits = lines.limits(this.description).map((limit) => limit.value);
+      return this.description.ceiling && limits.length ? Math.min(most, this.description.ceiling * Math.max(...limits)) : most;
     }
 
     // The highest value that the scale leaves out, or null.
@@ -241,6 +247,13 @@ howdah.Figure = (() => {
       const ratio = devicePixelRatio;
       plot.ctx.save();
       plot.ctx.scale(ratio, ratio);
+      plot.ctx.save();
+      const { left, top, right, bottom } = this.bounds();
+      plot.ctx.beginPath();
+      plot.ctx.rect(left, top, right - left, bottom - top);
+      plot.ctx.clip();
+      howdah.stripes.draw(plot.ctx, this.stripesNow());
+      plot.ctx.restore();
       marks.draw(plot.ctx, this.marksNow(), this.bounds(), tokens);
       plot.ctx.restore();
     }
@@ -302,8 +315,9 @@ howdah.Figure = (() => {
         "+": () => this.move(0.5, 0),
         "=": () => this.move(0.5, 0),
         "-": () => this.move(2, 0),
-        0: () => state.zoom(this.axis, null),
-        Escape: () => state.zoom(this.axis, null),
+        0: () => state.show("whole"),
+        s: () => state.show("start"),
+        Escape: () => state.show("start"),
       };
       const action = actions[event.key];
       if (!action) return;

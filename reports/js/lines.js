@@ -4,6 +4,7 @@
 howdah.lines = (() => {
   const { state, codec, theme } = howdah;
   const decoded = new Map();
+  const MOST_PATHS = 3; // whose limits are drawn
   const partNames = { cwnd: "cwnd", ssthresh: "ssthresh" };
 
   function once(key, make) {
@@ -11,11 +12,18 @@ howdah.lines = (() => {
     return decoded.get(key);
   }
 
+  // The distinct paths of some runs.
+  function paths(runs) {
+    const numbers = [...new Set(runs.map((run) => run.limits))];
+    return numbers.map((number) => state.data.limits[number]);
+  }
+
   // Large values are shown in the next unit up; the factor turns data into what is drawn.
   function unitOf(figure) {
-    const limits = state.data.points[state.view.point].limits;
-    if (figure.unit === "kB" && limits.buffer_kb >= 10000) return { name: "MB", factor: 1e-3 };
-    if (figure.unit === "Mbit/s" && limits.capacity_mbit >= 10000) return { name: "Gbit/s", factor: 1e-3 };
+    const here = paths(state.runs());
+    const most = (name) => Math.max(0, ...here.map((path) => path[name]));
+    if (figure.unit === "kB" && most("buffer_kb") >= 10000) return { name: "MB", factor: 1e-3 };
+    if (figure.unit === "Mbit/s" && most("capacity_mbit") >= 10000) return { name: "Gbit/s", factor: 1e-3 };
     return { name: figure.unit, factor: 1 };
   }
 
@@ -24,19 +32,56 @@ howdah.lines = (() => {
   }
 
   function acks(run, flow, part) {
-    const key = `${run.name}/${flow.id}/acks`;
+    const key = `${run.key}/${flow.id}/acks`;
     const x = once(`${key}/time`, () => codec.column(flow.acks.time).map((each) => each / 1e6));
     return { x, y: once(`${key}/${part}`, () => codec.column(flow.acks[part])) };
   }
 
   function label(run, flow, part, figure, context) {
-    const words = [];
-    if (context.variants > 1) words.push(state.data.variants[run.variant].label);
-    if (flow && (context.flows > 1 || context.variants < 2)) words.push(flow.name);
+    const name = state.nameOf(run, context.runs);
+    const words = name ? [name] : [];
+    if (flow && (context.flows > 1 || !name)) words.push(flow.name);
     if (figure.series.length > 1) words.push(partNames[part] || part);
     if (context.repetitions > 1) words.push(`r${run.repetition}`);
     if (!words.length) words.push(state.data.variants[run.variant].label);
     return words.join(" ");
+  }
+
+  // The axis whose values have colours of their own: that of algorithms, else the first that is laid over itself.
+  function coloursBy() {
+    const over = [...state.view.over].sort((a, b) => a - b);
+    return over.length ? over[0] : 0;
+  }
+
+  // Colour and dashes of each (run, flow). Algorithms, kernels and experiments have a colour together, as everywhere on
+  // the page; else the first axis has. What else is laid over each other, and further flows, have dashes of their own.
+  function looks(runs, flows) {
+    const first = coloursBy();
+    const byVariant = state.data.axes[first].variants;
+    const colourOf = (run) => (byVariant ? state.data.variants[run.variant] : state.data.axes[first].colours[run.at[first]]);
+    const apart = [...state.view.over].filter((axis) => (byVariant ? !state.data.axes[axis].variants : axis !== first));
+    const alone = new Set(runs.map(colourOf)).size < 2;
+    const patterns = state.data.dashes.length;
+    const taken = new Set(alone ? [0] : runs.map((run) => colourOf(run).dashes));
+    const rest = new Map();
+    const found = new Map();
+    for (const flow of flows) {
+      for (const run of runs) {
+        const colour = colourOf(run);
+        const other = [...apart.map((axis) => run.at[axis]), flow].join("/");
+        if (!rest.has(other)) rest.set(other, rest.size);
+        const base = alone ? 0 : colour.dashes;
+        const identity = `${colour.light}/${other}`;
+        if (!found.has(identity)) {
+          const free = [...Array(patterns).keys()].find((each) => !taken.has(each));
+          const dash = rest.get(other) === 0 ? base : free === undefined ? (base + rest.get(other)) % patterns : free;
+          taken.add(dash);
+          found.set(identity, { colour, dash });
+        }
+        found.set(`${run.key}/${flow}`, found.get(identity));
+      }
+    }
+    return (run, flow) => found.get(`${run.key}/${flow}`);
   }
 
   // Lines of a figure: {key, label, colour, dash, width, alpha, x, y, run, flow, part}.
@@ -44,32 +89,33 @@ howdah.lines = (() => {
     const runs = state.runs();
     const chosen = state.flowsHere().filter((flow) => state.view.flows.has(flow.id));
     const context = {
-      variants: new Set(runs.map((run) => run.variant)).size,
+      runs,
       flows: chosen.length,
       repetitions: new Set(runs.map((run) => run.repetition)).size,
     };
-    const order = state.flowsHere().map((flow) => flow.id);
+    const order = figure.whole ? [""] : state.flowsHere().map((flow) => flow.id).filter((id) => state.view.flows.has(id));
+    const look = looks(runs, order);
     const { factor } = unitOf(figure);
     const found = [];
     for (const run of runs) {
-      const variant = state.data.variants[run.variant];
       const flows = figure.whole ? [null] : run.flows.filter((flow) => state.view.flows.has(flow.id));
       for (const flow of flows) {
+        const { colour, dash } = look(run, flow ? flow.id : "");
         figure.series.forEach((part, index) => {
           let curve = null;
           if (figure.axis === "exit") {
             if (flow.acks) curve = acks(run, flow, part);
           } else {
             const coded = (run.curves[part] || {})[flow ? flow.id : ""];
-            if (coded) curve = once(`${run.name}/${flow ? flow.id : ""}/${part}`, () => codec.curve(coded));
+            if (coded) curve = once(`${run.key}/${flow ? flow.id : ""}/${part}`, () => codec.curve(coded));
           }
           if (!curve || curve.y.every((each) => each === null)) return;
           curve = scaled(curve, factor);
           found.push({
-            key: `${figure.id}/${variant.label}/${flow ? flow.id : ""}/${part}/${context.repetitions > 1 ? run.repetition : ""}`,
+            key: `${figure.id}/${run.at.join("/")}/${flow ? flow.id : ""}/${part}/${context.repetitions > 1 ? run.repetition : ""}`,
             label: label(run, flow, part, figure, context),
-            colour: variant[theme.current()],
-            dash: flow ? state.data.dashes[order.indexOf(flow.id) % state.data.dashes.length] : [],
+            colour: colour[theme.current()],
+            dash: state.data.dashes[dash],
             width: index === 0 ? 1.75 : 1,
             alpha: (index === 0 ? 1 : 0.8) * (context.repetitions > 1 ? 0.7 : 1),
             x: curve.x,
@@ -84,17 +130,27 @@ howdah.lines = (() => {
     return found;
   }
 
-  // Horizontal reference lines of a figure.
+  // Horizontal reference lines of a figure, of each path that is shown; of many paths they would cover the lines.
   function limits(figure) {
-    const values = state.data.points[state.view.point].limits;
+    const here = paths(state.runs());
     const { factor } = unitOf(figure);
-    return figure.limits.map((name) => ({ label: state.data.limitNames[name], value: values[name] * factor }));
+    const found = [];
+    for (const path of here.length > MOST_PATHS ? [] : here) {
+      for (const name of figure.limits) {
+        const value = path[name] * factor;
+        const same = found.find((each) => each.name === name && Math.abs(each.value - value) < 1e-3 * value);
+        if (same) same.label = state.data.limitNames[name];
+        else found.push({ name, value, label: `${state.data.limitNames[name]}${here.length > 1 ? `, ${path.label}` : ""}` });
+      }
+    }
+    return found;
   }
 
-  // Whose exit it is, where more than one variant or flow is shown: colour alone does not say it to everyone.
+  // Whose exit it is, where more than one run or flow is shown: colour alone does not say it to everyone.
   function who(line, shown) {
     const words = [];
-    if (shown.some((each) => each.run.variant !== line.run.variant)) words.push(state.data.variants[line.run.variant].label);
+    const name = state.nameOf(line.run, shown.map((each) => each.run));
+    if (name) words.push(name);
     if (shown.some((each) => each.flow !== line.flow && each.run === line.run)) words.push(line.flow.name);
     return words.length ? `${words.join(" ")}: ` : "";
   }
@@ -106,7 +162,7 @@ howdah.lines = (() => {
     for (const line of shown) {
       if (!line.flow || !line.flow.exit || line.part !== figure.series[0]) continue;
       const exit = line.flow.exit;
-      marked.set(`${line.run.name}/${line.flow.id}`, {
+      marked.set(`${line.run.key}/${line.flow.id}`, {
         x: exit.time,
         y: exit.cwnd,
         colour: line.colour,
@@ -122,7 +178,7 @@ howdah.lines = (() => {
     const found = [];
     const seen = new Set();
     for (const line of shown) {
-      const key = line.flow && `${line.run.name}/${line.flow.id}`;
+      const key = line.flow && `${line.run.key}/${line.flow.id}`;
       if (!key || seen.has(key) || line.part !== figure.series[0] || !line.flow.events) continue;
       seen.add(key);
       const zero = figure.axis === "exit" ? line.flow.exit.time : 0;
@@ -144,5 +200,5 @@ howdah.lines = (() => {
     return { lacking, notCounting };
   }
 
-  return { of, limits, exits, events, remarks, unitOf };
+  return { of, coloursBy, limits, exits, events, remarks, unitOf };
 })();

@@ -7,6 +7,7 @@
   const plots = document.getElementById("plots");
   const bar = document.getElementById("controls");
   theme.bind();
+  howdah.strips.bind();
   state.start(data);
   if (!data.runs.length) {
     const empty = document.createElement("p");
@@ -25,10 +26,17 @@
     redraw();
   };
   state.changed((kind) => {
-    if (kind === "zoom") for (const figure of figures) figure.rescale();
-    else drawAll();
+    if (kind !== "zoom") return drawAll();
+    for (const figure of figures) figure.rescale();
+    controls.refresh(bar);
   });
-  theme.changed(redraw);
+  theme.changed(drawAll);
+  document.addEventListener("keydown", (event) => {
+    const busy = event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey;
+    if (busy || event.target.closest("input, select, textarea")) return;
+    const frame = { 0: "whole", s: "start" }[event.key];
+    if (frame) state.show(frame);
+  });
   drawAll();
   howdah.figures = figures;
   document.documentElement.dataset.ready = "true";

@@ -10,6 +10,8 @@ howdah.marks = (() => {
     return ruler.measureText(text).width;
   }
 
+  const overlap = (one, other) => one.left < other.right && one.right > other.left && one.top < other.bottom && one.bottom > other.top;
+
   // A free place for a label: beside its point, else a little below or above, past the labels that are already there.
   function place(boxes, x, y, width, bounds) {
     let left = x + 9;
@@ -43,9 +45,13 @@ howdah.marks = (() => {
       const { y } = at(0, limit.value);
       if (!(y >= bounds.top - 0.5 && y <= bounds.bottom + 0.5)) continue;
       const width = widthOf(limit.label);
-      const label = { x: bounds.right - width - 4, y: y - 4 < bounds.top + 12 ? y + 13 : y - 4 };
-      boxes.push({ left: label.x, right: label.x + width, top: label.y - 12, bottom: label.y + 3 });
-      drawn.limits.push({ y, label: limit.label, at: label });
+      const x = bounds.right - width - 4;
+      const box = (base) => ({ left: x, right: x + width, top: base - 12, bottom: base + 3 });
+      const free = (base) => base >= bounds.top + 12 && base <= bounds.bottom - 2 && !boxes.some((each) => overlap(each, box(base)));
+      const base = [y - 4, y + 13].find(free);
+      if (base !== undefined) boxes.push(box(base));
+      // Two limits in one place leave room for one name: the line stands for both.
+      drawn.limits.push({ y, label: base === undefined ? "" : limit.label, at: { x, y: base === undefined ? y : base } });
     }
     for (const exit of [...exits].sort((a, b) => a.x - b.x)) {
       const point = at(exit.x, exit.y === null ? 0 : exit.y);
@@ -95,7 +101,7 @@ howdah.marks = (() => {
       context.moveTo(bounds.left, limit.y);
       context.lineTo(bounds.right, limit.y);
       context.stroke();
-      text(limit.label, limit.at.x, limit.at.y, tokens.quiet);
+      if (limit.label) text(limit.label, limit.at.x, limit.at.y, tokens.quiet);
     }
     for (const event of drawn.events) {
       context.setLineDash([]);

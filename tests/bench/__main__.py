@@ -17,13 +17,15 @@ from rich.console import Console
 from rich.table import Table
 
 from howdah.errors import HowdahError
-from howdah.run.directory import write_json
-from howdah.run.provenance import now
+from howdah.record.directory import write_json
+from howdah.record.provenance import now
 from tests.bench import boot, lab, machines, offline, speed
 from tests.bench.ack_cost import ack_costs
 from tests.bench.atlas import atlas_times, quick_atlas
 from tests.bench.figure import Figure
+from tests.bench.kernel_tree import kernel_tree
 from tests.bench.simulation import ROOT
+from tests.bench.suite import suite_time
 
 
 def main() -> int:
@@ -58,22 +60,28 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=60, help="simulated seconds of the long run (default: 60)")
     parser.add_argument("--lab", action="store_true", help="also time 'make lab' with an empty cache: minutes")
     parser.add_argument("--atlas", action="store_true", help="also make the quick atlas anew: half an hour")
-    parser.add_argument("--vm-lab", action="store_true", help="a lab of virtual machines, and nothing else: minutes")
+    parser.add_argument("--kernel-tree", action="store_true", help="a kernel tree that is edited, and nothing else")
+    parser.add_argument("--machines", action="store_true", help="virtual machines, and nothing else: minutes")
     return parser.parse_args()
 
 
 def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
-    if options.vm_lab:
-        yield from machines.vm_lab(place / "vm-lab")
+    if options.machines:
+        yield from machines.several_machines(place / "machines")
+        return
+    if options.kernel_tree:
+        yield from kernel_tree(place / "kernel-tree")
         return
     run, figures = speed.kernel_traffic(place / "kernel", options.seconds)
     yield from figures
     yield from offline.planning()
     yield from offline.ingest_rate(run)
+    yield from offline.digest_time(run)
     yield from speed.iperf3(place / "iperf3", max(options.seconds // 6, 5))
     yield from ack_costs(place / "ack-cost", run)
     yield from boot.boot_to_first_packet(place / "boot")
     yield from offline.report_time(place / "runs")
+    yield from suite_time()
     if options.atlas:
         quick_atlas(place / "atlas")
     yield from atlas_times(place / "atlas" if options.atlas else ROOT / "runs")

@@ -14,6 +14,7 @@ from howdah.ingest import ingest
 from howdah.measure import measure
 from howdah.plan.compile import compile_plan
 from howdah.profile import load
+from howdah.record.digest import covered, digests, forget
 from howdah.report import report
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT, Simulation
@@ -33,6 +34,20 @@ def ingest_rate(run: Simulation) -> list[Figure]:
         Figure("ACK rows ingested", rows / best / 1e6, "M/s", ">= 0.5", f"{rows} rows in {best:.2f} s"),
         Figure("measures of one run", measured, "s"),
     ]
+
+
+def digest_time(run: Simulation) -> list[Figure]:
+    """Digests of all files of a run, which each run has at its end. Best of three, nothing remembered."""
+    best = min(_timed_digests(run) for _ in range(REPEATS))
+    megabytes = sum((run.directory.path / name).stat().st_size for name in covered(run.directory)) / 1e6
+    return [Figure("digests of a run, processor time", best, "s", "", f"{megabytes:.0f} MB")]
+
+
+def _timed_digests(run: Simulation) -> float:
+    forget()
+    start = time.process_time()
+    digests(run.directory)
+    return time.process_time() - start
 
 
 def planning() -> list[Figure]:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.engine.engine import engine
+from howdah.engine.registry import engine
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
-from howdah.run.directory import RunDirectory, read_json
+from howdah.record.directory import RunDirectory, read_json
 
 ROOT = Path(__file__).parents[2]
 LONG_FAT = ROOT / "profiles" / "long-fat-400mbit-240ms.yaml"

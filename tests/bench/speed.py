@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from howdah.run.directory import read_json
+from howdah.record.directory import read_json
 from tests.bench.figure import Figure
 from tests.bench.simulation import LONG_FAT, Simulation, simulate, single_plan
 

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, Route, sync_playwright
 
 from howdah.report import report
+from tests.browser.kinds import Pages, make_pages
 from tests.experiment_factory import Scenario, make_experiment
 
 ARGUMENTS = [
@@ -60,6 +61,12 @@ def report_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         duration_s=6.0,
     )
     return report(make_experiment(tmp_path_factory.mktemp("runs"), scenario), prometheus="off")
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
+    """A page of every kind."""
+    return make_pages(tmp_path_factory.mktemp("pages"))
 
 
 @pytest.fixture

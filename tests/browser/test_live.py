@@ -12,8 +12,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from howdah.publish.scrape import scrape
 from howdah.publish.server import Server, running
+from howdah.record.directory import write_json
 from tests.prometheus_fixture import prometheus_or_skip
-from tests.unit.underway_run import make_underway
+from tests.unit.recorded_run import make_recorded_experiment
+from tests.unit.underway_run import Underway, make_underway, make_virtual
 
 pytestmark = pytest.mark.browser
 
@@ -28,6 +30,55 @@ class Live:
     page: Page
     complaints: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def virtual(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Live, Underway]]:
+    """The same with a run of the default engine, of which nothing is there yet."""
+    prometheus = prometheus_or_skip()
+    parent = tmp_path_factory.mktemp("virtual")
+    data = parent / "data"
+    data.mkdir()
+    underway = make_virtual(parent / "runs")
+    with (
+        scrape(parent / "runs", parent, (), lambda _line: None) as scraping,
+        running(prometheus, data, live=scraping) as server,
+    ):
+        context = browser.new_context(viewport={"width": 1200, "height": 900}, color_scheme="light")
+        page = context.new_page()
+        found = Live(server, page)
+        page.on("console", lambda said: found.complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: found.complaints.append(str(error)))
+        page.goto(f"{server.url}/user/live.html")
+        page.wait_for_selector("html[data-ready=true]")
+        yield found, underway
+        context.close()
+
+
+def test_a_run_in_virtual_time_fills_the_page_as_its_trace_grows(virtual: tuple[Live, Underway]) -> None:
+    live, underway = virtual
+    page = live.page
+    card = page.locator("article.run")
+    expect(card.locator("h3")).to_have_text("live/recorded", timeout=_SLOW_MS)
+    expect(card.locator("li[aria-current=step]")).to_have_text("flows")
+    expect(card.locator(".facts")).not_to_contain_text("ACKs")
+    expect(page.locator("#exits-box")).to_be_hidden()
+    underway.write(0.1)
+    expect(card.locator(".facts")).to_contain_text("ACKs in a simulated second", timeout=_SLOW_MS)
+    underway.write(1)
+    expect(page.locator("#exits tr")).to_have_count(1, timeout=_SLOW_MS)
+    expect(page.locator("#exits")).to_contain_text("in progress")
+    expect(card.get_by_role("img", name="Congestion window so far")).to_be_visible()
+    # What only a clock of this machine can tell is not waited for.
+    expect(page.locator("#panel-queue")).to_be_hidden()
+    assert "nothing yet" not in page.locator("main").inner_text()
+    write_json(underway.directory / "raw" / "progress.json", {"phase": "done", "time_us": 4, "of_us": 4})
+    expect(card.locator("li[aria-current=step]")).to_have_text("ingest", timeout=_SLOW_MS)
+    make_recorded_experiment(underway.directory.parents[1] / "recorded")
+    underway.directory.rename(underway.directory.parents[2] / "away")
+    expect(page.locator("#exits")).to_contain_text("ack-train", timeout=_SLOW_MS)
+    expect(card).to_have_count(0)
+    assert live.complaints == []
 
 
 @pytest.fixture
@@ -76,7 +127,7 @@ def test_panels_fill_as_the_run_goes_on(live: Live) -> None:
     expect(page.locator("#panel-cwnd canvas")).to_be_visible(timeout=_SLOW_MS)
     expect(page.locator("#panel-goodput canvas")).to_be_visible(timeout=_SLOW_MS)
     expect(page.locator("#panel-queue canvas")).to_be_visible(timeout=_SLOW_MS)
-    expect(page.locator("#panel-cwnd .u-legend")).to_contain_text("flow 0")
+    expect(page.locator("#panel-cwnd .u-legend")).to_contain_text("bulk")
     expect(page.locator("#status")).to_have_text("recorded: flows")
     # Something is drawn: pixels of the first colour, not an empty frame.
     page.get_by_label("Last").select_option(label="minute")
@@ -97,7 +148,7 @@ def test_panels_fill_as_the_run_goes_on(live: Live) -> None:
 
 def test_a_run_can_be_chosen_and_the_page_paused(live: Live) -> None:
     page = live.page
-    choice = page.get_by_label("Run")
+    choice = page.get_by_role("combobox", name="Run")
     expect(choice.locator("option")).to_have_count(2, timeout=_SLOW_MS)
     choice.select_option(label="live/recorded")
     expect(page.locator("#panel-cwnd canvas")).to_be_visible(timeout=_SLOW_MS)

@@ -29,7 +29,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     made = night(root, sheet(NAME, usual), sheet(NAME, tonight))
     other = sheet("test-made-debian-6.1", usual, kernel="debian-6.1")
-    other.cells, other.problem = {}, "this tree does not take what a guest needs: CONFIG_" + "VERY_LONG_" * 12
+    other.cells, other.problem = {}, "the kernel configuration rejects required options: CONFIG_" + "VERY_LONG_" * 12
     made.cells += compare_sheets(None, other, ["cubic", "reno"])
     made.problems.append("test-made-debian-6.12/cubic-r3: the process ended")
     made.settle()
@@ -44,7 +44,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_matrix_leads_to_the_cell(visit: Open, page_file: Path) -> None:
     opened = visit(page_file)
     page = opened.page
-    expect(page.locator(".headline")).to_have_text("1 of 4 cells fail, 2 not built")
+    expect(page.locator(".headline")).to_have_text("1 of 4 cells fail, 1 regression, 2 not built")
     assert page.locator("table.matrix thead th").all_inner_texts() == ["cell", "debian-6.12", "debian-6.1"]
     rows = [row.all_inner_texts() for row in page.locator("table.matrix tbody tr:has(td)").locator("td").all()]
     assert [text for (text,) in rows] == ["regression 3", "not built", "equal", "not built"]
@@ -54,7 +54,7 @@ def test_the_matrix_leads_to_the_cell(visit: Open, page_file: Path) -> None:
     expect(cell.locator("pre")).to_contain_text(f"--only {NAME}/cubic --again")
     expect(cell.locator("li").first).to_contain_text("p = ")
     assert set(cell.locator("table.measures tr.regression td:first-child").all_inner_texts()) == {
-        *("retransmitted_packets of flow 1", "utilisation", "exit_cause of flow 1")
+        *("retransmitted_packets of flow 1 (primary)", "utilisation (primary)", "exit_cause of flow 1 (primary)")
     }
     assert cell.locator("a", has_text="report").get_attribute("href") == f"../../{NAME}/report.html"
     assert not opened.complaints

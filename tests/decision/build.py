@@ -8,7 +8,7 @@ import subprocess
 from functools import lru_cache
 from pathlib import Path
 
-from howdah.engine.cache import Cache, content_key
+from howdah.build.cache import Cache, content_key
 
 HERE = Path(__file__).parent
 MODULES = HERE.parents[1] / "modules"

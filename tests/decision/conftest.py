@@ -31,16 +31,25 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
 
 @pytest.fixture
 def start(built: Callable[[Path], Path]) -> Iterator[Start]:
-    """``start("limited", max_ssthresh=50)``: a running plug-in, loaded, with parameters set before.
+    """``start("limited", max_ssthresh=50)``: a running plug-in, loaded, with parameters set before; ``core`` has
+    those of the core.
 
     Programs end with the test, and fail it when memory is left over.
     """
     with ExitStack() as programs:
 
-        def run(plug_in: str | Path, *, load: bool = True, tolerant: bool = False, **parameters: int | str) -> Runner:
+        def run(
+            plug_in: str | Path,
+            *,
+            load: bool = True,
+            tolerant: bool = False,
+            core: dict[str, int] | None = None,
+            **parameters: int | str,
+        ) -> Runner:
             source = plug_in if isinstance(plug_in, Path) else source_of(plug_in)
             runner = programs.enter_context(Runner(built(source), tolerant=tolerant))
             runner.set(**parameters)
+            runner.set_core(**(core or {}))
             if load:
                 assert runner.load().error == 0
             return runner

@@ -87,6 +87,11 @@ static void only_its_own_changed(struct sender *sender, const char *hook)
 	before_sk->sk_pacing_rate = sk->sk_pacing_rate;
 	before_sk->sk_max_pacing_rate = sk->sk_max_pacing_rate;
 	before_sk->sk_pacing_status = sk->sk_pacing_status;
+	/* slow_start_pace_first(): by exactly so much, and back. */
+	if (slow_start(sk)->first_paced != slow_start(before_sk)->first_paced) {
+		before_call.data_segs_out += slow_start(sk)->first_paced ? SLOW_START_UNPACED : -SLOW_START_UNPACED;
+		before_call.tcp_wstamp_ns = tp->tcp_wstamp_ns;
+	}
 	memcpy(before_call.inet_conn.icsk_ca_priv, tp->inet_conn.icsk_ca_priv, ICSK_CA_PRIV_SIZE);
 	if (!memcmp(&before_call, tp, sizeof(before_call)))
 		return;

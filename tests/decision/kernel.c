@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the modules call: messages, memory, modules and their parameters, TCP's own arithmetic. */
+#include <assert.h>
 #include <stdarg.h>
 #include "machine.h"
 
@@ -83,6 +84,18 @@ void shim_describe_parameter(struct module *module, const char *name, const char
 	}
 }
 
+/* Files without a module_init of their own that have parameters: the core is made of several. */
+static struct module *parts[64];
+
+static void remember_part(struct module *module)
+{
+	size_t i;
+
+	for (i = 0; parts[i] && parts[i] != module; i++)
+		assert(i + 1 < ARRAY_SIZE(parts));
+	parts[i] = module;
+}
+
 void shim_add_parameter(struct module *module, struct kernel_param *parameter)
 {
 	size_t i;
@@ -92,16 +105,34 @@ void shim_add_parameter(struct module *module, struct kernel_param *parameter)
 			parameter->shim_text = descriptions[i].text;
 	parameter->shim_next = module->parameters;
 	module->parameters = parameter;
+	remember_part(module);
+}
+
+/* Parameters that another file of the module has than the one with its init. */
+static void take_parameters_of_parts(struct module *module)
+{
+	struct kernel_param **last = &module->parameters;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(parts) && parts[i]; i++) {
+		if (parts[i] == module || strcmp(parts[i]->name, module->name))
+			continue;
+		while (*last)
+			last = &(*last)->shim_next;
+		*last = parts[i]->parameters;
+		parts[i]->parameters = NULL;
+	}
 }
 
 struct module *machine_module(const char *name)
 {
-	struct module *module;
+	struct module *module = machine.modules;
 
-	for (module = machine.modules; module; module = module->next)
-		if (!strcmp(module->name, name))
-			return module;
-	return NULL;
+	while (module && strcmp(module->name, name))
+		module = module->next;
+	if (module)
+		take_parameters_of_parts(module);
+	return module;
 }
 
 int machine_set_parameter(const char *module_name, const char *name, const char *value)

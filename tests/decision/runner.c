@@ -57,8 +57,8 @@ static void print_sender(struct sender *sender)
 	printf(",\"total_retrans\":%u,\"pacing_rate\":%lu,\"max_pacing_rate\":%lu,\"pacing\":%u,\"srtt_us\":%u",
 	       tp->total_retrans, sender_sock(sender)->sk_pacing_rate,
 	       sender_sock(sender)->sk_max_pacing_rate, sender_sock(sender)->sk_pacing_status, tp->srtt_us / 8);
-	printf(",\"plain\":%u,\"round\":%u,\"joined\":%u,\"delivered\":%u", ss->plain, ss->round, ss->joined,
-	       tp->delivered);
+	printf(",\"plain\":%u,\"round\":%u,\"joined\":%u,\"delivered\":%u,\"data_segs_out\":%u", ss->plain,
+	       ss->round, ss->joined, tp->delivered, tp->data_segs_out);
 }
 
 static void print_end(int error)

@@ -282,13 +282,20 @@ class Runner:
 
     def set(self, **parameters: int | str) -> None:
         """Set parameters of the plug-in's module, which must accept them."""
+        self._set(f"ss_{self.plug_in}", parameters)
+
+    def set_core(self, **parameters: int | str) -> None:
+        """The same of the core's module."""
+        self._set("howdah_slow_start", parameters)
+
+    def _set(self, module: str, parameters: dict[str, int | str]) -> None:
         for name, value in parameters.items():
-            error = self.try_set(name, str(value)).error
+            error = self.try_set(name, str(value), module).error
             assert error == 0, f"{name}={value} is refused: {os.strerror(-error)}"
 
-    def try_set(self, name: str, value: str) -> State:
+    def try_set(self, name: str, value: str, module: str | None = None) -> State:
         """Set a parameter; ``error`` is a negative error number where it is refused."""
-        return self.command(f"parameter ss_{self.plug_in} {name} {value or '-'}")
+        return self.command(f"parameter {module or f'ss_{self.plug_in}'} {name} {value or '-'}")
 
     def parameters(self) -> dict[str, tuple[str, str]]:
         """Value and description of each parameter."""

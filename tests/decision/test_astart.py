@@ -208,3 +208,26 @@ def test_a_fast_long_path(start: Start) -> None:
 @pytest.mark.parametrize(("name", "value"), [("tau_us", "10000001"), ("init_cwnd", "-1")])
 def test_nonsense_is_refused(start: Start, name: str, value: str) -> None:
     assert start("astart").try_set(name, value).error < 0
+
+
+def test_the_rule_of_the_hystart_paper_lowers_an_infinite_threshold(start: Start) -> None:
+    """rule=2: ssthresh = ERE * RTTmin whenever that is above cwnd, up or down. rule=1 never acts here."""
+    thresholds = {}
+    for rule in (1, 2):
+        connection = start("astart", rule=rule, init_ssthresh=0, tau_us=50_000).open(cwnd=20, mss_bytes=MSS)
+        connection.set("cwnd", 20)
+        for _ in range(100):
+            connection.send()
+            thresholds[rule] = connection.ack(1, wait_us=1000, rtt_us=RTT_US).ssthresh
+            connection.set("cwnd", 20)
+    assert thresholds[1] == INFINITE
+    # A packet a millisecond is a hundred an RTT, and the filter is nearly there after two time constants.
+    assert 60 < thresholds[2] <= 100
+
+
+def test_the_rule_of_the_hystart_paper_leaves_a_window_above_the_estimate_alone(start: Start) -> None:
+    connection = start("astart", rule=2, init_ssthresh=0, tau_us=50_000).open(cwnd=200, mss_bytes=MSS)
+    connection.send()
+    for _ in range(100):
+        assert connection.ack(1, wait_us=1000, rtt_us=RTT_US).ssthresh == INFINITE
+        connection.send()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.decision.build import HERE
 from tests.decision.conftest import Start
-from tests.decision.runner import Connection, State
+from tests.decision.runner import INFINITE, Connection, State
 
 START, STOP, ACK, ROUND, SAMPLE, CONGESTION, RECOVERED, UNDO, RESTART = range(9)
 TX_START, IDLE, AFTER_RTO = range(3)
@@ -96,3 +96,47 @@ def test_without_memory_nothing_is_called(start: Start) -> None:
     connection.send()
     told = [*calls(connection.ack(5)), *calls(connection.lose()), *calls(connection.undo()), *calls(connection.close())]
     assert told == []
+
+
+@pytest.mark.parametrize("plug_in", ["standard", "limited", "hystartpp", "search", "smooth", "astart"])
+def test_an_ack_counts_as_one_packet_in_every_plug_in(start: Start, plug_in: str) -> None:
+    """packets_per_ack=1: what Linux did before it counted packets. An ACK of three packets grows the window by one."""
+    grown = {}
+    for most in (0, 1):
+        connection = start(plug_in, core={"packets_per_ack": most}).open(cwnd=20, ssthresh=INFINITE)
+        connection.send()
+        grown[most] = connection.ack(3, wait_us=100_000).cwnd - 20
+    assert grown == {0: 3, 1: 1}
+
+
+def test_an_ack_counts_as_one_packet_in_reno_too(start: Start) -> None:
+    """Congestion avoidance: one packet for cwnd ACKs, not for cwnd packets. CUBIC counts packets, as it did then."""
+    for base, expected in (("reno", {0: 2, 1: 1}), ("cubic", None)):
+        grown = {}
+        for most in (0, 1):
+            connection = start("standard", core={"packets_per_ack": most}).open(
+                f"standard_{base}", cwnd=20, ssthresh=10
+            )
+            connection.send()
+            for _ in range(22):
+                connection.ack(2, wait_us=5000)
+                state = connection.send()
+            grown[most] = state.cwnd - 20
+        if expected is not None:
+            assert grown == expected
+        else:
+            assert grown[0] == grown[1]
+
+
+@pytest.mark.parametrize(("first_acks", "share"), [(0, 0.05), (50, 0.02)])
+def test_cubic_before_the_first_congestion(start: Start, first_acks: int, share: float) -> None:
+    """At least 5 % a round today, 2 % a round up to 2.6.2x, as long as Reno's own growth is slower."""
+    connection = start("standard", core={"first_acks_per_packet": first_acks}).open(
+        "standard_cubic", cwnd=1000, ssthresh=1000
+    )
+    state = connection.state()
+    connection.send()
+    for _ in range(1000):
+        state = connection.ack(1, wait_us=100)
+        connection.send()
+    assert state.cwnd - 1000 == pytest.approx(1000 * share, abs=3)

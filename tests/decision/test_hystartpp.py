@@ -12,7 +12,7 @@ RTT_US = 100_000
 
 
 def events(states: list[State], name: str) -> list[int]:
-    """Which ACKs told of an event of that name."""
+    """Which ACKs reported an event of that name."""
     return [index for index, state in enumerate(states) if any(event.event == name for event in state.events)]
 
 

@@ -169,3 +169,22 @@ def test_a_running_connection_does_not_jump(start: Start) -> None:
     connection.round(rtt_us=RTT_US)
     state = connection.switch("jump_reno")
     assert (state.cwnd, state["pacing"]) == (20, 0)
+
+
+@pytest.mark.parametrize(("pace_first", "spread_us"), [(0, 1_100), (1, 90_000)])
+def test_the_first_ten_are_paced_if_asked(start: Start, pace_first: int, spread_us: int) -> None:
+    """Ten packets over an RTT are nine gaps of a tenth of it; without pacing, ten packets at the link's rate."""
+    connection = start("jump", pace_first=pace_first).open(None, unsent_packets=10, handshake_rtt_us=RTT_US)
+    course = connection.path(trace=1, rtt_us=RTT_US, duration_us=1_000_000)
+    times = [row.time_us for row in course.rows if row.time_us < 2 * RTT_US]
+    assert len(times) == 10
+    assert times[-1] - times[0] == pytest.approx(spread_us, rel=0.02)
+
+
+def test_pacing_the_first_ten_leaves_the_count_of_segments_right(start: Start) -> None:
+    """The kernel's own count is used to switch their pacing on: the size of the jump must not show it."""
+    connection = start("jump", pace_first=1).open(None, unsent_packets=20)
+    connection.send()
+    state = connection.ack(1, wait_us=RTT_US)
+    assert told(state, "jump-end") == [("jump-size", 20, (1 << 30) // MSS_BYTES)]
+    assert state["data_segs_out"] == 20

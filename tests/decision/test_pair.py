@@ -161,3 +161,30 @@ def test_a_connection_that_joins_is_left_alone(start: Start) -> None:
 )
 def test_nonsense_is_refused(start: Start, name: str, value: str) -> None:
     assert start("pair").try_set(name, value).error < 0
+
+
+@pytest.mark.parametrize(
+    ("clock_us", "kbits"),
+    [
+        (1, 80_000),
+        (1000, 12_000),  # one tick between the ninth and the tenth ACK: x = 0, 0, 1000 and 0, 1000, 1000
+        (10_000, None),  # all within a tick
+    ],
+)
+def test_a_coarse_clock(start: Start, clock_us: int, kbits: int | None) -> None:
+    """1000 bytes every 100 us, of which a clock of a millisecond sees groups of ten."""
+    runner = start("pair", clock_us=clock_us)
+    runner.clock(1_000_000 - RTT_US + 150)
+    state = window(runner.open(cwnd=10, mss_bytes=MSS), [100] * 9)
+    estimates = [event.quantity for event in state.events if event.event == "estimate"]
+    assert estimates == ([] if kbits is None else [pytest.approx(kbits, rel=0.01)])
+
+
+def test_a_coarse_clock_measures_whole_ticks_of_rtt(start: Start) -> None:
+    runner = start("pair", clock_us=10_000, min_span_us=1)
+    runner.clock(1_000_000)
+    connection = runner.open(cwnd=4, mss_bytes=MSS)
+    state = window(connection, [10_000] * 3)
+    [event] = state.events
+    # 1000 bytes in 10 ms, over an RTT of 100 ms: ten packets.
+    assert (event.quantity, event.ssthresh) == (800, 10)

@@ -174,3 +174,10 @@ def test_a_running_connection_asks_for_nothing(start: Start) -> None:
     connection.round(rtt_us=RTT_US)
     state = connection.switch("quick_reno")
     assert (state.cwnd, state["pacing"]) == (20, 0)
+
+
+def test_the_first_ten_are_paced_if_asked(start: Start) -> None:
+    connection = start("quick", pace_first=1).open()
+    assert connection.state()["data_segs_out"] == 10
+    connection.send()
+    assert connection.ack(1, wait_us=RTT_US)["data_segs_out"] == 682

@@ -60,8 +60,10 @@ def test_rounded_to_whole_packets_one_and_a_half_end_it(start: Start, rtt_us: in
 def test_window_of_the_end(start: Start, exit_window: int, cwnd: int) -> None:
     """At twice the base half the window waits: a target of 20 / 2 and one; an eighth of 20 is 2."""
     state = held(start("vstart", exit_window=exit_window).open(cwnd=10), 2 * RTT_US)
-    assert state.exits
-    assert state.ssthresh == cwnd
+    (event,) = state.exits
+    assert event.cwnd == 20, "the window at the decision"
+    assert state.cwnd == state.ssthresh == cwnd
+    assert [other.cwnd for other in state.events if other.event == "roll-back"] == ([cwnd] if cwnd < 20 else [])
 
 
 @pytest.mark.parametrize(("rtt_of_round", "leaves"), [(0, True), (1, False), (2, False)])

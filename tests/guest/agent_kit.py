@@ -9,9 +9,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from howdah.engine.ending import Ending
 from howdah.engine.share import copy_agent
 from howdah.engine.uml.build import Built
-from howdah.engine.uml.guest import Ending, boot
+from howdah.engine.uml.guest import boot
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
@@ -19,7 +20,6 @@ from tests.guest.guest_kit import make_guest
 
 ROOT = Path(__file__).parents[2]
 # What `--wiring mininet` needs beside the agent: the topology, and the code that turns operations into command lines.
-_PLANNING = ("howdah/quantity.py", "howdah/plan/__init__.py", "howdah/plan/plan.py", "howdah/plan/command.py")
 
 
 def quick_plan(algorithm: str = "cubic", overrides: list[str] | None = None) -> Plan:
@@ -31,11 +31,7 @@ def quick_plan(algorithm: str = "cubic", overrides: list[str] | None = None) -> 
 
 def stage(built: Built, share: Path, plan: dict[str, Any]) -> None:
     """share/ as an engine stages it, and with it the planning code and the topologies."""
-    copy_agent(share)
-    for name in _PLANNING:
-        (share / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / name, share / name)
-    shutil.copytree(ROOT / "topologies", share / "topologies")
+    copy_agent(share, "mininet")
     shutil.copyfile(Path(__file__).with_name("network_dump.py"), share / "network_dump.py")
     (share / "modules").mkdir()
     for module in built.modules:

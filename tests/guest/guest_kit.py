@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from howdah.default import DEFAULT_KERNEL
+from howdah.engine.ending import Ending
 from howdah.engine.uml.build import Built, build
-from howdah.engine.uml.guest import Ending, Guest, boot
+from howdah.engine.uml.guest import Guest, boot
 from howdah.engine.uml.needs import lacks
-from howdah.engine.uml.source import DEFAULT_KERNEL
 
 
 def build_or_skip() -> Built:

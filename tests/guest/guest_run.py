@@ -3,19 +3,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from howdah.engine.ending import Ending
+from howdah.engine.uml import engine as engine_module
 from howdah.engine.uml.engine import UmlEngine
+from howdah.engine.uml.guest import Guest
+from howdah.engine.uml.guest import boot as boot_guest
 from howdah.ingest import ingest
 from howdah.judge import judge
 from howdah.measure import measure
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 
 ROOT = Path(__file__).parents[2]
 QUICK = ROOT / "profiles" / "quick.yaml"
@@ -62,6 +69,20 @@ def run(
     ingest(directory)
     measure(directory, plan)
     return directory, judge(directory, plan)
+
+
+@contextmanager
+def agent_in(script: str, console: Path | None = None) -> Iterator[None]:
+    """Guests run ``script``, which ends by running the agent; their console goes elsewhere, if asked."""
+
+    def boot(guest: Guest, progress: Callable[[str, int, int], None]) -> Ending:
+        (guest.share / "wrapper.py").write_text(script, encoding="utf-8")
+        command = (guest.command[0], "-S", "/howdah/in/wrapper.py", *guest.command[guest.command.index("--in") :])
+        return boot_guest(dataclasses.replace(guest, console=console or guest.console, command=command), progress)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_module, "boot", boot)
+        yield
 
 
 def failures(verdict: dict[str, Any]) -> dict[tuple[str, str], str]:

@@ -8,6 +8,7 @@ is 1 when anything failed or nothing could be tried. A kernel that cannot be had
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -20,14 +21,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from howdah.command.progress import Display
-from howdah.engine.cache import Cache
-from howdah.engine.cache import Progress as BuildProgress
+from howdah.build.cache import Cache
+from howdah.build.cache import Progress as BuildProgress
+from howdah.build.kernel_package import provide_headers
+from howdah.build.source_package import UnsupportedKernelError
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.guest import boot
-from howdah.engine.uml.package import UnsupportedKernelError
-from howdah.engine.vm.package import provide_headers
 from howdah.errors import HowdahError, RunFailedError
+from howdah.work.display import Display
 from tests.guest import restarts
 from tests.guest.guest_kit import make_guest
 
@@ -137,7 +138,8 @@ def _examine_headers(row: Row, directory: Path, cache: Cache) -> None:
     row.release = tree.name.removeprefix("linux-headers-")
     row.source = f"{offer.package} {offer.version}"
     # CC: the headers ask for their own distribution's compiler, which need not be here.
-    command = ["make", "-k", "-C", str(MODULES), f"KDIR={tree}", f"OUT={directory / 'out'}", "CC=gcc"]
+    jobs = ["-Otarget", f"-j{len(os.sched_getaffinity(0))}"]
+    command = ["make", "-k", *jobs, "-C", str(MODULES), f"KDIR={tree}", f"OUT={directory / 'out'}", "CC=gcc"]
     answer = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     row.built = sorted(file.stem for file in (directory / "out").rglob("*.ko"))
     if answer.returncode:

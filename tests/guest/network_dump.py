@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from howdah.agent.netlink.link import links
 from howdah.agent.wiring import make_wiring
+from howdah.linux.netlink.link import links
 
 INPUTS = Path("/howdah/in")
 OUTPUT = Path("/howdah/out")

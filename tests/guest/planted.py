@@ -12,9 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from howdah.build.cache import Cache
+from howdah.build.kernel_source import provide_source, unpack_command
 from howdah.command.main import main
-from howdah.engine.cache import Cache
-from howdah.engine.uml.source import provide_source, unpack_command
 
 PROFILE = """\
 # SPDX-License-Identifier: Apache-2.0

@@ -34,6 +34,16 @@ class Segment:
         return not self.sent and self.payload_bytes > 0
 
     @property
+    def end(self) -> int:
+        """Behind its last byte; a FIN counts as one."""
+        return self.sequence + self.payload_bytes + bool(self.flags & _FIN)
+
+    @property
+    def takes_room(self) -> bool:
+        """Whether what the other end sent is to be acknowledged: data, or the FIN."""
+        return not self.sent and self.end > self.sequence
+
+    @property
     def is_ack(self) -> bool:
         """An ACK without data that neither opens nor closes."""
         return self.sent and not self.payload_bytes and self.flags & (_SYN | _FIN | _RST | _ACK) == _ACK
@@ -99,8 +109,8 @@ def disorder(segments: list[Segment]) -> Iterator[Disorder]:
     """What a receiver that keeps everything would hold at each ACK it sends."""
     blocks: list[tuple[int, int]] = []
     for segment in segments:
-        if segment.is_data:
-            blocks = _joined([*blocks, (segment.sequence, segment.sequence + segment.payload_bytes)])
+        if segment.takes_room:
+            blocks = _joined([*blocks, (segment.sequence, segment.end)])
         elif segment.is_ack:
             yield Disorder(segment, [block for block in blocks if block[0] > segment.acknowledged])
 
@@ -122,8 +132,8 @@ def suppressing(segments: list[Segment], limit_blocks: int) -> Iterator[Suppress
     blocks: list[tuple[int, int]] = []
     suppressed = False
     for segment in segments:
-        if segment.is_data:
-            start, end = segment.sequence, segment.sequence + segment.payload_bytes
+        if segment.takes_room:
+            start, end = segment.sequence, segment.end
             if start > expected and suppressed:
                 discarded += 1
             else:

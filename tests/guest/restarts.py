@@ -7,8 +7,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.build.modules import provide_modules
 from howdah.engine.uml.build import Built
-from howdah.engine.uml.modules import provide_modules
 from tests.guest.guest_kit import run_script
 from tests.guest.guest_run import ignore
 
@@ -53,7 +53,7 @@ def problems(seen: list[Restarts]) -> list[str]:
     if not first.tx_start < pause.tx_start < idle.tx_start:
         found.append(f"plug-ins are not told when sending starts again: {first}, {pause}, {idle}")
     if not pause.idle < idle.idle:
-        found.append(f"plug-ins are not told of an idle time: {pause}, {idle}")
+        found.append(f"plug-ins do not learn of an idle time: {pause}, {idle}")
     if not idle.after_rto < lost.after_rto:
-        found.append(f"plug-ins are not told of a timeout: {idle}, {lost}")
+        found.append(f"plug-ins do not learn of a timeout: {idle}, {lost}")
     return found

@@ -19,10 +19,11 @@ from howdah.measure.measured import load
 from howdah.measure.rounds import rounds
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
-from howdah.tables.schema import TABLES
-from tests.guest.guest_run import ROOT, ignore, plan_of, run
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+from howdah.record.schema import TABLES
+from tests.guest.guest_run import ROOT, ignore, plan_of
+from tests.guest.shared_run import shared_run
 
 SIGNATURE = ROOT / "tests" / "guest" / "signature.yaml"
 _ETHERNET_BYTES = 14
@@ -101,6 +102,7 @@ def slow_start(
 ) -> SlowStart:
     """Run ``signature.yaml`` with an algorithm of the table; ``parameters`` are its module's, over the table's own.
 
+    ``path`` becomes a link to the run, which other tests may share: it is for reading only.
     The run must be valid: an invalid one proves nothing about an algorithm.
     """
     plan = plan_of(f"algorithm={algorithm}", *overrides, profile=SIGNATURE)
@@ -109,7 +111,9 @@ def slow_start(
         given = {**plan.module_parameters.get(module, {}), **parameters}
         plan = dataclasses.replace(plan, module_parameters={**plan.module_parameters, module: given})
     engine.prepare([plan], ignore)
-    directory, verdict = run(engine, plan, path)
+    directory, verdict = shared_run(engine, plan)
+    if not path.exists():
+        path.symlink_to(directory.path)
     assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
     return read(directory, verdict)
 
@@ -131,15 +135,15 @@ class Shared:
         return self.done[key]
 
 
-def read(directory: RunDirectory, verdict: dict[str, Any], flow: int = 0) -> SlowStart:
-    """A flow of a run that went through every stage."""
+def read(directory: RunDirectory, verdict: dict[str, Any], flow: int = 1) -> SlowStart:
+    """The flow with that number, of a run that went through every stage."""
     plan = Plan.from_json(directory.plan.read_text())
     measured = load(directory, plan)
     events = store.read(directory, "slow_start").to_pylist() if "slow_start" in TABLES else []
     return SlowStart(
         directory=directory,
         verdict=verdict,
-        trace=measured.traces[flow],
-        source_port=plan.flows[flow].source_port,
+        trace=measured.traces[flow - 1],
+        source_port=plan.flows[flow - 1].source_port,
         events=[row for row in events if row["flow"] == flow],
     )

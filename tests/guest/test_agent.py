@@ -106,9 +106,9 @@ def test_iperf3_keeps_its_json_and_its_data_connection_is_known(built: Built, tm
     (flow,) = report(tmp_path / "run")["flows"]
     assert flow["error"] is None
     assert flow["sender_cookie"] and flow["receiver_cookie"]
-    client = json.loads((tmp_path / "run" / "raw" / "iperf3" / "0-client.json").read_text())
+    client = json.loads((tmp_path / "run" / "raw" / "iperf3" / "1-client.json").read_text())
     assert client["end"]["sum_sent"]["bytes"] == flow["bytes_sent"] > 5_000_000
-    assert json.loads((tmp_path / "run" / "raw" / "iperf3" / "0-server.json").read_text())["end"]
+    assert json.loads((tmp_path / "run" / "raw" / "iperf3" / "1-server.json").read_text())["end"]
 
 
 def failing(change: Any) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _no_such_sysctl(plan: dict[str, Any]) -> None:
     ("change", "operation", "message"),
     [
         (_wrong_parent, "qdisc node=left", "Failed to find specified qdisc"),
-        (_no_such_algorithm, "flow 0", "nosuch: No such file or directory; the kernel offers"),
+        (_no_such_algorithm, "flow 1", "nosuch: No such file or directory; the kernel offers"),
         (_no_such_sysctl, "sysctl node=s1", "No such file or directory"),
     ],
 )

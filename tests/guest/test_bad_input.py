@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from howdah.record.digest import seal
+from howdah.record.directory import RunDirectory, read_json
+
 pytestmark = pytest.mark.guest
 
 
@@ -69,10 +72,16 @@ def test_a_full_disk(small_disk: Path, finished: Path) -> None:
 def test_a_truncated_trace_is_invalid_and_named(finished: Path, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     shutil.copytree(finished / "quick", runs / "quick")
-    trace = next(runs.glob("quick/cubic-*/raw/tcp_probe.bin"))
+    trace = next(runs.glob("quick/cubic-*/raw/tcp_probe.bin*"))  # compressed, where it is large
     with trace.open("r+b") as file:
         file.truncate(trace.stat().st_size // 2 + 1000)
-    answer = _howdah("report", "quick", "--reanalyse", "--without-prometheus", "--runs", runs)
+    report = ("report", "quick", "--reanalyse", "--without-prometheus", "--runs", runs)
+    answer = _howdah(*report)
+    assert answer.returncode == 6
+    assert f"raw/{trace.name} was changed after it was recorded" in answer.stderr
+    run = RunDirectory(trace.parents[1])
+    seal(run, read_json(run.provenance))  # as if the guest had left it so
+    answer = _howdah(*report)
     assert answer.returncode == 0, answer.stderr
     broken = json.loads(next(runs.glob("quick/cubic-*/verdict.json")).read_text())
     assert broken["verdict"] == "invalid"

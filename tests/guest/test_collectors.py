@@ -13,8 +13,8 @@ import pytest
 from howdah.engine.uml.build import Built
 from howdah.ingest import ingest
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 from tests.guest.agent_kit import quick_plan, report, run_agent
 from tests.guest.guest_kit import build_or_skip
 

@@ -13,9 +13,9 @@ import pytest
 
 from howdah.engine.uml import profiler
 from howdah.engine.uml.engine import UmlEngine
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
-from howdah.tables.schema import MACHINE_TABLES, TABLES
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+from howdah.record.schema import MACHINE_TABLES, TABLES
 from tests.guest.guest_run import ignore, plan_of, require_engine, run
 
 pytestmark = pytest.mark.guest

@@ -17,8 +17,8 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 from tests.guest.guest_run import ignore, plan_of, require_engine, run
 from tests.guest.signature import SIGNATURE
 

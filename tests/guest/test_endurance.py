@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from howdah.build.modules import PROJECT_MODULES, Module, provide_modules
 from howdah.engine.uml.build import Built
-from howdah.engine.uml.modules import PROJECT_MODULES, Module, provide_modules
 from tests.guest.guest_kit import build_or_skip, run_script
 from tests.guest.guest_run import ignore
 

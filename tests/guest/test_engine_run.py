@@ -12,18 +12,19 @@ from typing import Any
 
 import pytest
 
+from howdah.build.modules import build_modules
 from howdah.engine import share
 from howdah.engine.uml import engine as engine_module
 from howdah.engine.uml.build import Built
 from howdah.engine.uml.engine import UmlEngine
 from howdah.engine.uml.guest import boot
-from howdah.engine.uml.modules import build_modules
 from howdah.errors import HowdahError, RunFailedError
 from howdah.plan.compile import compile_profile
 from howdah.plan.plan import Plan
 from howdah.profile import load
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 from tests.guest.guest_kit import build_or_skip, make_guest, run_script
+from tests.unit.plan_factory import on_engine
 
 pytestmark = pytest.mark.guest
 
@@ -177,7 +178,7 @@ import json, sys
 from pathlib import Path
 from howdah.engine.host import HostEngine
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 engine = HostEngine()
 print("lacks", [lack.what for lack in engine.lacks()])
 directory = RunDirectory(Path("/tmp/a run"))
@@ -197,7 +198,7 @@ finally:
 def test_the_host_engine_where_there_is_netem(built: Built, plan: Plan, tmp_path: Path, tool: str) -> None:
     """A guest is a machine with root, netem and Mininet; here, the machine whose own kernel is measured."""
     traffic = [dataclasses.replace(flow, traffic=tool, sink=tool) for flow in plan.flows]
-    host_plan = dataclasses.replace(plan, engine="host", flows=traffic, kernel_parameters={}, wall_clock_limit_s=3600.0)
+    host_plan = on_engine(plan, "host", flows=traffic, kernel_parameters={}, wall_clock_limit_s=3600.0)
     guest = make_guest(built, tmp_path, "", command=("/usr/bin/python3", "/howdah/in/try.py"), clock_limit_s=4000)
     for name in ("howdah", "collectors", "topologies"):
         shutil.copytree(_PROJECT / name, guest.share / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from howdah.command.main import main
-from howdah.run.directory import RunDirectory, read_json
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory, read_json
 
 pytestmark = pytest.mark.guest
 
@@ -30,7 +30,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 
 def _written(run: RunDirectory) -> Path:
-    (file,) = (run.raw / "flent" / "0").glob("*.flent.gz")
+    (file,) = (run.raw / "flent" / "1").glob("*.flent.gz")
     return file
 
 

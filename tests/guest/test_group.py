@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 from tests.guest.guest_run import boot, failures, plan_of, require_engine, run
 
 pytestmark = pytest.mark.guest
@@ -58,7 +58,8 @@ def test_short_connections_and_lifetimes(engine: UmlEngine, tmp_path: Path) -> N
         " lifetime: 500 ms}\n"
         "duration: 8 s\n",
     )
-    short, asked, back = ([flows[number] for number in ids] for ids in (range(130), range(130, 135), range(135, 138)))
+    parts = range(1, 131), range(131, 136), range(136, 139)
+    short, asked, back = ([flows[number] for number in part] for part in parts)
     assert [flow["start_ns"] for flow in short] == [50_000_000 * number for number in range(130)]
     assert {flow["bytes_received"] for flow in short} == {30_001}
     assert all(flow["complete"] for flow in short + asked)
@@ -69,11 +70,12 @@ def test_short_connections_and_lifetimes(engine: UmlEngine, tmp_path: Path) -> N
         assert 400_000_000 < flow["end_ns"] - flow["start_ns"] < 1_500_000_000
         assert flow["bytes_received"] > 100_000
     probe = store.read(directory, "tcp_probe")
-    assert set(probe["flow"].to_pylist()) == set(range(138)), "every connection's ACKs were traced"
+    assert set(probe["flow"].to_pylist()) == set(range(1, 139)), "every connection's ACKs were traced"
     for flow in short:
         assert flow["segments_sent"] - flow["segments_retransmitted"] >= 21  # 30001 / 1448
     whole = _of_group(rows, "short")
-    times = sorted(row["value"] for row in rows if row["metric"] == "completion_time_s" and row["flow"] in range(130))
+    took = [row for row in rows if row["metric"] == "completion_time_s"]
+    times = sorted(row["value"] for row in took if row["flow"] in parts[0])
     assert len(times) == 130
     assert times[64] <= whole["completion_time_median_s"] <= times[65]
     assert whole["completed_share"] == 1
@@ -94,11 +96,11 @@ def test_connections_do_not_outlast_their_end(engine: UmlEngine, tmp_path: Path)
         "duration: 5 s\n",
     )
     table = store.read(directory, "tcp_info").to_pylist()
-    for number in range(1, 5):
+    for number in range(2, 6):
         times = [row["time_ns"] for row in table if row["flow"] == number]
         assert times
         assert max(times) < flows[number]["end_ns"] + 300_000_000
-    assert max(row["time_ns"] for row in table if row["flow"] == 0) > 4_800_000_000
+    assert max(row["time_ns"] for row in table if row["flow"] == 1) > 4_800_000_000
 
 
 def test_datagrams_keep_their_rate_and_their_periods(engine: UmlEngine, tmp_path: Path) -> None:
@@ -114,7 +116,7 @@ def test_datagrams_keep_their_rate_and_their_periods(engine: UmlEngine, tmp_path
         "collect: {interfaces: 10 ms}\n"
         "duration: 8 s\n",
     )
-    steady, waves = flows[1], flows[2]
+    steady, waves = flows[2], flows[3]
     assert steady["start_ns"] == 500_000_000
     # 972 bytes of payload in a frame of 1014: 2 Mbit/s on the wire for six seconds, to a tenth of a per cent.
     assert steady["bytes_sent"] == pytest.approx(2e6 / 8 * 972 / 1014 * 6, rel=1e-3)
@@ -205,6 +207,6 @@ def test_connections_that_the_end_of_the_run_cuts_are_not_complete_and_no_error(
     )
     for number, flow in flows.items():
         assert flow["error"] is None
-        assert flow["complete"] == (number >= 4), "a lifetime has no size: it ends with what was sent"
+        assert flow["complete"] == (number >= 5), "a lifetime has no size: it ends with what was sent"
         assert 10_000 < flow["bytes_received"] < 5_000_000
     assert _of_group(rows, "large")["completed_share"] == 0

@@ -18,8 +18,9 @@ from howdah.plan.compile import compile_profile
 from howdah.plan.plan import Plan
 from howdah.profile import load
 from howdah.publish.underway import Watch
-from howdah.run.directory import PARTIAL, write_json
+from howdah.record.directory import PARTIAL, write_json
 from tests.guest.guest_kit import build_or_skip, make_guest
+from tests.unit.plan_factory import on_engine
 
 pytestmark = pytest.mark.guest
 
@@ -30,7 +31,7 @@ import shutil, threading, time
 from pathlib import Path
 from howdah.engine.host import HostEngine
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 directory = RunDirectory(Path("/tmp/a run"))
 directory.path.mkdir()
 directory.plan.write_text(Path("/howdah/in/plan.json").read_text())
@@ -60,7 +61,7 @@ def test_a_run_of_the_host_engine_is_seen_as_it_goes_on(tmp_path: Path) -> None:
     built = build_or_skip()
     plan: Plan = compile_profile(load(_PROJECT / "profiles/quick.yaml"))[0]
     flows = [dataclasses.replace(flow, traffic="python", sink="python") for flow in plan.flows]
-    plan = dataclasses.replace(plan, engine="host", flows=flows, kernel_parameters={}, wall_clock_limit_s=3600.0)
+    plan = on_engine(plan, "host", flows=flows, kernel_parameters={}, wall_clock_limit_s=3600.0)
     guest = make_guest(built, tmp_path, "", command=("/usr/bin/python3", "/howdah/in/look.py"), clock_limit_s=4000)
     for name in ("howdah", "collectors", "topologies"):
         shutil.copytree(_PROJECT / name, guest.share / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths of every kind in a real kernel: the queue is the one asked for, changes happen when they should, packets
-overtake, hops follow one another. Runs are judged; what a path does wrong behind the plan's back is noticed."""
+overtake, hops follow one another. All runs are valid; paths that do not do what the plan says are in tests/liars."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import struct
 from collections.abc import Iterator
@@ -17,8 +16,8 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.measure.sampled import Samples, qdisc_samples
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 from tests.guest import guest_run
 
 pytestmark = pytest.mark.guest
@@ -109,20 +108,9 @@ def test_the_rate_and_the_delay_follow_the_schedule(engine: UmlEngine, tmp_path:
         assert rate == pytest.approx(megabits, rel=0.005) if megabits == 5 else 20 < rate < 40.1
     # The queue survives each change, and no packet is lost between readings that no counter admits to.
     assert samples["backlog_bytes"].max() <= plan.path.buffer_bytes
-    least = metrics(directory)[0, "min_rtt_us"]
+    least = metrics(directory)[1, "min_rtt_us"]
     assert 30_000 <= least < 31_000
     assert disagreements(directory) == []
-
-
-def test_a_rate_that_does_not_follow_its_schedule_is_invalid(engine: UmlEngine, tmp_path: Path) -> None:
-    plan = guest_run.plan_of("algorithm=cubic", STEPS)
-    late = [
-        dataclasses.replace(item, at_us=item.at_us + 50_000) if item.op == "class" and item.at_us < 2_000_000 else item
-        for item in plan.timeline
-    ]
-    broken = dataclasses.replace(plan, timeline=sorted(late, key=lambda item: item.at_us))
-    _directory, verdict = guest_run.run(engine, plan, tmp_path / "run", broken)
-    assert "does not follow" in guest_run.failures(verdict)["during", "rate schedule"]
 
 
 def test_packets_keep_their_order_when_the_delay_falls(engine: UmlEngine, tmp_path: Path) -> None:
@@ -146,13 +134,6 @@ def test_losses_and_outages_happen_when_they_should(engine: UmlEngine, tmp_path:
     assert checks["during loss schedule right:right-eth1"]["ok"] is True
     assert checks["during loss schedule left:left-eth1"]["ok"] is True
     assert plan.timeline[-1].at_us == plan.duration_us
-
-
-def test_a_loss_that_does_not_follow_its_schedule_is_invalid(engine: UmlEngine, tmp_path: Path) -> None:
-    plan = guest_run.plan_of("algorithm=cubic", "path.schedule=[{at: 1 s, loss: 5 %}]")
-    kept = [item for item in plan.timeline if item.op != "qdisc"]
-    _directory, verdict = guest_run.run(engine, plan, tmp_path / "run", dataclasses.replace(plan, timeline=kept))
-    assert "does not follow" in guest_run.failures(verdict)["during", "loss schedule right:right-eth1"]
 
 
 def sequences(directory: RunDirectory) -> list[tuple[int, int]]:
@@ -209,8 +190,8 @@ def test_two_bottlenecks_and_cross_traffic_over_one_of_them(engine: UmlEngine, t
     assert queues["after"]["backlog_bytes"][alone:].max() > 20 * plan.path.frame_bytes, "with company it does not"
     assert queues["before"]["backlog_bytes"].max() > 2 * plan.path.frame_bytes, "slow start doubles 20 Mbit/s"
     found = metrics(directory)
-    assert found[1, "background_goodput_bits_per_second"] > 1e6
-    assert (1, "exit_time_s") not in found
+    assert found[2, "background_goodput_bits_per_second"] > 1e6
+    assert (2, "exit_time_s") not in found
     assert found[None, "utilisation_background"] == 0, "it does not cross the bottleneck"
 
 
@@ -255,9 +236,9 @@ def test_a_changing_path_is_the_same_twice(engine: UmlEngine, tmp_path: Path) ->
 def test_ten_gigabits_over_180_ms(engine: UmlEngine, tmp_path: Path) -> None:
     """148 612 full frames fit on the way; slow start needs fourteen rounds for them, 2.6 s."""
     overrides = ("path.rate=10 Gbit/s", "path.rtt=180 ms", "path.buffer=0.25 bdp", "path.sender_interface=40 Gbit/s")
-    plan, directory, checks = valid(engine, tmp_path, *overrides, "duration=6 s", "collect.qdisc=100 ms")
+    plan, directory, checks = valid(engine, tmp_path, *overrides, "duration=3.2 s", "collect.qdisc=100 ms")
     assert plan.path.bdp_packets == 148_612
     found = metrics(directory)
-    assert found[0, "peak_cwnd_packets"] > 100_000
+    assert found[1, "peak_cwnd_packets"] > 100_000
     assert checks["accounting softnet drops"]["ok"] is True
     assert checks["before buffer"]["ok"] is True

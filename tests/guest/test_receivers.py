@@ -14,7 +14,7 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.operation import operation
-from howdah.profile.receiver import RECEIVERS
+from howdah.receiver import RECEIVERS
 from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
 from tests.guest.receiver_capture import Conversation, disorder, read_conversation, suppressing, waits
 
@@ -225,7 +225,7 @@ def test_two_behaviours_in_one_run(engine: UmlEngine, tmp_path: Path) -> None:
     negotiates_sack_and_reports_nothing(first)
     assert {count for count, _ in waits(second.segments)} == {1}
     rows = [row for row in _rows(directory.metrics) if row["metric"] == "goodput_bits_per_second"]
-    assert {row["flow"]: row["receiver"] for row in rows} == {0: "freebsd-7", 1: "quick-ack"}
+    assert {row["flow"]: row["receiver"] for row in rows} == {1: "freebsd-7", 2: "quick-ack"}
 
 
 def _rows(path: Path) -> list[dict[str, object]]:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
-from howdah.tables.schema import MACHINE_TABLES, TABLES
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+from howdah.record.schema import MACHINE_TABLES, TABLES
 from tests.guest import guest_run
 
 pytestmark = pytest.mark.guest

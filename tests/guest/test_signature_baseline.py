@@ -24,13 +24,13 @@ pytestmark = pytest.mark.guest
 BDP_PACKETS = 842  # full frames of 100 Mbit/s and 102 ms
 CAPTURE = "collect.pcap=[s1:s1-eth0]"
 # What the receiver offers at once, and its buffer: enough for any first flight.
-LARGE_OFFER = ("flows.0.initial_receive_window=45", "host.tcp_rmem=4096 4194304 67108864")
+LARGE_OFFER = ("flows.1.initial_receive_window=45", "host.tcp_rmem=4096 4194304 67108864")
 # A receiver acknowledges every segment as long as its window grows (tcp_grow_window() asks for quick ACKs), which in a
 # buffer without bounds is all of a slow start. In one of 1 MB the window stops growing after some 60 segments, and ACKs
 # are delayed from then on. This path loses before that window is full.
 DELAYED_ACKS = ("path.rate=40 Mbit/s", "path.buffer=0.25 bdp", "host.tcp_rmem=4096 1048576 1048576")
 DELAYED_FROM_PACKETS = 70
-LONG = ("path.rate=400 Mbit/s", "path.rtt=200 ms", "flows.0.initial_window=1", "duration=23 s")
+LONG = ("path.rate=400 Mbit/s", "path.rtt=200 ms", "flows.1.initial_window=1", "duration=23 s")
 
 
 @pytest.fixture(scope="module")

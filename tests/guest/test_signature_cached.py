@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.tables import store
+from howdah.record import table as store
 from tests.guest.guest_run import ignore, plan_of, require_engine, run
 from tests.guest.signature import SIGNATURE, SlowStart, read
 
@@ -48,7 +48,7 @@ def flows(
     engine.prepare([plan], ignore)
     directory, verdict = run(engine, plan, path)
     assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
-    return [read(directory, verdict, number) for number in range(len(plan.flows))]
+    return [read(directory, verdict, number) for number in range(1, len(plan.flows) + 1)]
 
 
 def told(seen: SlowStart, event: str) -> list[dict[str, Any]]:

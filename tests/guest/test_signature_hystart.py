@@ -13,7 +13,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.measure.exit import Exit, find_exit
 from howdah.plan.plan import Plan
-from howdah.tables import store
+from howdah.record import table as store
 from tests.guest.guest_run import ignore, plan_of, require_engine, run
 from tests.guest.signature import SIGNATURE, SlowStart, read, slow_start
 
@@ -51,7 +51,7 @@ def in_tree_plan(ours: str, *overrides: str) -> Plan:
     return dataclasses.replace(plan, required_modules=other.required_modules)
 
 
-def carried_out(engine: UmlEngine, path: Path, plan: Plan, flow: int = 0) -> SlowStart:
+def carried_out(engine: UmlEngine, path: Path, plan: Plan, flow: int = 1) -> SlowStart:
     engine.prepare([plan], ignore)
     directory, verdict = run(engine, plan, path)
     assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
@@ -74,10 +74,10 @@ def exit_of(seen: SlowStart) -> Exit:
 @pytest.mark.parametrize(
     ("ours", "path", "flow", "reason"),
     [
-        ("hystart-linux", (), 0, "ack-train"),
-        ("hystart-linux-cubic", (), 0, "ack-train"),
-        ("hystart-linux", LONG_FAT, 0, "ack-train"),
-        ("hystart-linux", SECOND, 1, "delay"),
+        ("hystart-linux", (), 1, "ack-train"),
+        ("hystart-linux-cubic", (), 1, "ack-train"),
+        ("hystart-linux", LONG_FAT, 1, "ack-train"),
+        ("hystart-linux", SECOND, 2, "delay"),
     ],
     ids=["reno", "cubic", "400-mbit-240-ms", "second-flow"],
 )
@@ -150,12 +150,12 @@ def assert_ack_train_exit(seen: SlowStart) -> None:
 
 def retransmitted(seen: SlowStart) -> int:
     info = store.read(seen.directory, "tcp_info").to_pylist()
-    return max(int(row["total_retrans_packets"]) for row in info if row["flow"] == 0 and row["end"] == "sender")
+    return max(int(row["total_retrans_packets"]) for row in info if row["flow"] == 1 and row["end"] == "sender")
 
 
 def test_the_papers_second_flow_ends_by_delay(engine: UmlEngine, tmp_path: Path) -> None:
     plan = plan_of("algorithm=hystart-paper", "flows=[{}, {start: 3 s}]", "duration=6 s", profile=SIGNATURE)
-    assert_delay_exit(carried_out(engine, tmp_path / "run", plan, 1))
+    assert_delay_exit(carried_out(engine, tmp_path / "run", plan, 2))
 
 
 def assert_delay_exit(seen: SlowStart) -> None:

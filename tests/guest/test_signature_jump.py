@@ -20,6 +20,7 @@ from tests.guest.first_flight import (
     FRAME_NS,
     GAP_TOLERANCE_NS,
     OPENED_BY_THE_RECEIVER,
+    RTT_NS,
     check_spread,
     first_flight,
     gaps_ns,
@@ -55,6 +56,14 @@ def jumps_to_the_offer_of_a_syn_ack(seen: SlowStart) -> None:
     np.testing.assert_allclose(seen.round_windows()[:3], [45, 90, 180], rtol=0.2)
 
 
+def paces_the_first_ten(seen: SlowStart) -> None:
+    """pace_first=1: no two packets leave at once, and no gap is cut; sending takes 5 us once."""
+    flight = first_flight(seen)
+    assert len(flight) == 45
+    np.testing.assert_allclose(gaps_ns(flight), RTT_NS / 45, rtol=4e-3)
+    assert event(seen, "jump-end")["quantity"] == 45
+
+
 def jumps_to_the_cap(seen: SlowStart) -> None:
     check_spread(seen, CAP_PACKETS)
     assert seen.round_windows()[0] == CAP_PACKETS
@@ -82,6 +91,8 @@ def bursts_the_grant(seen: SlowStart) -> None:
     flight = first_flight(seen)
     assert len(flight) == GRANTED_PACKETS
     np.testing.assert_allclose(gaps_ns(flight)[2:], FRAME_NS, atol=GAP_TOLERANCE_NS)
+    # The application set its window: no slow start follows, and Reno adds a packet a round.
+    assert seen.round_windows()[:4] == pytest.approx([GRANTED_PACKETS + number for number in range(4)], abs=1)
 
 
 def reverts_when_a_packet_is_lost(seen: SlowStart) -> None:
@@ -106,6 +117,7 @@ CASES: dict[str, tuple[str, dict[str, str], tuple[str, ...], Callable[[SlowStart
         OPENED_BY_THE_RECEIVER,
         jumps_to_the_cap,
     ),
+    "active, paced from the first": ("jump-start", {"pace_first": "1"}, (), paces_the_first_ten),
     "lossy": (
         "jump-start",
         {"cap_packets": f"{LOSSY_JUMP_PACKETS}"},

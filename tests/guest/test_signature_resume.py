@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.tables import store
+from howdah.record import table as store
 from tests.guest.first_flight import CAPTURE, GAP_TOLERANCE_NS, RTT_NS, check_spread
 from tests.guest.guest_run import require_engine
 from tests.guest.signature import SlowStart, read, slow_start
@@ -44,13 +44,13 @@ def event(seen: SlowStart, name: str) -> dict[str, int]:
 
 
 def second(first: SlowStart) -> SlowStart:
-    return read(first.directory, first.verdict, flow=1)
+    return read(first.directory, first.verdict, flow=2)
 
 
 def last_window(seen: SlowStart) -> int:
     """cwnd (packets) when everything was acknowledged; tcp_probe does not see a connection that is closing."""
     rows = store.read(seen.directory, "tcp_info").to_pylist()
-    return int([row["cwnd_packets"] for row in rows if (row["flow"], row["end"]) == (0, "sender")][-1])
+    return int([row["cwnd_packets"] for row in rows if (row["flow"], row["end"]) == (1, "sender")][-1])
 
 
 def resumes(first: SlowStart) -> None:
@@ -157,6 +157,6 @@ def test_only_one_connection_jumps_at_a_time(engine: UmlEngine, tmp_path: Path) 
     first = slow_start(engine, tmp_path / "run", "careful-resume", LARGE_OFFER, together, "duration=7 s")
     jumps = [
         [row for row in read(first.directory, first.verdict, flow=flow).events if row["event"] == "jump"]
-        for flow in (1, 2)
+        for flow in (2, 3)
     ]
     assert sorted(len(found) for found in jumps) == [0, 1]

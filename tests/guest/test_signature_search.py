@@ -113,11 +113,35 @@ def test_the_drain_ends_at_what_an_rtt_delivers(run_of: Shared) -> None:
     assert "loss" not in [row["reason"] for row in run.events]
 
 
-def test_roll_back_takes_what_two_rtts_delivered(run_of: Shared) -> None:
-    """Versions 2 and 3 decide at the same ACK; only version 2 rolls back, by six bins or 2.1 RTTs."""
-    rolled, stayed = run_of("search-2", DEEP).exits[0], run_of("search-3", DEEP).exits[0]
-    assert rolled["time_ns"] == stayed["time_ns"]
-    assert stayed["cwnd_packets"] - rolled["cwnd_packets"] == pytest.approx(2.1 * BDP_PACKETS, abs=5)
+def test_roll_back_takes_what_five_bins_delivered(run_of: Shared) -> None:
+    """Versions 2 and 3 decide at the same ACK and window; only version 2 rolls back, by five bins: 1.75 RTTs."""
+    rolled, stayed = run_of("search-2", DEEP), run_of("search-3", DEEP)
+    exit_, back = rolled.events
+    assert (exit_["event"], back["event"]) == ("exit", "roll-back")
+    assert (exit_["time_ns"], exit_["cwnd_packets"]) == tuple(
+        stayed.exits[0][name] for name in ("time_ns", "cwnd_packets")
+    )
+    taken = exit_["cwnd_packets"] - back["cwnd_packets"]
+    assert taken == pytest.approx(1.75 * BDP_PACKETS, abs=5)
+    assert measured(rolled, "exit_cwnd_packets", "decision_cwnd_packets", "rollback_packets") == [
+        exit_["cwnd_packets"],
+        exit_["cwnd_packets"],
+        taken,
+    ]
+    assert measured(stayed, "rollback_packets") == [0]
+
+
+def test_the_decision_of_a_drain_is_a_measure(run_of: Shared) -> None:
+    run = run_of("search", DEEP)
+    begin, drained, left = run.events
+    assert measured(run, "decision_cwnd_packets", "exit_cwnd_packets", "rollback_packets") == [
+        begin["cwnd_packets"],
+        left["cwnd_packets"],
+        begin["cwnd_packets"] - drained["cwnd_packets"],
+    ]
+    decided, over = measured(run, "decision_time_s", "exit_time_s")
+    assert decided == pytest.approx((begin["time_ns"] - run.trace.start_ns) / 1e9)
+    assert over - decided == pytest.approx((left["time_ns"] - begin["time_ns"]) / 1e9)
 
 
 def test_a_deep_buffer_blinds_it(run_of: Shared) -> None:
@@ -133,10 +157,13 @@ def rate_before(run: SlowStart, time_ns: int, interval_ns: int) -> float:
     return payload * 8e9 / interval_ns * FRAME / PAYLOAD
 
 
+def measured(run: SlowStart, *metrics: str) -> list[Any]:
+    rows = {row["metric"]: row["value"] for row in json.loads(run.directory.metrics.read_text())["rows"]}
+    return [rows[metric] for metric in metrics]
+
+
 def retransmitted_packets(run: SlowStart) -> int:
-    rows = json.loads(run.directory.metrics.read_text())["rows"]
-    [value] = [row["value"] for row in rows if row["metric"] == "retransmitted_packets"]
-    return int(value)
+    return int(measured(run, "retransmitted_packets")[0])
 
 
 @pytest.mark.parametrize("algorithm", ["search", "search-2", "search-3", "search-cubic"])

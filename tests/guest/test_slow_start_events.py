@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.run.directory import read_json
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import read_json
 from tests.guest.guest_run import failures, plan_of, require_engine, run
 from tests.guest.signature import SIGNATURE, SlowStart, slow_start
 
@@ -31,7 +31,7 @@ def standard(engine: UmlEngine, tmp_path_factory: pytest.TempPathFactory) -> Slo
 
 
 def measures(found: SlowStart) -> dict[str, Any]:
-    return {row["metric"]: row["value"] for row in read_json(found.directory.metrics)["rows"] if row["flow"] == 0}
+    return {row["metric"]: row["value"] for row in read_json(found.directory.metrics)["rows"] if row["flow"] == 1}
 
 
 def test_standard_leaves_by_loss_at_the_ack_and_window_the_trace_shows(standard: SlowStart) -> None:
@@ -87,6 +87,6 @@ def test_a_kernel_without_the_module_has_no_events_and_nothing_is_missing(engine
 def test_events_of_two_flows_belong_to_them(engine: UmlEngine, tmp_path: Path) -> None:
     found = slow_start(engine, tmp_path / "run", "standard", "flows=[{}, {start: 1 s}]")
     table = store.read(found.directory, "slow_start")
-    assert set(table["flow"].to_pylist()) == {0, 1}
-    first = pc.min(table.filter(pc.equal(table["flow"], 1))["time_ns"]).as_py()
+    assert set(table["flow"].to_pylist()) == {1, 2}
+    first = pc.min(table.filter(pc.equal(table["flow"], 2))["time_ns"]).as_py()
     assert first > 1_000_000_000

@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.build import build
 from howdah.engine.uml.engine import UmlEngine
 from howdah.engine.uml.guest import Guest, boot
-from howdah.engine.uml.source import DEFAULT_KERNEL
 from howdah.ingest import ingest
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 
 pytestmark = pytest.mark.guest
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from howdah.measure.event import Event
-from howdah.run.directory import RunDirectory
-from howdah.tables.event import EVENTS, REASONS
+from howdah.record.directory import RunDirectory
+from howdah.record.event import EVENTS, REASONS
 from tests.unit.recorded_run import EPOCH_NS, GOLDEN
 
 SUBBUFFER_BYTES = 4096

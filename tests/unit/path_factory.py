@@ -8,7 +8,7 @@ from typing import Any
 
 from howdah.ingest import IngestReport, SourceReport
 from howdah.plan.plan import Operation, Plan
-from howdah.tables.schema import TABLES
+from howdah.record.schema import TABLES
 from tests.unit.plan_factory import make_plan
 
 _LINKS = (
@@ -113,7 +113,7 @@ def agent() -> dict[str, Any]:
         ("calibrate-after", 2.2, 5.0),
     )
     flow = {
-        "id": 0,
+        "id": 1,
         "start_ns": 0,
         "connected_ns": 40_000_768,
         "bytes_received": 4_000_000,

@@ -3,7 +3,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 from howdah.plan.plan import Calibration, CalibrationTarget, Collect, Flow, Host, Path, Plan
+from howdah.trait import traits
+
+
+def on_engine(plan: Plan, engine: str, **changes: Any) -> Plan:
+    """The same plan as if it had been compiled for another engine, as far as its traits go."""
+    real_time = changes.get("real_time", plan.real_time) is not None
+    return dataclasses.replace(plan, engine=engine, traits=traits(engine, real_time=real_time), **changes)
 
 
 def make_plan(run: str = "cubic-r0", algorithm: str = "cubic", repetition: int = 0) -> Plan:
@@ -13,6 +23,7 @@ def make_plan(run: str = "cubic-r0", algorithm: str = "cubic", repetition: int =
         profile="hand-made",
         run=run,
         engine="uml",
+        traits=traits("uml"),
         kernel="debian-6.12",
         axes={"algorithm": algorithm},
         algorithm=algorithm,
@@ -46,7 +57,7 @@ def make_plan(run: str = "cubic-r0", algorithm: str = "cubic", repetition: int =
         ),
         flows=[
             Flow(
-                id=0,
+                id=1,
                 name="bulk",
                 sender="s1",
                 receiver="r1",

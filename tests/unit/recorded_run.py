@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run directory around the recording tests/golden/raw/plain: one CUBIC flow over 10 Mbit/s and 40 ms, no agent."""
+"""A run directory around the recording tests/golden/raw/plain: one CUBIC flow over 10 Mbit/s and 40 ms, no agent.
+
+Also an experiment of this one run, with a claim, analysed and sealed.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,27 @@ import json
 from pathlib import Path
 from typing import Any
 
+from howdah.claim.claims import judge_claims
 from howdah.plan.plan import Host, Plan
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.provenance import first_record, sha256_text
+from howdah.work.stage import refresh
 from tests.unit.plan_factory import make_plan
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "raw" / "plain"
 EPOCH_NS = 50_000_000
+PROFILE = """\
+howdah: 1
+name: recorded
+path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
+algorithm: cubic
+duration: 2 s
+claims:
+  - id: used
+    says: The path is used.
+    value: {metric: exit_cwnd_packets, flow: 1}
+    expect: {above: 1}
+"""
 
 
 def recorded_plan() -> Plan:
@@ -71,7 +89,7 @@ def make_recorded_run(parent: Path, plan: Plan | None = None) -> RunDirectory:
     ]
     (directory.raw / "counters.jsonl").write_text("".join(json.dumps(reading) + "\n" for reading in readings))
     record: dict[str, Any] = {
-        "id": 0,
+        "id": 1,
         "source_port": 40000,
         "start_ns": 0,
         "connected_ns": 60_868_000,
@@ -81,3 +99,20 @@ def make_recorded_run(parent: Path, plan: Plan | None = None) -> RunDirectory:
     agent = {"format": 1, "status": "ok", "epoch_monotonic_ns": EPOCH_NS, "flows": [record]}
     (directory.raw / "agent.json").write_text(json.dumps(agent))
     return directory
+
+
+def make_recorded_experiment(path: Path) -> RunDirectory:
+    """An experiment of the recorded run in the new directory ``path``; the run, as an analysis leaves it."""
+    path.mkdir()
+    run = make_recorded_run(path)
+    text = run.plan.read_text()
+    write_json(run.provenance, {**first_record(text, "a" * 64), "status": "finished"})
+    refresh(run)
+    plan = json.loads(text)
+    cell = {name: plan[name] for name in ("axes", "algorithm", "repetition")}
+    cell |= {"run": run.name, "status": "finished", "verdict": read_json(run.verdict)["verdict"]}
+    (path / "profile.yaml").write_text(PROFILE)
+    profile = {"file": "recorded.yaml", "sha256": sha256_text(PROFILE)}
+    write_json(path / "experiment.json", {"format": 1, "name": "recorded", "profile": profile, "cells": [cell]})
+    judge_claims(path)
+    return run

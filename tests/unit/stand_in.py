@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker that takes the place of the real one (howdah/run/worker.py) and makes no run."""
+"""A worker that takes the place of the real one (howdah/work/worker.py) and makes no run."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from howdah.agent.traffic.flent import filter_script, flent_command, received_bytes, server_command
-from howdah.engine.uml.engine import further_packages
-from howdah.engine.uml.guest_tree import package_names, tree_key
+from howdah.build.guest_tree import further_packages, package_names, tree_key
 from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan
 from howdah.profile import load

@@ -9,8 +9,8 @@ import os
 import pytest
 
 from howdah.agent import loop as module
-from howdah.agent.clock import TICK_NS, now_ns
 from howdah.agent.loop import Loop, align_to_tick
+from howdah.linux.clock import TICK_NS, now_ns
 
 
 def test_single_actions_run_in_order_of_time_then_of_registration() -> None:

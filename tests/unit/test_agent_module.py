@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from howdah.agent import module, settings, syscall
+from howdah.agent import module, settings
 from howdah.agent.error import AgentError
 from howdah.agent.kernellog import KernelLog
-from howdah.agent.module import load_modules, parameters_of
+from howdah.agent.module import describe_modules, load_modules, names_in_kernel, parameters_of
 from howdah.agent.settings import Settings
+from howdah.linux import syscall
 
 
 @pytest.fixture
@@ -80,6 +81,7 @@ def test_the_value_the_kernel_shows_is_compared_with_the_one_asked_for(
     _write(tmp_path, a="")
     shown = tmp_path / "sys/a/parameters/size"
     shown.parent.mkdir(parents=True)
+    (tmp_path / "sys/a/initstate").write_text("live\n")
     shown.write_text(found + "\n")
     monkeypatch.setattr(module, "SYS_MODULE", tmp_path / "sys")
     if same:
@@ -96,6 +98,7 @@ def test_where_the_kernel_lives_on_parameters_are_settings(tmp_path: Path, monke
     _write(tmp_path, a="")
     shown = tmp_path / "sys/a/parameters/size"
     shown.parent.mkdir(parents=True)
+    (tmp_path / "sys/a/initstate").write_text("live\n")
     shown.write_text("3\n")
     monkeypatch.setattr(module, "SYS_MODULE", tmp_path / "sys")
     monkeypatch.setattr(settings, "SYS_MODULE", tmp_path / "sys")
@@ -132,3 +135,67 @@ def test_what_the_kernel_refuses_is_named_with_parameters_and_log(
         load_modules(tmp_path, {"a": {"size": "x", "on": "1"}})
     for part in ("a.ko", "size=x on=1", "Invalid argument", "`x' invalid for parameter `size'"):
         assert part in str(caught.value)
+
+
+def _write_one(file: Path, **information: str) -> None:
+    said = "".join(f"\0{name}={value}" for name, value in information.items())
+    file.write_bytes(f"\x7fELF{said}\0".encode())
+
+
+def test_a_file_may_be_called_otherwise_than_its_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: list[tuple[str, str]]
+) -> None:
+    """Plans know the file's name; parameters under it reach the module, and so do dependencies of the kernel's name."""
+    _write_one(tmp_path / "tcp_mine.ko", name="howdah_own_tcp_mine", depends="own_core", parmtype="gain:int")
+    _write_one(tmp_path / "z_core.ko", name="own_core", depends="")
+    shown = tmp_path / "sys/howdah_own_tcp_mine/parameters/gain"
+    shown.parent.mkdir(parents=True)
+    (shown.parents[1] / "initstate").write_text("live\n")
+    (shown.parents[1] / "srcversion").write_text("ABC\n")
+    shown.write_text("3\n")
+    monkeypatch.setattr(module, "SYS_MODULE", tmp_path / "sys")
+    assert load_modules(tmp_path, {"tcp_mine": {"gain": "3"}}) == ["z_core", "tcp_mine"]
+    assert loaded == [("z_core", ""), ("tcp_mine", "gain=3")]
+    names = names_in_kernel(tmp_path)
+    assert names == {"tcp_mine": "howdah_own_tcp_mine", "z_core": "own_core"}
+    assert describe_modules(["tcp_mine"], names) == {"tcp_mine": {"srcversion": "ABC", "parameters": {"gain": "3"}}}
+    shown.write_text("4\n")
+    with pytest.raises(AgentError, match="gain=3 was asked for, and the module has gain=4"):
+        load_modules(tmp_path, {"tcp_mine": {"gain": "3"}})
+
+
+def test_a_module_whose_name_is_built_in_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: list[tuple[str, str]]
+) -> None:
+    _write_one(tmp_path / "tcp_cubic.ko", name="tcp_cubic")
+    (tmp_path / "sys/tcp_cubic/parameters").mkdir(parents=True)
+    monkeypatch.setattr(module, "SYS_MODULE", tmp_path / "sys")
+    with pytest.raises(AgentError, match="has a module tcp_cubic built in and loads no second one"):
+        load_modules(tmp_path, {})
+    assert loaded == []
+
+
+@pytest.mark.parametrize(("there", "same"), [("ABC", True), ("XYZ", False), (None, False)])
+def test_only_the_very_same_module_may_be_loaded_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str | None, same: bool
+) -> None:
+    """A module that finds the name of its algorithm taken is refused by the same errno."""
+
+    def refuse(_descriptor: int, _parameters: str) -> None:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+
+    monkeypatch.setattr(syscall, "finit_module", refuse)
+    monkeypatch.setattr(KernelLog, "since", lambda _self: ["TCP: reno already registered"])
+    monkeypatch.setattr(module, "SYS_MODULE", tmp_path / "sys")
+    _write_one(tmp_path / "tcp_mine.ko", name="tcp_mine", srcversion="ABC")
+    if there is not None:
+        (tmp_path / "sys/tcp_mine").mkdir(parents=True)
+        (tmp_path / "sys/tcp_mine/initstate").write_text("live\n")
+        (tmp_path / "sys/tcp_mine/srcversion").write_text(f"{there}\n")
+    if same:
+        assert load_modules(tmp_path, {}) == ["tcp_mine"]
+    else:
+        with pytest.raises(
+            AgentError, match=r"tcp_mine\.ko: the kernel refused it: File exists.*reno already registered"
+        ):
+            load_modules(tmp_path, {})

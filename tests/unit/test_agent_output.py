@@ -7,8 +7,8 @@ import json
 import struct
 from pathlib import Path
 
-from howdah.agent.kernelfile import parse_meminfo, parse_snmp, parse_sockstat, parse_softnet
-from howdah.agent.output import KIND_QDISC, FramedFile, Output, Progress
+from howdah.linux.kernelfile import parse_meminfo, parse_snmp, parse_sockstat, parse_softnet
+from howdah.linux.output import KIND_QDISC, FramedFile, Output, Progress
 
 RECORDED = json.loads((Path(__file__).parents[1] / "golden" / "netlink" / "left-router.json").read_text())
 

@@ -14,12 +14,12 @@ import pytest
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.output import Output
 from howdah.agent.traffic.connection import make_endpoint
 from howdah.agent.traffic.endpoint import Transferred
 from howdah.agent.traffic.iperf3 import Iperf3Flow, client_command, server_command
 from howdah.agent.traffic.kernel import parse_status
 from howdah.agent.traffic.python import PythonEndpoint, read_all, write_all
+from howdah.linux.output import Output
 
 FLOW = {
     "id": 0,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from howdah.agent.error import AgentError
-from howdah.agent.netlink.message import NetlinkError
 from howdah.agent.wiring import make_wiring
 from howdah.agent.wiring.netlink import NetlinkWiring, describe, sysctl_path
+from howdah.linux.netlink.message import NetlinkError
 from howdah.plan.operation import OPERATIONS
 
 

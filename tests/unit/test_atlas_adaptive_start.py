@@ -22,7 +22,7 @@ RUNS = {
     "adaptive-start-friendly-ten": (10, 2),
     "adaptive-start-load-rate": (60, 8),
     "adaptive-start-load-rtt": (60, 4),
-    "adaptive-start-lab": (20, 4),
+    "adaptive-start-machines": (20, 4),
 }
 PAPER = Paper("Astart_", "adaptive-start", tuple(RUNS))
 PRINTED = {
@@ -69,7 +69,7 @@ def test_table_3_has_the_ratio_of_each_rate() -> None:
     }
 
 
-@pytest.mark.parametrize("name", [name for name in RUNS if name != "adaptive-start-lab"])
+@pytest.mark.parametrize("name", [name for name in RUNS if name != "adaptive-start-machines"])
 def test_a_packet_has_1000_bytes_with_its_headers(name: str) -> None:
     """MTU and 14 bytes of Ethernet; 40 Mbit/s x 100 ms are then the paper's 500 packets."""
     cell = next(iter(profile(name).cells()))

@@ -9,8 +9,8 @@ import pytest
 
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import check, chosen, read_chapters
-from howdah.command.common import PROFILES
 from howdah.errors import HowdahError, ProfileError
+from howdah.place import PROFILES
 from tests.atlas_factory import ENTRIES, PROFILE, make_atlas
 
 
@@ -65,7 +65,7 @@ def test_an_experiment_without_a_claim_is_an_error(tmp_path: Path) -> None:
 
 def test_a_claim_of_an_unknown_entry_is_an_error(tmp_path: Path) -> None:
     made = make_atlas(tmp_path, profile=PROFILE.replace("entry: Astart_tab1", "entry: Astart_fig7", 1))
-    with pytest.raises(ProfileError, match="made speaks of the entry Astart_fig7"):
+    with pytest.raises(ProfileError, match="made refers to the unknown entry Astart_fig7"):
         check(made.read(), made.chapters())
 
 
@@ -77,7 +77,7 @@ def test_an_entry_that_names_no_such_profile_is_an_error(tmp_path: Path) -> None
 
 def test_a_profile_is_called_as_its_file(tmp_path: Path) -> None:
     made = make_atlas(tmp_path, profile=PROFILE.replace("name: made", "name: other"))
-    with pytest.raises(ProfileError, match="the profile is called 'other'"):
+    with pytest.raises(ProfileError, match="profile name and file name differ: 'other'"):
         made.chapters()
 
 

@@ -120,6 +120,6 @@ def test_no_drop_up_to_64_packets() -> None:
     for size in (1, 2, 4, 8, 16, 32, 64):
         claim = claims[f"no-drops-{size}"]
         assert claim.value is not None
-        assert claim.value.at == {"groups.0.size": f"{size * 1448} B"}
+        assert claim.value.at == {"groups.1.size": f"{size * 1448} B"}
         assert claim.expect is not None
         assert claim.expect.at_most == "0 packets"

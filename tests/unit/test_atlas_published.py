@@ -11,19 +11,18 @@ import pytest
 
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import read_chapters
-from howdah.atlas.index import index_data
 from howdah.atlas.published import RESULTS, published
 from howdah.atlas.record import Record
-from howdah.atlas.site import write_site
+from howdah.atlas.site import index_data, write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.view import View, views
 from howdah.atlas.work import conclude, publish_complete
 from howdah.claim.claims import judge_claims
-from howdah.command.common import PROFILES
 from howdah.command.main import main
-from howdah.command.progress import Display
 from howdah.errors import HowdahError
+from howdah.place import PROFILES
 from howdah.report.plot import draw
+from howdah.work.display import Display
 from tests.atlas_factory import PROFILE, Made, make_atlas, make_judged_atlas, measured
 from tests.claim_factory import Measured, make_runs, row
 
@@ -68,6 +67,25 @@ def test_they_are_of_the_profile_as_it_is(elsewhere: Made) -> None:
     assert [view.verdict for view in _shown(elsewhere)][:2] == ["not run", "not run"]
 
 
+def test_what_is_outdated_says_so(elsewhere: Made, tmp_path: Path) -> None:
+    file = elsewhere.results / "made.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "outdated": "reno was mended <since>"}))
+    found = _shown(elsewhere)
+    assert "; outdated: reno was mended <since>)" in found[0].chapters[0].counts_text
+    write_site(tmp_path / "site", elsewhere.read(), found, Record(), [], quick=False)
+    page = (tmp_path / "site" / found[0].entry.page).read_text()
+    assert "Results of made are outdated: reno was mended &lt;since&gt;." in page
+
+
+def test_publishing_again_ends_being_outdated(tmp_path: Path) -> None:
+    made = make_judged_atlas(tmp_path)
+    _publish(made)
+    file = made.results / "made.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "outdated": "reno was mended since"}))
+    _publish(made)
+    assert json.loads(file.read_text())["outdated"] == ""
+
+
 def test_runs_made_here_go_before_them(tmp_path: Path) -> None:
     made = make_judged_atlas(tmp_path)
     _publish(made)
@@ -97,7 +115,7 @@ def test_the_same_runs_must_have_found_the_same(tmp_path: Path) -> None:
         _spoil(made, "text", "31 packets")
         again = made.chapters()
         conclude(again, 1, display)
-        assert again[0].problems == ["the published results of the very same runs are others: window"]
+        assert again[0].problems == ["the published results differ for identical runs: window"]
         _spoil(made, "runs_sha256", "of another kernel")  # which may find something else
         others = made.chapters()
         conclude(others, 1, display)
@@ -119,7 +137,7 @@ def test_processor_time_is_of_the_machine(tmp_path: Path) -> None:
     expect: {above: 10 %}
 figures:
 """
-    for engine, problems in (("uml", []), ("vm", ["the published results of the very same runs are others: costs"])):
+    for engine, problems in (("uml", []), ("vm", ["the published results differ for identical runs: costs"])):
         place = tmp_path / engine
         place.mkdir()
         profile = PROFILE.replace("figures:\n", claim) + f"collect: {{cpu: true}}\nengine: {engine}\n"

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from howdah.atlas.catalogue import Catalogue
-from howdah.atlas.index import write_index
 from howdah.atlas.record import Record, Sitting, add, read_record
-from howdah.atlas.site import write_site
+from howdah.atlas.site import write_index, write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.verdict import count, entry_verdict
 from howdah.atlas.view import View, views

@@ -11,9 +11,10 @@ import pytest
 
 from howdah.atlas import work
 from howdah.atlas.record import begin
-from howdah.command.progress import Display
-from howdah.run.batch import Job, Outcome, Rest
-from howdah.run.experiment import Cell, Experiment
+from howdah.work import prepared
+from howdah.work.batch import Job, Outcome, Rest
+from howdah.work.display import Display
+from howdah.work.experiment import Cell, Experiment
 from tests.unit.plan_factory import make_plan
 
 
@@ -24,7 +25,7 @@ def test_runs_of_an_interrupted_sitting_are_counted(tmp_path: Path, monkeypatch:
         listen([], [Outcome(job, verdict="pass", wall_s=2.5), Outcome(job, verdict="pass", reused=True)], Rest(3))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(work, "run_cells", interrupted)
+    monkeypatch.setattr(prepared, "run_cells", interrupted)
     sitting = begin(quick=False, workers=1)
     with Display(quiet=True) as display, pytest.raises(KeyboardInterrupt):
         work.make([], 1, False, display, sitting)

@@ -12,17 +12,16 @@ import subprocess
 import sys
 import textwrap
 import time
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from howdah.run.batch import Job, Outcome, Rest, Work, run_cells
-from howdah.run.cost import expected_core_s
-from howdah.run.directory import PARTIAL
-from howdah.run.experiment import Cell, Experiment
-from tests.unit.plan_factory import make_plan
+from howdah.record.directory import PARTIAL
+from howdah.work.batch import Job, Outcome, Rest, Work, run_cells
+from howdah.work.cost import expected_core_s
+from howdah.work.experiment import Cell, Experiment
+from tests.unit.plan_factory import make_plan, on_engine
 from tests.unit.stand_in import stand_in
 
 WHOLE = """
@@ -77,12 +76,12 @@ def test_a_finished_run_is_not_made_again(experiment: Experiment, tmp_path: Path
     assert run_cells(_jobs(experiment, cells), 1, True, _ignore, failing)[0].error is not None
 
 
-@pytest.mark.parametrize(("engine", "reused"), [("uml", True), ("vm", True), ("lab", False), ("host", False)])
+@pytest.mark.parametrize(("engine", "reused"), [("uml", True), ("vm", True), ("machines", False), ("host", False)])
 def test_an_invalid_run_in_real_time_is_made_again(
     experiment: Experiment, tmp_path: Path, engine: str, reused: bool
 ) -> None:
     """The machine may have its processors free this time; in virtual time it would come out the same."""
-    cells = [Cell(replace(make_plan(), engine=engine), "a" * 64)]
+    cells = [Cell(on_engine(make_plan(), engine), "a" * 64)]
     invalid = WHOLE.replace('"verdict": "pass"', '"verdict": "invalid"')
     run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, invalid))
     (outcome,) = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, WHOLE))
@@ -161,7 +160,7 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
     worker = textwrap.dedent(
         f"""
         import os, sys, time
-        from howdah.run.parent import die_with_parent
+        from howdah.work.parent import die_with_parent
         die_with_parent(int(sys.argv[2]))
         open({str(pidfile)!r} + ".new", "w").write(str(os.getpid()))
         os.rename({str(pidfile)!r} + ".new", {str(pidfile)!r})
@@ -173,8 +172,8 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
         f"""
         import sys
         from pathlib import Path
-        from howdah.run.batch import Job, run_cells
-        from howdah.run.experiment import Cell, Experiment
+        from howdah.work.batch import Job, run_cells
+        from howdah.work.experiment import Cell, Experiment
         from tests.unit.plan_factory import make_plan
         experiment = Experiment(Path({str(runs)!r}))
         experiment.create()
@@ -210,7 +209,7 @@ def test_index_tells_what_is_there(experiment: Experiment, tmp_path: Path) -> No
 
 def test_two_commands_in_one_experiment(experiment: Experiment) -> None:
     other = (
-        "import sys; from pathlib import Path; from howdah.run.experiment import Experiment; "
+        "import sys; from pathlib import Path; from howdah.work.experiment import Experiment; "
         "experiment = Experiment(Path(sys.argv[1]))\n"
         "with experiment.locked(): pass"
     )

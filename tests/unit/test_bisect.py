@@ -14,8 +14,8 @@ import pytest
 from howdah.bisect.session import Question, Session
 from howdah.bisect.trial import BAD, GOOD, SKIP, Answer, answer_of, chosen_claims
 from howdah.bisect.worktree import find_repository
+from howdah.build.cache import Cache
 from howdah.command.main import main
-from howdah.engine.cache import Cache
 from howdah.errors import HowdahError
 from howdah.profile import load
 from tests.claim_factory import write_profile
@@ -205,7 +205,7 @@ def test_the_claims_that_decide(tmp_path: Path) -> None:
     with pytest.raises(HowdahError, match="no claim 'three'") as caught:
         chosen_claims(profile, "three")
     assert "one, two" in str(caught.value)
-    with pytest.raises(HowdahError, match="no claim, by which"):
+    with pytest.raises(HowdahError, match="no claim to bisect on"):
         chosen_claims(load(write_profile(tmp_path, "")), None)
 
 

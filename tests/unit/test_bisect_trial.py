@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,12 +13,11 @@ import pytest
 
 from howdah.bisect import trial as module
 from howdah.bisect.trial import BAD, GOOD, SKIP, KernelTrial
-from howdah.engine.cache import Cache
-from howdah.engine.uml.kernel import _Build
-from howdah.engine.uml.source import KernelSource
+from howdah.build.cache import Cache
 from howdah.errors import EngineUnavailableError, HowdahError
 from howdah.profile import load
-from howdah.run.batch import run_cells
+from howdah.record.provenance import analysis_sha256
+from howdah.work import prepared
 from tests.claim_factory import write_profile
 from tests.unit.stand_in import stand_in
 
@@ -42,16 +40,17 @@ WORKER = """
         sys.exit(1)
     record = json.loads((directory / "run.json").read_text())
     value = float((tree / "window").read_text())
-    row = {"run": plan["run"], "flow": 0, "metric": "exit_cwnd_packets", "value": value, "unit": "packets"}
+    row = {"run": plan["run"], "flow": 1, "metric": "exit_cwnd_packets", "value": value, "unit": "packets"}
     (directory / "metrics.json").write_text(json.dumps({"format": 1, "rows": [row], "cross_checks": []}))
     verdict = "invalid" if (tree / "unsound").exists() else "pass"
     (directory / "verdict.json").write_text(json.dumps({"format": 1, "verdict": verdict, "checks": []}))
-    (directory / "run.json").write_text(json.dumps({**record, "status": "finished"}))
+    (directory / "run.json").write_text(json.dumps({**record, "status": "finished", "analysis_sha256": ANALYSIS}))
     print(json.dumps({"verdict": verdict}))
 """
 
 
 class _Engine:
+    parallel = True
     error: HowdahError | None = None
     image = "first"
 
@@ -68,16 +67,16 @@ class _Bench:
         self.tree = root / "tree"
         self.tree.mkdir()
         self.engine = _Engine()
-        worker = stand_in(root / "worker.py", WORKER)
-        monkeypatch.setattr(module, "run_cells", functools.partial(run_cells, worker=worker))
-        monkeypatch.setattr(module, "find_engine", lambda _name: self.engine)
+        worker = stand_in(root / "worker.py", WORKER.replace("ANALYSIS", repr(analysis_sha256())))
+        monkeypatch.setattr(prepared, "WORKER", worker)
+        monkeypatch.setattr(prepared, "find_engine", lambda _name: self.engine)
         self.build: Callable[[], None] = lambda: None
         monkeypatch.setattr(module, "build_kernel", lambda *_arguments, **_more: self.build())
         profile = load(write_profile(root, CLAIMS, extra=CONTROL))
         cache = Cache(root / "cache")
         cache.root.mkdir()
         self.trial = KernelTrial(
-            *(profile, ["small"], root / "build", root / "runs", 2),
+            *(profile, ["small"], root / "runs", 2),
             lambda _what, _done, _total: None,
             lambda _active, _outcomes, _rest: None,
             cache,
@@ -153,25 +152,3 @@ def test_what_says_nothing_of_the_revision_ends_the_bisection(bench: _Bench, mon
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=1000))
     with pytest.raises(HowdahError, match="the disk is full"):
         bench.trial(bench.tree)
-
-
-def test_what_modules_need_is_copied_from_the_workshop(tmp_path: Path) -> None:
-    workshop = tmp_path / "workshop"
-    kept = [
-        "include/linux/version.h",
-        "include/config/auto.conf",
-        "scripts/mod/modpost.o",
-        "scripts/mod/modpost",
-        ".config",
-    ]
-    left = ["linux", "vmlinux", "vmlinux.o", "System.map", "net/ipv4/tcp.o", "net/built-in.a"]
-    for name in kept + left:
-        (workshop / name).parent.mkdir(parents=True, exist_ok=True)
-        (workshop / name).touch()
-    build = _Build(
-        KernelSource("tree", "", "", tree=tmp_path),
-        *(SimpleNamespace(), tmp_path, tmp_path / "log", lambda *_: None, workshop),  # type: ignore[arg-type]
-    )
-    shutil.copytree(workshop, tmp_path / "copy", ignore=build._not_copied)
-    found = {str(file.relative_to(tmp_path / "copy")) for file in (tmp_path / "copy").rglob("*") if file.is_file()}
-    assert found == set(kept)

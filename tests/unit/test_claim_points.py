@@ -191,8 +191,8 @@ flows:
 )
 def test_which_flow(tmp_path: Path, flow: str, value: float) -> None:
     def rows(_plan: Plan) -> list[Row]:
-        first = row("exit_cwnd_packets", 100, "packets", flow=0)
-        return [first, row("exit_cwnd_packets", 20, "packets", flow=1), row("utilisation", 0.5, "ratio")]
+        first = row("exit_cwnd_packets", 100, "packets", flow=1)
+        return [first, row("exit_cwnd_packets", 20, "packets", flow=2), row("utilisation", 0.5, "ratio")]
 
     claim = f"value: {{metric: exit_cwnd_packets, {flow}, at: {{algorithm: reno}}}}, expect: {{equals: {value}}}"
     profile = write_profile(tmp_path, f"  - {{id: it, says: so, {claim}}}\n", extra=FLOWS)
@@ -203,7 +203,7 @@ def test_which_flow(tmp_path: Path, flow: str, value: float) -> None:
 def test_a_claim_that_does_not_say_which_flow_cannot_be_judged(tmp_path: Path) -> None:
     claim = "value: {metric: exit_cwnd_packets, at: {algorithm: reno}}, expect: {equals: 100}"
     profile = write_profile(tmp_path, f"  - {{id: it, says: so, {claim}}}\n", extra=FLOWS)
-    both = [row("exit_cwnd_packets", 100, "packets", flow=flow) for flow in (0, 1)]
+    both = [row("exit_cwnd_packets", 100, "packets", flow=flow) for flow in (1, 2)]
     found = judged(make_runs(tmp_path, profile, lambda _plan: both))["it"]
     assert found["verdict"] == "invalid"
     assert found["why"] == "exit_cwnd_packets is measured of 2 flows; say which with flow"
@@ -215,7 +215,7 @@ def test_a_group_is_meant_as_a_whole_or_by_its_connections(tmp_path: Path, take:
 
     def rows(_plan: Plan) -> list[Row]:
         each = [
-            row("retransmitted_packets", count, "packets", flow=flow, group="web") for flow, count in ((0, 1), (1, 4))
+            row("retransmitted_packets", count, "packets", flow=flow, group="web") for flow, count in ((1, 1), (2, 4))
         ]
         return [*each, row("retransmitted_packets", 7, "packets", group="web", role="measured")]
 
@@ -230,7 +230,7 @@ def test_a_measure_of_connections_alone_is_that_of_the_only_one(tmp_path: Path, 
     group = f"groups:\n  - {{name: bulk, connections: {connections}, size: 100 kB}}\n"
 
     def rows(_plan: Plan) -> list[Row]:
-        return [row("completion_time_s", 2.0, "s", flow=flow, group="bulk") for flow in range(connections)]
+        return [row("completion_time_s", 2.0, "s", flow=flow, group="bulk") for flow in range(1, connections + 1)]
 
     claim = "value: {metric: completion_time_s, flow: bulk, at: {algorithm: reno}}, expect: {equals: 2 s}"
     profile = write_profile(tmp_path, f"  - {{id: it, says: so, {claim}}}\n", extra=group)

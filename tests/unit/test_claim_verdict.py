@@ -98,7 +98,7 @@ def test_ranges(tmp_path: Path, expect: str, verdict: str) -> None:
     assert found["verdict"] == verdict
     assert found["measured"]["n"] == 3
     assert found["measured"]["low"] == pytest.approx(0.81 - 4.303 * 0.01 / 3**0.5)
-    assert "81 ± 2.5 %, n = 3" in found["measured"]["text"]
+    assert "81 (80 … 82) %, n = 3" in found["measured"]["text"]
 
 
 def test_the_expected_range_is_in_the_unit_of_the_metric(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_the_command_says_what_failed_and_exits_with_6(tmp_path: Path, capsys: p
     assert main(arguments) == 6
     text = capsys.readouterr().out
     assert "claims: 1 fail" in text
-    assert "expected above 90 %; measured 81 ± 2.5 %, n = 3" in text
+    assert "expected above 90 %; measured 81 (80 … 82) %, n = 3" in text
     assert main([*arguments, "--json"]) == 6
     assert json.loads(capsys.readouterr().out)["claims"][0]["verdict"] == "fail"
 

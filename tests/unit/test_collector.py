@@ -15,8 +15,8 @@ from collectors.pcap import PcapCollector
 from collectors.qdisc import watched_qdiscs
 from collectors.ss import SsCollector
 from collectors.tracepoint import drain_interval_ns, event_filter, parse_statistics
-from howdah.agent.netlink.diag import Endpoint
-from howdah.agent.output import Output
+from howdah.linux.netlink.diag import Endpoint
+from howdah.linux.output import Output
 from tests.unit.plan_factory import make_plan
 
 STATISTICS = """entries: 12
@@ -48,6 +48,19 @@ def test_only_senders_records_are_kept() -> None:
     endpoints = [Endpoint("10.1.1.1", 40001, "10.2.1.1", 5001), Endpoint("10.1.2.1", 40002, "10.2.2.1", 5002)]
     text = event_filter([Watched({}, endpoint) for endpoint in endpoints])
     assert text == "(sport==40001&&dport==5001)||(sport==40002&&dport==5002)"
+
+
+def test_many_connections_are_told_by_ranges_that_leave_out_what_lies_between() -> None:
+    remote = [443, *range(5001, 5150), 50_000]
+    ends = [Endpoint("10.1.1.1", 40001 + number, "10.2.1.1", port) for number, port in enumerate(remote)]
+    text = event_filter([Watched({}, endpoint) for endpoint in ends])
+    assert text == (
+        "sport>=40001&&sport<=40151&&((dport>=443&&dport<=443)||(dport>=5001&&dport<=5149)||"
+        "(dport>=50000&&dport<=50000))"
+    )
+    scattered = [Endpoint("10.1.1.1", 40001 + number, "10.2.1.1", 1000 + 3 * number) for number in range(300)]
+    text = event_filter([Watched({}, endpoint) for endpoint in scattered])
+    assert text == "sport>=40001&&sport<=40300&&((dport>=1000&&dport<=1897))"
 
 
 def test_lost_records_are_told_apart() -> None:
@@ -82,7 +95,7 @@ def test_the_bottleneck_and_every_netem_are_watched_once(plan: dict[str, Any]) -
 
 
 def test_ss_looks_while_every_flow_is_open(plan: dict[str, Any], tmp_path: Path) -> None:
-    second = {**plan["flows"][0], "id": 1, "start_us": 500_000, "stop_us": 1_500_000}
+    second = {**plan["flows"][0], "id": 2, "start_us": 500_000, "stop_us": 1_500_000}
     plan["flows"].append(second)
     times = SsCollector(surroundings(plan, tmp_path)).times_us()
     assert times["begin"] == 80_000

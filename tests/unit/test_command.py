@@ -23,7 +23,7 @@ def test_plan_prints_every_operation(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_plan_as_json_is_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", QUICK, "--json", "--all"]) == 0
-    plans = json.loads(capsys.readouterr().out)
+    plans = json.loads(capsys.readouterr().out)["plans"]
     assert {plan["profile"] for plan in plans} == {"quick"}
     assert len({plan["run"] for plan in plans}) == len(plans)
 
@@ -41,6 +41,11 @@ def test_dry_run_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["plan", "quick", "--set", "path.rte=10Mbit/s"], "did you mean rate"),
         (["plan", "quick", "--set", "path.rate=ten"], "--set path.rate"),
         (["plan", "/dev/null"], "/dev/null"),
+        (["plan", "quick", "--engine", "ulm"], "no engine called 'ulm'"),
+        (["plan", "quick", "--engine", "lab"], "lab is now called machines"),
+        (["plan", "quick", "--set", "engine=lab"], "lab is now called machines"),
+        (["plan", "quick", "--set", "lab.receiver.kernel=debian-6.1"], "did you mean machines"),
+        (["validate", "--engines", "uml,lab"], "lab is now called machines"),
     ],
 )
 def test_wrong_input_is_named(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,6 +53,20 @@ def test_wrong_input_is_named(arguments: list[str], said: str, capsys: pytest.Ca
     message = capsys.readouterr().err
     assert said in message
     assert "Traceback" not in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["lab", "up", "FILE"], "lab is now called machines"),
+        (["run", "quick", "--lab", "FILE"], "--lab is now called --machines"),
+        (["machines", "up", "FILE", "--labs=DIRECTORY"], "--labs is now called --machine-sets"),
+    ],
+)
+def test_a_former_name_leads_to_todays(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert said in capsys.readouterr().err
 
 
 def test_a_wrong_profile_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +90,7 @@ def test_an_unknown_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize("what", ["profiles", "algorithms", "kernels", "runs"])
 def test_lists_for_machines(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", what, "--json", "--runs", str(tmp_path)]) == 0
-    assert isinstance(json.loads(capsys.readouterr().out), list)
+    assert isinstance(json.loads(capsys.readouterr().out)[what], list)
 
 
 def test_errors_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +105,10 @@ def test_zero_jobs(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["lab", "provision", "FILE"], "howdah lab status FILE"), (["list", "kernels"], "finished runs are kept")],
+    [
+        (["machines", "provision", "FILE"], "howdah machines status FILE"),
+        (["list", "kernels"], "finished runs are kept"),
+    ],
 )
 def test_an_interrupted_command_tells_what_there_is(
     words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from howdah.plan.plan import Event, Plan
-from howdah.run.cost import FLOW_S, expected_core_s
+from howdah.work.cost import FLOW_S, expected_core_s
 from tests.unit.plan_factory import make_plan
 
 

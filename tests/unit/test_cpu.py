@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from howdah.agent.module import module_symbols
-from howdah.engine.uml.inlined import Function, SymbolTable, parse_chains, parse_functions, place_of
+from howdah.build.inlined import Function, SymbolTable, parse_chains, parse_functions, place_of
 from howdah.engine.uml.naming import module_functions
 from howdah.engine.uml.profiler import parse_line, record_arguments, refusal
 from howdah.ingest.cpu import ingest_cpu
@@ -19,8 +19,8 @@ from howdah.measure.cpu import cpu_rows
 from howdah.measure.row import Sheet
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
-from howdah.run.directory import RunDirectory, write_json
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory, write_json
 from tests.unit.profile_factory import make_one
 
 # As objdump --syms, perf script and addr2line -a -f -i print them.

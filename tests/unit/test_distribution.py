@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import pytest
 
-from howdah.plan import distribution
+from howdah.plan import mix as distribution
 
 _DRAWS = 20_000
 # Kolmogorov and Smirnov: with 20 000 draws the largest distance is above this once in ten thousand seeds.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.cache import Cache, cache_root, content_key
+from howdah.build.cache import Cache, cache_root, content_key
 from howdah.errors import HowdahError
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from howdah.engine import check, doctor, host
+from howdah.command import doctor
+from howdah.engine import check, host
 from howdah.engine.check import MISSING, OK, Check, lacks_of, prerequisites
-from howdah.engine.engine import Lack, engine, require
+from howdah.engine.engine import Lack, require
+from howdah.engine.registry import engine
 from howdah.engine.uml import memory, needs
 from howdah.errors import EngineUnavailableError
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from howdah.engine.uml.kernel import Kernel
-from howdah.engine.uml.modules import Module
+from howdah.build.modules import Module
+from howdah.build.uml_kernel import Kernel
 from howdah.engine.uml.parameter import built_in_parameters, check_parameters
 from howdah.errors import ParameterError
 from howdah.plan.plan import Plan

@@ -6,14 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from howdah.engine import share
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 
 
 def test_the_agent_is_standard_library_code_of_this_project() -> None:
     names = {str(name) for name in share.agent_sources()}
     assert "howdah/__init__.py" in names
     assert "howdah/agent/__main__.py" in names
-    assert all(name.startswith(("howdah/__init__", "howdah/agent/", "collectors/")) for name in names)
+    assert all(name.startswith(("howdah/__init__", "howdah/agent/", "howdah/linux/", "collectors/")) for name in names)
     assert "topologies/dumbbell.py" in {str(name) for name in share.agent_sources("mininet")}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from howdah.errors import HowdahError
-from howdah.run.experiment import find
+from howdah.work.experiment import find
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ import pytest
 from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.export.flent import flent_document, flent_test, write_flent
-from howdah.publish.experiment import Run, load_experiment
-from howdah.run.directory import write_json
-from howdah.run.stage import refresh
+from howdah.record.directory import write_json
+from howdah.record.result import Run, load_experiment
+from howdah.work.stage import refresh
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.recorded_run import make_recorded_run
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.agent.netlink.message import Message, attribute
 from howdah.command.main import main
+from howdah.linux.netlink.message import Message, attribute
 from howdah.publish.exporter import AddressError, Exporter, require_address
 from howdah.publish.exposition import MACHINE, Reading, text_format
 from howdah.publish.machine import Connection, Machine, aggregate, cpu_seconds, parse_connection
@@ -181,6 +181,6 @@ def test_label_values_are_escaped_and_unknown_names_refused() -> None:
 
 
 def test_documentation_lists_every_metric_with_kind_and_help() -> None:
-    text = (ROOT / "docs" / "lab.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "machines.md").read_text(encoding="utf-8")
     for metric in MACHINE:
         assert f"| `{metric.name}` | {metric.kind} | {metric.help} |" in text

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from howdah.build.tools import Tools
+from howdah.engine.agent_record import check_agent
+from howdah.engine.ending import Ending, runtime_base
 from howdah.engine.uml import guest as guest_module
-from howdah.engine.uml.engine import check_agent
-from howdah.engine.uml.guest import Ending, Guest, boot, command_line, console_tail, runtime_base, sweep
-from howdah.engine.uml.tools import Tools
+from howdah.engine.uml.guest import Guest, boot, command_line, sweep
 from howdah.errors import EngineUnavailableError, RunFailedError
-from howdah.run.directory import RunDirectory
+from howdah.record.console import console_tail
+from howdah.record.directory import RunDirectory
 
 
 @pytest.fixture
@@ -72,14 +74,12 @@ def test_private_directories_are_short_and_plain(monkeypatch: pytest.MonkeyPatch
 def test_private_directories_of_dead_processes_are_swept(tmp_path: Path) -> None:
     import os
 
-    dead, fresh = tmp_path / "howdah-guest-4194305-aa", tmp_path / "howdah-guest-4194305-bb"
+    dead = tmp_path / "howdah-guest-4194305-aa"
     mine, other = tmp_path / f"howdah-guest-{os.getpid()}-cc", tmp_path / "somebody-elses"
-    for directory in (dead, fresh, mine, other):
-        directory.mkdir()
     for directory in (dead, mine, other):
-        os.utime(directory, (0, 0))
+        directory.mkdir()
     sweep(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([fresh.name, mine.name, other.name])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([mine.name, other.name])
 
 
 def test_an_orderly_end(guest: Guest) -> None:

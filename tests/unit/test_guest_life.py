@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.uml.life import Life, descendants
+from howdah.engine.life import Life, descendants
 
 
 @pytest.fixture

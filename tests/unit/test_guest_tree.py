@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.uml import guest_tree
-from howdah.engine.uml.guest_tree import package_names, tree_key
+from howdah.build import guest_tree
+from howdah.build.guest_tree import package_names, tree_key
 from howdah.errors import HowdahError
 
 

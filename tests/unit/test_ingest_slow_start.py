@@ -11,8 +11,8 @@ import pytest
 
 from howdah.ingest import ingest
 from howdah.judge.collection import collection_checks
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 from tests.unit.event_factory import add_events, record
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
 
@@ -42,7 +42,7 @@ def test_a_record_becomes_a_row_with_names_and_times_from_the_epoch(run: RunDire
     assert report.all_problems == []
     first, second = store.read(run, "slow_start").to_pylist()
     assert first == {
-        "flow": 0,
+        "flow": 1,
         "time_ns": 1_000,
         "event": "phase",
         "reason": "delay",
@@ -70,13 +70,13 @@ def test_numbers_without_a_name_are_kept_and_reported(run: RunDirectory) -> None
 
 def test_events_of_two_flows_are_told_apart_by_address_and_port(tmp_path: Path) -> None:
     plan = recorded_plan()
-    second = dataclasses.replace(plan.flows[0], id=1, sender="s", source_address="10.0.9.1")
+    second = dataclasses.replace(plan.flows[0], id=2, sender="s", source_address="10.0.9.1")
     run = make_recorded_run(tmp_path, dataclasses.replace(plan, flows=[plan.flows[0], second]))
     add_events(
         run, [(0, record(saddr="10.0.9.1")), (1, record()), (2, record(sport=5201, dport=40000)), (3, record(sport=9))]
     )
     counts = ingest(run).sources["slow_start"].counts
-    assert [row["flow"] for row in store.read(run, "slow_start").to_pylist()] == [1, 0]
+    assert [row["flow"] for row in store.read(run, "slow_start").to_pylist()] == [2, 1]
     assert counts["other_rows"] == 1  # the receiver's own socket
     assert counts["unknown_rows"] == 1
     assert counts["unknown_sockets"] == [{"source_port": 9, "destination_port": 5201, "records": 1}]

@@ -20,8 +20,8 @@ from howdah.ingest.tcp_info import KNOWN_BYTES
 from howdah.ingest.tcp_info import locate as locate_tcp_info
 from howdah.ingest.tcp_probe import unwrap
 from howdah.plan.plan import Operation
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 from tests.unit.recorded_run import EPOCH_NS, make_recorded_run, recorded_plan
 
 
@@ -265,3 +265,18 @@ def test_a_queue_whose_interface_nobody_names_is_reported(run: RunDirectory) -> 
     (run.raw / "interface.bin").unlink()
     report = ingest(run)
     assert "no interface 3 of r is known by name" in report.sources["qdisc"].problems
+
+
+def test_iperf3_flows_with_one_port_on_two_hosts_are_counted_once(run: RunDirectory) -> None:
+    """The control connection of one has the port of the other's data."""
+    plan = recorded_plan()
+    ours = dataclasses.replace(plan.flows[0], traffic="iperf3", sink="iperf3", id=2)
+    other = dataclasses.replace(
+        ours, id=1, source_address="10.0.3.1", source_port=40001, destination_address="10.0.4.1"
+    )
+    run.plan.write_text(dataclasses.replace(plan, flows=[other, ours]).to_json())
+    agent = json.loads((run.raw / "agent.json").read_text())
+    agent["flows"][0]["id"] = 1
+    (run.raw / "agent.json").write_text(json.dumps(agent))
+    probe = ingest(run).sources["tcp_probe"]
+    assert (probe.rows, probe.counts["receiver_rows"], probe.counts["control_rows"]) == (374, 544, 0)

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from howdah.engine.cache import Cache
-from howdah.engine.supervise import CommandFailedError
-from howdah.engine.uml import inlined
-from howdah.engine.uml.inlined import Inlined, SymbolTable, build_objects, read_functions
+from howdah.build import inlined
+from howdah.build.cache import Cache
+from howdah.build.inlined import Inlined, SymbolTable, build_objects, read_functions
+from howdah.build.source_tree import read_tree
+from howdah.build.supervise import CommandFailedError
 from howdah.errors import HowdahError
 
 SOURCE = """\
@@ -77,7 +78,8 @@ def test_a_build_that_fails_is_tried_once(tmp_path: Path, monkeypatch: pytest.Mo
         raise CommandFailedError(command, 2, ["no rule to make target", "Stop."])
 
     monkeypatch.setattr(inlined, "_failed", {})
-    monkeypatch.setattr(inlined, "provide_source", lambda *_: SimpleNamespace(tree=tree, archive=None, name="one"))
+    source = SimpleNamespace(content=read_tree(tree), archive=None, name="one")
+    monkeypatch.setattr(inlined, "provide_source", lambda *_: source)
     monkeypatch.setattr(inlined, "kernel_key", lambda _: "key of the kernel")
     monkeypatch.setattr(inlined, "build_tools", lambda _: SimpleNamespace(launch="launch"))
     monkeypatch.setattr(inlined, "_SPACE_BYTES", 0)

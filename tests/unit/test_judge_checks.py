@@ -18,6 +18,7 @@ from howdah.judge.tolerance import REAL, VIRTUAL, tolerance_of
 from howdah.plan.plan import CalibrationTarget, Plan
 from howdah.plan.route import way
 from tests.unit import path_factory
+from tests.unit.plan_factory import on_engine
 
 Doctor = Callable[[dict[str, Any]], Any]
 
@@ -136,7 +137,7 @@ def test_configured_loss_is_a_binomial_count() -> None:
 def test_real_time_engines_are_judged_less_closely() -> None:
     plan = path_factory.path_plan()
     assert tolerance_of(plan) is VIRTUAL
-    assert tolerance_of(dataclasses.replace(plan, engine="host")) is REAL
+    assert tolerance_of(on_engine(plan, "host")) is REAL
     assert REAL.rate_share > VIRTUAL.rate_share
     assert REAL.delay(1000) > VIRTUAL.delay(1000)
 
@@ -282,11 +283,11 @@ def _phase(found: dict[str, Any], number: int, **changes: int) -> None:
         (lambda found: _phase(found, 4, end_ns=3_600 * 10**9), "clock calibrate-after", "clock ran away"),
         (lambda found: found["phases"].pop(3), "clock quiesce", "did not happen"),
         (lambda found: found.update(epoch_monotonic_ns=5_000_000_001), "epoch", "the plan says 5000000000 ns"),
-        (lambda found: found.update(flows=[]), "flow 0", "never started"),
-        (lambda found: found["flows"][0].update(error="connection refused"), "flow 0", "failed: connection refused"),
-        (lambda found: found["flows"][0].update(connected_ns=None), "flow 0", "never connected"),
-        (lambda found: found["flows"][0].update(start_ns=50_000_000), "flow 0", "started at 50000 us instead of 0 us"),
-        (lambda found: found["flows"][0].update(bytes_received=0), "flow 0", "moved no data"),
+        (lambda found: found.update(flows=[]), "flow 1", "never started"),
+        (lambda found: found["flows"][0].update(error="connection refused"), "flow 1", "failed: connection refused"),
+        (lambda found: found["flows"][0].update(connected_ns=None), "flow 1", "never connected"),
+        (lambda found: found["flows"][0].update(start_ns=50_000_000), "flow 1", "started at 50000 us instead of 0 us"),
+        (lambda found: found["flows"][0].update(bytes_received=0), "flow 1", "moved no data"),
         (
             lambda found: found["qdiscs"]["s1"]["qdiscs"].append({"kind": "netem", "dev": "s1-eth0"}),
             "netem placement",
@@ -307,7 +308,7 @@ def test_a_fixed_flow_moves_its_size() -> None:
     fixed = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], size_bytes=4_000_000)])
     assert failed(engine(plan=fixed)) == {}
     short = failed(engine(lambda found: found["flows"][0].update(bytes_received=3_999_999), fixed))
-    assert "3999999 bytes instead of 4000000" in short["flow 0"]
+    assert "3999999 bytes instead of 4000000" in short["flow 1"]
 
 
 def test_a_transfer_that_the_end_of_the_run_cuts_short_moves_what_it_had_written() -> None:

@@ -16,7 +16,7 @@ from howdah.judge.limits import limit_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Operation
-from howdah.run.directory import read_json
+from howdah.record.directory import read_json
 from tests.unit import path_factory
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
 from tests.unit.trace_factory import make_flow, make_info, make_measured, make_queue, make_trace
@@ -68,7 +68,7 @@ def test_the_shortest_rtt_is_the_configured_one(rtt_ms: float, ok: bool) -> None
 
 def test_a_flow_beside_another_need_not_meet_an_empty_queue() -> None:
     first = trace(40)
-    beside = dataclasses.replace(trace(600), flow=make_flow(id=1), start_ns=500_000_000, connected_ns=540_000_000)
+    beside = dataclasses.replace(trace(600), flow=make_flow(id=2), start_ns=500_000_000, connected_ns=540_000_000)
     check = minimum_rtt(make_measured([first, beside]), beside, VIRTUAL)
     assert check.ok is None
     assert "may contain queueing" in check.message
@@ -90,9 +90,9 @@ def test_a_flow_without_acks_has_no_rtt_to_judge() -> None:
 def test_a_window_nobody_asked_for_makes_the_run_invalid() -> None:
     info = make_info([0, 1000], busy_time_us=[0, 1_000_000], rwnd_limited_us=[0, 200_000], sndbuf_limited_us=[0, 0])
     checks = {check.name: check for check in limit_checks(make_measured([trace()], info=info), VIRTUAL)}
-    assert checks["receive window flow 0"].ok is False
-    assert "20.0%" in checks["receive window flow 0"].message
-    assert checks["send buffer flow 0"].ok is True
+    assert checks["receive window flow 1"].ok is False
+    assert "20.0%" in checks["receive window flow 1"].message
+    assert checks["send buffer flow 1"].ok is True
 
 
 def test_a_window_that_the_profile_makes_small_is_a_finding() -> None:

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.cache import Cache
-from howdah.engine.uml import archive, package
-from howdah.engine.uml.archive import Archive, Offer, best_offers, read_suites, release_order, source_lines
-from howdah.engine.uml.package import UnsupportedKernelError
-from howdah.engine.uml.source import find_source, provide_source
-from howdah.engine.uml.tools import Tools
+from howdah.build import archive
+from howdah.build import source_package as package
+from howdah.build.archive import Archive, Offer, best_offers, read_suites, release_order, source_lines
+from howdah.build.cache import Cache
+from howdah.build.kernel_source import find_source, provide_source
+from howdah.build.source_package import UnsupportedKernelError
+from howdah.build.tools import Tools
 from howdah.errors import HowdahError
 
 _MADISON = """\

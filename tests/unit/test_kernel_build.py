@@ -7,40 +7,51 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.cache import Cache
-from howdah.engine.supervise import CommandFailedError
-from howdah.engine.uml import kconfig
-from howdah.engine.uml import kernel as kernel_module
-from howdah.engine.uml.kconfig import read_wanted
-from howdah.engine.uml.kernel import _Build, _failure, built_kernels
-from howdah.engine.uml.source import KernelSource
-from howdah.engine.uml.tools import Tools
+from howdah.build import kconfig
+from howdah.build import uml_kernel as kernel_module
+from howdah.build.cache import Cache
+from howdah.build.kconfig import read_wanted
+from howdah.build.kernel_build import KernelBuild, failure, is_kept_output, is_kept_source
+from howdah.build.kernel_source import KernelSource
+from howdah.build.supervise import CommandFailedError
+from howdah.build.tools import Tools
+from howdah.build.uml_kernel import built_kernels
 from howdah.errors import HowdahError
 
 
-def _make(directory: Path, options: list[str]) -> _Build:
-    """A build that has got as far as a .config with these options."""
+def _configured(directory: Path, options: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Configure a tree that takes these options."""
     source = KernelSource("/home/me/linux", "/home/me/linux 5.4", "key", tree=directory / "tree")
     tools = Tools(directory, directory / "launch", directory / "shim.so", "key")
-    build = _Build(source, tools, directory, directory / "log", lambda _what, _done, _total: None)
+    build = KernelBuild(source, tools, Cache(directory), directory, directory / "log", lambda *_: None)
     build.build_dir.mkdir()
-    (build.build_dir / ".config").write_text("".join(f"CONFIG_{option}=y\n" for option in options))
-    return build
+    taken = "".join(f"CONFIG_{option}=y\n" for option in options)
+    monkeypatch.setattr(build, "_make", lambda *_: (build.build_dir / ".config").write_text(taken))
+    return build._configure()
 
 
-def test_required_options_a_tree_did_not_take_are_all_named(tmp_path: Path) -> None:
+def test_required_options_a_tree_did_not_take_are_all_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = read_wanted()
     absent = {"UML_TIME_TRAVEL_SUPPORT", "NET_SCH_NETEM"}
-    build = _make(tmp_path, [option for option in wanted.required + wanted.optional if option not in absent])
+    options = [option for option in wanted.required + wanted.optional if option not in absent]
     with pytest.raises(HowdahError, match="CONFIG_UML_TIME_TRAVEL_SUPPORT, CONFIG_NET_SCH_NETEM") as caught:
-        build._check_options()
+        _configured(tmp_path, options, monkeypatch)
     assert str(caught.value).startswith("/home/me/linux")
 
 
-def test_optional_options_a_tree_did_not_take_are_recorded(tmp_path: Path) -> None:
+def test_optional_options_a_tree_did_not_take_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = read_wanted()
-    build = _make(tmp_path, [*wanted.required, *wanted.optional[2:]])
-    assert build._check_options() == list(wanted.optional[:2])
+    missing = _configured(tmp_path, [*wanted.required, *wanted.optional[2:]], monkeypatch)
+    assert missing == list(wanted.optional[:2])
+
+
+def test_what_modules_need_is_kept() -> None:
+    kept = ["include/linux/version.h", "include/config/auto.conf", "scripts/mod/modpost.o", "scripts/mod/modpost"]
+    left = ["linux", "vmlinux", "vmlinux.o", "System.map", "net/ipv4/tcp.o", "net/built-in.a", ".tmp_vmlinux1"]
+    assert [name for name in [*kept, ".config", *left] if is_kept_output(name)] == [*kept, ".config"]
+    kept = ["Makefile", "scripts/mod/modpost.c", "include/net/tcp.h", "arch/x86/um/asm/elf.h", "net/ipv4/fib.h"]
+    left = ["net/ipv4/tcp.c", "net/ipv4/Makefile", "arch/x86/um/bugs_64.c", "drivers/base/base.h", "init/main.c"]
+    assert [name for name in [*kept, *left] if is_kept_source(name)] == kept
 
 
 def test_the_first_error_of_the_compiler_is_told_with_its_line(tmp_path: Path) -> None:
@@ -48,9 +59,7 @@ def test_the_first_error_of_the_compiler_is_told_with_its_line(tmp_path: Path) -
     log.write_text(
         "  CC      net/ipv4/tcp.o\n../net/ipv4/tcp.c:10:5: error: expected ';'\n../net/a.c:1: error: second\n"
     )
-    error = _failure(
-        CommandFailedError(["make"], 2, ["make: *** Error 2"]), "the kernel does not compile", log, "linux"
-    )
+    error = failure(CommandFailedError(["make"], 2, ["make: *** Error 2"]), "the kernel does not compile", log, "linux")
     assert error.where == "../net/ipv4/tcp.c:10"
     assert error.what == "the kernel does not compile: expected ';'"
     assert str(log) in str(error.hint)
@@ -60,7 +69,7 @@ def test_an_error_that_is_not_the_compilers_quotes_the_last_lines(tmp_path: Path
     log = tmp_path / "log"
     log.write_text("")
     tail = ["/bin/sh: bc: not found", "make[2]: *** [timeconst.h] Error 127", "make: *** Error 2"]
-    error = _failure(CommandFailedError(["make"], 2, tail), "the kernel does not compile", log, "linux")
+    error = failure(CommandFailedError(["make"], 2, tail), "the kernel does not compile", log, "linux")
     assert error.where == "linux"
     assert error.what.endswith("/bin/sh: bc: not found")
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.cache import Cache
-from howdah.engine.uml import package
-from howdah.engine.uml.source import find_source
+from howdah.build import source_package as package
+from howdah.build.cache import Cache
+from howdah.build.kernel_source import find_source
+from howdah.build.patch_set import find_patches, patch_sets
 from howdah.errors import HowdahError
 
 _MAKEFILE = "VERSION = 6\nPATCHLEVEL = 99\nSUBLEVEL = 1\nEXTRAVERSION = -rc2\n"
@@ -41,6 +42,49 @@ def test_the_names_of_a_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     assert found.archive == tmp_path / "linux-source-6.12.tar.xz"
 
 
+def test_a_package_with_a_set_of_patches_is_another_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(package, "PACKAGE_DIRECTORY", tmp_path)
+    (tmp_path / "linux-source-6.12.tar.xz").write_bytes(b"archive")
+    cache = Cache(tmp_path / "cache")
+    plain, patched = (find_source(name, cache) for name in ("debian-6.12", "6.12+of-2007"))
+    assert (patched.name, patched.archive, patched.release) == ("debian-6.12+of-2007", plain.archive, (6, 12))
+    assert patched.patches is not None
+    assert patched.patches.key[:12] in patched.description
+    assert plain.key != patched.key
+
+
+def _patches(directory: Path, about: str, **files: str) -> Path:
+    (directory / "mine").mkdir(parents=True, exist_ok=True)
+    (directory / "mine" / "about.txt").write_text(about)
+    for name, text in files.items():
+        (directory / "mine" / f"{name}.patch").write_text(text)
+    return directory
+
+
+def test_the_key_of_a_set_follows_its_patches(tmp_path: Path) -> None:
+    first = patch_sets(_patches(tmp_path / "a", "6.12 one\n", a="1", b="2"))["mine"]
+    assert (first.kernel, first.what, [file.stem for file in first.files]) == ("debian-6.12+mine", "one", ["a", "b"])
+    same = patch_sets(_patches(tmp_path / "b", "# other words\n6.12 two\n", a="1", b="2"))["mine"]
+    other = patch_sets(_patches(tmp_path / "c", "6.12 one\n", a="1", b="3"))["mine"]
+    assert (first.key == same.key, first.key == other.key) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "what"),
+    [("of-1999", "6.12", "no set of patches called 'of-1999'"), ("of-2007", "6.1", "for 6.12 and not for 6.1")],
+)
+def test_a_set_that_is_not_there_for_a_release(name: str, release: str, what: str) -> None:
+    with pytest.raises(HowdahError, match=what) as caught:
+        find_patches(name, release, f"debian-{release}+{name}")
+    assert "debian-6.12+of-2007" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("about", ["", "of 6.12\n"])
+def test_a_set_that_does_not_say_what_it_is_for(tmp_path: Path, about: str) -> None:
+    with pytest.raises(HowdahError, match="no set of patches"):
+        patch_sets(_patches(tmp_path, about, a="1"))
+
+
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(HowdahError, match="not there") as caught:
         find_source(str(tmp_path / "linux"))
@@ -64,37 +108,44 @@ def test_a_tree_built_in_place_is_refused_and_left_alone(tree: Path, trace: str)
     assert sorted(tree.rglob("*")) == before
 
 
-def test_a_tree_with_a_space_in_its_name_is_refused(tree: Path) -> None:
-    spaced = tree.rename(tree.with_name("my linux"))
-    with pytest.raises(HowdahError, match="spaces"):
-        find_source(str(spaced))
-
-
-def test_a_tree_without_git_is_known_by_its_files(tree: Path) -> None:
+def test_a_tree_without_git_is_known_by_its_content(tree: Path) -> None:
     first = find_source(str(tree))
     assert "6.99.1-rc2" in first.description
+    assert "no git" in first.description
     assert first.release == (6, 99)
-    assert find_source(str(tree)).key == first.key
     changed = tree / "net/ipv4/tcp.c"
     changed.write_text("int x;\n")
     second = find_source(str(tree))
     assert second.key != first.key
     os.utime(changed, ns=(0, 0))
-    assert find_source(str(tree)).key != second.key
+    assert find_source(str(tree)).key == second.key, "a time of change is no change"
 
 
-def test_a_git_tree_is_known_by_revision_and_changes(tree: Path) -> None:
+def test_a_git_tree_is_known_by_its_content_and_told_by_its_revision(tree: Path) -> None:
+    without = find_source(str(tree))
     _git(tree, "init", "-q")
     _git(tree, "add", "-A")
     _git(tree, "commit", "-qm", "tree")
     clean = find_source(str(tree))
     assert "git " in clean.description
     assert "modified" not in clean.description
+    assert clean.key == without.key
     os.utime(tree / "net/ipv4/tcp.c", ns=(0, 0))
-    assert find_source(str(tree)).key == clean.key, "a time of change is no change"
+    index = (tree / ".git/index").read_bytes()
+    assert "modified" not in find_source(str(tree)).description
+    assert (tree / ".git/index").read_bytes() == index, "git wrote into the tree"
     (tree / "net/ipv4/tcp.c").write_text("int x;\n")
     changed = find_source(str(tree))
     assert changed.key != clean.key
     assert "modified" in changed.description
     (tree / "net/ipv4/tcp_mine.c").write_text("int y;\n")
-    assert find_source(str(tree)).key != changed.key, "an untracked file is a change"
+    untracked = find_source(str(tree))
+    assert untracked.key != changed.key, "an untracked file is a change"
+    (tree / ".gitignore").write_text("*.inc\n")
+    ignoring = find_source(str(tree))
+    (tree / "net/ipv4/mine.inc").touch()
+    assert find_source(str(tree)).key != ignoring.key, "so is one that git ignores"
+    _git(tree, "add", "-A", "--force")
+    _git(tree, "commit", "-qm", "all of it")
+    committed = find_source(str(tree))
+    assert "modified" not in committed.description

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -14,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.cache import Cache
-from howdah.engine.supervise import CommandFailedError, run_logged
-from howdah.engine.uml.life import descendants
-from howdah.engine.uml.tools import Tools, build_tools
+from howdah.build.cache import Cache
+from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.tools import Tools, build_tools
+from howdah.engine.life import descendants
 from howdah.errors import HowdahError
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
@@ -131,6 +132,43 @@ def test_a_killed_launcher_takes_an_isolated_family_along(tools: Tools, tmp_path
     launcher.kill()
     launcher.wait()
     assert _until(lambda: not any(_alive(pid) for pid in family))
+
+
+@pytest.mark.parametrize("mode", _MODES)
+def test_a_killed_keeper_leaves_nothing(tools: Tools, tmp_path: Path, mode: str) -> None:
+    private = tmp_path / "private"
+    launcher = _start(tools, mode, private, "/bin/sh", "-c", _FAMILY)
+    assert _until(lambda: (tmp_path / "up").exists() and len(descendants(launcher.pid)) >= 6)
+    family = descendants(launcher.pid)
+    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    assert launcher.wait(20) == 128 + signal.SIGKILL
+    assert not any(_alive(pid) for pid in family)
+    assert not private.exists()
+
+
+def test_the_directory_is_locked_as_long_as_it_is_used(tools: Tools, tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    launcher = _start(tools, "isolate", private, "/bin/sh", "-c", _FAMILY)
+    assert _until(lambda: (tmp_path / "up").exists())
+    descriptor = os.open(private, os.O_RDONLY)
+    try:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        launcher.kill()  # it cannot remove the directory any more
+        launcher.wait()
+
+        def free() -> bool:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+        assert _until(free)
+    finally:
+        os.close(descriptor)
+    assert private.exists()
 
 
 def test_run_logged_keeps_the_output_and_names_the_failure(tools: Tools, tmp_path: Path) -> None:

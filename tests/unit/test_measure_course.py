@@ -10,14 +10,21 @@ import numpy as np
 import pytest
 
 from howdah.measure.capacity import FairCapacity
-from howdah.measure.crossing import crossing_rows, decision_ns, delivery_share
-from howdah.measure.download import download_rows, packet_throughput
+from howdah.measure.course import (
+    crossing_rows,
+    delivery_share,
+    dominant_period_rtts,
+    download_rows,
+    exponential_growth_s,
+    final_cwnd,
+    growth_rows,
+    packet_throughput,
+    round_growth,
+)
+from howdah.measure.decision import Decision
 from howdah.measure.exit import Exit, find_exit
-from howdah.measure.growth import exponential_growth_s, final_cwnd, growth_rows, round_growth
-from howdah.measure.period import dominant_period_rtts
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
-from tests.unit.event_factory import told
 from tests.unit.plan_factory import make_plan
 from tests.unit.trace_factory import MS, MSS, make_flow, make_trace
 
@@ -113,16 +120,6 @@ def test_the_share_of_the_capacity_at_the_decision() -> None:
     assert delivery_share(trace, whole, 1) is None
 
 
-def test_a_drain_was_decided_when_it_began() -> None:
-    trace = steady(10, 20)
-    found = exit_at(trace, 10)
-    phase = told(200, "phase", "delivery-rate")
-    end = told(found.time_ns / MS, "drain-end", "delivery-rate")
-    assert decision_ns(found, [phase, end]) == 200 * MS
-    # A phase in which nothing was drained (HyStart++) is no decision to leave.
-    assert decision_ns(found, [phase]) == found.time_ns
-
-
 def test_the_decision_is_counted_from_the_full_path() -> None:
     """Ten rounds at a tenth of the capacity, then ten at all of it; the decision some rounds after that begins."""
     rates = [2] * 10 + [20] * 10
@@ -132,7 +129,7 @@ def test_the_decision_is_counted_from_the_full_path() -> None:
     trace = make_trace(times, una, nxt, flow=make_flow(rtt_us=RTT_MS * 1000))
     whole = FairCapacity(20 * MSS * 8 / 0.04, [(0, 2000 * MS)])
     sheet = Sheet({})
-    crossing_rows(sheet, trace, whole, exit_at(trace, 13), [])
+    crossing_rows(sheet, trace, whole, Decision(int(trace.time_ns[13]), 40, 40))
     found = {row["metric"]: row["value"] for row in sheet.rows}
     # The ACK of record 10 is the first of a full round: the window that holds it begins one round before.
     assert found["exit_after_capacity_rtts"] == pytest.approx(4.0)

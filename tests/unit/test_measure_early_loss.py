@@ -6,9 +6,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from howdah.measure.early_loss import early_loss_rows, losing_together, startup_retransmitted
 from howdah.measure.exit import find_exit
 from howdah.measure.overshoot import LossEpisode
+from howdah.measure.recovery import early_loss_rows, losing_together, startup_retransmitted
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
 from tests.unit.plan_factory import make_plan

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exit that a module told of: which one counts, its numbers, and its comparison with the trace."""
+"""The exit that a module reported: which one counts, its numbers, and its comparison with the trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from howdah.measure.event import Event, count, told_cause, told_exit
 from howdah.measure.exit_rows import exit_rows, find_startup
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
-from howdah.tables.event import REASONS, reason
+from howdah.record.event import REASONS, reason
 from tests.unit.event_factory import told
 from tests.unit.trace_factory import make_flow, make_measured, make_trace
 
@@ -39,7 +39,7 @@ DELAY = trace_of([10, 14, 16, 17, 17], [INF, INF, INF, 16, 16])  # the ACK at 42
 
 
 def sheet_of(events: list[Event], trace: FlowTrace = DELAY) -> Sheet:
-    data = make_measured([trace], events={0: events})
+    data = make_measured([trace], events={1: events})
     data = dataclasses.replace(data, plan=dataclasses.replace(data.plan, required_modules=["ss_hystartpp"]))
     sheet = Sheet({})
     exit_rows(sheet, data, trace, find_startup(data, trace))
@@ -166,7 +166,7 @@ def test_a_module_that_tells_nothing_leaves_the_exit_to_the_trace() -> None:
     sheet = sheet_of([])
     found = values(sheet)
     assert (found["exit_time_s"], found["exits"], found["exit_quantity"]) == (0.042, 0, None)
-    assert [row["why"] for row in sheet.rows if row["metric"] == "exit_quantity"] == ["the module told of no exit"]
+    assert [row["why"] for row in sheet.rows if row["metric"] == "exit_quantity"] == ["the module reported no exit"]
     assert not check(sheet, "exit_time_s")["agree"]
 
 

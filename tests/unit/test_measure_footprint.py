@@ -11,7 +11,7 @@ import pytest
 
 from howdah.measure.footprint import footprint_rows
 from howdah.measure.row import Sheet
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 
 
 def rows_of(tmp_path: Path, record: dict[str, Any] | None) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from howdah.measure.group import initial_window_bytes, is_large, large_rows
 from howdah.measure.jump import jump_rows
-from howdah.measure.large import initial_window_bytes, is_large, large_rows
 from howdah.measure.opening import extreme_rows, opening_rows
 from howdah.measure.queue import drop_ratio
 from howdah.measure.row import Sheet

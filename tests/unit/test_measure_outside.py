@@ -12,7 +12,7 @@ import pytest
 from howdah.measure.outside import compare, iperf3_retransmitted, ss_retransmitted
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 from tests.unit.plan_factory import make_plan
 
 FLOW = make_plan().flows[0]
@@ -68,14 +68,14 @@ def test_iperf3_counts_the_same(directory: RunDirectory, counted: int, agree: bo
     (directory.raw / "ss-end.txt").unlink()
     (directory.raw / "iperf3").mkdir()
     text = json.dumps({"end": {"sum_sent": {"retransmits": counted}}})
-    (directory.raw / "iperf3" / "0-client.json").write_text(text)
+    (directory.raw / "iperf3" / "1-client.json").write_text(text)
     sheet = Sheet({})
     compare(sheet, directory, FLOW, _info(0, 100), epoch_ns=0)
     assert [check["agree"] for check in sheet.cross_checks] == [agree]
 
 
 def test_what_cannot_be_read_makes_no_comparison(tmp_path: Path) -> None:
-    broken = tmp_path / "0-client.json"
+    broken = tmp_path / "1-client.json"
     broken.write_text('{"error": "unable to connect"}')
     assert iperf3_retransmitted(broken) is None
     assert iperf3_retransmitted(tmp_path / "nothing.json") is None

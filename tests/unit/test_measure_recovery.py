@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from howdah.measure.estimate import estimate_rows
+from howdah.measure.event import estimate_rows
+from howdah.measure.opening import reach, reach_rows
 from howdah.measure.overshoot import LossEpisode
-from howdah.measure.reach import reach, reach_rows
 from howdah.measure.recovery import recovery_rows
 from howdah.measure.row import Sheet
 from howdah.measure.throughput import blackout_s, silent_spans

@@ -14,7 +14,7 @@ from howdah.ingest import ingest
 from howdah.measure import measure
 from howdah.measure.row import Sheet
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory, read_json
+from howdah.record.directory import RunDirectory, read_json
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
 
 RATE = 10_000_000  # what the recording's bottleneck was
@@ -91,9 +91,9 @@ def test_every_row_has_the_columns_of_the_format(run: RunDirectory) -> None:
 
 def test_a_flow_that_never_started_has_reasons_instead_of_values(tmp_path: Path) -> None:
     plan = plan_of_recording()
-    ghost = dataclasses.replace(plan.flows[0], id=1, source_port=9, name="ghost", size_bytes=1000)
+    ghost = dataclasses.replace(plan.flows[0], id=2, source_port=9, name="ghost", size_bytes=1000)
     plan = dataclasses.replace(plan, flows=[plan.flows[0], ghost])
-    rows = [row for row in _rows(make_recorded_run(tmp_path, plan), plan) if row["flow"] == 1]
+    rows = [row for row in _rows(make_recorded_run(tmp_path, plan), plan) if row["flow"] == 2]
     values = {row["metric"]: row["value"] for row in rows}
     assert values.pop("retransmitted_packets") is None
     assert set(values.values()) == {None}
@@ -119,7 +119,7 @@ def test_without_any_raw_data_there_are_still_rows(tmp_path: Path) -> None:
 def test_jain_appears_with_two_flows_only(tmp_path: Path, run: RunDirectory) -> None:
     assert "jain_index" not in measured(run, plan_of_recording())
     plan = plan_of_recording()
-    second = dataclasses.replace(plan.flows[0], id=1, source_port=9)
+    second = dataclasses.replace(plan.flows[0], id=2, source_port=9)
     both = dataclasses.replace(plan, flows=[plan.flows[0], second])
     assert "jain_index" in {row["metric"] for row in _rows(make_recorded_run(tmp_path / "two", both), both)}
 
@@ -144,4 +144,4 @@ def test_sources_that_disagree_are_reported(run: RunDirectory) -> None:
 
 def test_a_row_without_value_needs_a_reason() -> None:
     with pytest.raises(ValueError, match="neither a value nor a reason"):
-        Sheet({}).add(None, "utilisation", None, "ratio")
+        Sheet({}).add(None, "utilisation", None)

@@ -1,31 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repetitions taken together: intervals, determinism, texts."""
+"""Repetitions taken together: intervals, determinism, and what is shown of them."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from howdah.measure.statistics import statistic, student_quantile, summarise
-
-
-def row(value: Any, repetition: int = 0, **changes: Any) -> dict[str, Any]:
-    return {
-        "run": "r",
-        "engine": "uml",
-        "kernel": "6.12",
-        "algorithm": "cubic",
-        "receiver": "linux",
-        "flow": 0,
-        "repetition": repetition,
-        "axes": {"algorithm": "cubic", "path.rate": 400},
-        "metric": "exit_cwnd_packets",
-        "value": value,
-        "unit": "packets",
-        **changes,
-    }
+from howdah.measure.statistics import FEW, Spread, median_rank, statistic, student_quantile
 
 
 def test_the_interval_is_students() -> None:
@@ -33,24 +17,61 @@ def test_the_interval_is_students() -> None:
     assert (found.mean, found.median, found.count) == (2.0, 2.0, 3)
     assert found.half_width == pytest.approx(4.303 / math.sqrt(3), rel=1e-4)
     assert found.interval == pytest.approx((2 - 2.4844, 2 + 2.4844), rel=1e-3)
-    assert found.text() == "2.000 ± 2.5, n=3"
 
 
-def test_one_value_is_n_1_and_never_plus_or_minus_zero() -> None:
+def test_one_value_has_no_spread_and_is_not_deterministic() -> None:
     found = statistic([2358.0])
     assert found.interval is None
     assert not found.deterministic
-    assert found.text() == "2358, n=1"
+    assert found.about_median is None
+    assert found.about_mean() is None
 
 
-def test_equal_values_are_deterministic() -> None:
-    found = statistic([2358.0] * 3)
+@pytest.mark.parametrize("values", [[2358.0] * 3, [0.0, 0.0], [7.0] * 12])
+def test_equal_values_are_deterministic_and_have_no_spread(values: list[float]) -> None:
+    found = statistic(values)
     assert found.deterministic
-    assert found.text() == "2358, deterministic, n=3"
+    assert found.about_median is None
+    assert found.about_mean() is None
 
 
-def test_zeros_are_deterministic_too() -> None:
-    assert statistic([0.0, 0.0]).text() == "0, deterministic, n=2"
+@pytest.mark.parametrize("values", [[12.0, 44205.0], [12.0, 44205.0, 4.0], [1.0, 0.0, 5.0, 90.0], [5.0, 4, 3, 2, 1]])
+def test_few_repetitions_are_shown_as_themselves(values: list[float]) -> None:
+    """Student's interval of the first two would be -280 000 ... 324 000 packets."""
+    found = statistic(values)
+    for spread in (found.about_median, found.about_mean()):
+        assert spread == Spread(min(values), max(values), few=True)
+
+
+def test_no_interval_of_a_mean_goes_below_what_the_quantity_can_be() -> None:
+    found = statistic([0.0] * 9 + [100.0])
+    assert found.interval is not None
+    assert found.interval[0] < 0
+    assert found.about_mean(0.0) == Spread(0.0, found.interval[1], few=False)
+    assert found.about_mean() == Spread(*found.interval, few=False)
+    assert found.about_median is not None
+    assert found.about_median.low == 0.0
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=40))
+def test_nothing_that_is_not_negative_is_shown_below_0(values: list[float]) -> None:
+    found = statistic(values)
+    for spread in (found.about_median, found.about_mean(0.0)):
+        assert spread is None or 0 <= spread.low <= spread.high
+    if found.about_median is not None:
+        assert found.about_median.low <= found.median <= found.about_median.high
+
+
+@pytest.mark.parametrize("count", range(2, 41))
+def test_the_interval_of_a_median_covers_it_with_95_percent_and_no_shorter_one_does(count: int) -> None:
+    """Coverage by the binomial distribution: the median lies below the r-th value if fewer than r values are below."""
+
+    def coverage(rank: int) -> float:
+        return 1 - 2 * sum(math.comb(count, each) for each in range(rank + 1)) / float(2**count)
+
+    rank = median_rank(count)
+    assert coverage(rank) >= 0.95 or count < FEW
+    assert coverage(rank + 1) < 0.95
 
 
 def test_an_even_number_of_values_has_the_mean_of_the_middle_as_median() -> None:
@@ -67,30 +88,3 @@ def test_no_values_have_no_statistic() -> None:
         statistic([])
     with pytest.raises(ValueError, match="two values"):
         student_quantile(0)
-
-
-def test_repetitions_are_taken_together_and_points_are_not() -> None:
-    rows = [row(10, 0), row(12, 1), row(50, 0, axes={"algorithm": "cubic", "path.rate": 100}), row(7, 0, flow=1)]
-    found = summarise(rows)
-    assert [(item.group.flow, item.number.mean if item.number else None) for item in found] == [
-        (0, 11),
-        (0, 50),
-        (1, 7),
-    ]
-    assert found[0].group.axes == '{"path.rate": 400}'
-
-
-def test_texts_are_counted() -> None:
-    rows = [row("ack-train", index, metric="exit_cause", unit="") for index in range(2)]
-    assert summarise(rows)[0].text() == "ack-train"
-    mixed = summarise([*rows, row("loss", 2, metric="exit_cause", unit="")])[0]
-    assert mixed.texts == {"ack-train": 2, "loss": 1}
-    assert mixed.text() == "ack-train 2, loss 1"
-
-
-def test_what_does_not_exist_keeps_its_reason() -> None:
-    missing = row(None, why="the flow did not leave slow start")
-    assert summarise([missing])[0].text() == "– (the flow did not leave slow start)"
-    both = summarise([row(10), row(None, 1, why="no exit")])[0]
-    assert both.missing == 1
-    assert both.text() == "10.00, n=1, 1 without"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.uml import mirror
+from howdah.build import mirror
 
 _NAMED = ("HOWDAH_DEBIAN_MIRROR", "HOWDAH_DEBIAN_SECURITY_MIRROR")
 

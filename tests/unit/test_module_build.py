@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from howdah.engine.cache import Cache
-from howdah.engine.uml import modules
-from howdah.engine.uml.kernel import Kernel, load_kernel, module_information
-from howdah.engine.uml.module_build import ModuleFailure, blame
-from howdah.engine.uml.modules import ModuleSet, build_modules
+from howdah.build import modules
+from howdah.build.cache import Cache
+from howdah.build.modinfo import module_information
+from howdah.build.module_build import ModuleFailure, blame
+from howdah.build.modules import ModuleSet, build_modules
+from howdah.build.uml_kernel import Kernel, load_kernel
 from howdah.errors import HowdahError
 
 _MAGIC = b"\0vermagic=6.12.1 mod_unload \0name=tcp_mine\0srcversion=ABC\0"
@@ -48,7 +50,8 @@ def test_a_ready_module_of_this_kernel_is_taken_as_it_is(kernel: Kernel, tmp_pat
     file = tmp_path / "mine.ko"
     file.write_bytes(b"\x7fELF" + _MAGIC)
     (module,) = _build(kernel, file)
-    assert (module.name, module.file, module.srcversion) == ("tcp_mine", file, "ABC")
+    assert (module.name, module.file, module.srcversion) == ("mine", file, "ABC")
+    assert module.loaded_as == "tcp_mine"
 
 
 def test_a_module_of_another_kernel_is_refused_with_both_versions(kernel: Kernel, tmp_path: Path) -> None:
@@ -208,3 +211,78 @@ def test_a_damaged_kernel_is_named(tmp_path: Path) -> None:
     (tmp_path / "kernel.json").write_text('{"name": "x"}')
     with pytest.raises(HowdahError, match="damaged"):
         load_kernel(tmp_path)
+
+
+def test_a_ready_module_whose_name_is_built_in_is_refused(kernel: Kernel, tmp_path: Path) -> None:
+    kernel.build_dir.mkdir(parents=True)
+    (kernel.build_dir / "modules.builtin").write_text("kernel/net/ipv4/tcp-mine.ko\nkernel/fs/a.ko\n")
+    file = tmp_path / "other.ko"
+    file.write_bytes(_MAGIC)
+    with pytest.raises(HowdahError, match=r"kernel 6\.12\.1 has a module tcp_mine built in") as caught:
+        _build(kernel, file)
+    assert "--kernel TREE" in str(caught.value.hint)
+
+
+def test_two_files_with_one_module_are_refused(kernel: Kernel, tmp_path: Path) -> None:
+    for name in ("a.ko", "b.ko"):
+        (tmp_path / name).write_bytes(_MAGIC)
+    wanted = [str(tmp_path / name) for name in ("a.ko", "b.ko")]
+    with pytest.raises(HowdahError, match="two modules are called b"):
+        build_modules(kernel, wanted, lambda _what, _done, _total: None, Cache(tmp_path / "cache"))
+
+
+def test_a_ready_module_is_known_by_its_content(kernel: Kernel, tmp_path: Path) -> None:
+    """Two builds of one source have one srcversion, whatever their flags: the run of one is not that of the other."""
+    file = tmp_path / "mine.ko"
+    file.write_bytes(b"\x7fELF" + _MAGIC)
+    (first,) = _build(kernel, file)
+    before = first.identity
+    file.write_bytes(b"\x7fELF, other code" + _MAGIC)
+    (second,) = _build(kernel, file)
+    assert first.srcversion == second.srcversion
+    assert before != second.identity
+    made = modules.Module("ss_a", file, "ABC", "ss_a.c")
+    assert made.identity == "ABC"
+
+
+def test_a_module_that_no_run_needs_is_an_error_where_it_does_not_build() -> None:
+    found = _set("a", failed={"tcp_mine": HowdahError("does not compile", where="tcp_mine.c:3")})
+    found.check_own(["/x/tcp-mine.c", "/x/a.c"], {"tcp_mine"})
+    with pytest.raises(HowdahError, match="does not compile"):
+        found.check_own(["/x/a.c", "/x/tcp-mine.c"], {"a"})
+
+
+def test_what_is_needed_is_found_by_what_the_kernel_calls_it() -> None:
+    core = modules.Module("core", Path("core.ko"), None, "", loaded_as="howdah_own_core")
+    user = modules.Module("a", Path("a.ko"), None, "", ("howdah_own_core",))
+    assert [one.name for one in ModuleSet({"a": user, "core": core}, {}).choose(["a"])] == ["core", "a"]
+
+
+def test_ones_own_module_takes_the_place_of_the_projects(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it does not build: the project's is not run instead."""
+    project, entry = tmp_path / "project", tmp_path / "entry"
+    project.mkdir()
+    entry.mkdir()
+    (project / "Kbuild").write_text("")
+    (entry / "ss_search.ko").write_bytes(_MAGIC.replace(b"tcp_mine", b"ss_search"))
+    (entry / "failures.json").write_text("[]")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    failure = {"module": "ss_search", "what": "does not compile", "file": None, "line": None, "said": ""}
+    (broken / "failures.json").write_text(json.dumps([failure]))
+    monkeypatch.setattr(modules, "PROJECT_MODULES", project)
+    monkeypatch.setattr(modules, "_build", lambda _kernel, source, *_: entry if source == project else broken)
+    own = tmp_path / "ss_search.ko"
+    own.write_bytes(_MAGIC.replace(b"tcp_mine", b"ss_search").replace(b"ABC", b"XYZ"))
+
+    def provide(*wanted: str) -> ModuleSet:
+        return modules.provide_modules(kernel, wanted, lambda _what, _done, _total: None, Cache(tmp_path / "cache"))
+
+    assert provide().choose(["ss_search"])[0].srcversion == "ABC"
+    assert provide(str(own)).choose(["ss_search"])[0].srcversion == "XYZ"
+    source = tmp_path / "ss_search.c"
+    source.write_text("")
+    with pytest.raises(HowdahError, match="does not compile"):
+        provide(str(source)).choose(["ss_search"])

@@ -14,19 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howdah.agent.netlink import diag, qdisc
-from howdah.agent.netlink.address import address_request
-from howdah.agent.netlink.link import mac_bytes, parse_link, veth_request
-from howdah.agent.netlink.message import (
-    Message,
-    attribute,
-    build,
-    parse_attributes,
-    parse_error,
-    split,
-)
-from howdah.agent.netlink.neighbour import neighbour_request
-from howdah.agent.netlink.route import RTAX_INITCWND, RTAX_INITRWND, route_request
+from howdah.linux.netlink import diag, qdisc
+from howdah.linux.netlink.address import address_request
+from howdah.linux.netlink.link import mac_bytes, parse_link, veth_request
+from howdah.linux.netlink.message import Message, attribute, build, parse_attributes, parse_error, split
+from howdah.linux.netlink.neighbour import neighbour_request
+from howdah.linux.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTM_NEWROUTE, Route, parse_route, route_request
 
 RECORDED = Path(__file__).parents[1] / "golden" / "netlink" / "left-router.json"
 
@@ -129,6 +122,28 @@ def test_a_route_carries_initial_windows_as_metrics() -> None:
     assert found[5] == ipaddress.ip_address("10.1.0.254").packed
     assert found[4] == struct.pack("=I", 3)
     assert parse_attributes(found[8]) == {11: struct.pack("=I", 20), 14: struct.pack("=I", 40)}
+
+
+def _told(payload: bytes) -> Message:
+    return Message(RTM_NEWROUTE, 0, 1, payload, payload)
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        Route("10.2.0.1/32", "10.1.0.254", 3, {RTAX_INITCWND: 20, RTAX_INITRWND: 40}),
+        Route("10.2.0.0/16", None, 3, {}),
+        Route("default", "10.1.0.254", 2, {}),
+        Route("fd00::/64", "fd01::1", 2, {RTAX_INITCWND: 30}),
+    ],
+)
+def test_a_route_is_read_as_it_was_set(route: Route) -> None:
+    request = route_request(route.index, route.destination, route.via, route.metrics)
+    assert parse_route(_told(request)) == route
+    kernels = request[:5] + bytes([2]) + request[6:]  # of protocol "kernel": of an address
+    assert parse_route(_told(kernels)) is None
+    local = request[:4] + bytes([255]) + request[5:]
+    assert parse_route(_told(local)) is None, "of another table"
 
 
 def test_a_default_route_has_no_destination() -> None:

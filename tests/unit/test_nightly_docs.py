@@ -7,16 +7,24 @@ import configparser
 import re
 import shlex
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from ruamel.yaml import YAML
 
-from howdah.command.main import build_parser
-from howdah.nightly.effect import EFFECTS, LEFT_OUT, OF_LOSSES
+from howdah.command.main import INTERRUPTED, build_parser
+from howdah.command.nightly import NO_BASELINE, REGRESSION
+from howdah.errors import ProfileError
+from howdah.metric import known_metrics
+from howdah.nightly.cell import FAILING, State, label
+from howdah.nightly.change import Outcome
+from howdah.nightly.effect import EFFECTS, is_better_absent, is_left_out
+from howdah.nightly.primary import PRIMARY
 from howdah.nightly.series import METRICS
-from howdah.nightly.significance import least_p
+from howdah.nightly.significance import ALPHA, OTHER_ALPHA, PRIMARY_ALPHA, comparisons_provable, least_p
 from howdah.nightly.suite import ItemSection, SuiteSection, read_suite, slugs_of
 from tests.guest.planted import COMMITS, PLANTED, PROFILE
+from tests.nightly_factory import night, sheet, usual
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
@@ -37,8 +45,10 @@ def test_the_least_that_matters_is_that_of_the_code() -> None:
     assert written == [
         (each.kind, each.unit, f"{each.relative:.0%}".replace("%", " %"), each.absolute) for each in EFFECTS
     ]
-    assert all(f"`{name}`" in TEXT for name in LEFT_OUT)
-    assert all(f"`{name}`" in TEXT for name in OF_LOSSES if not name.startswith("synchronous_losses_"))
+    assert all(f"`{name}`" in TEXT for name in known_metrics() if is_left_out(name))
+    of_losses = [name for name in known_metrics() if is_better_absent(name)]
+    assert len(of_losses) == 7
+    assert all(f"`{name}`" in TEXT for name in of_losses if not name.startswith("synchronous_losses_"))
 
 
 def test_the_metrics_are_those_of_the_code() -> None:
@@ -47,8 +57,40 @@ def test_the_metrics_are_those_of_the_code() -> None:
 
 def test_the_numbers_of_repetitions_are_right() -> None:
     assert (round(least_p(3), 2), round(least_p(5), 3), f"{least_p(10):.6f}") == (0.03, 0.002, "0.000002")
-    assert 26_000 * least_p(10) <= 0.05 < 27_000 * least_p(10)
-    assert 25 * least_p(5) <= 0.05 < 26 * least_p(5)
+    served = [comparisons_provable(pairs, PRIMARY_ALPHA) for pairs in (10, 5, 3)]
+    assert served == [20_971, 20, 1]
+    assert "10 repetitions serve 20 971 comparisons, 5 serve 20, and 3 serve one" in TEXT
+    assert f"2 m / 4ⁿ must be below {PRIMARY_ALPHA:g}" in TEXT
+    assert f"at most {PRIMARY_ALPHA:.0%} + {OTHER_ALPHA:.0%} = {ALPHA:.0%}".replace("%", " %") in TEXT
+
+
+def test_the_primary_measures_are_those_of_the_code() -> None:
+    (paragraph,) = [each for each in TEXT.split("\n\n") if each.startswith("By default the primary measures are")]
+    assert set(re.findall(r"`([a-z0-9_]+)`", paragraph)) == set(PRIMARY)
+
+
+def test_every_state_and_outcome_is_there() -> None:
+    rows = {name: fails for name, _, fails in _rows("state of a cell")}
+    names = {name.partition(" (")[0] for name in rows}
+    assert names == {label(state) for state in get_args(State)}
+    always = {name.partition(" (")[0] for name, fails in rows.items() if fails == "yes"}
+    assert always == set(FAILING)
+    assert all(f"`{outcome}`" in TEXT for outcome in get_args(Outcome))
+
+
+def test_the_fields_of_a_comparison_and_of_a_night_are_there(tmp_path: Path) -> None:
+    written = set(re.findall(r"`([a-z0-9_]+)`", TEXT))
+    data = night(tmp_path, sheet("test-made-debian-6.12", usual), sheet("test-made-debian-6.12", usual)).to_json()
+    assert set(data) | set(data["alpha"]) | set(data["tests"]) | set(data["runs"]) <= written
+    assert set(data["cells"][0]) | set(data["cells"][0]["comparisons"][0]) <= written
+    assert f"`format` ({data['format']})" in TEXT
+
+
+def test_the_exit_codes_are_those_of_the_command() -> None:
+    codes = [int(code) for code, _ in _rows("exit code")]
+    assert codes == [0, ProfileError.exit_code, REGRESSION, NO_BASELINE, INTERRUPTED]
+    assert f"{NO_BASELINE} no baseline to compare with" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"  {NO_BASELINE}    no baseline to compare with\n" in str(build_parser().epilog)
 
 
 def test_the_shipped_suite_is_as_large_as_it_says() -> None:
@@ -61,7 +103,8 @@ def test_the_shipped_suite_is_as_large_as_it_says() -> None:
 def test_the_example_of_a_suite_has_every_field() -> None:
     (example,) = [text for text in _blocks("yaml") if text.startswith("suite:")]
     data = YAML(typ="safe", pure=True).load(example)
-    assert set(data["cells"][0]) == set(ItemSection.model_fields)
+    assert set(data) == set(SuiteSection.model_fields)
+    assert {name for cell in data["cells"] for name in cell} == set(ItemSection.model_fields)
     SuiteSection.model_validate(data)
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.command.common import PROFILES
 from howdah.errors import HowdahError, ProfileError
 from howdah.nightly.suite import chosen, read_suite, slugs_of
+from howdah.place import PROFILES
 from tests.nightly_factory import PROFILE, write_suite
 
 
@@ -41,9 +41,12 @@ cells:
     assert first.profile.points[0].scenario.path.rate == 20_000_000
     assert first.command[:3] == ("howdah", "run", str(tmp_path / "made.yaml"))
     assert 'path.rate="20 Mbit/s"' in first.command
-    assert first.compares("exit_time_s")
-    assert not other.compares("exit_time_s")
-    assert other.compares("utilisation")
+    assert first.measures.compares("exit_round")
+    assert first.measures.is_primary("exit_time_s")
+    assert not first.measures.is_primary("exit_round")
+    assert not other.measures.compares("exit_time_s")
+    assert other.measures.is_primary("utilisation")
+    assert not other.measures.is_primary("exit_time_s")
     assert other.profile.repetitions == 10
 
 

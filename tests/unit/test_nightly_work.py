@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ import pytest
 
 from howdah.command.main import main
 from howdah.errors import EngineUnavailableError, HowdahError
-from howdah.nightly import work
 from howdah.plan.plan import Plan
-from howdah.run.experiment import Experiment
-from howdah.run.provenance import analysis_sha256
+from howdah.record.provenance import analysis_sha256
+from howdah.work import prepared
+from howdah.work.experiment import Experiment
 from tests.nightly_factory import write_suite
 from tests.unit.stand_in import stand_in
 
@@ -44,7 +45,7 @@ WORKER = """
     row = {"run": plan["run"], "flow": None, "metric": "utilisation", "value": value, "unit": "ratio"}
     (directory / "metrics.json").write_text(json.dumps({"format": 1, "rows": [row], "cross_checks": []}))
     (directory / "verdict.json").write_text(json.dumps({"format": 1, "verdict": "pass", "checks": []}))
-    record.update(status="finished", analysis_sha256=ANALYSIS)
+    record.update(status="finished", analysis_sha256=ANALYSIS, wall_s=0.25)
     (directory / "run.json").write_text(json.dumps(record))
     print(json.dumps({"verdict": "pass"}))
 """
@@ -53,13 +54,15 @@ WORKER = """
 class _Engine:
     name, parallel = "uml", True
     is_here = True
+    kernel = "the first"
 
     def prepare(self, plans: Sequence[Plan], _progress: object) -> dict[str, Any]:
         if not self.is_here:
             raise EngineUnavailableError("no compiler")
         if plans[0].kernel == "debian-6.1":
-            raise HowdahError("this tree does not take what a guest needs", where="debian-6.1")
-        return {"engine": "stand-in"}
+            time.sleep(0.01)
+            raise HowdahError("the kernel configuration rejects required options", where="debian-6.1")
+        return {"engine": "stand-in", "kernel": self.kernel}
 
 
 class _Night:
@@ -87,8 +90,8 @@ class _Night:
 @pytest.fixture
 def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> _Night:
     worker = stand_in(tmp_path / "worker.py", WORKER.replace("ANALYSIS", repr(analysis_sha256())))
-    monkeypatch.setattr(work, "WORKER", worker)
-    monkeypatch.setattr(work, "find_engine", lambda _name: _Engine())
+    monkeypatch.setattr(prepared, "WORKER", worker)
+    monkeypatch.setattr(prepared, "find_engine", lambda _name: _Engine())
     return _Night(tmp_path, capsys)
 
 
@@ -104,11 +107,42 @@ def test_a_night_is_accepted_repeated_and_found_worse(night: _Night) -> None:
     night.measure(0.8)
     code, found = night.run("--again")
     assert code == 6
-    assert found["states"] == {"regression": 2, "not built": 2}
-    assert "utilisation: 0.9045 to 0.8045" in found["cells"][0]["regressions"][0]
+    assert found["states"] == {"not repeatable": 2, "not built": 2}, "the same kernel and plan, on a virtual clock"
+    said = found["cells"][0]["reasons"][0]
+    assert said.startswith("not repeatable: utilisation: 0.9045 to 0.8045")
+    assert said.endswith("differs in 10 of 10 repetitions")
+    assert all(cell["wall_s"] > 0 for cell in found["cells"]), "also of what could not be prepared"
     assert night.made() == 40
     code, found = night.run("--again", "--only", "test-made-debian-6.12/reno")
-    assert (code, found["states"], night.made()) == (6, {"regression": 1}, 50)
+    assert (code, found["states"], night.made()) == (6, {"not repeatable": 1}, 50)
+
+
+def test_another_kernel_is_compared_by_statistics(night: _Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    night.run("--accept")
+    monkeypatch.setattr(_Engine, "kernel", "another")
+    night.measure(0.8)
+    code, found = night.run()
+    assert (code, found["states"]) == (6, {"regression": 2, "not built": 2})
+    assert "utilisation: 0.9045 to 0.8045" in found["cells"][0]["regressions"][0]
+    night.measure(0.9001)
+    code, found = night.run("--again")
+    assert (code, found["states"]) == (0, {"unchanged": 2, "not built": 2}), "less than what matters"
+
+
+def test_a_suite_that_can_prove_nothing_is_refused_before_anything_is_built(
+    night: _Night, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = night.suite.read_text()
+    night.suite.write_text(text.replace("repetitions: 10", "repetitions: 3"))
+    monkeypatch.setattr(prepared, "find_engine", lambda _name: pytest.fail("an engine was asked"))
+    for more in ((), ("--accept",)):
+        code, said = night.run(*more)
+        assert code == 2
+        assert said["error"]["where"] == f"{night.suite}:6"
+        assert said["error"]["what"].startswith("3 repetitions can prove no change")
+        assert "corrected for 24 primary comparisons 0.75, and it has to be below 0.04" in said["error"]["what"]
+        assert "Make it 6 repetitions" in said["error"]["hint"]
+    assert not (night.root / "runs").exists()
 
 
 def test_an_interrupted_night_goes_on_where_it_stopped(night: _Night) -> None:
@@ -129,7 +163,7 @@ def test_a_run_that_fails_tonight_is_a_regression_and_stops_no_other(night: _Nig
     night.run("--accept")
     (night.root / "dies").write_text("cubic-r3")
     code, found = night.run("--again")
-    assert code == 6
+    assert code == 6, found
     cells = {cell["id"].partition("/")[2]: cell for cell in found["cells"] if cell["kernel"] == "debian-6.12"}
     assert cells["reno"]["state"] == "equal"
     assert cells["cubic"]["state"] == "regression"

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from howdah.agent.clock import now_ns
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.connection import ConnectedFlow
 from howdah.errors import ProfileError
+from howdah.linux.clock import now_ns
+from howdah.linux.output import Output
 from howdah.plan.text import render
 from tests.unit.profile_factory import make_one
 
@@ -43,7 +44,7 @@ def _free_port() -> int:
 
 
 @pytest.mark.parametrize("opener", ["sender", "receiver"])
-def test_whoever_opens_the_sender_sends(opener: str) -> None:
+def test_whoever_opens_the_sender_sends(opener: str, tmp_path: Path) -> None:
     ports = _free_port(), _free_port()
     description: dict[str, Any] = {
         "id": 0,
@@ -61,7 +62,7 @@ def test_whoever_opens_the_sender_sends(opener: str) -> None:
         "size_bytes": 100_000,
     }
     loop = Loop(virtual_time=False)
-    flow = ConnectedFlow(description, {"here": _Here()}, loop)  # type: ignore[dict-item]
+    flow = ConnectedFlow(description, {"here": _Here()}, loop, Output(tmp_path))  # type: ignore[dict-item]
     flow.prepare()
     flow.start(now_ns())
     loop.run_until(now_ns() + 10_000_000_000, flow.finished)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from howdah.agent.netlink import qdisc
 from howdah.errors import ProfileError
+from howdah.linux.netlink import qdisc
 from howdah.plan.command import command_lines
 from howdah.plan.plan import Plan
 from howdah.plan.red import RedNumbers, red_numbers
@@ -125,7 +125,7 @@ def test_hops_make_a_chain_and_each_has_its_queue(tmp_path: Path) -> None:
 
 def test_a_hop_is_not_slower_than_the_bottleneck(tmp_path: Path) -> None:
     found = error(tmp_path, "", ["path.hops=[{rate: 10 Mbit/s}]"])
-    assert found.what.startswith("path.hops.0.rate: this hop is slower than path.rate")
+    assert found.what.startswith("path.hops.1.rate: this hop is slower than path.rate")
     assert "a dumbbell has one hop" in error(tmp_path, "topology: {name: dumbbell}\n", [HOPS]).what
 
 

@@ -97,7 +97,7 @@ def test_memory_is_for_the_highest_rate_and_the_longest_delay(tmp_path: Path) ->
     [
         (
             ["path.schedule=[{at: 2 s, rate: 5 Mbit/s}, {at: 1 s, rate: 6 Mbit/s}]"],
-            "path.schedule.1.at: this step is not",
+            "path.schedule.2.at: this step is not",
         ),
         (["path.schedule=[{at: 2 s}]"], "changes nothing"),
         (["path.schedule=[{at: 2 s, rate: 0 Mbit/s}]"], "expected a rate between 1 kbit/s"),
@@ -178,6 +178,10 @@ def test_wrong_traces_of_mahimahi(tmp_path: Path) -> None:
     assert "a rate of zero" in silent.what
     assert "expected a time in milliseconds" in trace_error(tmp_path, "0\nten\n", "cell.up").what
     assert "the trace is empty" in trace_error(tmp_path, "\n", "cell.up").what
+    (tmp_path / "cell.up").write_text("0\n")
+    uneven = error(tmp_path, ["path.trace.file=cell.up", "path.trace.interval=1.5 ms"])
+    assert "whole milliseconds" in uneven.what
+    assert str(uneven.where).startswith("--set path.trace"), "where the profile says it, not the trace"
     assert "cannot be read" in error(tmp_path, ["path.trace.file=nowhere.csv"]).what
 
 

@@ -120,7 +120,7 @@ def test_memory_is_for_those_that_are_there_together(tmp_path: Path) -> None:
     ("group", "line", "what"),
     [
         ("{name: a}", 8, "expected one of connections (how many there are), web and mix"),
-        ("{name: a, connections: 0}", 8, "groups.0.connections"),
+        ("{name: a, connections: 0}", 8, "groups.1.connections"),
         ("{name: '12', connections: 1}", 8, "a group's name needs a letter"),
         ("{name: a, connections: 2, interval: 1 s, spread: 1 s}", 8, "interval and spread are both given"),
         ("{name: a, connections: 2, size: 1 MB, lifetime: 1 s}", 8, "size and lifetime are both given"),

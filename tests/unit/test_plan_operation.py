@@ -74,7 +74,7 @@ def test_what_is_not_in_the_vocabulary_cannot_be_made(op: str, arguments: dict[s
 
 
 def test_events_have_their_own_vocabulary() -> None:
-    assert event(5, "start_flow", flow=0).at_us == 5
+    assert event(5, "start_flow", flow=1).at_us == 5
     with pytest.raises(OperationError, match="there is no operation 'up'"):
         event(0, "up", node="s1", interface="lo")
 

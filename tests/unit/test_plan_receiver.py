@@ -14,7 +14,7 @@ from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Operation, Plan
 from howdah.plan.receiver import RECEIVER_MODULE
 from howdah.profile import load
-from howdah.profile.receiver import RECEIVERS
+from howdah.receiver import RECEIVERS
 
 QUICK = Path(__file__).parents[2] / "profiles" / "quick.yaml"
 TWO = "flows=[{}, {}]"

@@ -10,8 +10,7 @@ from statistics import fmean, median
 
 import pytest
 
-from howdah.plan.mix import mean_bytes, mix_connections, size_bytes
-from howdah.plan.web import web_connections
+from howdah.plan.mix import mean_bytes, mix_connections, size_bytes, web_connections
 from howdah.profile.group import MixSection, WebSection
 from tests.unit.profile_factory import make_one, make_plans
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The playbooks: run twice on a layer over this machine, what they leave, and what can be said of the rest of them.
 
-ansible-lint is `make lint-playbooks`. Packages are not installed here (tag ``packages``), which docs/lab.md tells of.
+ansible-lint is `make lint-playbooks`. Packages (tag ``packages``) are not installed here.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from howdah.lab.inventory import directory_of, write_inventory
-from howdah.lab.lab import load_lab
+from howdah.machines.inventory import directory_of, write_inventory
+from howdah.machines.machine_set import load_machine_set
 from tests.playbook_sandbox import PLAYBOOKS, ansible_program, sandbox_or_skip
 from tests.prometheus_fixture import prometheus_or_skip
 
 ROLES = sorted(path.name for path in (PLAYBOOKS / "roles").iterdir())
-LAB = """\
+MACHINES = """\
 name: here
 monitor: watch
 hosts:
@@ -44,7 +44,8 @@ for name in prometheus prometheus-node-exporter netserver; do
 done
 cd /etc/systemd/system
 cp -r . /mnt/units
-cp /etc/howdah/prometheus.yml /etc/sysctl.d/90-howdah.conf /usr/src/howdah-*/dkms.conf /mnt/
+cp -r /etc/grafana /etc/howdah/dashboards /mnt/
+cp /etc/howdah/rules.yaml /etc/howdah/prometheus.yml /etc/sysctl.d/90-howdah.conf /usr/src/howdah-*/dkms.conf /mnt/
 systemd-analyze verify --man=no howdah-*.service > /mnt/verify 2>&1
 echo $? >> /mnt/verify
 export $(sed -n 's/^Environment=//p' howdah-exporter.service)
@@ -65,12 +66,12 @@ def _yaml(path: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def inventory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("lab")
-    file = directory / "lab.yaml"
-    file.write_text(LAB, encoding="utf-8")
-    lab = load_lab(file)
-    made = directory_of(lab, directory)
-    write_inventory(lab, made, file)
+    directory = tmp_path_factory.mktemp("machines")
+    file = directory / "machines.yaml"
+    file.write_text(MACHINES, encoding="utf-8")
+    machine_set = load_machine_set(file)
+    made = directory_of(machine_set, directory)
+    write_inventory(machine_set, made, file)
     return made.inventory
 
 
@@ -89,7 +90,9 @@ def _counts(output: str, host: str) -> dict[str, int]:
 def test_a_second_run_changes_nothing_and_units_are_sound(inventory: Path, tmp_path: Path) -> None:
     promtool = prometheus_or_skip().promtool
     site = _playbook(
-        inventory, "site.yml", "--limit", "watch", "--skip-tags", "packages", prometheus_promtool=str(promtool)
+        *(inventory, "site.yml", "--limit", "watch", "--skip-tags", "packages"),
+        prometheus_promtool=str(promtool),
+        howdah_grafana=True,
     )
     program = tmp_path / "twice.sh"
     program.write_text(_TWICE, encoding="utf-8")
@@ -104,10 +107,11 @@ def test_a_second_run_changes_nothing_and_units_are_sound(inventory: Path, tmp_p
     assert "howdah_cpu_seconds_total{" in (sandbox.out / "scrape").read_text()
     _check_listening(sandbox.out / "units")
     _check_configuration(sandbox.out)
+    _check_grafana(sandbox.out)
 
 
 def _check_listening(units: Path) -> None:
-    """Every address in a unit is loopback or the lab's link; units of packages that listen everywhere are masked."""
+    """Every address in a unit is loopback or a link between machines; what listens everywhere is masked."""
     ours = {path.name: path.read_text() for path in units.glob("howdah-*.service")}
     assert {"howdah-exporter.service", "howdah-node-exporter.service", "howdah-prometheus.service"} <= set(ours)
     for text in ours.values():
@@ -121,6 +125,21 @@ def _check_listening(units: Path) -> None:
         "iperf3.service",
     ):
         assert (units / name).readlink() == Path("/dev/null")
+
+
+def _check_grafana(out: Path) -> None:
+    """It listens on loopback, and is provisioned with what reports/ has."""
+    drop_in = (out / "units" / "grafana-server.service.d" / "howdah.conf").read_text()
+    assert "GF_SERVER_HTTP_ADDR=127.0.0.1 GF_SERVER_HTTP_PORT=3000" in drop_in
+    reports = PLAYBOOKS.parent / "reports" / "dashboard"
+    assert (out / "rules.yaml").read_bytes() == (reports / "rules.yaml").read_bytes()
+    shipped = {file.name: file.read_bytes() for file in reports.glob("howdah-*.json")}
+    assert {file.name: file.read_bytes() for file in (out / "dashboards").iterdir()} == shipped
+    provisioning = out / "grafana" / "provisioning"
+    (provider,) = _yaml(provisioning / "dashboards" / "howdah.yaml")["providers"]
+    assert provider["options"]["path"] == "/etc/howdah/dashboards"
+    (source,) = _yaml(provisioning / "datasources" / "howdah.yaml")["datasources"]
+    assert source["url"] == "http://127.0.0.1:9090"
 
 
 def _check_configuration(out: Path) -> None:
@@ -187,7 +206,7 @@ readlink /etc/systemd/system/prometheus.service > /mnt/mask
 """
 
 
-def test_what_was_put_there_is_removed_with_the_labs_key_and_no_other(inventory: Path, tmp_path: Path) -> None:
+def test_what_was_put_there_is_removed_with_the_machine_sets_key_and_no_other(inventory: Path, tmp_path: Path) -> None:
     sandbox = sandbox_or_skip(tmp_path)
     home, key = tmp_path / "home", inventory.parent / "id_ed25519.pub"
     home.mkdir()

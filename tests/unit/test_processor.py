@@ -7,7 +7,7 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-from howdah.engine.uml.processor import own_processor
+from howdah.engine.processor import own_processor
 
 
 def test_no_two_guests_have_one_processor(tmp_path: Path) -> None:

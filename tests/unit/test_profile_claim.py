@@ -37,6 +37,7 @@ def wrong(tmp_path: Path, claim: str, extra: str = CONTROLS) -> ProfileError:
         (f"{VALUE}, each: path.rtt", "expect is missing", None),
         ("expect: more", "value is missing", None),
         ("value: {metric: utilization}, expect: {above: 1 %}", "no metric 'utilization'", "utilisation"),
+        (f"{VALUE}, than: {{metric: }}, expect: more", "metric is given and empty", None),
         (f"{VALUE}, expect: {{above: 50 %}}", "the axis path.rtt is not fixed: it is 20 ms, 40 ms", "path.rtt in each"),
         (
             "value: {metric: utilisation, at: {path.rtt: 40 ms}}, expect: {above: 50 %}",

@@ -1,68 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics that claims can name are those that are measured, and quantities are read in their units."""
+"""Quantities of metrics are read in their units."""
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-import howdah
-from howdah.profile.metric import Metric, known_entries, known_metrics, read_share
+from howdah.metric import Metric, known_entries, known_metrics, read_share
 from howdah.quantity import QuantityError
-
-MEASURE = Path(howdah.__file__).parent / "measure"
-
-
-def added() -> Iterator[tuple[str, str | None, str]]:
-    """Every metric that howdah/measure adds to a sheet: its name, as a pattern, its unit where written, and where."""
-    for file in sorted(MEASURE.glob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call):
-                continue
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called != "add":
-                continue
-            for index, argument in enumerate(node.args[:2]):
-                name = _pattern(argument)
-                if name is None:
-                    continue
-                unit = node.args[index + 2] if len(node.args) > index + 2 else None
-                written = unit.value if isinstance(unit, ast.Constant) and isinstance(unit.value, str) else None
-                yield name, written, f"{file.name}:{node.lineno}"
-
-
-def _pattern(argument: ast.expr) -> str | None:
-    if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-        return re.escape(argument.value)
-    if isinstance(argument, ast.JoinedStr):
-        parts = [
-            re.escape(str(part.value)) if isinstance(part, ast.Constant) else "[a-z0-9_]+" for part in argument.values
-        ]
-        return "".join(parts)
-    return None
-
-
-def test_what_is_measured_can_be_named() -> None:
-    found = list(added())
-    assert len(found) > 30, "the measures were not found in their source"
-    for name, _, where in found:
-        matches = [known for known in known_metrics() if re.fullmatch(name, known)]
-        assert matches, f"{where}: {name} is not in reports/measures.yaml"
-
-
-def test_units_follow_from_names() -> None:
-    for name, unit, where in added():
-        if unit is None:
-            continue
-        for known in known_metrics().values():
-            if re.fullmatch(name, known.name):
-                expected = known.unit or unit
-                assert unit == expected, f"{where}: {known.name} is in {unit}, its name says {expected}"
-                assert known.unit or unit not in ("s", "us", "bit/s", "bytes", "packets"), f"{where}: {known.name}"
 
 
 @pytest.mark.parametrize(

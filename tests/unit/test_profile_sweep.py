@@ -59,7 +59,7 @@ def test_fields_inside_lists_can_be_swept(tmp_path: Path) -> None:
     file = _write(tmp_path, "flows:\n  - start: 0 s\n  - start: [500 ms, 1 s]\n")
     cells = load(file).cells()
     assert [cell.scenario.flows[1].start for cell in cells] == [500_000, 1_000_000]
-    assert cells[0].axes == {"flows.1.start": "500 ms"}
+    assert cells[0].axes == {"flows.2.start": "500 ms"}
 
 
 def test_list_fields_are_not_sweeps(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from howdah.command import progress
-from howdah.command.progress import Display, time_left
 from howdah.plan.plan import Plan
-from howdah.run import batch
-from howdah.run.batch import Job, Outcome, Rest, Work
-from howdah.run.cost import carried_bits, expected_core_s
-from howdah.run.directory import RunDirectory
-from howdah.run.experiment import Cell, Experiment
+from howdah.record.directory import RunDirectory
+from howdah.work import batch
+from howdah.work import display as progress
+from howdah.work.batch import Job, Outcome, Rest, Work
+from howdah.work.cost import carried_bits, expected_core_s
+from howdah.work.display import Display, time_left
+from howdah.work.experiment import Cell, Experiment
 from tests.unit.plan_factory import make_plan
 
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from howdah.publish.experiment import Run, load_experiment
-from howdah.publish.sample import Series, sample_run, step_ms
-from howdah.tables.schema import TABLES
+from howdah.record.result import Run, load_experiment
+from howdah.record.sample import Series, sample_run, step_ms
+from howdah.record.schema import TABLES
 from tests.experiment_factory import Scenario, make_experiment
 
 
@@ -52,6 +52,41 @@ def test_an_instant_sees_the_state_after_the_last_ack_which_is_in_the_next_recor
     assert (ssthresh.time_ms.tolist(), ssthresh.value.tolist()) == ([110, 120], [12, 12])
     (acked,) = series(run, "howdah_flow_acked_bytes_total")
     assert acked.value.tolist() == [1448, 2896, 2896]
+
+
+def info(time_ms: float, acked: int, sacked: int | None) -> dict[str, object]:
+    reading = {"bytes_acked_bytes": acked, "sacked_packets": sacked, "cwnd_packets": 10, "rtt_us": 100_000}
+    return {"flow": 1, "end": "sender", "time_ns": int(time_ms * 1e6), **reading}
+
+
+def test_what_sack_confirmed_is_delivered_before_the_hole_is_filled(run: Run) -> None:
+    """100 segments arrive beyond a hole in 100 ms; the ACK that fills it acknowledges them all at once."""
+    una = [1448, 1448, 1448, 1448, 102 * 1448, 103 * 1448]
+    times = [0, 10, 50, 105, 110, 120]
+    replace_table(run, "tcp_probe", [probe(at, 10, None, each) for at, each in zip(times, una, strict=True)])
+    replace_table(run, "tcp_info", [info(0, 1448, 0), info(100, 1448, 100), info(200, 200 * 1448, 0)])
+    (acked,) = series(run, "howdah_flow_acked_bytes_total")
+    (delivered,) = series(run, "howdah_flow_delivered_bytes_total")
+    assert max(np.diff(acked.value)) == 101 * 1448
+    assert max(np.diff(delivered.value)) < 15 * 1448
+    assert delivered.value[delivered.time_ms == 50].tolist() == [51 * 1448]
+    assert (delivered.value >= acked.value).all()
+
+
+@pytest.mark.parametrize("readings", [[], [info(0, 1448, None), info(100, 2896, None)]])
+def test_without_sack_what_is_acknowledged_is_delivered(run: Run, readings: list[dict[str, object]]) -> None:
+    replace_table(run, "tcp_probe", [probe(0, 10, None, 0), probe(100, 11, None, 2896)])
+    replace_table(run, "tcp_info", readings)
+    (acked,) = series(run, "howdah_flow_acked_bytes_total")
+    (delivered,) = series(run, "howdah_flow_delivered_bytes_total")
+    assert delivered.value[-1] == acked.value[-1] == 2896
+
+
+def test_a_flow_that_only_tcp_info_saw_has_a_delivery_too(run: Run) -> None:
+    replace_table(run, "tcp_probe", [])
+    replace_table(run, "tcp_info", [info(0, 0, 0), info(100, 1448, 9), info(200, 1448, 19)])
+    (delivered,) = series(run, "howdah_flow_delivered_bytes_total")
+    assert delivered.value.tolist() == [0, 10 * 1448, 20 * 1448]
 
 
 def test_records_of_the_calibration_before_time_zero_are_not_published(run: Run) -> None:

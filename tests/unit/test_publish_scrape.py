@@ -20,22 +20,25 @@ from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
 from howdah.publish.dashboard import GRAFANA_FILE, WINDOW, Panel, grafana, grafana_text, live_run, panels
 from howdah.publish.endpoint import endpoint
-from howdah.publish.experiment import load_experiment
 from howdah.publish.exporter import Exporter
 from howdah.publish.machine import Machine
+from howdah.publish.metric import Metric
 from howdah.publish.node_exporter import fetch as fetch_node_exporter
-from howdah.publish.openmetrics import end_ms
+from howdah.publish.openmetrics import Families, Samples, end_ms
 from howdah.publish.prometheus import PrometheusUnavailableError
 from howdah.publish.query import Client, Value
 from howdah.publish.scrape import configuration, scrape
 from howdah.publish.server import Server, running
+from howdah.record.result import load_experiment
 from tests.experiment_factory import Scenario, make_experiment
 from tests.prometheus_fixture import prometheus_or_skip
 from tests.unit.underway_run import Underway, make_underway
 
 _STEPS = 24
 _LIMIT_S = 60.0
-EXTRA = 'extra_things{colour="blue"} 7\n'
+EXTRA: Families = {
+    Metric("extra_things", "gauge", "Things that another exporter has."): [Samples({"colour": "blue"}, [0], [7.0])]
+}
 
 
 @dataclass

@@ -17,13 +17,13 @@ import pytest
 
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
-from howdah.publish.experiment import Experiment, load_experiment
 from howdah.publish.openmetrics import end_ms, run_labels, start_ms
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError
 from howdah.publish.query import Client, matchers
-from howdah.publish.sample import sample_run
 from howdah.publish.serve import Importer, serve
 from howdah.publish.server import require_port, running, start
+from howdah.record.result import Experiment, load_experiment
+from howdah.record.sample import sample_run
 from tests.experiment_factory import Scenario, make_experiment
 from tests.prometheus_fixture import prometheus_or_skip
 
@@ -58,9 +58,9 @@ def test_a_server_answers_with_the_samples_of_the_tables(
             wanted = {each.label("flow"): each for each in sample_run(run) if each.metric == "howdah_flow_cwnd_packets"}
             query = f"howdah_flow_cwnd_packets{{{matchers(run_labels(run))}}}"
             answers = client.range(query, start_ms(run), end_ms(run), 10)
-            assert {answer.labels["flow"] for answer in answers} == {"1", "2"}
+            assert {answer.labels["flow"] for answer in answers} == {"flow1", "flow2"}
             for answer in answers:
-                expected = wanted[answer.labels["flow"]]
+                expected = wanted[answer.labels["number"]]
                 count = len(expected.time_ms)
                 assert (answer.time_ms[:count] - start_ms(run)).tolist() == expected.time_ms.tolist()
                 np.testing.assert_array_equal(answer.value[:count], expected.value)
@@ -79,7 +79,7 @@ def test_the_examples_of_the_documentation_have_answers(
     link_blocks(build_experiment(experiment, prometheus), data)
     text = (Path(__file__).resolve().parents[2] / "docs" / "prometheus.md").read_text(encoding="utf-8")
     examples = re.findall(r"```\n(.*?)```", text.split("## Examples")[1], re.S)
-    assert len(examples) == 3
+    assert len(examples) == 4
     last = max(end_ms(run) for run in experiment.runs)
     with running(prometheus, data) as server:
         for example in examples:

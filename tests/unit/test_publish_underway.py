@@ -12,12 +12,11 @@ import pytest
 
 from howdah.ingest import ingest
 from howdah.publish.metric import SERIES
-from howdah.publish.openmetrics import exposition
 from howdah.publish.underway import LIVE, LiveRun, Watch
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
-from tests.prometheus_fixture import prometheus_or_skip
-from tests.unit.underway_run import Underway, make_underway, underway_plan
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+from tests.prometheus_fixture import exposition, prometheus_or_skip
+from tests.unit.underway_run import Underway, make_underway, make_virtual, underway_plan
 
 
 class Clock:
@@ -56,15 +55,15 @@ def test_what_is_seen_is_the_last_reading_that_the_tables_will_have(underway: Un
     seen = values(LiveRun(underway.directory))
     ingest(RunDirectory(underway.directory))
     sender = last(underway, "tcp_info", end="sender")
-    assert seen["howdah_flow_cwnd_packets", "0"] == sender["cwnd_packets"]
-    assert seen["howdah_flow_ssthresh_packets", "0"] == sender["ssthresh_packets"]
-    assert seen["howdah_flow_srtt_seconds", "0"] == pytest.approx(sender["rtt_us"] / 1e6)
-    assert seen["howdah_flow_acked_bytes_total", "0"] == sender["bytes_acked_bytes"] > 0
-    assert seen["howdah_flow_retransmitted_packets_total", "0"] == sender["total_retrans_packets"] > 0
+    assert seen["howdah_flow_cwnd_packets", "bulk"] == sender["cwnd_packets"]
+    assert seen["howdah_flow_ssthresh_packets", "bulk"] == sender["ssthresh_packets"]
+    assert seen["howdah_flow_srtt_seconds", "bulk"] == pytest.approx(sender["rtt_us"] / 1e6)
+    assert seen["howdah_flow_acked_bytes_total", "bulk"] == sender["bytes_acked_bytes"] > 0
+    assert seen["howdah_flow_retransmitted_packets_total", "bulk"] == sender["total_retrans_packets"] > 0
     assert seen["howdah_live_unacked_packets", ""] == sender["unacked_packets"]
     assert seen["howdah_live_connections", "sender"] == seen["howdah_live_connections", "receiver"] == 1
     receiver = last(underway, "tcp_info", end="receiver")
-    assert seen["howdah_flow_received_bytes_total", "0"] == receiver["bytes_received_bytes"] > 0
+    assert seen["howdah_flow_received_bytes_total", "bulk"] == receiver["bytes_received_bytes"] > 0
     queue = last(underway, "qdisc", node="r", handle="10:")
     assert seen["howdah_queue_backlog_bytes", "r r1 10:"] == queue["backlog_bytes"]
     assert seen["howdah_queue_dropped_packets_total", "r r1 10:"] == queue["drops_packets"] > 0
@@ -76,21 +75,21 @@ def test_files_are_read_on_and_a_torn_frame_waits(underway: Underway) -> None:
     live, seen = LiveRun(underway.directory), []
     for share in (0.0, 0.4, 0.6, 0.8, 1.0):
         underway.write(share, torn_bytes=0 if share == 1 else 30)
-        seen.append(values(live).get(("howdah_flow_acked_bytes_total", "0"), 0.0))
+        seen.append(values(live).get(("howdah_flow_acked_bytes_total", "bulk"), 0.0))
     assert seen[0] == 0
     assert seen == sorted(seen)
     assert len(set(seen)) == len(seen)
-    assert seen[-1] == values(LiveRun(underway.directory))["howdah_flow_acked_bytes_total", "0"]
+    assert seen[-1] == values(LiveRun(underway.directory))["howdah_flow_acked_bytes_total", "bulk"]
 
 
 def test_what_is_no_longer_read_is_not_shown(underway: Underway) -> None:
     clock = Clock()
     live = LiveRun(underway.directory, clock)
     underway.write(1)
-    assert ("howdah_flow_cwnd_packets", "0") in values(live)
+    assert ("howdah_flow_cwnd_packets", "bulk") in values(live)
     clock.now += 6
     seen = values(live)
-    assert ("howdah_flow_cwnd_packets", "0") not in seen
+    assert ("howdah_flow_cwnd_packets", "bulk") not in seen
     assert seen["howdah_live_connections", "sender"] == 0
     assert seen["howdah_live_progress_ratio", ""] == 0.75
 
@@ -113,7 +112,7 @@ def test_a_port_that_the_kernel_chose_does_not_hide_a_flow(tmp_path: Path) -> No
     other = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], source_port=1)])
     underway = make_underway(tmp_path, other)
     underway.write(1)
-    assert values(LiveRun(underway.directory))["howdah_flow_acked_bytes_total", "0"] > 0
+    assert values(LiveRun(underway.directory))["howdah_flow_acked_bytes_total", "bulk"] > 0
 
 
 def test_connections_of_a_group_are_seen_together_alone(tmp_path: Path) -> None:
@@ -128,12 +127,18 @@ def test_connections_of_a_group_are_seen_together_alone(tmp_path: Path) -> None:
     assert seen["howdah_live_mean_srtt_seconds", ""] > 0.04
 
 
-def test_a_run_in_virtual_time_shows_its_progress_alone(tmp_path: Path) -> None:
-    underway = make_underway(tmp_path, underway_plan("uml"))
+def test_a_run_in_virtual_time_shows_its_trace_and_no_counters(tmp_path: Path) -> None:
+    underway = make_virtual(tmp_path)
     underway.write(1)
-    names = {name for name, _place in values(LiveRun(underway.directory))}
-    assert "howdah_live_progress_ratio" in names
-    assert not [name for name in names if name.startswith(("howdah_flow_", "howdah_queue_", "howdah_interface_"))]
+    live = LiveRun(underway.directory)
+    seen = values(live)
+    names = {name for name, _place in seen}
+    assert seen["howdah_live_progress_ratio", ""] == 0.75
+    assert seen["howdah_live_simulated_seconds", ""] == pytest.approx(3e-6)
+    assert seen["howdah_flow_cwnd_packets", "bulk"] > 10
+    assert seen["howdah_live_acks_per_second", ""] > 100
+    # What grows by the run's clock has no rate by that of the scrape.
+    assert not [name for name in names if name.endswith("_total") or name.startswith("howdah_queue_")]
 
 
 def test_runs_are_found_while_their_maker_lives_and_not_after(tmp_path: Path) -> None:
@@ -150,8 +155,13 @@ def test_runs_are_found_while_their_maker_lives_and_not_after(tmp_path: Path) ->
 
 def test_promtool_has_nothing_to_say_against_it(underway: Underway) -> None:
     prometheus = prometheus_or_skip()
-    underway.write(1)
-    text = "".join(exposition(LiveRun(underway.directory).families()))
+    virtual = make_virtual(underway.directory.parents[1] / "virtual")
+    for each in (underway, virtual):
+        each.write(1)
+    found = LiveRun(underway.directory).families()
+    for metric, samples in LiveRun(virtual.directory).families().items():
+        found.setdefault(metric, []).extend(samples)
+    text = "".join(exposition(found))
     done = subprocess.run(
         [prometheus.promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False
     )
@@ -163,6 +173,10 @@ def test_the_documentation_has_every_metric_of_a_run_underway(underway: Underway
     text = Path("docs/live.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\| `(howdah_live_[a-z_]+)` \|", text, re.MULTILINE))
     assert told == {metric.name for metric in LIVE}
-    shown = {metric.name for metric in LiveRun(underway.directory).families() if metric not in LIVE}
+    virtual = make_virtual(underway.directory.parents[1] / "virtual")
+    virtual.write(1)
+    seen = {*LiveRun(underway.directory).families(), *LiveRun(virtual.directory).families()}
+    assert {metric for metric in LIVE if metric not in seen} == set()
+    shown = {metric.name for metric in seen if metric not in LIVE}
     published = {metric.name for metric in SERIES}
     assert {name for name in shown if not name.startswith("howdah_path_")} <= published

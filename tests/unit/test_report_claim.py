@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from howdah.plan.plan import Plan
-from howdah.publish.experiment import load_experiment
+from howdah.record.result import load_experiment
 from howdah.report import report
 from howdah.report.compare import results
 from howdah.report.source import TableSource
@@ -50,7 +50,7 @@ def test_claims_are_on_the_page(experiment: Path) -> None:
         "2 claims, judged over the repetitions that count: 1 differs, 1 unsupported.",
         '<span class="verdict differs">differs</span>',
         "above 90 %, at each path.rtt",
-        "path.rtt = 40 ms: 50.1 ± 0.25 %, n = 3",
+        "path.rtt = 40 ms: 50.1 (50 … 50.2) %, n = 3",
         "<strong>Control off:</strong> switched off.",
         "it is switched on today",
         "there is no radio here",

@@ -37,8 +37,21 @@ def test_two_runs_of_one_experiment(tmp_path: Path) -> None:
     directory = make_experiment(tmp_path, scenario("one"))
     runs = sorted(directory.glob("*-r0-*"))
     found = compare(runs, tmp_path / "compare.html", prometheus="off")
-    lines = found.text.splitlines()
+    words, table = found.text.split("\n\n", 1)
+    assert "cubic left slow start" in words
+    lines = table.splitlines()
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["cubic", "reno"]
+
+
+def test_few_repetitions_stand_below_their_median(tmp_path: Path) -> None:
+    experiment = make_experiment(tmp_path, Scenario(repetitions=2, duration_s=2.0, flows=1, algorithms=("reno",)))
+    text = compare([experiment], tmp_path / "compare.html", "off").text
+    lines = text.splitlines()
+    (row,) = (number for number, line in enumerate(lines) if line.startswith("reno  "))
+    assert "1.225" in lines[row]
+    assert lines[row + 1].endswith(" 249 … 250")
+    assert "1.2 … 1.25" in lines[row + 1]
+    assert lines[-1] == "medians over n repetitions; below them, where they differ, least and largest"
 
 
 def test_only_some_algorithms(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from howdah.publish.experiment import load_run
+from howdah.record.event import REASONS
+from howdah.record.result import load_run
 from howdah.report.event import cause_words, measure_text, told_events, told_runs
-from howdah.tables.event import REASONS
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.test_publish_sample import replace_table
 

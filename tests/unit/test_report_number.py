@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from howdah.report.number import delay, duration, rate, significant, size
+from howdah.number import delay, duration, rate, significant, size
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,17 @@ from itertools import combinations
 
 import pytest
 
-from howdah.report.assets import data
+from howdah.assets import data
 from howdah.report.palette import colours
 
 PALETTE = data("palette.yaml")
 DEFAULT = ("cubic-no-hystart", "cubic", "reno", "bbr")
-# Machado, Oliveira, Fernandes 2009, severity 1.0: linear RGB as seen with protanopia and deuteranopia.
+# Machado, Oliveira, Fernandes 2009, severity 1.0: linear RGB as seen without one kind of cone.
 VISIONS = {
     "normal": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
     "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.01182, 0.04294, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.3039)),
 }
 
 
@@ -57,13 +58,31 @@ def test_every_colour_stands_out_from_its_surface(theme: str) -> None:
         assert contrast(entry[theme], PALETTE["surfaces"][theme]) >= 4.5, entry
 
 
+def apart(one: str, other: str) -> float:
+    """Least distance in CIE L*a*b* over every way of seeing."""
+    pairs = ((seen(one, vision), seen(other, vision)) for vision in VISIONS)
+    return float(min(sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5 for a, b in pairs))
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("vision", list(VISIONS))
-def test_the_default_algorithms_are_told_apart(theme: str, vision: str) -> None:
+def test_the_default_algorithms_are_told_apart_by_colour_alone(theme: str) -> None:
     for one, other in combinations(DEFAULT, 2):
-        a, b = (seen(PALETTE["algorithms"][name][theme], vision) for name in (one, other))
-        distance = sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5
-        assert distance >= 12, (one, other, distance)
+        distance = apart(*(PALETTE["algorithms"][name][theme] for name in (one, other)))
+        assert distance >= 20, (one, other, distance)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_any_two_looks_differ_in_colour_or_in_dashes_for_every_reader(theme: str) -> None:
+    looks = [*PALETTE["algorithms"].items(), *enumerate(PALETTE["others"])]
+    for (one, a), (other, b) in combinations(looks, 2):
+        assert a["dashes"] != b["dashes"] or apart(a[theme], b[theme]) >= 20, (one, other)
+
+
+def test_patterns_of_dashes_differ_and_the_first_is_solid() -> None:
+    patterns = [tuple(pattern) for pattern in PALETTE["dashes"]]
+    assert patterns[0] == ()
+    assert len(set(patterns)) == len(patterns)
+    assert all(0 <= each["dashes"] < len(patterns) for each in [*PALETTE["algorithms"].values(), *PALETTE["others"]])
 
 
 def test_an_algorithm_keeps_its_colour_whatever_it_is_compared_with() -> None:

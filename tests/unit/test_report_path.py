@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from howdah.number import delay
 from howdah.plan.plan import Plan
-from howdah.publish.experiment import Run, load_experiment
+from howdah.record.result import Run, load_experiment
 from howdah.report.drawing import dumbbell, spread
-from howdah.report.number import delay
 from howdah.report.pathfacts import path_facts, path_notes
 from tests.experiment_factory import Scenario, make_experiment, make_plan
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from howdah.publish.experiment import Experiment, load_experiment
+from howdah.record.result import Experiment, load_experiment
 from howdah.report.build import source_for
 from howdah.report.source import Group, TableSource
 from tests.experiment_factory import Scenario, make_experiment

@@ -18,8 +18,8 @@ from pathlib import Path
 from howdah.command.main import main
 from howdah.publish.query import Client, Value
 from howdah.publish.server import free_port
-from howdah.run.directory import RunDirectory, read_json, write_json
-from howdah.run.stage import refresh
+from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.work.stage import refresh
 from tests.prometheus_fixture import prometheus_or_skip
 from tests.unit.underway_run import Underway, make_underway
 
@@ -38,7 +38,9 @@ def _until(client: Client, query: str, good: Callable[[list[Value]], bool]) -> l
 
 def _end(underway: Underway, agent: str, started: str) -> None:
     """What the maker of a run does when it has ended."""
-    (underway.directory / "raw" / "agent.json").write_text(agent, encoding="utf-8")
+    raw = underway.directory / "raw"
+    raw.joinpath("agent.json").write_text(agent, encoding="utf-8")
+    raw.joinpath("trace.json").write_bytes(underway.last["trace.json"])
     finished = {"status": "finished", "key": "a" * 64, "stages": [], "started": started}
     write_json(underway.directory / "run.json", finished)
     refresh(RunDirectory(underway.directory), force=True)

@@ -18,8 +18,8 @@ from collectors.siftr import SiftrError
 from collectors.siftr import main as siftr_main
 from howdah.ingest import ingest
 from howdah.ingest.siftr import read_log
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 from tests.unit.recorded_run import make_recorded_run
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "raw" / "siftr"
@@ -91,7 +91,7 @@ def test_a_receivers_log_becomes_rows_of_tcp_info_in_the_runs_time(tmp_path: Pat
     rows = store.read(run, "tcp_info").to_pylist()
     assert [row["time_ns"] for row in rows] == sorted(row["time_ns"] for row in rows)
     siftr = [row for row in rows if row["pacing_rate_bytes_per_second"] is None]
-    assert {(row["flow"], row["end"]) for row in siftr} == {(0, "receiver")}
+    assert {(row["flow"], row["end"]) for row in siftr} == {(1, "receiver")}
     assert [row["time_ns"] for row in siftr] == [100_900_000, 140_950_000, 141_000_000, 182_000_000, 182_010_000]
     assert [row["rcv_wnd_bytes"] for row in siftr] == [65_535, 66_608, 131_072, 262_144, 262_144]
     assert [row["rtt_us"] for row in siftr] == [None, None, 41_000, 41_000, 41_000]
@@ -115,7 +115,7 @@ def test_a_senders_incoming_packets_become_rows_of_tcp_probe(tmp_path: Path) -> 
     assert report.all_problems == []
     assert report.sources["tcp_probe"].rows == 374 + 1
     (row,) = [row for row in store.read(run, "tcp_probe").to_pylist() if row["snd_una_bytes"] is None]
-    assert (row["flow"], row["time_ns"], row["cwnd_packets"], row["ssthresh_packets"]) == (0, 200_000_000, 30, 20)
+    assert (row["flow"], row["time_ns"], row["cwnd_packets"], row["ssthresh_packets"]) == (1, 200_000_000, 30, 20)
     assert (row["srtt_us"], row["snd_wnd_bytes"]) == (40_000, 66_560)
     rows = store.read(run, "tcp_info").to_pylist()
     unacked = [row["unacked_packets"] for row in rows if row["pacing_rate_bytes_per_second"] is None]

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from howdah.errors import HowdahError
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
-from howdah.tables.schema import SCHEMA_VERSION, TABLES
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+from howdah.record.schema import SCHEMA_VERSION, TABLES
 
 
 def counters(values: list[int], nodes: list[str | None] | None = None) -> pa.Table:

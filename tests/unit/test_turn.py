@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from howdah.build.turn import turn
 from howdah.engine import host, share
-from howdah.engine.engine import engine
-from howdah.engine.turn import turn
+from howdah.engine.registry import engine
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 from tests.unit.plan_factory import make_plan
 
 HOLDER = """\
 import sys
 from pathlib import Path
-from howdah.engine.turn import turn
+from howdah.build.turn import turn
 with turn(Path(sys.argv[1]), lambda: None):
     print("mine", flush=True)
     sys.stdin.read()

@@ -13,7 +13,7 @@ import pytest
 from howdah.command import validate as command
 from howdah.command.main import main
 from howdah.command.validate import _engines, _planted
-from howdah.engine.lab.machine import LAB_FILE
+from howdah.engine.machines.machine import MACHINES_FILE
 from howdah.errors import HowdahError, ProfileError
 from howdah.validate.comparison import TOLERANCES, Side, Value, compare, measures_of
 from howdah.validate.report import agree, markdown, rows, times, to_json
@@ -143,10 +143,18 @@ def test_the_exit_status_tells_agreement_from_disagreement_from_no_comparison(
     assert json.loads((tmp_path / "validate-validation.json").read_text())["points"] == record["points"]
 
 
-def test_a_lab_that_is_not_there_is_told(
+def test_a_machine_set_that_is_not_there_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(LAB_FILE, "")  # set back when the test is over
-    words = ["validate", "--engines", "lab,uml", "--lab", str(tmp_path / "no.yaml"), "--runs", str(tmp_path / "runs")]
+    monkeypatch.setenv(MACHINES_FILE, "")  # set back when the test is over
+    words = [
+        "validate",
+        "--engines",
+        "machines,uml",
+        "--machines",
+        str(tmp_path / "no.yaml"),
+        "--runs",
+        str(tmp_path / "runs"),
+    ]
     assert main(words) == 2
-    assert "there is no such lab file" in capsys.readouterr().err
+    assert "there is no such machines file" in capsys.readouterr().err

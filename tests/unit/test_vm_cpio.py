@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.vm.cpio import Writer
+from howdah.build.cpio import Writer
 
 _FIELDS = (
     "ino",

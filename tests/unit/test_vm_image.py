@@ -14,10 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from howdah.engine.cache import Cache
-from howdah.engine.vm.image import Contents, read_image, unpack_kernel
-from howdah.engine.vm.own import provide_own, provide_own_headers
-from howdah.engine.vm.package import ImagePackage
+from howdah.build.cache import Cache
+from howdah.build.kernel_image import Contents, read_image, unpack_kernel
+from howdah.build.kernel_package import ImagePackage
+from howdah.build.own_kernel import provide_own, provide_own_headers
 from howdah.errors import HowdahError
 
 RELEASE = "6.12.3-mine"

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.cache import Cache
-from howdah.engine.uml.tools import build_tools
-from howdah.engine.vm import accelerator, machine
+from howdah.build import accelerator
+from howdah.build.cache import Cache
+from howdah.build.tools import build_tools
+from howdah.engine.vm import machine
 from howdah.engine.vm.machine import Machine, Speed, command_line, run
 from howdah.engine.vm.watch import UP
 from howdah.errors import EngineUnavailableError, RunFailedError
@@ -224,7 +225,7 @@ def test_kvm_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("sleep 60\n", "does not start"),
     ):
         stand_in(tmp_path, monkeypatch, script)
-        monkeypatch.setattr(accelerator, "QEMU", machine.QEMU)
+        monkeypatch.setattr(accelerator, "QEMU", str(tmp_path / "qemu"))
         monkeypatch.setattr(accelerator, "_TRIAL_S", 2.0)
         found = accelerator.why_no_kvm(tmp_path / "kernel")
         assert found is None if words is None else words in str(found)

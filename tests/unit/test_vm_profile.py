@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from howdah.agent.profiling import module_sections, parse_stat
-from howdah.engine.uml.inlined import Function, SymbolTable
+from howdah.build.inlined import Function, SymbolTable
 from howdah.engine.vm.perf_data import read_samples
 from howdah.engine.vm.symbols import Names, image_functions, module_functions
 from howdah.engine.vm.tally import (
@@ -34,8 +34,8 @@ from howdah.measure.cpu import cpu_rows
 from howdah.measure.processor import course_of
 from howdah.measure.row import Sheet
 from howdah.plan.plan import Plan
-from howdah.run.directory import RunDirectory, write_json
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory, write_json
 from tests.unit.profile_factory import make_one
 
 # Recorded by perf 6.12 in a guest with Linux 6.12.117: a quarter of a second at the beginning of a flow, 1 ms a sample.

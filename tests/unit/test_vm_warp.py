@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.cache import Cache
-from howdah.engine.preload import library, variable
+from howdah.build.cache import Cache
+from howdah.build.preload import library, variable
 from howdah.engine.vm.machine import WARP
 from howdah.errors import HowdahError
 

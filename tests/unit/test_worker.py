@@ -13,7 +13,7 @@ from typing import Any
 # A run's directory says by its name how the run ends; its process is told on standard output.
 _WORKER = """
 import os, sys
-from howdah.run import worker
+from howdah.work import worker
 def execute(directory, progress):
     progress("flows", os.getpid(), 2)
     if directory.path.name == "dies":
@@ -56,7 +56,7 @@ def test_one_that_dies_is_told_and_the_next_is_made(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_is_an_error_with_its_place(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "howdah.run.worker", str(os.getpid())]
+    command = [sys.executable, "-m", "howdah.work.worker", str(os.getpid())]
     told = json.dumps(str(tmp_path)) + "\n"
     done = subprocess.run(command, input=told, capture_output=True, text=True, check=True, timeout=60)
     (answer,) = map(json.loads, done.stdout.splitlines())

@@ -15,7 +15,7 @@ from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Flow, Plan
-from howdah.tables.schema import COUNTER, FLOW, TCP_INFO
+from howdah.record.schema import COUNTER, FLOW, TCP_INFO
 from tests.unit.plan_factory import make_plan
 
 MSS = 1448

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.cache import Cache
-from howdah.engine.preload import library
-from howdah.engine.uml.tools import build_tools
-from howdah.engine.vm.machine import QEMU, WARP, Machine, Speed, run
+from howdah.build.accelerator import QEMU
+from howdah.build.cache import Cache
+from howdah.build.preload import library
+from howdah.build.tools import build_tools
+from howdah.engine.vm.machine import WARP, Machine, Speed, run
 from howdah.errors import RunFailedError
 
 pytestmark = pytest.mark.vm

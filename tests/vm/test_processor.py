@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from howdah.build.accelerator import QEMU
 from howdah.command.main import main
-from howdah.engine.vm.machine import QEMU
 from howdah.measure.processor import course_of
-from howdah.run.directory import RunDirectory
-from howdah.tables import store
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
 
 pytestmark = pytest.mark.vm
 

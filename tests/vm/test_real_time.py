@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.engine.vm.machine import QEMU
+from howdah.build.accelerator import QEMU
 
 pytestmark = pytest.mark.vm
 

@@ -9,9 +9,9 @@ from collectors.accounting import traffic_marks
 from howdah.agent.calibration.buffer import measure_buffer
 from howdah.agent.calibration.delay import measure_delays
 from howdah.agent.calibration.train import measure_rate
-from howdah.agent.clock import MS, now_ns
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
+from howdah.linux.clock import MS, now_ns
+from howdah.linux.namespace import Namespace
 
 CALIBRATION_FORMAT = 1
 _POLL_NS = 20 * MS

@@ -21,10 +21,10 @@ from howdah.agent.calibration.udp import (
     open_unread,
     stamp_departures,
 )
-from howdah.agent.clock import MS, SECOND, now_ns
-from howdah.agent.kernelfile import parse_snmp, read_again
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
+from howdah.linux.clock import MS, SECOND, now_ns
+from howdah.linux.kernelfile import parse_snmp, read_again
+from howdah.linux.namespace import Namespace
 
 _FILL_SHARE = 0.9  # of the buffer, by large sends; the rest frame by frame, so that the last place is taken too
 _OVERFILL_SHARE = 0.15
@@ -83,8 +83,8 @@ def divide_load(
     return Load(bulk, single)
 
 
-class _Filler:
-    """One sender's share, sent as fast as its sockets take it."""
+class Filler:
+    """One sender's share, sent as fast as its sockets take it; of ends in other kernels there is nothing here."""
 
     def __init__(
         self,
@@ -104,19 +104,33 @@ class _Filler:
         self._single = bytearray(self._payload_bytes)
         self._bulk = memoryview(bytes(self._payload_bytes * self._segments))
         self._samples = 0
-        host, far = namespaces[target["sender"]], namespaces[target["receiver"]]
-        self._bulk_sender = open_sender(host, target["sender_address"], self._payload_bytes)
-        self._sender = open_sender(host, target["sender_address"])
-        self._sample_sender = open_sender(host, target["sender_address"])
-        stamp_departures(self._sample_sender)
-        self._sampled = open_receiver(far, self._address, SAMPLED_PORT)
-        self._unread = open_unread(far, self._address, UNREAD_PORT)
-        self._snmp = far.open_file("/proc/net/snmp")
-        self._delivered_before = self._delivered()
+        self._senders: list[socket.socket] = []
+        self._receivers: list[socket.socket] = []
+        self._snmp: int | None = None
+        self._delivered_before = 0
         self.sent_frames = 0
+        host, far = namespaces.get(target["sender"]), namespaces.get(target["receiver"])
+        if host is not None:
+            self._open_senders(host, target["sender_address"])
+        else:
+            self._bulk_left = self._single_left = 0
+        if far is not None:
+            self._receivers = [
+                open_receiver(far, self._address, SAMPLED_PORT),
+                open_unread(far, self._address, UNREAD_PORT),
+            ]
+            self._snmp = far.open_file("/proc/net/snmp")
+            self._delivered_before = self._delivered()
+
+    def _open_senders(self, host: Namespace, address: str) -> None:
+        self._bulk_sender = open_sender(host, address, self._payload_bytes)
+        self._sender = open_sender(host, address)
+        self._sample_sender = open_sender(host, address)
+        stamp_departures(self._sample_sender)
+        self._senders = [self._bulk_sender, self._sender, self._sample_sender]
 
     def _delivered(self) -> int:
-        return parse_snmp(read_again(self._snmp))["IpInDelivers"]
+        return 0 if self._snmp is None else parse_snmp(read_again(self._snmp))["IpInDelivers"]
 
     @property
     def done(self) -> bool:
@@ -127,7 +141,7 @@ class _Filler:
         blocked: socket.socket | None = None
         while blocked is None and not self.done:
             blocked = self._send_bulk() if self._bulk_left else self._send_single()
-        for sender in (self._bulk_sender, self._sender, self._sample_sender):
+        for sender in self._senders:
             self._loop.when_writable(sender.fileno(), self.pump if sender is blocked else None)
 
     def _send_bulk(self) -> socket.socket | None:
@@ -150,18 +164,32 @@ class _Filler:
         self.sent_frames += 1
         return None
 
-    def finish(self) -> tuple[int, list[int]]:
-        """Frames delivered, and, of the sampled ones, the time from the sender's interface to the receiver's."""
-        left = departures(self._sample_sender)
-        delays = [item.time_ns - left[item.number] for item in arrivals(self._sampled) if item.number in left]
+    def finish(self) -> Filled:
+        left = departures(self._sample_sender) if self._senders else {}
+        came = arrivals(self._receivers[0]) if self._receivers else []
         delivered = self._delivered() - self._delivered_before
-        os.close(self._snmp)
-        for opened in (self._bulk_sender, self._sender, self._sample_sender):
+        if self._snmp is not None:
+            os.close(self._snmp)
+        for opened in self._senders:
             self._loop.when_writable(opened.fileno(), None)
+        for opened in (*self._senders, *self._receivers):
             opened.close()
-        self._sampled.close()
-        self._unread.close()
-        return delivered, delays
+        return Filled(self.sent_frames, delivered, left, [(item.number, item.time_ns) for item in came])
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Frames sent and delivered, and of the sampled ones when they left the sender's interface and came to the
+    receiver's, by number; nothing of an end in another kernel."""
+
+    sent_frames: int
+    delivered_frames: int
+    left_ns: dict[int, int]
+    came_ns: list[tuple[int, int]]
+
+    @property
+    def delays_ns(self) -> list[int]:
+        return [time_ns - self.left_ns[number] for number, time_ns in self.came_ns if number in self.left_ns]
 
 
 def _send(sender: socket.socket, payload: bytearray | memoryview, address: str, port: int) -> bool:
@@ -191,21 +219,14 @@ def measure_buffer(
     frame_bytes, configured_rate = calibration["frame_bytes"], calibration["rate_bits_per_second"]
     if calibration["train_rate_bits_per_second"] is not None:
         rate = configured_rate  # the train was spaced out by the interface; together senders may still fill the buffer
-    interface_rate = plan["path"]["sender_interface_bits_per_second"]
-    by_sender = {target["sender"]: number for number, target in enumerate(calibration["targets"])}
     if calibration["buffer_unknown"]:
         return BufferResult(None, 0, 0, 0, calibration["buffer_unknown"])
     if rate is None:
         return BufferResult(None, 0, 0, 0, "the rate could not be measured")
-    for count in range(1, len(by_sender) + 1):
-        load = divide_load(calibration["buffer_bytes"], frame_bytes, configured_rate, interface_rate, count)
-        if load is not None:
-            chosen = list(by_sender.values())[:count]
-            break
-    else:
-        why = f"{len(by_sender)} sender(s) of {interface_rate} bit/s cannot outrun {configured_rate} bit/s"
-        return BufferResult(None, 0, 0, 0, why)
-    fillers = [_Filler(calibration, calibration["targets"][number], namespaces, loop, load) for number in chosen]
+    load, chosen = choose_load(plan)
+    if load is None:
+        return BufferResult(None, 0, 0, 0, too_slow(plan))
+    fillers = [Filler(calibration, calibration["targets"][number], namespaces, loop, load) for number in chosen]
     start = now_ns()
     for filler in fillers:
         filler.pump(start)
@@ -215,16 +236,41 @@ def measure_buffer(
     loop.run_until(deadline, finished=lambda: all(filler.done for filler in fillers))
     waited = max(calibration["targets"][number]["forward_delay_us"] for number in chosen) * 1000
     loop.run_until(min(max(start + drain_ns, now_ns()) + waited + _MARGIN_NS, deadline))
-    return _result(fillers, [base_delays_ns[number] for number in chosen], rate, frame_bytes)
+    filled = [filler.finish() for filler in fillers]
+    return depth_of(filled, [base_delays_ns[number] for number in chosen], rate, frame_bytes)
 
 
-def _result(fillers: list[_Filler], bases: list[int | None], rate: float, frame_bytes: int) -> BufferResult:
+def choose_load(plan: dict[str, Any]) -> tuple[Load | None, list[int]]:
+    """What each sender sends, and the targets whose senders do; no load where all together are too slow."""
+    calibration = plan["calibration"]
+    by_sender = {target["sender"]: number for number, target in enumerate(calibration["targets"])}
+    for count in range(1, len(by_sender) + 1):
+        load = divide_load(
+            calibration["buffer_bytes"],
+            calibration["frame_bytes"],
+            calibration["rate_bits_per_second"],
+            plan["path"]["sender_interface_bits_per_second"],
+            count,
+        )
+        if load is not None:
+            return load, list(by_sender.values())[:count]
+    return None, []
+
+
+def too_slow(plan: dict[str, Any]) -> str:
+    calibration = plan["calibration"]
+    senders = len({target["sender"] for target in calibration["targets"]})
+    interface = plan["path"]["sender_interface_bits_per_second"]
+    return f"{senders} sender(s) of {interface} bit/s cannot outrun {calibration['rate_bits_per_second']} bit/s"
+
+
+def depth_of(filled: list[Filled], bases: list[int | None], rate: float, frame_bytes: int) -> BufferResult:
     sent = delivered = 0
     longest_wait: int | None = None
-    for filler, base in zip(fillers, bases, strict=True):
-        arrived, delays = filler.finish()
-        sent += filler.sent_frames
-        delivered += arrived
+    for item, base in zip(filled, bases, strict=True):
+        delays = item.delays_ns
+        sent += item.sent_frames
+        delivered += item.delivered_frames
         if delays and base is not None:
             longest_wait = max(longest_wait or 0, max(delays) - base)
     depth = None if longest_wait is None else round(longest_wait * rate / 8 / SECOND) + frame_bytes

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, arrivals, open_receiver, wall_ns
-from howdah.agent.clock import MS
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
+from howdah.linux.clock import MS
+from howdah.linux.namespace import Namespace
 
 PROBES = 21
 SPACING_NS = 20 * MS
@@ -21,20 +21,27 @@ _MARGIN_NS = 50 * MS
 
 @dataclass
 class _Direction:
-    """Probes from ``sender`` to ``destination``; one host and one clock see both ends."""
+    """Probes from ``sender`` to ``destination``; all ends have one clock. An end in another kernel is None."""
 
-    sender: socket.socket
-    receiver: socket.socket
+    sender: socket.socket | None
+    receiver: socket.socket | None
     destination: str
     sent_ns: list[int] = field(default_factory=list)
 
     def send(self, _now: int) -> None:
+        assert self.sender is not None
         number = len(self.sent_ns)
         self.sent_ns.append(wall_ns())
         self.sender.sendto(NUMBER.pack(number), (self.destination, PROBE_PORT))
 
+    def arrived_ns(self) -> list[tuple[int, int]]:
+        """Number and time of each probe that came."""
+        if self.receiver is None:
+            return []
+        return [(arrival.number, arrival.time_ns) for arrival in arrivals(self.receiver)]
+
     def delays_ns(self) -> list[int]:
-        return [arrival.time_ns - self.sent_ns[arrival.number] for arrival in arrivals(self.receiver)]
+        return [time_ns - self.sent_ns[number] for number, time_ns in self.arrived_ns()]
 
 
 class DelayMeasurement:
@@ -42,8 +49,8 @@ class DelayMeasurement:
 
     def __init__(self, target: dict[str, Any], namespaces: dict[str, Namespace], *, early: bool) -> None:
         self.target = target
-        near = open_receiver(namespaces[target["sender"]], target["sender_address"], PROBE_PORT)
-        far = open_receiver(namespaces[target["receiver"]], target["receiver_address"], PROBE_PORT)
+        near = _open(target, "sender", namespaces)
+        far = _open(target, "receiver", namespaces)
         self._sockets = (near, far)
         self._early = early
         self._forward = _Direction(near, far, target["receiver_address"])
@@ -54,27 +61,57 @@ class DelayMeasurement:
 
     def schedule(self, loop: Loop, start_ns: int) -> None:
         for probe in range(PROBES):
-            loop.at(start_ns + probe * SPACING_NS, self._forward.send)
-            loop.at(start_ns + probe * SPACING_NS + _STAGGER_NS // 2, self._reverse.send)
+            if self._forward.sender is not None:
+                loop.at(start_ns + probe * SPACING_NS, self._forward.send)
+            if self._reverse.sender is not None:
+                loop.at(start_ns + probe * SPACING_NS + _STAGGER_NS // 2, self._reverse.send)
+
+    def record(self) -> dict[str, Any]:
+        """What the ends in this kernel saw: times of departure and arrival, by CLOCK_REALTIME."""
+        ways = {"forward": self._forward, "reverse": self._reverse}
+        record = {name: {"sent_ns": way.sent_ns, "arrived_ns": way.arrived_ns()} for name, way in ways.items()}
+        self._close()
+        return record
+
+    def _close(self) -> None:
+        for opened in self._sockets:
+            if opened is not None:
+                opened.close()
 
     def result(self) -> dict[str, Any]:
         """The target's entry in calibration-*.json: [least, median, largest] of each direction, null if none came."""
         forward, reverse = self._forward.delays_ns(), self._reverse.delays_ns()
         self.sent = 2 * PROBES
         self.received = len(forward) + len(reverse)
-        # A probe that overtakes is early; more than half of them do not.
-        base = statistics.median_low if self._early else min
-        self.base_forward_ns = base(forward) if forward else None
-        for opened in self._sockets:
-            opened.close()
-        return {
-            "sender": self.target["sender"],
-            "receiver": self.target["receiver"],
-            "forward_delay_ns": _summary(forward),
-            "reverse_delay_ns": _summary(reverse),
-            "samples": self.received,
-            "lost": self.sent - self.received,
-        }
+        self.base_forward_ns = base_ns(forward, early=self._early)
+        self._close()
+        return described(self.target, forward, reverse)
+
+
+def described(target: dict[str, Any], forward_ns: list[int], reverse_ns: list[int]) -> dict[str, Any]:
+    """A target's entry in calibration-*.json."""
+    received = len(forward_ns) + len(reverse_ns)
+    return {
+        "sender": target["sender"],
+        "receiver": target["receiver"],
+        "forward_delay_ns": _summary(forward_ns),
+        "reverse_delay_ns": _summary(reverse_ns),
+        "samples": received,
+        "lost": 2 * PROBES - received,
+    }
+
+
+def base_ns(delays_ns: list[int], *, early: bool) -> int | None:
+    """The delay of a packet that waits nowhere. One that overtakes is early; more than half of them do not."""
+    if not delays_ns:
+        return None
+    return statistics.median_low(delays_ns) if early else min(delays_ns)
+
+
+def _open(target: dict[str, Any], end: str, namespaces: dict[str, Namespace]) -> socket.socket | None:
+    """None where the host is in another kernel."""
+    host = namespaces.get(target[end])
+    return None if host is None else open_receiver(host, target[f"{end}_address"], PROBE_PORT)
 
 
 def _summary(delays: list[int]) -> list[int] | None:
@@ -88,10 +125,18 @@ def measure_delays(
 
     ``early``: the path lets some packets overtake.
     """
+    measurements = send_probes(targets, namespaces, loop, now, early=early)
+    return measurements, [measurement.result() for measurement in measurements]
+
+
+def send_probes(
+    targets: list[dict[str, Any]], namespaces: dict[str, Namespace], loop: Loop, now: int, *, early: bool
+) -> list[DelayMeasurement]:
+    """Those of the hosts in ``namespaces``; ends when the last one must have come."""
     measurements = [DelayMeasurement(target, namespaces, early=early) for target in targets]
     start = now + MS
     for number, measurement in enumerate(measurements):
         measurement.schedule(loop, start + number * _STAGGER_NS % SPACING_NS)
     longest_us = max(max(target["forward_delay_us"], target["reverse_delay_us"]) for target in targets)
     loop.run_until(start + PROBES * SPACING_NS + longest_us * 1000 + _MARGIN_NS)
-    return measurements, [measurement.result() for measurement in measurements]
+    return measurements

@@ -14,9 +14,9 @@ from typing import Any
 
 from howdah.agent.calibration.delay import PROBES, SPACING_NS
 from howdah.agent.calibration.udp import PROBE_PORT, open_unread, wall_ns
-from howdah.agent.clock import MS
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
+from howdah.linux.clock import MS
+from howdah.linux.namespace import Namespace
 
 _SO_TIMESTAMPNS = 35
 _TIMESPEC = struct.Struct("=qq")

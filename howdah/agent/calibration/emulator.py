@@ -18,13 +18,13 @@ from howdah.agent.calibration.delay import PROBES, SPACING_NS, measure_delays
 from howdah.agent.calibration.tap import Tap
 from howdah.agent.calibration.train import measure_rate
 from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, open_sender, wall_ns
-from howdah.agent.clock import MS, now_ns
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.address import add_address
-from howdah.agent.netlink.ethtool import set_offload
-from howdah.agent.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
-from howdah.agent.netlink.route import add_route
+from howdah.linux.clock import MS, now_ns
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.address import add_address
+from howdah.linux.netlink.ethtool import set_offload
+from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
+from howdah.linux.netlink.route import add_route
 
 _POLL_NS = 20 * MS
 _MARGIN_NS = 50 * MS

@@ -8,7 +8,7 @@ import socket
 import struct
 
 from howdah.agent.calibration.udp import NUMBER, Arrival
-from howdah.agent.namespace import Namespace
+from howdah.linux.namespace import Namespace
 
 _EVERY_PROTOCOL = 0x0003  # ETH_P_ALL: only such sockets see what is sent
 _SO_TIMESTAMPNS = 35

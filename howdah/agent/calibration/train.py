@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import math
+import socket
 import statistics
 import sys
 from dataclasses import dataclass
@@ -20,9 +21,9 @@ from howdah.agent.calibration.udp import (
     open_sender,
     wall_ns,
 )
-from howdah.agent.clock import MS, SECOND, now_ns
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
+from howdah.linux.clock import MS, SECOND, now_ns
+from howdah.linux.namespace import Namespace
 
 LONGEST_TRAIN_PACKETS = 500
 _BUFFER_SHARE = 0.8
@@ -84,32 +85,50 @@ def measure_rate(
     calibration: dict[str, Any], target: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop
 ) -> TrainResult:
     frame_bytes = calibration["frame_bytes"]
-    count = min(train_packets(calibration["buffer_bytes"], frame_bytes), calibration["train_packets"] or sys.maxsize)
     sender = open_sender(namespaces[target["sender"]], target["sender_address"])
     receiver = open_receiver(namespaces[target["receiver"]], target["receiver_address"], SAMPLED_PORT)
+    count = send_train(sender, target["receiver_address"], longest_train(calibration), frame_bytes)
+    last_sent_ns = wall_ns() if "burst_frames" in calibration else 0
+    loop.run_until(now_ns() + passing_ns(calibration, target, count))
+    found = arrivals(receiver)
+    sender.close()
+    receiver.close()
+    return TrainResult(rate_of(calibration, found, count, last_sent_ns), count, len(found))
+
+
+def longest_train(calibration: dict[str, Any]) -> int:
+    fits = train_packets(calibration["buffer_bytes"], calibration["frame_bytes"])
+    return min(fits, calibration["train_packets"] or sys.maxsize)
+
+
+def send_train(sender: socket.socket, address: str, count: int, frame_bytes: int) -> int:
+    """Back to back; returns how many the socket took."""
     payload = bytearray(frame_bytes - UDP_AND_LOWER_HEADER_BYTES)
     for number in range(count):
         NUMBER.pack_into(payload, 0, number)
         try:
-            sender.sendto(payload, (target["receiver_address"], SAMPLED_PORT))
+            sender.sendto(payload, (address, SAMPLED_PORT))
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
                 raise
-            count = number
-            break
-    last_sent_ns = wall_ns() if "burst_frames" in calibration else 0
+            return number
+    return count
+
+
+def passing_ns(calibration: dict[str, Any], target: dict[str, Any], count: int) -> int:
+    """From when a train was sent until all of it must have come."""
     # A sender's interface that is slower than the bottleneck spaces the train out.
     slowest = calibration["train_rate_bits_per_second"] or calibration["rate_bits_per_second"]
-    drain_ns = count * frame_bytes * 8 * SECOND // slowest
-    delay_ns = (target["forward_delay_us"] + target["variation_us"]) * 1000
-    loop.run_until(now_ns() + 2 * drain_ns + delay_ns + _MARGIN_NS)
-    found = arrivals(receiver)
-    sender.close()
-    receiver.close()
+    drain_ns: int = count * calibration["frame_bytes"] * 8 * SECOND // slowest
+    delay_ns: int = (target["forward_delay_us"] + target["variation_us"]) * 1000
+    return 2 * drain_ns + delay_ns + _MARGIN_NS
+
+
+def rate_of(calibration: dict[str, Any], found: list[Arrival], count: int, last_sent_ns: int = 0) -> float | None:
+    """From what arrived of a train of ``count`` frames, which was sent until ``last_sent_ns``."""
+    frame_bytes = calibration["frame_bytes"]
     if calibration["early_us"]:
-        rate = robust_dispersion(found, count, frame_bytes)
-    elif "burst_frames" in calibration:
-        rate = fitted_rate(found, frame_bytes, calibration["burst_frames"], last_sent_ns)
-    else:
-        rate = dispersion(found, count, frame_bytes)
-    return TrainResult(rate, count, len(found))
+        return robust_dispersion(found, count, frame_bytes)
+    if "burst_frames" in calibration:
+        return fitted_rate(found, frame_bytes, calibration["burst_frames"], last_sent_ns)
+    return dispersion(found, count, frame_bytes)

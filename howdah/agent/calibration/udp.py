@@ -8,7 +8,7 @@ import struct
 import time
 from dataclasses import dataclass
 
-from howdah.agent.namespace import Namespace
+from howdah.linux.namespace import Namespace
 
 PROBE_PORT = 9001
 SAMPLED_PORT = 9002

@@ -11,15 +11,17 @@ from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.diag import Endpoint as DiagEndpoint
+from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.traffic.endpoint import Endpoint, Transferred
 from howdah.agent.traffic.kernel import KernelEndpoint, cookie_of
 from howdah.agent.traffic.python import PythonEndpoint
 from howdah.agent.traffic.segments import Segments, segments_of
+from howdah.linux.namespace import Namespace
+from howdah.linux.output import Output
 
 _TCP_CONGESTION = 13
 _ALGORITHMS = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+_NAME_BYTES = 16  # TCP_CA_NAME_MAX
 NOTHING = Transferred(0, None, None, done=False)
 
 
@@ -31,13 +33,19 @@ def make_endpoint(driver: str, role: str, limit_bytes: int = 0) -> Endpoint:
     raise AgentError(f"{role} {driver}", "not one of kernel, python")
 
 
-class ConnectedFlow:
+def _algorithm_of(connection: socket.socket) -> str:
+    """The congestion control that a socket uses, as the kernel names it."""
+    name = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, _NAME_BYTES)
+    return name.partition(b"\0")[0].decode("ascii", "replace")
+
+
+class ConnectedFlow(FlowDriver):
     """Sender and receiver socket of one flow; times are CLOCK_MONOTONIC until ``record`` subtracts the epoch."""
 
-    def __init__(self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop) -> None:
-        self.description = description
-        self._namespaces = namespaces
-        self._loop = loop
+    def __init__(
+        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
+    ) -> None:
+        super().__init__(description, namespaces, loop, output)
         self._by_sender = description.get("opener", "sender") == "sender"
         self._listener: socket.socket | None = None
         self._opening: socket.socket | None = None
@@ -45,29 +53,12 @@ class ConnectedFlow:
         self._receiver: socket.socket | None = None
         self._source: Endpoint | None = None
         self._sink: Endpoint | None = None
-        self._start_ns: int | None = None
         self._connected_ns: int | None = None
-        self._cookies: dict[str, int | None] = {"sender": None, "receiver": None}
         self._error: str | None = None
         self._stopped = False
         self._final: tuple[Transferred, Transferred] | None = None
         self._segments: Segments | None = None
-
-    @property
-    def label(self) -> str:
-        return f"flow {self.description['id']} ({self.description['name']})"
-
-    @property
-    def endpoint(self) -> DiagEndpoint:
-        """The connection as the sender's host sees it."""
-        flow = self.description
-        return DiagEndpoint(
-            flow["source_address"], flow["source_port"], flow["destination_address"], flow["destination_port"]
-        )
-
-    def is_active(self) -> bool:
-        """Whether there may be sockets to ask for."""
-        return True
+        self._algorithm_used: str | None = None
 
     def prepare(self) -> None:
         """Open the listener and the socket that will connect, before the epoch. Raises AgentError."""
@@ -196,31 +187,25 @@ class ConnectedFlow:
         return self._states()[1].done
 
     def _count_segments(self) -> None:
+        """What the sending socket says of itself at its end."""
         if self._sender is not None and self._sender.fileno() >= 0:
             self._segments = segments_of(self._sender)
+            self._algorithm_used = _algorithm_of(self._sender)
 
     def record(self, epoch_ns: int) -> dict[str, Any]:
         """The flow's entry in agent.json. ``end_ns`` is when the receiver got the last byte."""
         source, sink = self._states()
-
-        def relative(time_ns: int | None) -> int | None:
-            return None if time_ns is None else time_ns - epoch_ns
-
         error = self._error or sink.error or (source.error if not self._stopped else None)
         if error is None and self._start_ns is not None and self._connected_ns is None:
             error = "not connected before the end of the run"
-        return {
-            "id": self.description["id"],
-            "sender_cookie": self._cookies["sender"],
-            "receiver_cookie": self._cookies["receiver"],
-            "source_port": self.description["source_port"],
-            "start_ns": relative(self._start_ns),
-            "connected_ns": relative(self._connected_ns),
-            "end_ns": relative(sink.last_ns),
-            "bytes_sent": source.bytes,
-            "bytes_received": sink.bytes,
-            "segments_sent": self._segments.sent if self._segments else None,
-            "segments_retransmitted": self._segments.retransmitted if self._segments else None,
-            "complete": sink.done and error is None and sink.bytes == (self.description["size_bytes"] or source.bytes),
-            "error": error,
-        }
+        record = self._record(
+            epoch_ns,
+            connected_ns=self._connected_ns,
+            end_ns=sink.last_ns,
+            bytes_sent=source.bytes,
+            bytes_received=sink.bytes,
+            segments=(self._segments.sent, self._segments.retransmitted) if self._segments else (None, None),
+            complete=sink.done and error is None and sink.bytes == (self.description["size_bytes"] or source.bytes),
+            error=error,
+        )
+        return {**record, "kernel_algorithm": self._algorithm_used}

@@ -9,38 +9,28 @@ from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.diag import Endpoint as DiagEndpoint
+from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.traffic.kernel import CONTROL, cookie_of, parse_status
+from howdah.linux.namespace import Namespace
+from howdah.linux.output import Output
 
 _RECEIVE_BUFFER_BYTES = 1 << 20
 
 
-class DatagramFlow:
+class DatagramFlow(FlowDriver):
     """Two connected sockets from the start of the run; the sending one is attached while a burst lasts."""
 
-    def __init__(self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop) -> None:
-        self.description = description
-        self._namespaces = namespaces
-        self._loop = loop
+    kind = "UDP"
+
+    def __init__(
+        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
+    ) -> None:
+        super().__init__(description, namespaces, loop, output)
         self._sender: socket.socket | None = None
         self._receiver: socket.socket | None = None
-        self._cookies: dict[str, int | None] = {"sender": None, "receiver": None}
-        self._start_ns: int | None = None
         self._sending = False
         self._sent_bytes = 0
         self._received: tuple[int, int | None] = (0, None)
-
-    @property
-    def label(self) -> str:
-        return f"flow {self.description['id']} ({self.description['name']}, UDP)"
-
-    @property
-    def endpoint(self) -> DiagEndpoint:
-        flow = self.description
-        return DiagEndpoint(
-            flow["source_address"], flow["source_port"], flow["destination_address"], flow["destination_port"]
-        )
 
     def is_active(self) -> bool:
         """There is no TCP socket to ask for."""
@@ -126,19 +116,12 @@ class DatagramFlow:
     def record(self, epoch_ns: int) -> dict[str, Any]:
         """The flow's entry in agent.json; ``complete`` if no datagram was lost."""
         received, last_ns = self._received
-        start_ns = None if self._start_ns is None else self._start_ns - epoch_ns
-        return {
-            "id": self.description["id"],
-            "sender_cookie": self._cookies["sender"],
-            "receiver_cookie": self._cookies["receiver"],
-            "source_port": self.description["source_port"],
-            "start_ns": start_ns,
-            "connected_ns": start_ns,
-            "end_ns": None if last_ns is None else last_ns - epoch_ns,
-            "bytes_sent": self._sent_bytes,
-            "bytes_received": received,
-            "segments_sent": None,
-            "segments_retransmitted": None,
-            "complete": received == self._sent_bytes,
-            "error": None,
-        }
+        return self._record(
+            epoch_ns,
+            connected_ns=self._start_ns,
+            end_ns=last_ns,
+            bytes_sent=self._sent_bytes,
+            bytes_received=received,
+            complete=received == self._sent_bytes,
+            error=None,
+        )

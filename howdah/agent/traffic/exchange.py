@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from howdah.agent.clock import now_ns
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
-from howdah.agent.output import Output
 from howdah.agent.traffic.endpoint import Transferred
 from howdah.agent.traffic.generated import GeneratedFlow
 from howdah.agent.traffic.python import READ_BYTES, WRITE_BYTES, PythonEndpoint
+from howdah.linux.clock import now_ns
+from howdah.linux.namespace import Namespace
+from howdah.linux.output import Output
 
 Times = tuple[int, int, int, int]  # CLOCK_MONOTONIC of a request, of the first and last byte of its answer; bytes
 
@@ -105,7 +105,7 @@ class ExchangeFlow(GeneratedFlow):
     def __init__(
         self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
     ) -> None:
-        super().__init__(description, namespaces, loop)
+        super().__init__(description, namespaces, loop, output)
         self._file = output.directory("exchange") / f"{description['id']}.json"
 
     def _make_ends(self) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
-from howdah.agent.output import Output
 from howdah.agent.traffic.iperf3 import Iperf3Flow
+from howdah.linux.namespace import Namespace
+from howdah.linux.output import Output
 
 _TEST = Path("/usr/share/flent/flent/tests/tcp_nup.conf")
 _PROGRAMS = Path("/tmp/howdah-flent")
@@ -63,6 +63,7 @@ def server_command(flow: dict[str, Any]) -> list[str]:
 class FlentFlow(Iperf3Flow):
     """Runs an iperf server from before the epoch, and flent from the flow's start. There is no control connection."""
 
+    kind = "flent"
     folder = "flent"
 
     def __init__(
@@ -70,10 +71,6 @@ class FlentFlow(Iperf3Flow):
     ) -> None:
         super().__init__(description, namespaces, loop, output)
         self._data = self._directory / str(description["id"])
-
-    @property
-    def label(self) -> str:
-        return f"flow {self.description['id']} ({self.description['name']}, flent)"
 
     def _file(self, end: str) -> Path:
         return self._data / f"{end}.txt"

@@ -8,11 +8,12 @@ from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
 from howdah.agent.traffic.connection import NOTHING, ConnectedFlow
 from howdah.agent.traffic.endpoint import Transferred
 from howdah.agent.traffic.kernel import KernelEndpoint
 from howdah.agent.traffic.python import PythonEndpoint
+from howdah.linux.namespace import Namespace
+from howdah.linux.output import Output
 
 
 class GeneratedFlow(ConnectedFlow):
@@ -22,8 +23,10 @@ class GeneratedFlow(ConnectedFlow):
     With ``request_bytes`` the receiver connects and sends so many bytes; the sender begins when it has read them all.
     """
 
-    def __init__(self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop) -> None:
-        super().__init__(description, namespaces, loop)
+    def __init__(
+        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
+    ) -> None:
+        super().__init__(description, namespaces, loop, output)
         self._request_left = int(description.get("request_bytes") or 0)
         self._in_kernel = (description.get("sink") or description["traffic"]) == "kernel"
         self._received: Transferred | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One end of a flow whose other end is on another machine. howdah/engine/lab/merge.py joins the records of both."""
+"""A flow whose other end is on another machine. howdah/engine/machines/merge.py joins the records of both."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.diag import Endpoint as DiagEndpoint
-from howdah.agent.output import Output
 from howdah.agent.traffic.connection import ConnectedFlow, make_endpoint
 from howdah.agent.traffic.iperf3 import Iperf3Flow
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
+from howdah.linux.output import Output
 
 # TCP states (include/net/tcp_states.h) of a socket whose FIN was acknowledged, and so everything before it.
 _ACKNOWLEDGED = (5, 6, 7)  # FIN_WAIT2, TIME_WAIT, CLOSE
@@ -29,14 +29,16 @@ def make_half(
     if wrong or description["traffic"] not in ("kernel", "python"):
         what = wrong[0] if wrong else description["traffic"]
         raise AgentError(f"flow {description['id']}", f"{what}: this traffic cannot have its ends on two machines")
-    return HalfFlow(description, namespaces, loop)
+    return HalfFlow(description, namespaces, loop, output)
 
 
 class HalfFlow(ConnectedFlow):
     """The opener connects when the flow starts, the other end listens from before the epoch."""
 
-    def __init__(self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop) -> None:
-        super().__init__(description, namespaces, loop)
+    def __init__(
+        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
+    ) -> None:
+        super().__init__(description, namespaces, loop, output)
         self._sends = description["sender"] in namespaces
         self._fin_acknowledged = False
 

@@ -3,24 +3,24 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import struct
 import subprocess
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from howdah.agent.clock import MS, SECOND, now_ns
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request, open_diag, parse_socket
-from howdah.agent.netlink.diag import Endpoint as DiagEndpoint
-from howdah.agent.netlink.message import Message, NetlinkError, parse_attributes
-from howdah.agent.output import Output
+from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.traffic.http_client import Transaction, client_command, complaints, parse_transactions
 from howdah.agent.traffic.http_server import HttpServer
 from howdah.agent.traffic.segments import Segments, segments_in
+from howdah.linux.clock import MS, SECOND, now_ns
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request, open_diag, parse_socket
+from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
+from howdah.linux.netlink.message import Message, NetlinkError, parse_attributes
+from howdah.linux.output import Output
 
 _LOOK_NS = 10 * MS
 _LISTENS_WITHIN_NS = 1 * SECOND
@@ -40,7 +40,7 @@ class Counted:
     algorithm: str | None
 
 
-class HttpFlow:
+class HttpFlow(FlowDriver):
     """One connection with all its requests. The server listens before the epoch; the client is started at the flow's
     start, connects, asks, reads, and ends, which closes the connection from the receiver's side.
 
@@ -48,32 +48,19 @@ class HttpFlow:
     client's FIN needs some time to arrive, and until then the socket is as it was.
     """
 
+    kind = "HTTP"
+
     def __init__(
         self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
     ) -> None:
-        self.description = description
-        self._namespaces = namespaces
-        self._loop = loop
+        super().__init__(description, namespaces, loop, output)
         self._raw = output.directory("http")
         self._server = HttpServer(self.label, namespaces[description["sender"]], self._raw, description["id"])
         self._client: subprocess.Popen[bytes] | None = None
-        self._start_ns: int | None = None
         self._end_ns: int | None = None
         self._stopped = False
-        self._cookies: dict[str, int | None] = {"sender": None, "receiver": None}
         self._counted = Counted(None, 0, None)
         self._connected_ns: int | None = None
-
-    @property
-    def label(self) -> str:
-        return f"flow {self.description['id']} ({self.description['name']}, HTTP)"
-
-    @property
-    def endpoint(self) -> DiagEndpoint:
-        flow = self.description
-        return DiagEndpoint(
-            flow["source_address"], flow["source_port"], flow["destination_address"], flow["destination_port"]
-        )
 
     def is_active(self) -> bool:
         return self._start_ns is not None and self._end_ns is None
@@ -92,23 +79,13 @@ class HttpFlow:
     def start(self, now: int) -> None:
         self._start_ns = now
         flow = self.description
-        with (self._raw / f"{flow['id']}-client.txt").open("wb") as file, self._namespaces[flow["receiver"]].entered():
-            try:
-                self._client = subprocess.Popen(
-                    client_command(flow), stdin=subprocess.DEVNULL, stdout=file, stderr=file
-                )
-            except FileNotFoundError as error:
-                raise AgentError(self.label, "curl is not installed in the guest") from error
-        descriptor = os.pidfd_open(self._client.pid)  # becomes readable when the process ends
-
-        def ended(now: int) -> None:
-            self._end_ns = now
-            self._loop.when_readable(descriptor, None)
-            os.close(descriptor)
-            self._look(now)
-
-        self._loop.when_readable(descriptor, ended)
+        self._client = self._spawn(flow["receiver"], client_command(flow), self._raw / f"{flow['id']}-client.txt")
+        self._when_ended(self._client, self._ended)
         self._loop.at(now + _LOOK_NS + self.description["rtt_us"] * 1000, self._look_for_connection)
+
+    def _ended(self, now: int) -> None:
+        self._end_ns = now
+        self._look(now)
 
     def _look_for_connection(self, now: int) -> None:
         if self.is_active() and not self._look(now):
@@ -167,28 +144,24 @@ class HttpFlow:
         error = self._error(made, said)
         complete = error is None and received == flow["size_bytes"] and len(made) == flow["http"]["requests"]
         segments = self._counted.segments
-        seen_ns = None if self._connected_ns is None else self._connected_ns - epoch_ns
         transactions = []
         for item in made if start_ns is not None else []:
             shifted = {name: value + (start_ns or 0) for name, value in asdict(item).items() if name.endswith("_ns")}
             transactions.append({**asdict(item), **shifted})
-        return {
-            "id": flow["id"],
-            "sender_cookie": self._cookies["sender"],
-            "receiver_cookie": self._cookies["receiver"],
-            "source_port": flow["source_port"],
-            "start_ns": start_ns,
-            "connected_ns": transactions[0]["connected_ns"] if transactions else seen_ns,
-            "end_ns": transactions[-1]["end_ns"] if transactions else None,
-            "bytes_sent": self._server.sent_bytes(),
-            "bytes_received": received if complete or not self._stopped else self._counted.acknowledged_bytes,
-            "segments_sent": segments.sent if segments else None,
-            "segments_retransmitted": segments.retransmitted if segments else None,
-            "kernel_algorithm": self._counted.algorithm,
-            "transactions": transactions,
-            "complete": complete,
-            "error": error,
-        }
+        made_ns = (made[0].connected_ns, made[-1].end_ns) if made and start_ns is not None else None
+        first_ns, last_ns = made_ns or (None, None)
+        asked_ns = self._start_ns or 0
+        record = self._record(
+            epoch_ns,
+            connected_ns=self._connected_ns if first_ns is None else first_ns + asked_ns,
+            end_ns=None if last_ns is None else last_ns + asked_ns,
+            bytes_sent=self._server.sent_bytes(),
+            bytes_received=received if complete or not self._stopped else self._counted.acknowledged_bytes,
+            segments=(segments.sent, segments.retransmitted) if segments else (None, None),
+            complete=complete,
+            error=error,
+        )
+        return {**record, "kernel_algorithm": self._counted.algorithm, "transactions": transactions}
 
     def _error(self, made: list[Transaction], said: str) -> str | None:
         """What went wrong, if anything did that is not the end of the flow's time."""

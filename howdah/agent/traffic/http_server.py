@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 
 from howdah.agent.error import AgentError
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.diag import TCP_LISTEN, open_diag, sockets
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.diag import TCP_LISTEN, open_diag, sockets
 
 PROGRAM = "/usr/sbin/nginx"
 OBJECT = "object"

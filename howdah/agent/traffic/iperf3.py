@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request, open_diag, parse_socket
-from howdah.agent.netlink.diag import Endpoint as DiagEndpoint
-from howdah.agent.netlink.message import NetlinkError
-from howdah.agent.output import Output
+from howdah.agent.traffic.driver import FlowDriver
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request, open_diag, parse_socket
+from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
+from howdah.linux.netlink.message import NetlinkError
+from howdah.linux.output import Output
 
 _COOKIE_POLL_NS = 10_000_000
 _TAIL_CHARACTERS = 300
@@ -38,46 +37,25 @@ def server_command(flow: dict[str, Any]) -> list[str]:
     return ["iperf3", "--server", "--one-off", "--json", "--bind", address, "--port", port]
 
 
-class Iperf3Flow:
+class Iperf3Flow(FlowDriver):
     """Runs a one-off server from before the epoch, and a client from the flow's start.
 
     iperf3 exchanges parameters over a control connection first, so data flow three to four RTTs after ``start_ns``.
     """
 
+    kind = "iperf3"
     folder = "iperf3"  # of raw/
 
     def __init__(
-        self,
-        description: dict[str, Any],
-        namespaces: dict[str, Namespace],
-        loop: Loop,
-        output: Output,
+        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
     ) -> None:
-        self.description = description
-        self._namespaces = namespaces
-        self._loop = loop
+        super().__init__(description, namespaces, loop, output)
         self._directory = output.directory(self.folder)
         self._server: subprocess.Popen[bytes] | None = None
         self._client: subprocess.Popen[bytes] | None = None
-        self._start_ns: int | None = None
         self._connected_ns: int | None = None
         self._end_ns: int | None = None
-        self._cookies: dict[str, int | None] = {"sender": None, "receiver": None}
         self._stopped = False
-
-    @property
-    def label(self) -> str:
-        return f"flow {self.description['id']} ({self.description['name']}, iperf3)"
-
-    @property
-    def endpoint(self) -> DiagEndpoint:
-        flow = self.description
-        return DiagEndpoint(
-            flow["source_address"], flow["source_port"], flow["destination_address"], flow["destination_port"]
-        )
-
-    def is_active(self) -> bool:
-        return True
 
     def prepare(self) -> None:
         flow = self.description
@@ -86,14 +64,6 @@ class Iperf3Flow:
     def _file(self, end: str) -> Path:
         return self._directory / f"{self.description['id']}-{end}.json"
 
-    def _spawn(self, host: str, command: list[str], output: Path) -> subprocess.Popen[bytes]:
-        """The child inherits the namespace of the thread that starts it; its input is /dev/null, its output a file."""
-        with output.open("wb") as file, self._namespaces[host].entered():
-            try:
-                return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
-            except FileNotFoundError as error:
-                raise AgentError(self.label, f"{command[0]} is not installed in the guest") from error
-
     def _client_command(self) -> list[str]:
         return client_command(self.description)
 
@@ -101,19 +71,10 @@ class Iperf3Flow:
         self._start_ns = now
         self._client = self._spawn(self.description["sender"], self._client_command(), self._file("client"))
         self._loop.at(now + _COOKIE_POLL_NS, self._look_for_connection)
-        self._watch_client(now)
+        self._when_ended(self._client, self._ended)
 
-    def _watch_client(self, _now: int) -> None:
-        """A pidfd becomes readable when its process ends."""
-        assert self._client is not None
-        descriptor = os.pidfd_open(self._client.pid)
-
-        def ended(now: int) -> None:
-            self._end_ns = now
-            self._loop.when_readable(descriptor, None)
-            os.close(descriptor)
-
-        self._loop.when_readable(descriptor, ended)
+    def _ended(self, now: int) -> None:
+        self._end_ns = now
 
     def _look_for_connection(self, now: int) -> None:
         if self._end_ns is not None or self._stopped:
@@ -158,23 +119,15 @@ class Iperf3Flow:
         error = client.get("error")
         if error is None and self._start_ns is not None and not end:
             error = "iperf3 client wrote no result"
-
-        def relative(time_ns: int | None) -> int | None:
-            return None if time_ns is None else time_ns - epoch_ns
-
-        return {
-            "id": self.description["id"],
-            "sender_cookie": self._cookies["sender"],
-            "receiver_cookie": self._cookies["receiver"],
-            "source_port": self.description["source_port"],
-            "start_ns": relative(self._start_ns),
-            "connected_ns": relative(self._connected_ns),
-            "end_ns": relative(self._end_ns),
-            "bytes_sent": end.get("sum_sent", {}).get("bytes", 0),
-            "bytes_received": end.get("sum_received", {}).get("bytes", 0),
-            "complete": error is None and self._end_ns is not None,
-            "error": error,
-        }
+        return self._record(
+            epoch_ns,
+            connected_ns=self._connected_ns,
+            end_ns=self._end_ns,
+            bytes_sent=end.get("sum_sent", {}).get("bytes", 0),
+            bytes_received=end.get("sum_received", {}).get("bytes", 0),
+            complete=error is None and self._end_ns is not None,
+            error=error,
+        )
 
     def _result(self, end: str) -> dict[str, Any]:
         try:

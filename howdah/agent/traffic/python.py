@@ -11,9 +11,9 @@ import socket
 import sys
 from collections.abc import Callable
 
-from howdah.agent import syscall
-from howdah.agent.clock import now_ns
 from howdah.agent.traffic.endpoint import Transferred
+from howdah.linux import syscall
+from howdah.linux.clock import now_ns
 
 WRITE_BYTES = 128 * 1024
 READ_BYTES = 1 << 20

@@ -10,8 +10,8 @@ import sys
 import time
 from dataclasses import dataclass
 
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink.link import (
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.link import (
     Link,
     create_vlan,
     delete_link,
@@ -23,7 +23,7 @@ from howdah.agent.netlink.link import (
     set_name,
     set_up,
 )
-from howdah.agent.netlink.message import NetlinkSocket
+from howdah.linux.netlink.message import NetlinkSocket
 
 _COMES_HOME_S, _LOOK_S = 3.0, 0.1
 _OWN = "/proc/thread-self/ns/net"

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from howdah.agent.error import AgentError
-from howdah.agent.namespace import Namespace
 from howdah.agent.settings import Settings
-from howdah.agent.wiring.netlink import NetlinkWiring, describe
+from howdah.agent.wiring.netlink import ROUTE_METRICS, NetlinkWiring, describe
+from howdah.linux.namespace import Namespace
 
 # What Mininet does by itself when it builds a Topo.
 _MININET_DOES = ("node", "link", "address", "up")
@@ -152,5 +152,4 @@ def _is_kernel_wide(operation: dict[str, Any]) -> bool:
 
 
 def _has_attributes(arguments: dict[str, Any]) -> bool:
-    names = ("initial_window_packets", "initial_receive_window_packets", "quick_ack")
-    return any(arguments.get(name) is not None for name in names)
+    return any(arguments.get(name) is not None for name in ROUTE_METRICS)

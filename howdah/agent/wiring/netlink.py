@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from howdah.agent.error import AgentError
-from howdah.agent.namespace import Namespace
-from howdah.agent.netlink import qdisc
-from howdah.agent.netlink.address import add_address
-from howdah.agent.netlink.ethtool import set_offload
-from howdah.agent.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
-from howdah.agent.netlink.neighbour import add_neighbour
-from howdah.agent.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
 from howdah.agent.settings import Settings
 from howdah.agent.wiring.adoption import Adoption
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink import qdisc
+from howdah.linux.netlink.address import add_address
+from howdah.linux.netlink.ethtool import set_offload
+from howdah.linux.netlink.link import create_veth, set_gso_max_segs, set_mtu, set_up
+from howdah.linux.netlink.neighbour import add_neighbour
+from howdah.linux.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTAX_QUICKACK, add_route
 
 Arguments = dict[str, Any]
 
-_METRICS = {
+ROUTE_METRICS = {
     "initial_window_packets": RTAX_INITCWND,
     "initial_receive_window_packets": RTAX_INITRWND,
     "quick_ack": RTAX_QUICKACK,
@@ -170,7 +170,7 @@ class NetlinkWiring:
     ) -> None:
         namespace = self.namespaces[node]
         index = None if interface is None else namespace.index(interface)
-        values = {_METRICS[name]: int(value) for name, value in metrics.items() if value is not None}
+        values = {ROUTE_METRICS[name]: int(value) for name, value in metrics.items() if value is not None}
         add_route(namespace.netlink, index, destination, via, values)
 
     def _neighbour(self, node: str, interface: str, address: str, mac: str) -> None:

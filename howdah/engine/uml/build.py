@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.engine import share
-from howdah.engine.cache import Cache, Progress, content_key
-from howdah.engine.supervise import run_logged
-from howdah.engine.uml.guest_tree import GuestTree, build_tree, compile_command
-from howdah.engine.uml.kernel import Kernel, build_kernel
-from howdah.engine.uml.modules import Module, ModuleSet, provide_modules
-from howdah.engine.uml.source import DEFAULT_KERNEL
-from howdah.engine.uml.tools import Tools, build_tools
+from howdah.build.cache import Cache, Progress
+from howdah.build.guest_tree import GuestTree, build_tree
+from howdah.build.modules import Module, ModuleSet, provide_modules
+from howdah.build.prepared_kernel import prepared_kernel, remember_kernel
+from howdah.build.tools import Tools, build_tools
+from howdah.build.uml_kernel import Kernel, build_kernel
+from howdah.default import DEFAULT_KERNEL
+from howdah.engine.share import build_agent
 
 
 @dataclass(frozen=True)
@@ -45,24 +45,19 @@ def build(
 ) -> Built:
     """Build what is not in the cache; the tree with ``packages`` beside the usual ones.
 
+    A kernel that this command has prepared is taken as it was then (prepared.py).
+
     Raises HowdahError saying what does not build and why; a module fails alone.
     """
     cache = cache or Cache()
     tools = build_tools(cache)
     tree = build_tree(progress, cache, packages)
-    built = build_kernel(kernel, progress, cache)
+    built = prepared_kernel(kernel, cache)
+    if built is None:
+        built = build_kernel(kernel, progress, cache)
+        remember_kernel(kernel, built)
     ready = provide_modules(built, modules, progress, cache)
     return Built(tools, built, tree, ready, build_agent(wiring, tree, tools, cache))
-
-
-def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Path:
-    """A directory with the agent's sources and its byte code."""
-
-    def compile_all(directory: Path, log: Path) -> None:
-        share.copy_agent(directory, wiring)
-        run_logged(compile_command(tree.root, [directory], directory, "/howdah/in"), log, launcher=tools.launch)
-
-    return cache.build("agent", content_key(share.agent_key(wiring), tree.key), compile_all)
 
 
 def build_all(kernel: str = DEFAULT_KERNEL, progress: Progress = lambda _what, _done, _total: None) -> dict[str, str]:

@@ -3,36 +3,33 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-import re
 import secrets
 import select
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.build.tools import Tools
+from howdah.engine.ending import _PLAIN, EXIT_FILE, Ending, runtime_base
+from howdah.engine.life import Life
+from howdah.engine.processor import own_processor
 from howdah.engine.uml import memory
-from howdah.engine.uml.life import Life
-from howdah.engine.uml.processor import own_processor
 from howdah.engine.uml.profiler import Profiler
-from howdah.engine.uml.tools import Tools
 from howdah.errors import EngineUnavailableError, RunFailedError
+from howdah.record.console import console_tail
 
 START_NS = 1_700_000_000_000_000_000  # wall clock of every guest when it boots: the same in each, so reruns are equal
-CONSOLE_LINES = 15
-EXIT_FILE = "guest-exit.json"
 _PEAK_FILE = "guest-memory.txt"
 _PREFIX = "howdah-guest-"
-_POLL_S = 0.2
-_SHORT = 60  # characters: a socket in the directory has a name of at most 107
+POLL_S = 0.2
 _REBOOTED = 124
 _NOT_STARTED = 126
-_PLAIN = re.compile(r"[!-~]+")  # what a kernel command line carries unharmed: no space, no control character
 
 Progress = Callable[[str, int, int], None]  # phase, simulated microseconds done, of
 
@@ -44,7 +41,7 @@ class Guest:
     ``command`` runs as the guest's second process and ``kernel_arguments`` join the kernel's command line; neither may
     hold white space. ``seed`` determines every random number the guest draws. ``clock_limit_s`` is in virtual time,
     ``wall_clock_limit_s`` what may pass without virtual time passing. ``profiled`` has perf look at the kernel's
-    process (profiler.py).
+    process (profiler.py). ``wire`` is the descriptor of the memory that it shares with other guests (wire.py).
     """
 
     kernel: Path
@@ -61,41 +58,34 @@ class Guest:
     clock_limit_s: int = 30 * 24 * 3600
     stalled_after_s: float = 20.0
     profiled: bool = False
+    wire: int | None = None
 
 
-@dataclass(frozen=True)
-class Ending:
-    """How the guest's command ended: its exit status, or the signal that killed it."""
+def sweep(base: Path) -> list[Path]:
+    """Remove private directories whose launcher was itself killed; returns them.
 
-    exit_status: int | None
-    signal: int | None
-    wall_s: float
-    memory_peak_bytes: int  # resident, of the kernel's process
-
-
-def runtime_base() -> Path:
-    """Where private directories go: short and without spaces, because kernel command lines break at spaces."""
-    named = (os.environ.get("XDG_RUNTIME_DIR"), "/tmp", tempfile.gettempdir())
-    for path in (Path(name) for name in named if name):
-        short = _PLAIN.fullmatch(str(path)) and len(str(path)) < _SHORT
-        if short and path.is_dir() and os.access(path, os.W_OK | os.X_OK):
-            return path
-    raise EngineUnavailableError(
-        "no writable directory with a short name for a guest's control files (tried $XDG_RUNTIME_DIR and /tmp)",
-        hint="Set XDG_RUNTIME_DIR to a directory you can write to, without spaces in its name.",
-    )
-
-
-def sweep(base: Path) -> None:
-    """Remove private directories whose launcher was itself killed: their owner's process is gone."""
+    A launcher that lives holds a lock on its directory. The owner's process is looked for as well: between making the
+    directory and locking it, the launcher has only that.
+    """
+    removed = []
     for directory in base.glob(f"{_PREFIX}*-*"):
         owner = directory.name.removeprefix(_PREFIX).partition("-")[0]
-        try:
-            old = time.time() - directory.stat().st_mtime > 60 and directory.stat().st_uid == os.geteuid()
-        except OSError:
+        if Path(f"/proc/{owner}").exists():
             continue
-        if old and not Path(f"/proc/{owner}").exists():
-            shutil.rmtree(directory, ignore_errors=True)
+        try:
+            descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue  # gone meanwhile, or somebody else's
+        try:
+            if os.fstat(descriptor).st_uid == os.geteuid():
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(directory, ignore_errors=True)
+                removed.append(directory)
+        except BlockingIOError:
+            continue  # in use, by a process of another PID namespace
+        finally:
+            os.close(descriptor)
+    return removed
 
 
 def command_line(guest: Guest) -> list[str]:
@@ -144,79 +134,123 @@ def boot(guest: Guest, progress: Progress) -> Ending:
     base = runtime_base()
     sweep(base)
     with own_processor(base) as processor:
-        return _boot(guest, progress, base, processor)
+        running = Running(guest, base, processor)
+        try:
+            running.watch(progress)
+        finally:
+            running.stop()
+        progress(*running.life.position())
+        return running.ending()
 
 
-def _boot(guest: Guest, progress: Progress, base: Path, processor: int | None) -> Ending:
-    private = base / f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
-    links = {
-        "tools": guest.tools.directory,
-        "tree": guest.tree,
-        "in": guest.share,
-        "out": guest.raw,
-        "shim.so": guest.tools.shim,
-        "linux": guest.kernel,
-    }
-    environment = {
-        "PATH": "/usr/bin:/bin",
-        "TMPDIR": str(memory.choose(guest.memory_bytes)),
-        "HOWDAH_SEED": str(guest.seed % 2**64),
-        "LAUNCH_PEAK": str(guest.raw.absolute() / _PEAK_FILE),
-    }
-    command = [
-        str(guest.tools.launch),
-        "isolate",
-        str(os.getpid()),
-        str(private),
-        *(f"{name}={target.absolute()}" for name, target in links.items()),
-        "--",
-        *(["/usr/bin/taskset", "--cpu-list", str(processor)] if processor is not None else []),
-        "/usr/bin/env",
-        f"LD_PRELOAD={private}/shim.so",
-        "./linux",
-        *command_line(guest),
-    ]
-    for name in (EXIT_FILE, _PEAK_FILE):
-        (guest.raw / name).unlink(missing_ok=True)
-    start = time.monotonic()
-    # The console is a file: a guest that waits for the reader of a pipe would see its virtual clock run away.
-    with guest.console.open("wb") as console:
-        launcher = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=console,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+class Running:
+    """A guest that was started. ``stop`` must be called, whatever happens; it ends what has not ended."""
+
+    def __init__(self, guest: Guest, base: Path, processor: int | None) -> None:
+        self.guest = guest
+        self._private = base / f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+        for name in (EXIT_FILE, _PEAK_FILE):
+            (guest.raw / name).unlink(missing_ok=True)
+        self._status: int | None = None
+        self._wall_s = 0.0
+        self._start = time.monotonic()
+        # The console is a file: a guest that waits for the reader of a pipe would see its virtual clock run away.
+        with guest.console.open("wb") as console:
+            self._launcher = subprocess.Popen(
+                self._command(processor),
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=() if guest.wire is None else (guest.wire,),
+            )
+        self.life = Life(
+            self._launcher.pid, guest.raw / "progress.json", guest.wall_clock_limit_s, guest.stalled_after_s
         )
-    profiler = Profiler(guest.tools.launch, guest.raw, guest.kernel) if guest.profiled else None
-    try:
-        if profiler is not None:
-            profiler.start(launcher.pid)
-        life = Life(launcher.pid, guest.raw / "progress.json", guest.wall_clock_limit_s, guest.stalled_after_s)
-        _watch(guest, launcher, life, progress)
-    finally:
-        if launcher.poll() is None:
-            launcher.terminate()  # it kills the guest and removes the private directory
-        status = launcher.wait()
-        if profiler is not None:
-            profiler.finish()
-    progress(*life.position())
-    if status == _NOT_STARTED:
-        raise EngineUnavailableError("the guest could not be started: " + " / ".join(console_tail(guest.console)[-3:]))
-    return _ending(guest, status, time.monotonic() - start, life)
+        self._profiler = Profiler(guest.tools.launch, guest.raw, guest.kernel) if guest.profiled else None
+        if self._profiler is not None:
+            try:
+                self._profiler.start(self._launcher.pid)
+            except BaseException:
+                self.stop()
+                raise
 
+    def _command(self, processor: int | None) -> list[str]:
+        guest = self.guest
+        links = {
+            "tools": guest.tools.directory,
+            "tree": guest.tree,
+            "in": guest.share,
+            "out": guest.raw,
+            "shim.so": guest.tools.shim,
+            "linux": guest.kernel,
+        }
+        return [
+            str(guest.tools.launch),
+            "isolate",
+            str(os.getpid()),
+            str(self._private),
+            *(f"{name}={target.absolute()}" for name, target in links.items()),
+            "--",
+            *(["/usr/bin/taskset", "--cpu-list", str(processor)] if processor is not None else []),
+            "/usr/bin/env",
+            f"LD_PRELOAD={self._private}/shim.so",
+            "./linux",
+            *command_line(guest),
+        ]
 
-def _watch(guest: Guest, launcher: subprocess.Popen[bytes], life: Life, progress: Progress) -> None:
-    descriptor = os.pidfd_open(launcher.pid)
-    try:
-        while not select.select([descriptor], [], [], _POLL_S)[0]:
-            progress(*life.position())
-            trouble = life.trouble()
-            if trouble:
-                raise _failure(trouble, guest)
-    finally:
-        os.close(descriptor)
+    def _environment(self) -> dict[str, str]:
+        guest = self.guest
+        found = {
+            "PATH": "/usr/bin:/bin",
+            "TMPDIR": str(memory.choose(guest.memory_bytes)),
+            "HOWDAH_SEED": str(guest.seed % 2**64),
+            "LAUNCH_PEAK": str(guest.raw.absolute() / _PEAK_FILE),
+        }
+        return found if guest.wire is None else {**found, "HOWDAH_WIRE": str(guest.wire)}
+
+    @property
+    def has_ended(self) -> bool:
+        return self._launcher.poll() is not None
+
+    def descriptor(self) -> int:
+        """One that becomes readable when the guest has ended; the caller's to close."""
+        return os.pidfd_open(self._launcher.pid)
+
+    def watch(self, progress: Progress) -> None:
+        """Until it ends. Raises RunFailedError when it must be ended."""
+        descriptor = self.descriptor()
+        try:
+            while not select.select([descriptor], [], [], POLL_S)[0]:
+                progress(*self.life.position())
+                if trouble := self.life.trouble():
+                    raise self.failure(trouble)
+        finally:
+            os.close(descriptor)
+
+    def stop(self) -> None:
+        """Returns when nothing of the guest is left."""
+        if self._status is not None:
+            return
+        if self._launcher.poll() is None:
+            self._launcher.terminate()  # it kills the guest and removes the private directory
+        self._status = self._launcher.wait()
+        self._wall_s = time.monotonic() - self._start
+        shutil.rmtree(self._private, ignore_errors=True)  # if the launcher was killed; otherwise it has done so
+        if self._profiler is not None:
+            self._profiler.finish()
+
+    def ending(self) -> Ending:
+        """Of one that has ended. Raises as ``boot`` does."""
+        assert self._status is not None
+        if self._status == _NOT_STARTED:
+            said = " / ".join(console_tail(self.guest.console)[-3:])
+            raise EngineUnavailableError(f"the guest could not be started: {said}")
+        return _ending(self.guest, self._status, self._wall_s, self.life)
+
+    def failure(self, what: str) -> RunFailedError:
+        return _failure(what, self.guest)
 
 
 def _ending(guest: Guest, status: int, wall_s: float, life: Life) -> Ending:
@@ -249,14 +283,3 @@ def _failure(what: str, guest: Guest) -> RunFailedError:
     lines = console_tail(guest.console)
     said = "\n    ".join(lines) if lines else "(nothing)"
     return RunFailedError(what, where=str(guest.console), hint=f"Last lines of the console:\n    {said}")
-
-
-def console_tail(console: Path, lines: int = CONSOLE_LINES) -> list[str]:
-    """The last lines of a console, without empty ones."""
-    try:
-        with console.open("rb") as file:
-            file.seek(max(console.stat().st_size - 64 * 1024, 0))
-            text = file.read().decode(errors="replace")
-    except FileNotFoundError:
-        return []
-    return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]

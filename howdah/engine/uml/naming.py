@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from howdah.engine.cache import Cache, Progress
-from howdah.engine.uml.inlined import Function, Inlined, SymbolTable, build_objects, read_functions
-from howdah.engine.uml.kernel import Kernel
+from howdah.build.cache import Cache, Progress
+from howdah.build.inlined import Function, Inlined, SymbolTable, build_objects, read_functions
+from howdah.build.uml_kernel import Kernel
 from howdah.engine.uml.profiler import PROFILE_FILE, SAMPLES_FILE
 from howdah.errors import HowdahError
 
@@ -20,7 +20,7 @@ _UNKNOWN = "?"
 
 
 def prepare(kernel: Kernel, progress: Progress, cache: Cache) -> None:
-    """Build what names of inlined functions come from, before the first run needs it; what fails is told of there."""
+    """Build what names of inlined functions come from, before the first run needs it; failures are reported there."""
     with contextlib.suppress(HowdahError):
         build_objects(kernel, progress, cache)
 

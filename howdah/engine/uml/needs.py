@@ -13,14 +13,15 @@ from functools import cache as remembered
 from pathlib import Path
 from typing import Any
 
-from howdah.engine.cache import Cache
+from howdah.build.cache import Cache
+from howdah.build.guest_tree import tree_key
+from howdah.build.kernel_source import find_source
+from howdah.build.uml_kernel import kernel_key
+from howdah.default import DEFAULT_KERNEL
 from howdah.engine.check import MISSING, NOTE, OK, Check, Prerequisite, lacks_of, prerequisites
+from howdah.engine.ending import runtime_base
 from howdah.engine.engine import Lack
 from howdah.engine.uml import memory
-from howdah.engine.uml.guest import runtime_base
-from howdah.engine.uml.guest_tree import tree_key
-from howdah.engine.uml.kernel import kernel_key
-from howdah.engine.uml.source import DEFAULT_KERNEL, find_source
 from howdah.errors import HowdahError
 
 _MEMORY_BYTES = 512 * 2**20  # what a small guest takes; a plan's own size is asked for again before it starts
@@ -30,13 +31,15 @@ _ENGINE = "uml"
 
 
 def lacks(kernel: str = DEFAULT_KERNEL) -> list[Lack]:
-    return lacks_of(checks(kernel))
+    # Whether a kernel is built takes reading its whole tree. A machine that can build it need not be asked.
+    return lacks_of(checks(kernel, can_build=True)) and lacks_of(checks(kernel))
 
 
-def checks(kernel: str = DEFAULT_KERNEL) -> list[Check]:
-    """Every check, in the order in which a person would set them right."""
+def checks(kernel: str = DEFAULT_KERNEL, *, can_build: bool = False) -> list[Check]:
+    """Every check, in the order in which a person would set them right; with ``can_build`` as if nothing were built."""
     cache = Cache()
-    kernel_built, tree_built = _kernel_built(cache, kernel), cache.find("tree", tree_key()) is not None
+    kernel_built = not can_build and _kernel_built(cache, kernel)
+    tree_built = not can_build and cache.find("tree", tree_key()) is not None
     found = [_machine(), *_packages(kernel_built, tree_built, kernel), *_trial(), _memory(), _runtime()]
     if not (kernel_built and tree_built):
         found.append(_disk(cache))
@@ -72,7 +75,7 @@ def _is_needed(item: Prerequisite, kernel_built: bool, tree_built: bool, kernel:
     if item.purpose == "guest tree":
         return not tree_built
     if item.purpose == "kernel source":
-        # The source package itself is fetched where it is not installed (howdah/engine/uml/package.py).
+        # The source package itself is fetched where it is not installed (howdah/build/source_package.py).
         unpacks = item.package == "xz-utils" and "/" not in kernel
         return not kernel_built and (unpacks or (kernel == DEFAULT_KERNEL and shutil.which("apt-get") is None))
     return not (item.purpose == "kernel build" and kernel_built and item.evidence not in ("make", "ld"))

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from howdah.agent.module import parameters_of
-from howdah.engine.uml.kernel import Kernel
-from howdah.engine.uml.modules import Module
+from howdah.build.modules import Module
+from howdah.build.uml_kernel import Kernel
 from howdah.errors import ParameterError
 from howdah.plan.plan import Plan
 

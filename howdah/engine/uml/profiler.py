@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from howdah.engine.uml.life import descendants
+from howdah.engine.life import descendants
 
 PROFILE_FILE, SAMPLES_FILE = "cpu-profile.json", "cpu-profile.txt"
 EVENT, PERIOD_NS = "cpu-clock:u", 100_000

@@ -10,27 +10,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.engine.cache import Cache, content_key, file_sha256
+from howdah.build.accelerator import AUTO, TCG, Accelerator, choose
+from howdah.build.cache import Cache, content_key, file_sha256
+from howdah.build.cpio import Writer
+from howdah.build.guest_tree import GuestTree, build_tree, further_packages
+from howdah.build.modules import Module, ModuleSet, provide_modules
+from howdah.build.preload import library
+from howdah.build.stock_kernel import StockKernel, described, provide_kernel
+from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.tools import FIRST, Tools, build_tools, compiler_version
+from howdah.engine.agent_record import check_agent
 from howdah.engine.check import lacks_of
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
-from howdah.engine.preload import library
-from howdah.engine.share import stage
-from howdah.engine.supervise import CommandFailedError, run_logged
-from howdah.engine.uml.build import build_agent
-from howdah.engine.uml.engine import check_agent, further_packages
-from howdah.engine.uml.guest_tree import GuestTree, build_tree
-from howdah.engine.uml.modules import Module, ModuleSet, provide_modules
-from howdah.engine.uml.tools import FIRST, Tools, build_tools, compiler_version
+from howdah.engine.share import build_agent, stage
 from howdah.engine.vm import needs
-from howdah.engine.vm.accelerator import AUTO, TCG, Accelerator, choose
-from howdah.engine.vm.cpio import Writer
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
-from howdah.engine.vm.kernel import StockKernel, described, provide_kernel
 from howdah.engine.vm.machine import MACHINE, SILENCE_S, WARP, Machine, Speed, run
 from howdah.engine.vm.profile import Look, perf_archive
 from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 from howdah.plan.plan import OwnKernel, Plan
-from howdah.run.directory import RunDirectory
+from howdah.record.directory import RunDirectory
 
 _HERE = Path(__file__).parent
 _COMMAND = ("/usr/bin/python3", "-S", "-m", "howdah.agent", "--in", "/howdah/in", "--out", "/howdah/out", "--beacon")
@@ -74,23 +73,26 @@ class VmEngine:
         require(self.lacks(), self.name, "The uml engine needs none of this: leave out --engine vm.")
         identity: dict[str, Any] = {"engine": self.name, "qemu": needs.qemu_version()}
         failures: list[HowdahError] = []
+        needed = {name for plan in plans for name in plan.required_modules or ()}
         for plan in plans:
             try:
-                identity |= self._identity(plan, progress)
+                built = self._build(plan, progress)
+                identity |= self._identity(built, plan, progress)
             except EngineUnavailableError:
                 raise
             except HowdahError as error:
                 if str(error) not in map(str, failures):
                     progress(f"not built: {error.where}: {error.what}", 0, 0)
                 failures.append(error)
+            else:
+                built.module_set.check_own(plan.modules, needed)
         # What does not build fails the runs that need it, one by one; without any other run, all at once.
         if failures and len(failures) == len(plans):
             raise failures[0]
         return identity
 
-    def _identity(self, plan: Plan, progress: BuildProgress) -> dict[str, Any]:
-        """Build what a plan needs; what it is made of. Raises HowdahError saying what does not build."""
-        built = self._build(plan, progress)
+    def _identity(self, built: _Built, plan: Plan, progress: BuildProgress) -> dict[str, Any]:
+        """What a plan's runs are made of. Raises HowdahError saying what does not build."""
         found: dict[str, Any] = {"tree": built.tree.sha256, "init": built.init.parent.name}
         if plan.real_time is None:
             found["warp"] = built.warp.parent.name
@@ -105,7 +107,7 @@ class VmEngine:
         if plan.collect.cpu and plan.processor_shift is not None:
             found["perf"] = perf_archive(built.tree, self.cache, progress).parent.name
         for module in _chosen(built, plan):
-            found[f"module {module.name} {plan.kernel}"] = module.srcversion or file_sha256(module.file)
+            found[f"module {module.name} {plan.kernel}"] = module.identity
         return found
 
     def _build(self, plan: Plan, progress: BuildProgress) -> _Built:
@@ -125,9 +127,19 @@ class VmEngine:
         progress("prepare", 0, 0)
         try:
             built = self._build(plan, lambda what, _done, _total: progress(what, 0, 0))
-            modules = _chosen(built, plan)
         except EngineUnavailableError:
             raise
+        except HowdahError as error:
+            raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
+        try:
+            return self._run(directory, plan, progress, built)
+        except RunFailedError as error:
+            error.known = {"kernel": _kernel(built)}
+            raise
+
+    def _run(self, directory: RunDirectory, plan: Plan, progress: RunProgress, built: _Built) -> EngineReport:
+        try:
+            modules = _chosen(built, plan)
         except HowdahError as error:
             raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
         stage(directory, built.agent, [(module.name, module.file) for module in modules])
@@ -166,7 +178,7 @@ class VmEngine:
                 machine = look.at(machine)
             ending, command = run(machine, progress)
             if look is not None:
-                look.finish(machine, {module.name: module.file for module in modules})
+                look.finish(machine, {module.loaded_as: module.file for module in modules})
         with directory.log.open("a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")
         record = check_agent(directory, ending)
@@ -204,12 +216,21 @@ def _init(cache: Cache) -> Path:
 
     def compile_it(directory: Path, log: Path) -> None:
         try:
-            run_logged(["gcc", "-O2", "-Wall", "-static", "-o", str(directory / "init"), str(source)], log)
+            run_logged(
+                ["gcc", "-O2", "-Wall", "-static", f"-I{FIRST.parent}", "-o", str(directory / "init"), str(source)],
+                log,
+                environment={"TMPDIR": str(directory)},
+            )
         except CommandFailedError as error:
             raise HowdahError("does not compile: " + " / ".join(error.tail[-3:]), where=str(source)) from error
 
     key = content_key(compiler_version(), FIRST.read_bytes(), source.read_bytes())
     return cache.build("machine-init", key, compile_it) / "init"
+
+
+def _kernel(built: _Built) -> dict[str, str]:
+    """For run.json."""
+    return {**described(built.kernel), "source": f"{built.kernel.package} {built.kernel.version}"}
 
 
 def _report(
@@ -231,15 +252,10 @@ def _report(
             "processor": speed.text,
             "command": command,
         },
-        "kernel": {**described(built.kernel), "source": f"{built.kernel.package} {built.kernel.version}"},
+        "kernel": _kernel(built),
         "guest_tree": {"sha256": built.tree.sha256, "packages": built.tree.packages},
         "modules": {
-            module.name: {
-                "srcversion": module.srcversion,
-                "sha256": file_sha256(module.file),
-                "source": module.source,
-                "parameters": loaded.get(module.name, {}).get("parameters", {}),
-            }
+            module.name: {**module.described(loaded.get(module.name, {})), "sha256": file_sha256(module.file)}
             for module in modules
         },
     }

@@ -14,9 +14,9 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from howdah.engine.cache import Cache, Progress, content_key
-from howdah.engine.uml.guest_tree import GuestTree
-from howdah.engine.vm.cpio import Writer
+from howdah.build.cache import Cache, Progress, content_key
+from howdah.build.cpio import Writer
+from howdah.build.guest_tree import GuestTree
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 

@@ -16,7 +16,7 @@
 #include <sys/reboot.h>
 #include <sys/stat.h>
 
-#include "../first.h"
+#include "first.h"
 
 #define DELIVERY_LIMIT_S	3600
 #define UP			"the system is up" /* machine.py waits for it */

@@ -15,14 +15,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.agent.beacon import PORT
-from howdah.engine.preload import variable
-from howdah.engine.uml.guest import CONSOLE_LINES, EXIT_FILE, Ending, console_tail, runtime_base
-from howdah.engine.uml.processor import own_processor
+from howdah.build.accelerator import QEMU
+from howdah.build.plain_path import qemu_value
+from howdah.build.preload import variable
+from howdah.engine.ending import EXIT_FILE, Ending, runtime_base
+from howdah.engine.processor import own_processor
 from howdah.engine.vm.watch import Watch
 from howdah.errors import EngineUnavailableError, RunFailedError
+from howdah.linux.beacon import PORT
+from howdah.record.console import CONSOLE_LINES, console_tail
 
-QEMU = "qemu-system-x86_64"
 MACHINE = "3"  # part of every run's key: raise it when the command line changes
 WARP = Path(__file__).with_name("warp.c")
 START = "2023-11-14T22:13:20"  # wall clock of every machine when it starts: the same in each, so reruns are equal
@@ -123,8 +125,14 @@ def command_line(machine: Machine, initrd: Path, delivered: Path, signs: Path) -
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-rtc", f"base={START},clock=vm"),
         *("-serial", f"file:{machine.console}"),
-        *("-chardev", f"file,id=signs,path={signs}", "-device", f"isa-debugcon,iobase={PORT:#x},chardev=signs"),
-        *("-drive", f"if=none,id=out,file={delivered},format=raw,cache=unsafe", "-device", "virtio-blk-pci,drive=out"),
+        *(
+            "-chardev",
+            f"file,id=signs,path={qemu_value(signs)}",
+            "-device",
+            f"isa-debugcon,iobase={PORT:#x},chardev=signs",
+        ),
+        *("-drive", f"if=none,id=out,file={qemu_value(delivered)},format=raw,cache=unsafe"),
+        *("-device", "virtio-blk-pci,drive=out"),
         *machine.observers,
         *("-kernel", str(machine.kernel), "-initrd", str(initrd), "-append", " ".join(kernel)),
     ]

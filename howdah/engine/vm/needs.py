@@ -7,10 +7,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from howdah.engine.cache import Cache
+from howdah.build.accelerator import KVM, QEMU, tried
+from howdah.build.cache import Cache
 from howdah.engine.check import MISSING, NOTE, OK, Check
-from howdah.engine.vm.accelerator import KVM, tried
-from howdah.engine.vm.machine import QEMU
 
 _ENGINE = "vm"
 _KMOD = "depmod"

@@ -18,13 +18,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from howdah.engine.cache import Cache, Progress, content_key
-from howdah.engine.supervise import CommandFailedError, run_logged
-from howdah.engine.uml.guest_tree import GuestTree, build_tree
-from howdah.engine.uml.tools import compiler_version
-from howdah.engine.vm.cpio import Writer
-from howdah.engine.vm.kernel import StockKernel
-from howdah.engine.vm.machine import QEMU, Machine, Speed
+from howdah.build.accelerator import QEMU
+from howdah.build.cache import Cache, Progress, content_key
+from howdah.build.cpio import Writer
+from howdah.build.guest_tree import GuestTree, build_tree
+from howdah.build.plain_path import qemu_value
+from howdah.build.stock_kernel import StockKernel
+from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.tools import compiler_version
+from howdah.engine.vm.machine import Machine, Speed
 from howdah.engine.vm.perf_data import read_samples
 from howdah.engine.vm.symbols import Names, kernel_symbols, module_functions
 from howdah.engine.vm.tally import (
@@ -39,7 +41,7 @@ from howdah.engine.vm.tally import (
     write,
 )
 from howdah.errors import HowdahError
-from howdah.run.directory import write_json
+from howdah.record.directory import write_json
 
 PERF_PACKAGE = "linux-perf"
 _PERF = "usr/bin/perf"
@@ -61,7 +63,7 @@ class Counter:
     why: str | None
 
     def arguments(self, directory: Path) -> tuple[str, ...]:
-        return () if self.plugin is None else ("-plugin", f"file={self.plugin},out={directory}")
+        return () if self.plugin is None else ("-plugin", f"file={qemu_value(self.plugin)},out={qemu_value(directory)}")
 
 
 def perf_archive(tree: GuestTree, cache: Cache, progress: Progress) -> Path:
@@ -100,7 +102,11 @@ def build_counter(cache: Cache) -> Counter:
     def compile_it(directory: Path, log: Path) -> None:
         options = ["-O2", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden", f"-DPLUGIN_VERSION={interface}"]
         try:
-            run_logged(["gcc", *options, "-o", str(directory / "instructions.so"), str(_SOURCE)], log)
+            run_logged(
+                ["gcc", *options, "-o", str(directory / "instructions.so"), str(_SOURCE)],
+                log,
+                environment={"TMPDIR": str(directory)},
+            )
         except CommandFailedError as error:
             raise HowdahError("does not compile: " + " / ".join(error.tail[-3:]), where=str(_SOURCE)) from error
 
@@ -119,7 +125,7 @@ def _refusal(plugin: Path, version: str) -> str | None:
         return _answers[plugin, version]
     with tempfile.TemporaryDirectory(prefix="howdah-counter-") as place:
         command = [QEMU, "-M", "none", "-nodefaults", "-display", "none", "-S", "-monitor", "stdio"]
-        command += ["-plugin", f"file={plugin},out={place}"]
+        command += ["-plugin", f"file={qemu_value(plugin)},out={qemu_value(place)}"]
         try:
             answer = subprocess.run(command, input="quit\n", capture_output=True, text=True, timeout=20, check=False)
             said = answer.stderr.strip().splitlines()

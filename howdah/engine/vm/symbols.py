@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from howdah.engine.cache import Cache, Progress, content_key
-from howdah.engine.uml.inlined import Function, SymbolTable, read_functions
-from howdah.engine.vm.kernel import StockKernel
+from howdah.build.cache import Cache, Progress, content_key
+from howdah.build.inlined import Function, SymbolTable, read_functions
+from howdah.build.stock_kernel import StockKernel
 from howdah.engine.vm.machine import Machine, run
 
 _LAYOUT = "1"  # part of the key: raise it when the files of an entry change

@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from howdah.agent import beacon
-from howdah.engine.uml.life import processor_s
+from howdah.engine.life import processor_s
+from howdah.linux import beacon
 
 UP = b"howdah-init: the system is up"
 BOOT, SILENCE = "boot", "silence"

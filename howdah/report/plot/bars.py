@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A measure in categories side by side: bars from 0, with the 95 % intervals of the means."""
+"""A measure in categories side by side: bars from 0, with how far repetitions lie apart."""
 
 from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
+from howdah.number import significant
 from howdah.profile.figure import FigureSection
-from howdah.publish.experiment import Experiment
-from howdah.report.number import significant
+from howdah.record.result import Experiment
 from howdah.report.plot.canvas import AxisLook, Canvas, Drawn, Size
 from howdah.report.plot.grid import Grid, Series, description, drawn_grid, gather, words_of
 from howdah.report.plot.scale import Tick
@@ -58,10 +58,8 @@ def _bar(grid: Grid, series: Series, canvas: Canvas, x: str, box: tuple[float, f
             f'<rect x="{at - wide / 2:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{height:.1f}" class="bar">'
             f"<title>{words}</title></rect>"
         )
-        if statistic.interval:
-            found += canvas.whisker(at, *(grid.shown(edge) for edge in statistic.interval)).replace(
-                'class="whisker"', 'class="whisker over"'
-            )
+        if spread := grid.spread(statistic):
+            found += canvas.whisker(at, *spread).replace('class="whisker"', 'class="whisker over"')
     if x in series.printed:
         words = f"{grid.figure.paper.label if grid.figure.paper else ''}: {series.label}, {x}"
         words += f": {significant(series.printed[x])}"

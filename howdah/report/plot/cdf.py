@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
+from howdah.number import significant
 from howdah.profile.figure import FigureSection
-from howdah.publish.experiment import Experiment, Run
-from howdah.report.number import significant
+from howdah.record.result import Experiment, Run
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, AxisLook, Canvas, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.measure import Measure, measure_of
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, select
@@ -134,7 +134,9 @@ def _panel(
         middle = each.values[len(each.values) // 2]
         title = f"{each.label}: {len(each.values)} connections, median {significant(middle)} {measure.unit}".strip()
         words.append(title)
-        path = f'<path d="{_steps(canvas, each)}" class="curve"><title>{escape(title)}</title></path>'
+        path = (
+            f'<path d="{_steps(canvas, each)}" class="curve"{each.style.dashed}><title>{escape(title)}</title></path>'
+        )
         canvas.parts.append(f"<g {each.style.attributes}>{path}</g>")
     return canvas.svg(figure.title, f"{measure.label} of the connections of {group}. {'; '.join(words)}.")
 

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from markupsafe import escape
 
 from howdah.errors import HowdahError
-from howdah.profile.figure import FigureSection
-from howdah.publish.experiment import Experiment
+from howdah.number import duration
+from howdah.profile.figure import PLACES, FigureSection
+from howdah.record.result import Experiment
+from howdah.report.drawing import spread
 from howdah.report.plot.bars import draw_bars
 from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.cdf import draw_cdf
@@ -34,6 +36,7 @@ def draw(figure: FigureSection, experiment: Experiment) -> str:
     Its colours come from reports/css/chart.css. Where nothing can be drawn the figure says why. Never raises for what
     the runs lack.
     """
+    figure = figure.model_copy(update={"title": title_of(figure, experiment)})
     opening = f'<figure class="declared {figure.kind}" data-figure="{escape(figure.id)}">'
     title = f"<h3>{escape(figure.title)}</h3>"
     try:
@@ -43,6 +46,16 @@ def draw(figure: FigureSection, experiment: Experiment) -> str:
         words = f"Nothing to draw: {error.what}."
         return f'{opening}{title}<p class="missing" role="status">{escape(words)}</p></figure>'
     return f"{opening}{title}{_legend(drawn)}{_panels(drawn)}{_caption(figure, drawn, experiment)}</figure>"
+
+
+def title_of(figure: FigureSection, experiment: Experiment) -> str:
+    """The title with the duration and the measurement window of the runs that were made, whatever the profile says."""
+    plans = [run.plan for run in experiment.runs if run.plan]
+    times = {
+        "duration": [plan.duration_us for plan in plans],
+        "window": [plan.measure_window_us[1] - plan.measure_window_us[0] for plan in plans],
+    }
+    return PLACES.sub(lambda place: spread(times[place[1]], duration) if plans else "the run", figure.title)
 
 
 def _legend(drawn: Drawn) -> str:

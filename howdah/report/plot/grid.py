@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from howdah.measure.statistics import Statistic
+from howdah.measure.statistics import FEW, Statistic
+from howdah.number import between, significant
 from howdah.profile.figure import FigureSection
-from howdah.publish.experiment import Experiment, Run
-from howdah.report.number import significant
+from howdah.record.result import Experiment, Run
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.measure import Measure, measure_of, printed_number
 from howdah.report.plot.sample import (
@@ -69,15 +69,17 @@ class Grid:
     def shown(self, number: float) -> float:
         return number if self.figure.relative_to else number * self.measure.factor
 
+    def spread(self, statistic: Statistic) -> tuple[float, float] | None:
+        """Ends of the whisker at a mean, as shown; None where repetitions do not differ."""
+        found = statistic.about_mean(-math.inf if self.figure.relative_to else self.measure.least)
+        return None if found is None else (self.shown(found.low), self.shown(found.high))
+
     def numbers(self) -> list[float]:
-        """All that must be on the scale. An interval that goes below 0 does not draw it there when no mean is."""
+        """All that must be on the scale."""
         found: list[float] = []
-        means = [each.statistic.mean for each in self._samples() if each.statistic is not None]
-        least = 0.0 if means and min(means) >= 0 and not self.figure.relative_to else -math.inf
         for each in self._samples():
             if (statistic := each.statistic) is not None:
-                low, high = statistic.interval or (statistic.mean, statistic.mean)
-                found += [self.shown(max(low, least)), self.shown(high), self.shown(statistic.mean)]
+                found += [self.shown(statistic.mean), *(self.spread(statistic) or ())]
         return found + [
             number for panel in self.panels.values() for series in panel for number in series.printed.values()
         ]
@@ -216,7 +218,10 @@ def count_words(counts: Counter[int], *, relative: bool = False) -> str:
     if most == 1:
         return f"{number}: one repetition, so there are no intervals."
     what = "Means of differences in pairs of equal repetitions" if relative else "Means"
-    return f"{what} with their 95 % confidence intervals (Student’s t), {number}; no whisker where all are equal."
+    apart = "least and largest" if least < FEW else "95 % confidence interval (Student’s t)"
+    if least < FEW <= most:
+        apart += f" of fewer than {FEW} repetitions, of more the 95 % confidence interval (Student’s t)"
+    return f"{what}, each with the {apart}, {number}; no whisker where all are equal."
 
 
 def description(grid: Grid, panel: list[Series]) -> str:
@@ -232,9 +237,9 @@ def description(grid: Grid, panel: list[Series]) -> str:
 
 
 def words_of(grid: Grid, series: Series, x: str, statistic: Statistic) -> str:
-    """One number with its interval, for the title of its mark."""
-    interval = statistic.interval
+    """One number with its spread, for the title of its mark."""
+    interval = grid.spread(statistic)
     text = f"{series.label}, {x}: {significant(grid.shown(statistic.mean))}"
     if interval:
-        text += f" ({significant(grid.shown(interval[0]))} … {significant(grid.shown(interval[1]))})"
+        text += f" ({between(*interval)})"
     return f"{text}, n = {statistic.count}"

@@ -15,7 +15,7 @@ from howdah.plan.plan import Plan
 from howdah.profile.claim import SelectorSection
 from howdah.profile.figure import FigureSection, Take
 from howdah.profile.figure_check import NO_CONTROL
-from howdah.publish.experiment import Experiment, Run
+from howdah.record.result import Experiment, Run
 
 # Axes that only some runs have: controls, and the run that checks the traffic. They show where a figure names them.
 _OCCASIONAL = ("control", "traffic")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from howdah.report.number import significant
+from howdah.number import significant
 
 _NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 

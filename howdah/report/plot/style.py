@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How lines are told apart: by colour, by the shape of their marks, and flows by dashes."""
+"""How lines are told apart: by colour with its dashes, by the shape of their marks, and flows by dashes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from xml.sax.saxutils import escape
 from howdah.report.palette import Colour, colours, dashes
 
 _SHAPES = 6
-_MORE_DASHES = ((14, 3), (5, 2, 1, 2, 1, 2), (1, 4), (12, 3, 4, 3))  # after those of the palette
 
 
 @dataclass(frozen=True)
@@ -34,13 +33,16 @@ class Style:
 def styles(labels: list[str]) -> dict[str, Style]:
     """One for each line. With all algorithms of an experiment, in the order of its runs, the colours of its report."""
     chosen = colours([(label, label) for label in labels])
-    return {label: Style(chosen[label], number % _SHAPES) for number, label in enumerate(labels)}
+    return {
+        label: Style(chosen[label], number % _SHAPES, flow_dash(chosen[label].dashes))
+        for number, label in enumerate(labels)
+    }
 
 
 def flow_dash(number: int) -> tuple[int, ...]:
     """Of the flow with this number from 0: the first is solid."""
-    patterns = [*(tuple(pattern) for pattern in dashes()), *_MORE_DASHES]
-    return patterns[number % len(patterns)]
+    patterns = dashes()
+    return tuple(patterns[number % len(patterns)])
 
 
 def mark(x: float, y: float, shape: int, title: str = "", *, hollow: bool = False, size: float = 4.2) -> str:

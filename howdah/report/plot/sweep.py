@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A measure against a swept field: lines through means, with their 95 % intervals."""
+"""A measure against a swept field: lines through means, with how far repetitions lie apart."""
 
 from __future__ import annotations
 
+from howdah.number import significant
 from howdah.profile.figure import FigureSection
-from howdah.publish.experiment import Experiment
-from howdah.report.number import significant
+from howdah.record.result import Experiment
 from howdah.report.plot.canvas import AxisLook, Canvas, Drawn, Size
 from howdah.report.plot.grid import Grid, Series, description, drawn_grid, gather, words_of
 from howdah.report.plot.scale import Tick, bounds
@@ -13,7 +13,7 @@ from howdah.report.plot.style import cross, mark
 
 
 def draw_sweep(figure: FigureSection, experiment: Experiment) -> Drawn:
-    """One line a value of ``lines``; whiskers are the 95 % intervals of the means."""
+    """One line a value of ``lines``; whiskers are what ``Grid.spread`` says."""
     return drawn_grid(gather(figure, experiment), _sweep_panel)
 
 
@@ -48,10 +48,10 @@ def _line(grid: Grid, series: Series, canvas: Canvas, number: int, of: int) -> s
         up = canvas.y.at(grid.shown(statistic.mean))
         path += f"{pen}{at:.1f} {up:.1f}"
         pen = "L"
-        if statistic.interval:
-            parts.append(canvas.whisker(at, *(grid.shown(edge) for edge in statistic.interval)))
+        if spread := grid.spread(statistic):
+            parts.append(canvas.whisker(at, *spread))
         parts.append(mark(at, up, series.style.shape, words_of(grid, series, x, statistic)))
-    curve = f'<path d="{path}" class="curve"/>' if "L" in path else ""
+    curve = f'<path d="{path}" class="curve"{series.style.dashed}/>' if "L" in path else ""
     return _printed_marks(grid, series, canvas, beside) + curve + "".join(parts)
 
 

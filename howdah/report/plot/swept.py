@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from howdah.number import significant
 from howdah.quantity import BufferSize, QuantityError, Span, parse_duration, parse_rate, parse_ratio
-from howdah.report.number import significant
 
 _NAMES = {
     "path.rtt": "round-trip time",
@@ -62,7 +62,7 @@ def field_name(name: str) -> str:
     words = _NUMBERED.get(f"{section}.{rest}") if number.isdigit() else None
     if words is None:
         return name
-    return f"{words} {int(number) + 1}" if words.endswith(("flow", "group")) else words
+    return f"{words} {number}" if words.endswith(("flow", "group")) else words
 
 
 def swept(name: str, values: list[str]) -> Swept:

@@ -10,9 +10,9 @@ from typing import Any
 
 from markupsafe import escape
 
+from howdah.number import between, significant
 from howdah.profile.figure import FigureSection, Take
-from howdah.publish.experiment import Experiment
-from howdah.report.number import significant
+from howdah.record.result import Experiment
 from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.grid import count_words
 from howdah.report.plot.measure import Measure, measure_of, printed_number
@@ -34,7 +34,7 @@ class Column:
 
 
 def draw_table(figure: FigureSection, experiment: Experiment) -> Drawn:
-    """Mean and 95 % interval of each cell, and under them what the paper prints. Raises NothingToDrawError."""
+    """Mean and spread of each cell, and under them what the paper prints. Raises NothingToDrawError."""
     across = figure.columns if isinstance(figure.columns, str) else None
     of_columns = [] if across else [axis for column in figure.columns for axis in column.at]  # type: ignore[union-attr]
     axes = list(dict.fromkeys([*figure.rows, *([across] if across else []), *of_columns]))
@@ -116,7 +116,7 @@ def _head(figure: FigureSection, columns: list[Column], measures: list[Measure])
     if isinstance(figure.columns, str):
         label = f"{field_name(figure.columns)}: {measures[0].words}"
         across = f'<th scope="colgroup" colspan="{len(columns)}">{escape(label)}</th>'
-        over = f'<tr><th colspan="{len(figure.rows)}"></th>{across}</tr>'
+        over = f'<tr><td colspan="{len(figure.rows)}"></td>{across}</tr>'
     return f"<thead>{over}<tr>{names}{''.join(heads)}</tr></thead><tbody>"
 
 
@@ -130,8 +130,9 @@ def _cell(each: Sample, measure: Measure) -> str:
     if statistic is None:
         return f'<span class="absent" title="{escape(each.why)}">—</span>'
     text = significant(statistic.mean * measure.factor)
-    if statistic.half_width is not None:
-        text += f"<small> ± {significant(statistic.half_width * measure.factor, 2)}</small>"
+    spread = statistic.about_mean(measure.least)
+    if spread is not None:
+        text += f"<small> {between(spread.low * measure.factor, spread.high * measure.factor)}</small>"
     return text
 
 

@@ -5,44 +5,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
 import numpy as np
 
+from howdah.number import significant
 from howdah.plan.plan import Path
 from howdah.profile.figure import SERIES_PANELS, FigureSection
-from howdah.publish.experiment import Experiment, Run
-from howdah.publish.sample import Float64, Int64, sample_run
+from howdah.record.result import Experiment, Run
+from howdah.record.sample import Float64, Int64, sample_run
 from howdah.report.downsample import extremes
 from howdah.report.drawing import line, text
-from howdah.report.number import significant
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, AxisLook, Canvas, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, flow_of, select
 from howdah.report.plot.scale import bounds
 from howdah.report.plot.style import Style, flow_dash, key, styles
 from howdah.report.plot.swept import place_title
 from howdah.report.shown import shown_flows
-from howdah.report.source import Curve, TableSource
+from howdah.report.source import Curve, TableSource, curve_of, window_ms
+from howdah.series import drawn_series
 
 _MOST_NUMBERS = 9_000  # points of all curves of a figure together, about 11 characters each, in the larger size
 _MOST_OF_A_CURVE = 700
 _FEWEST_OF_A_CURVE = 60
 _BELOW = ("ssthresh",)  # thinner, and behind the windows
 _LABEL_PX = 16  # two limits closer than that have their names on both sides
-_OF_THE_RUN = ("queue", "drops")
 _GOODPUT_CEILING = 1.5  # of the capacity: where a hole is filled, an ACK covers what arrived long before
-_NAMES = {
-    "cwnd": "congestion window",
-    "ssthresh": "ssthresh",
-    "goodput": "goodput",
-    "rtt": "round-trip time",
-    "queue": "bottleneck queue",
-    "sequence": "acknowledged",
-    "drops": "packets dropped",
-}
-_UNITS = {"cwnd": "packets", "ssthresh": "packets", "goodput": "Mbit/s", "rtt": "ms", "queue": "kB", "sequence": "MB"}
-_UNITS["drops"] = "packets in all"
+_SERIES = drawn_series()
 
 
 @dataclass
@@ -60,7 +50,7 @@ class Trace:
 
     @property
     def words(self) -> str:
-        return ", ".join(filter(None, (self.line, self.flow, _NAMES[self.series])))
+        return ", ".join(filter(None, (self.line, self.flow, _SERIES[self.series].name)))
 
 
 def draw_time(figure: FigureSection, experiment: Experiment) -> Drawn:
@@ -85,7 +75,7 @@ def draw_time(figure: FigureSection, experiment: Experiment) -> Drawn:
         for names in _groups(figure):
             title = place_title(str(figure.panels), place) if place else ""
             if len(_groups(figure)) > 1:
-                title = ", ".join(filter(None, (title, " and ".join(_NAMES[name] for name in names))))
+                title = ", ".join(filter(None, (title, " and ".join(_SERIES[name].name for name in names))))
             panels.append((title, names, [each for each in traces if each.series in names]))
     if not any(traces for _, _, traces in panels):
         raise NothingToDrawError("; ".join(missing) or "no run has records of it")
@@ -96,8 +86,8 @@ def _groups(figure: FigureSection) -> list[list[str]]:
     """Series that share a panel: those of one unit, unless each has its own."""
     if figure.panels == SERIES_PANELS:
         return [[name] for name in figure.series]
-    units = dict.fromkeys(_UNITS[name] for name in figure.series)
-    return [[name for name in figure.series if _UNITS[name] == unit] for unit in units]
+    units = dict.fromkeys(_SERIES[name].unit for name in figure.series)
+    return [[name for name in figure.series if _SERIES[name].unit == unit] for unit in units]
 
 
 def _run_of(figure: FigureSection, here: Selection, where: str, missing: list[str]) -> Run | None:
@@ -136,27 +126,27 @@ def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: 
     found = []
     for name in figure.series:
         mine = curves.get(name, {})
-        if name in _OF_THE_RUN:
+        if _SERIES[name].is_of_the_run:
             cut = [_cut(curve, begin, end) for curve in list(mine.values())[:1]]
             found += [Trace(name, label, "", 0, style, run.plan.path, *part) for part in cut if len(part[0])]
         else:
             for number, flow in enumerate(flows):
                 curve = mine.get(str(flow.id))
                 if curve is not None and len((part := _cut(curve, begin, end))[0]):
-                    dashed = Style(style.colour, style.shape, flow_dash(number))
+                    dashed = style if len(flows) == 1 else replace(style, dash=flow_dash(number))
                     shown = flow.name if len(flows) > 1 else ""
                     found.append(Trace(name, label, shown, number, dashed, run.plan.path, *part))
         if not any(trace.series == name for trace in found):
-            missing.append(f"{label}: no records of {_NAMES[name]} in {run.name}")
+            missing.append(f"{label}: no records of {_SERIES[name].name} in {run.name}")
     return found
 
 
 def _sequence(run: Run) -> dict[str, Curve]:
     """Bytes acknowledged from the beginning, by flow, in MB."""
     return {
-        series.label("flow"): Curve(series.time_ms, series.value / 1e6)
+        series.label("flow"): curve_of(_SERIES["sequence"], series, window_ms(run))
         for series in sample_run(run)
-        if series.metric == "howdah_flow_acked_bytes_total" and series.label("role") == "sender"
+        if _SERIES["sequence"].is_made_of(series.metric, series.label("role"))
     }
 
 
@@ -218,7 +208,7 @@ def _legend(figure: FigureSection, traces: list[Trace]) -> list[LegendItem]:
     items: dict[str, LegendItem] = {}
     lines = dict.fromkeys(each.line for each in traces)
     for each in traces:
-        plain = Style(each.style.colour)
+        plain = Style(each.style.colour) if each.flow else each.style
         items.setdefault(each.line, LegendItem(key(plain, line=True, shape=False), each.line))
     if figure.panels == figure.lines and len(lines) > 1:
         items.clear()  # each panel says which line it holds
@@ -256,7 +246,7 @@ def _panel(
             (float(each.time_s[each.time_s > 0][0]) for each in alike if (each.time_s > 0).any()), default=end / 1000
         )
     canvas = Canvas(size, (begin, end, log_x), (*bounds(reach, logarithmic="y" in log, zero=True), "y" in log))
-    words = ", ".join(_NAMES[name] for name in names)
+    words = ", ".join(_SERIES[name].name for name in names)
     canvas.ground(
         AxisLook("time (s)"), AxisLook(unit if size == PANEL and len(_groups(figure)) > 1 else f"{words} ({unit})")
     )
@@ -332,7 +322,7 @@ def _limits(canvas: Canvas, names: list[str], traces: list[Trace], factor: float
 
 
 def _unit(names: list[str], traces: list[Trace]) -> tuple[str, float]:
-    unit = _UNITS[names[0]]
+    unit = _SERIES[names[0]].unit
     most = max((float(np.nanmax(each.value)) for each in traces if not np.isnan(each.value).all()), default=0.0)
     return ("MB", 0.001) if unit == "kB" and most >= 10_000 else (unit, 1.0)
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.build.modules import provide_modules
+from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.guest import boot
-from howdah.engine.uml.modules import provide_modules
-from howdah.engine.uml.source import DEFAULT_KERNEL
 from howdah.errors import RunFailedError
-from howdah.tables import store
+from howdah.record import table as store
 from tests.bench.figure import Figure
 from tests.bench.simulation import Simulation
 from tests.guest.guest_kit import make_guest

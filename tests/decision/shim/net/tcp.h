@@ -122,6 +122,13 @@ struct inet_connection_sock {
 	u64 canary_behind;
 };
 
+/* No timer is ever set: the path of a test paces by itself (path.c). */
+struct hrtimer { u8 queued; };
+#define HRTIMER_MODE_ABS_PINNED_SOFT	0
+#define ns_to_ktime(ns)			((s64)(ns))
+#define hrtimer_is_queued(timer)	((timer)->queued)
+#define hrtimer_start(timer, time, mode)	((void)(timer), (void)(time), (void)(mode))
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u32 snd_una, snd_nxt, write_seq, snd_wnd, max_window;
@@ -142,6 +149,8 @@ struct tcp_sock {
 	u32 srtt_us, mdev_us, mdev_max_us, rttvar_us;
 	struct minmax rtt_min;
 	u64 tcp_mstamp, first_tx_mstamp, delivered_mstamp;
+	u64 tcp_wstamp_ns, tcp_clock_cache;
+	struct hrtimer pacing_timer;
 	u32 rate_delivered, rate_interval_us;
 	u32 lsndtime, rcv_tstamp;
 	u32 reordering;

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel's part of a run whose hosts are in several kernels of one virtual time.
+
+Every kernel builds the whole network; the plan's part (howdah/engine/uml/part.py) has wires where a host lives in
+another kernel. Flows, connections that are watched, and measurements of the path are those of the hosts that live here.
+All clocks agree, so nobody has to say when something begins.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from collectors.collector import HereWatched, Surroundings, Watched
+from howdah.agent.calibration import wait_for_silence
+from howdah.agent.calibration.divided import record_ends
+from howdah.agent.run import Run
+from howdah.agent.wire_file import WIRE_FILE
+from howdah.agent.wiring import Wiring
+from howdah.linux.clock import MS, now_ns
+from howdah.linux.namespace import Namespace
+from howdah.linux.output import Output
+
+WIRES = Path("/proc/howdah_wire")
+_POLL_NS = 20 * MS
+_COLUMNS = ("left_frames", "left_bytes", "arrived_frames", "arrived_bytes", "late_frames", "latest_ns", "lost_frames")
+
+
+class KernelPartRun(Run):
+    """``report`` becomes agent.json, of this kernel."""
+
+    def __init__(self, plan: dict[str, Any], inputs: Path, output: Output, wiring: str) -> None:
+        super().__init__(plan, inputs, output, wiring)
+        self._part = plan["part"]
+        self.report |= {"machine": self._part["name"], "part": self._part["hosts"]}
+
+    def _here(self, wiring: Wiring) -> dict[str, Namespace]:
+        lives = {*self._part["hosts"]}
+        return {name: namespace for name, namespace in wiring.namespaces.items() if name in lives}
+
+    def _surroundings(self, wiring: Wiring) -> Surroundings:
+        here = frozenset(self._here(wiring))
+        plain = super()._surroundings(wiring)
+        connections: list[Watched] = [
+            HereWatched(item.flow, item.endpoint, item.is_active, here) for item in plain.connections
+        ]
+        return Surroundings(plain.plan, plain.namespaces, plain.node_numbers, connections, plain.output)
+
+    def _calibrate(self, wiring: Wiring, name: str, start_us: int) -> None:
+        start_ns = self._epoch_ns + start_us * 1000
+        self._loop.run_until(start_ns)
+        result = record_ends(self.plan, self._here(wiring), self._loop, start_ns)
+        calibration, path = self.plan["calibration"], self.plan["path"]
+        quiet_ns = (path["forward_delay_us"] + path["reverse_delay_us"]) * 1000 + _POLL_NS
+        deadline = start_ns + (calibration["phase_us"] + calibration["settle_us"]) * 1000
+        silent = wait_for_silence(wiring.namespaces, self._loop, quiet_ns, deadline)
+        times = {"start_ns": start_ns - self._epoch_ns, "end_ns": now_ns() - self._epoch_ns}
+        self._output.json(f"ends-{name}.json", {**result, **times, "silent": silent})
+
+    def _collect_last(self) -> None:
+        self._output.json(WIRE_FILE, {"format": 1, "wires": read_wires(WIRES.read_text(encoding="ascii"))})
+
+
+def read_wires(text: str) -> list[dict[str, Any]]:
+    """A wire a line: ``NUMBER arrives|leaves`` and its counters."""
+    found = []
+    for line in text.splitlines():
+        number, role, *counts = line.split()
+        values = dict(zip(_COLUMNS, map(int, counts), strict=True))
+        found.append({"wire": int(number), "arrives": role == "arrives", **values})
+    return found

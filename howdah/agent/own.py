@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that a profile brings: which congestion controls are theirs, and that the flows use them.
+
+A name says nothing: a "cubic" may be the kernel's or the profile's. But a socket that chooses an algorithm holds its
+module, and the kernel counts who does (/sys/module/NAME/refcnt).
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from howdah.agent.error import AgentError
+from howdah.agent.loop import Action, Loop
+from howdah.agent.settings import SYS_MODULE
+from howdah.linux.clock import MS
+
+_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_TCP_CONGESTION = 13
+_LOOK_NS = 100 * MS
+_OWNER = "its struct tcp_congestion_ops needs .owner = THIS_MODULE"
+
+
+def available() -> list[str]:
+    """The kernel's names of all congestion controls it has now."""
+    return _AVAILABLE.read_text(encoding="ascii").split()
+
+
+class OwnModules:
+    """``in_kernel``: what the kernel calls each module of the profile that this run loads, by the name of its file.
+
+    ``expected``: the kernel's name of an algorithm to the module it must come from (plan.json, ``own_algorithms``);
+    ``asked``: those that the run's flows ask for.
+    """
+
+    def __init__(self, in_kernel: Mapping[str, str], expected: Mapping[str, str], asked: set[str]) -> None:
+        self._in_kernel = dict(in_kernel)
+        self._expected = dict(expected)
+        self._asked = asked
+        self._before: set[str] = set()
+        self._algorithms: dict[str, list[str]] = {}
+        self._idle: dict[str, int] = {}
+        self._most: dict[str, int] = {}
+
+    def before_loading(self) -> None:
+        if self._in_kernel:
+            self._before = set(available())
+
+    def after_loading(self) -> None:
+        """Find what each module registered. Raises AgentError where it is not what the run asks for."""
+        if not self._in_kernel:
+            return
+        names = available()
+        owners = {name: self._owner(name) for name in names}
+        self._algorithms = {module: [name for name in names if owners[name] == module] for module in self._in_kernel}
+        for name, module in self._expected.items():
+            if owners.get(name) != module:
+                raise AgentError(f"module {module}", self._why_not(name, module, owners))
+        for module, registered in self._algorithms.items():
+            foreign = [name for name in registered if name in self._asked and name not in self._expected]
+            if foreign:
+                what = f"it registers {foreign[0]}, which this run takes from elsewhere; "
+                raise AgentError(f"module {module}", what + _declare(foreign[0], module))
+            if registered and not self._asked.intersection(registered):
+                what = f"it is never used: it registers {', '.join(registered)}, which no flow of this run asks for; "
+                raise AgentError(f"module {module}", what + _declare(registered[0], module))
+        self._idle = self._most = self._uses()
+
+    def _why_not(self, name: str, module: str, owners: Mapping[str, str | None]) -> str:
+        if name not in owners:
+            registered = self._algorithms[module]
+            new = registered or sorted(set(owners) - self._before)
+            if not new:
+                return f"it does not register {name}, which this run's flows ask for, nor any other algorithm"
+            return f"it registers {', '.join(new)}, not {name}; {_declare(new[0], module)}"
+        if owners[name] is not None:
+            return f"the algorithm {name} is that of the module {owners[name]}, not its"
+        if name in self._before:
+            return f"the kernel's own {name} is in use, not the module's; if the module registers {name}, {_OWNER}"
+        return f"nobody owns the algorithm {name}: {_OWNER}"
+
+    def _owner(self, name: str) -> str | None:
+        """The module of the profile that a socket with this algorithm holds; None: no such module."""
+        before = self._uses()
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
+            trial.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, name.encode())
+            after = self._uses()
+        return next((module for module, uses in after.items() if uses > before[module]), None)
+
+    def _uses(self) -> dict[str, int]:
+        return {module: uses(loaded_as) for module, loaded_as in self._in_kernel.items()}
+
+    def watch(self, loop: Loop, first_ns: int) -> None:
+        """Look again and again how many use them."""
+        if self._in_kernel:
+            loop.every(_LOOK_NS, first_ns, self._look)
+
+    def seen(self, start: Action) -> Action:
+        """What starts a flow, followed by a look: a short connection may be over before the next one."""
+
+        def start_and_look(now: int) -> None:
+            start(now)
+            self._look(now)
+
+        return start_and_look if self._in_kernel else start
+
+    def _look(self, _now: int) -> None:
+        now = self._uses()
+        self._most = {module: max(most, now[module]) for module, most in self._most.items()}
+
+    def providers(self) -> dict[str, str]:
+        """What the kernel calls the module of each algorithm that is a profile's own."""
+        return {name: self._in_kernel[module] for module, names in self._algorithms.items() for name in names}
+
+    def record(self) -> dict[str, dict[str, Any]]:
+        """What agent.json keeps of each, beside what it keeps of every module."""
+        return {
+            module: {
+                "loaded_as": loaded_as,
+                "algorithms": self._algorithms.get(module, []),
+                "uses_before": self._idle.get(module),
+                "uses_most": self._most.get(module),
+            }
+            for module, loaded_as in self._in_kernel.items()
+        }
+
+
+def uses(loaded_as: str) -> int:
+    """How many hold a module, sockets that chose its algorithm among them. Raises AgentError where nobody counts."""
+    try:
+        return int((SYS_MODULE / loaded_as / "refcnt").read_text(encoding="ascii"))
+    except FileNotFoundError:
+        what = "the kernel does not count who uses a module, so nobody can tell what is measured"
+        raise AgentError(f"module {loaded_as}", f"{what}: it needs CONFIG_MODULE_UNLOAD") from None
+
+
+def _declare(algorithm: str, module: str) -> str:
+    return f"the profile can say so: algorithms: {{NAME: {{kernel: {algorithm}, module: {module}}}}}"

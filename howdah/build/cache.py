@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cache of what is built once: kernels, modules, guest trees, tools. Entries are named by what they are made of.
+
+An entry is built in a directory beside its final place and renamed when it is whole, so an entry that exists is
+complete. A lock file makes a second builder of the same entry wait and then use what the first one made. Logs of
+builds, failed ones included, are kept in ``log/``.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from howdah.build.plain_path import require_plain
+from howdah.build.turn import turn
+from howdah.errors import HowdahError
+
+Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all (0: not known)
+_PARTIAL = ".partial-"
+
+
+def cache_root() -> Path:
+    """``$HOWDAH_CACHE``, or ``$XDG_CACHE_HOME/howdah``, or ``~/.cache/howdah``.
+
+    Kernels and modules are built there, so raises HowdahError for a path that the kernel's build cannot work with.
+    """
+    named = os.environ.get("HOWDAH_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME")
+    root = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "howdah"
+    require_plain(
+        root.absolute(), "the cache", "Set HOWDAH_CACHE to a directory with letters, digits, '-', '_' and '.' only."
+    )
+    return root.absolute()
+
+
+def content_key(*parts: str | bytes) -> str:
+    """Name of an entry: 20 hexadecimal digits of the SHA-256 of its ingredients, in order."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(f"{len(data)}:".encode() + data)
+    return digest.hexdigest()[:20]
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def explain(error: OSError, doing: str, where: Path) -> HowdahError:
+    """An error of the file system as a person meets it."""
+    place = str(error.filename or where)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        free = _free_bytes(where) // 2**20
+        return HowdahError(
+            f"the disk is full ({free} MiB free) while {doing}",
+            where=place,
+            hint="Free some space ('howdah clean --cache' removes what can be built again), or set HOWDAH_CACHE to a "
+            "directory on another disk.",
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return HowdahError(
+            f"no permission to write ({error.strerror}) while {doing}",
+            where=place,
+            hint="Set HOWDAH_CACHE to a directory you can write to.",
+        )
+    return HowdahError(f"{error.strerror or error} while {doing}", where=place)
+
+
+def _free_bytes(path: Path) -> int:
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return shutil.disk_usage(path).free
+
+
+class Cache:
+    """Entries ``root/kind/key/``. Every method raises HowdahError when the file system does not let it work."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root or cache_root()
+
+    def path(self, kind: str, key: str) -> Path:
+        """Where the entry is, or would be."""
+        return self.root / kind / key
+
+    def log(self, kind: str, key: str) -> Path:
+        """The log of the entry's last build."""
+        return self.root / "log" / f"{kind}-{key}.log"
+
+    def find(self, kind: str, key: str) -> Path | None:
+        entry = self.path(kind, key)
+        return entry if entry.is_dir() else None
+
+    def entries(self, kind: str) -> list[Path]:
+        """All whole entries of a kind, oldest first."""
+        directory = self.root / kind
+        if not directory.is_dir():
+            return []
+        found = [entry for entry in directory.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+        return sorted(found, key=lambda entry: entry.stat().st_mtime)
+
+    def sweep(self) -> list[Path]:
+        """Remove what builders that were killed left; returns it. Raises OSError.
+
+        A partial directory whose entry's lock is free has no builder any more.
+        """
+        removed = []
+        for partial in self.root.glob(f"*/{_PARTIAL}*"):
+            key = partial.name.removeprefix(_PARTIAL).rpartition("-")[0]
+            with (partial.parent / f".lock-{key}").open("w") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                shutil.rmtree(partial, ignore_errors=True)
+            removed.append(partial)
+        return removed
+
+    def build(
+        self,
+        kind: str,
+        key: str,
+        builder: Callable[[Path, Path], None],
+        *,
+        needs_bytes: int = 0,
+        waiting: Callable[[], None] | None = None,
+    ) -> Path:
+        """Return the entry, having ``builder(directory, log)`` fill it when it is not there.
+
+        ``needs_bytes`` is asked of the disk before anything is started; ``waiting`` is called when another process
+        builds the same entry.
+        """
+        entry = self.path(kind, key)
+        if entry.is_dir():
+            return entry
+        try:
+            entry.parent.mkdir(parents=True, exist_ok=True)
+            log = self.log(kind, key)
+            log.parent.mkdir(exist_ok=True)
+            with turn(self.root / kind / f".lock-{key}", waiting or (lambda: None)):
+                if not entry.is_dir():
+                    self._build(entry, builder, log, needs_bytes)
+        except OSError as error:
+            raise explain(error, f"building the {kind} {key}", self.root) from error
+        return entry
+
+    def _build(self, entry: Path, builder: Callable[[Path, Path], None], log: Path, needs_bytes: int) -> None:
+        # The lock is held: whatever partial directory of this key is here belongs to a builder that was killed.
+        for stale in entry.parent.glob(f"{_PARTIAL}{entry.name}-*"):
+            shutil.rmtree(stale)
+        self.sweep()
+        free = _free_bytes(self.root)
+        if free < needs_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.root))
+        partial = entry.with_name(f"{_PARTIAL}{entry.name}-{os.getpid()}")
+        partial.mkdir()
+        log.unlink(missing_ok=True)
+        try:
+            builder(partial, log)
+            partial.rename(entry)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guest tree: a Debian 13 file system, extracted from packages as the user who asks, root or not.
+
+No package's scripts run (mmdebstrap's ``extract`` variant), so neither root nor user namespaces nor a chroot are
+needed and the tree is there in seconds. What the scripts would have made, and a guest needs, is made here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.build.cache import Cache, Progress, content_key
+from howdah.build.mirror import configured_mirror
+from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.tools import Tools, build_tools
+from howdah.errors import HowdahError
+from howdah.plan.plan import Plan
+
+PACKAGES = Path(__file__).with_name("guest-packages.txt")
+SUITE = "trixie"
+_RECORD = "tree.json"
+_SPACE_BYTES = 500 * 2**20
+_LAYOUT = "1"  # part of the key: raise it when _finish changes
+_PYTHON = "usr/bin/python3.13"
+_LOADER = "lib64/ld-linux-x86-64.so.2"
+_DOWNLOADED = re.compile(r"(?P<package>[^_]+)_(?P<version>[^_]+)_[^_]+\.deb")
+
+# What the packages' own scripts link or copy when they are installed.
+_LINKS = {"usr/bin/awk": "mawk", "usr/bin/which": "which.debianutils"}
+_COPIES = {
+    "etc/passwd": "usr/share/base-passwd/passwd.master",
+    "etc/group": "usr/share/base-passwd/group.master",
+    "etc/nsswitch.conf": "usr/share/libc-bin/nsswitch.conf",
+}
+_TEXTS = {"etc/hosts": "127.0.0.1 localhost\n", "etc/hostname": "guest\n"}
+_MOUNT_POINTS = ("dev", "proc", "sys", "run", "tmp", "root", "howdah/in", "howdah/out")
+# Documentation in languages and formats nobody reads in a guest: a third of the tree.
+_LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "var/cache/apt/archives")
+
+
+@dataclass(frozen=True)
+class GuestTree:
+    """A tree in the cache. ``sha256`` names the versions of its packages (name to version)."""
+
+    root: Path
+    key: str
+    sha256: str
+    packages: dict[str, str]
+
+
+def package_names(further: tuple[str, ...] = ()) -> list[str]:
+    lines = (line.strip() for line in PACKAGES.read_text(encoding="utf-8").splitlines())
+    return sorted({*(line for line in lines if line and not line.startswith("#")), *further})
+
+
+def tree_key(further: tuple[str, ...] = ()) -> str:
+    return content_key(_LAYOUT, SUITE, *package_names(further))
+
+
+def build_tree(progress: Progress, cache: Cache | None = None, further: tuple[str, ...] = ()) -> GuestTree:
+    """Build the tree unless the cache has it. Raises HowdahError when mmdebstrap is missing or cannot fetch.
+
+    ``further`` are packages that only some traffic needs: a tree with them is another one, so that those who do not
+    use it neither fetch them nor have their runs made again.
+    """
+    cache = cache or Cache()
+    key = tree_key(further)
+    if cache.find("tree", key) is None:
+        tools = build_tools(cache)
+        cache.build(
+            "tree",
+            key,
+            lambda directory, log: _build(directory, log, tools, progress, further),
+            needs_bytes=_SPACE_BYTES,
+            waiting=lambda: progress("guest tree (built by another howdah, waiting)", 0, 0),
+        )
+    return load_tree(cache.path("tree", key))
+
+
+def load_tree(directory: Path) -> GuestTree:
+    try:
+        record = json.loads((directory / _RECORD).read_text())
+        return GuestTree(directory / "root", directory.name, record["sha256"], record["packages"])
+    except (OSError, ValueError, KeyError):
+        raise HowdahError(
+            "this guest tree is damaged", where=str(directory), hint=f"Remove it ('rm -r {directory}')."
+        ) from None
+
+
+def _build(directory: Path, log: Path, tools: Tools, progress: Progress, further: tuple[str, ...]) -> None:
+    root = directory / "root"
+    steps = {"running apt-get update": 1, "downloading packages": 2, "extracting archives": 3, "success": 4}
+
+    def follow(line: str) -> None:
+        for text, step in steps.items():
+            if text in line:
+                progress("guest tree: fetch and extract", step, 5)
+
+    progress("guest tree: fetch and extract", 0, 5)
+    mirror = configured_mirror()
+    command = [
+        "mmdebstrap",
+        "--mode=chrootless",
+        "--variant=extract",
+        "--skip=cleanup/apt/cache,output/dev",
+        f"--include={','.join(package_names(further))}",
+        SUITE,
+        str(root),
+        *([mirror] if mirror else []),
+    ]
+    try:
+        run_logged(command, log, launcher=tools.launch, on_line=follow)
+        packages = _versions(root)
+        _finish(root)
+        _compile_python(root, log, tools)
+        _index_libraries(root, log)
+    except CommandFailedError as error:
+        said = [line for line in error.tail if line.startswith("E:") or "rror" in line] or error.tail
+        missing = error.status in (126, 127)
+        raise HowdahError(
+            "mmdebstrap is not installed" if missing else "the guest tree cannot be built: " + " / ".join(said[-3:]),
+            where=mirror or "Debian's default mirror",
+            hint="apt install mmdebstrap" if missing else f"Is the mirror reachable? The whole output is in {log}",
+        ) from error
+    record = {"suite": SUITE, "sha256": content_key(json.dumps(packages, sort_keys=True)), "packages": packages}
+    (directory / _RECORD).write_text(json.dumps(record, indent=1) + "\n")
+    progress("guest tree: fetch and extract", 5, 5)
+
+
+def _versions(root: Path) -> dict[str, str]:
+    """Package to version, from the names of the downloaded files."""
+    found = {}
+    for file in sorted((root / "var/cache/apt/archives").glob("*.deb")):
+        match = _DOWNLOADED.fullmatch(file.name)
+        if match:
+            found[match["package"]] = match["version"].replace("%3a", ":")
+    if "python3.13" not in found and "python3" not in found:
+        raise HowdahError("mmdebstrap kept no packages to read versions from", where=str(root))
+    return found
+
+
+def _finish(root: Path) -> None:
+    for name in _LEFT_OUT:
+        shutil.rmtree(root / name, ignore_errors=True)
+    for name in _MOUNT_POINTS:
+        (root / name).mkdir(parents=True, exist_ok=True)
+    for name, target in _LINKS.items():
+        if not (root / name).is_symlink():
+            (root / name).symlink_to(target)
+    for name, source in _COPIES.items():
+        shutil.copyfile(root / source, root / name)
+    for name, text in _TEXTS.items():
+        (root / name).write_text(text)
+
+
+def python_command(root: Path) -> list[str]:
+    """The tree's own Python as a program of this machine, through the tree's own loader and libraries."""
+    return [
+        "/usr/bin/env",
+        f"PYTHONHOME={root / 'usr'}",
+        str(root / _LOADER),
+        "--library-path",
+        str(root / "usr/lib/x86_64-linux-gnu"),
+        str(root / _PYTHON),
+        "-S",
+        "-B",
+    ]
+
+
+def compile_command(root: Path, directories: list[Path], here: Path, there: str) -> list[str]:
+    """Byte-compile for the guest, in which ``here`` is called ``there`` (tracebacks say so).
+
+    Unchecked: the guest sees other times of change, and never a changed source.
+    """
+    options = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", str(here), "-p", there]
+    return [*python_command(root), *options, *(str(directory) for directory in directories)]
+
+
+def _compile_python(root: Path, log: Path, tools: Tools) -> None:
+    libraries = [root / "usr/lib/python3.13", root / "usr/lib/python3/dist-packages"]
+    run_logged(compile_command(root, libraries, root, "/"), log, launcher=tools.launch)
+
+
+def _index_libraries(root: Path, log: Path) -> None:
+    """ld.so.cache saves the guest a search per library. Without the right to chroot the tree works as well."""
+    command = ["/sbin/ldconfig", "-r", str(root)]
+    if os.geteuid() != 0:
+        command = ["unshare", "--map-root-user", *command]
+    try:
+        run_logged(command, log)
+    except (CommandFailedError, HowdahError) as error:
+        with log.open("a") as file:
+            file.write(f"no ld.so.cache: {error}\n")
+
+
+_FLENT_PACKAGES = ("flent", "iperf")
+
+
+def further_packages(plan: Plan) -> tuple[str, ...]:
+    """Packages of the guest tree that only this plan's traffic needs."""
+    return _FLENT_PACKAGES if any(flow.traffic == "flent" for flow in plan.flows) else ()

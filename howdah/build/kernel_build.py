@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One build of a kernel: a package's source in the entry of the cache itself, a tree's in its workshop."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from howdah.build.cache import Cache, Progress, content_key, file_sha256
+from howdah.build.compiler import first_error
+from howdah.build.kconfig import FRAGMENT, read_wanted, taken
+from howdah.build.kernel_make import FIXED, IMAGE_FLAGS, INHERITED, make_command
+from howdah.build.kernel_source import KernelSource, unpack_command
+from howdah.build.modinfo import module_information
+from howdah.build.source_tree import TreeContent, files_sha256
+from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.tools import Tools, compiler_version, toolchain
+from howdah.build.workshop import Workshop
+from howdah.errors import HowdahError
+
+RECORD = "kernel.json"
+_EXPECTED_OBJECTS = 680  # Debian's 6.12; other releases differ a little, and the display is corrected as it goes
+_COMPILED = re.compile(r"^\s+(?:CC|AS)\s")
+_ENDED_BY_A_SIGNAL = 125  # statuses from here on: make was killed, or told to end
+
+_KEPT_SOURCE = ("Makefile", "Kbuild", "scripts", "include", "arch/um", "arch/x86", "tools/include")
+_KEPT_HEADERS = ("net/", "kernel/", "lib/", "crypto/")
+_CODE = (".c", ".S")
+_HOST_PROGRAMS = "scripts"
+_IMAGES = ("linux", "vmlinux", "System.map")
+_OBJECTS = (".o", ".a", ".cmd", ".c")
+_TEMPORARY = ".tmp_"
+_INTERFACE = (".config", "Module.symvers", "include", "arch", _HOST_PROGRAMS)
+_VERMAGIC = "vermagic"
+
+
+def is_kept_output(name: str) -> bool:
+    """Whether modules need a file of the build directory: host programs, headers and makefiles."""
+    if name.startswith(f"{_HOST_PROGRAMS}/"):
+        return True
+    own = name.rpartition("/")[2]
+    return not (own.endswith(_OBJECTS) or own in _IMAGES or own.startswith(_TEMPORARY))
+
+
+def is_kept_source(name: str) -> bool:
+    """Whether modules need a file of the source."""
+    if name in _KEPT_SOURCE or name.startswith(tuple(f"{kept}/" for kept in _KEPT_SOURCE)):
+        return not name.endswith(_CODE) or f"/{_HOST_PROGRAMS}/" in f"/{name}"
+    return name.endswith(".h") and name.startswith(_KEPT_HEADERS)
+
+
+def configures(name: str) -> bool:
+    """Whether a file of the source could have a say in the configuration: what is no code of the kernel."""
+    return not name.endswith((*_CODE, ".h")) or name.startswith(f"{_HOST_PROGRAMS}/")
+
+
+class KbuildError(HowdahError):
+    """The kernel's build refused; it ended its work itself, so that the next one can go on from there."""
+
+
+class KernelBuild:
+    """Fills ``directory``, a partial entry that becomes ``final``."""
+
+    def __init__(
+        self,
+        source: KernelSource,
+        tools: Tools,
+        cache: Cache,
+        directory: Path,
+        log: Path,
+        progress: Progress,
+    ) -> None:
+        self.source = source
+        self.tools = tools
+        self.cache = cache
+        self.directory = directory
+        self.log = log
+        self.progress = progress
+        self.build_dir = directory / "build"
+        self.source_dir = directory / "source"
+        self._lock: tuple[int, ...] = ()
+
+    def run(self) -> None:
+        """Raises HowdahError, and TreeChangedError where a tree was edited while it was copied."""
+        if self.source.content is None:
+            self._build_archive()
+        else:
+            self._build_tree(self.source.content)
+
+    def _build_archive(self) -> None:
+        assert self.source.archive is not None
+        self.progress("kernel: unpack the source", 0, 0)
+        self.source_dir.mkdir()
+        self.build_dir.mkdir()
+        self._command(unpack_command(self.source.archive, self.source_dir), "the source does not unpack")
+        self._patch()
+        missing = self._configure()
+        self._compile(_EXPECTED_OBJECTS)
+        vermagic = self._probe(self.directory / "probe")
+        shutil.copy2(self.build_dir / "linux", self.directory / "linux")
+        self._trim_build()
+        self._trim_source()
+        self._record(vermagic, missing, interface=None)
+
+    def _patch(self) -> None:
+        """What ``uname -r`` says then ends with the name of the set, which Kbuild takes from a file localversion*."""
+        patches = self.source.patches
+        if patches is None:
+            return
+        for file in patches.files:
+            arguments = ["--strip=1", "--fuzz=0", "--batch", "--no-backup-if-mismatch", f"--input={file}"]
+            self._command(["patch", f"--directory={self.source_dir}", *arguments], f"{file.name} does not apply")
+        (self.source_dir / f"localversion-{patches.name}").write_text(f"-{patches.name}\n")
+
+    def _build_tree(self, content: TreeContent) -> None:
+        workshop = Workshop(content.root, self.cache)
+        fingerprint = content_key(IMAGE_FLAGS, *(f"{name}={value}" for name, value in FIXED.items()), toolchain())
+        with workshop.held(
+            lambda: self.progress("kernel (this tree is built by another howdah, waiting)", 0, 0)
+        ) as lock:
+            self.progress("kernel: copy what has changed of the tree", 0, 0)
+            workshop.follow(content, fingerprint)
+            self.source_dir, self.build_dir = workshop.source, workshop.build
+            self._lock = (lock,)
+            is_first = not (self.build_dir / ".config").exists()
+            try:
+                missing = self._configure_anew(workshop, content)
+                self._compile(_EXPECTED_OBJECTS if is_first else 0)
+            except KbuildError:
+                workshop.settle(fingerprint)
+                raise
+            workshop.settle(fingerprint)
+            self._take(content)
+        self.source_dir, self.build_dir = self.directory / "source", self.directory / "build"
+        interface = self._interface(content)
+        self._record(self._vermagic(interface), missing, interface)
+
+    def _configure_anew(self, workshop: Workshop, content: TreeContent) -> list[str]:
+        """The same, where it has to be made again: it takes seconds, and most edits are of code."""
+        files = {name: what for name, what in content.files.items() if configures(name)}
+        made_of = content_key(read_wanted(self.source.release).fragment(), files_sha256(files))
+        if workshop.configured == made_of:
+            return self._check_options()
+        workshop.configured = None
+        missing = self._configure()
+        workshop.configured = made_of
+        return missing
+
+    def _configure(self) -> list[str]:
+        """Returns the optional options that were not taken; a missing required one is an error."""
+        self.progress("kernel: configure", 0, 0)
+        fragment = self.build_dir / "wanted.config"
+        fragment.write_text(read_wanted(self.source.release).fragment())
+        self._make("the kernel cannot be configured", f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig")
+        return self._check_options()
+
+    def _check_options(self) -> list[str]:
+        wanted = read_wanted(self.source.release)
+        have = taken(self.build_dir / ".config")
+        missing = [option for option in wanted.required if option not in have]
+        if missing:
+            names = ", ".join(f"CONFIG_{option}" for option in missing)
+            raise KbuildError(
+                f"the kernel configuration rejects required options: {names}",
+                where=self.source.name,
+                hint=f"The tree is too old, or was changed there. Wanted options: {FRAGMENT}",
+            )
+        return [option for option in wanted.optional if option not in have]
+
+    def _compile(self, expected: int) -> None:
+        """``expected`` is how many objects will be compiled, 0 if nobody knows."""
+        done = 0
+
+        def count(line: str) -> None:
+            nonlocal done
+            if _COMPILED.match(line):
+                done += 1
+                self.progress("kernel: compile", done, expected and max(expected, done + 1))
+
+        self.progress("kernel: compile", 0, expected)
+        jobs = f"-j{len(os.sched_getaffinity(0))}"
+        # "modules" is for Module.symvers: with it, a module that uses a symbol the kernel lacks is refused when it is
+        # built. All goals have the image's flags, or the next build would find objects that were made with others.
+        self._make(
+            "the kernel does not compile", jobs, IMAGE_FLAGS, "linux", "modules", "modules_prepare", on_line=count
+        )
+        self.progress("kernel: compile", max(expected, done), max(expected, done))
+
+    def _take(self, content: TreeContent) -> None:
+        """Copy what a kernel in the cache consists of from the workshop."""
+        build, source = self.directory / "build", self.directory / "source"
+        shutil.copy2(self.build_dir / "linux", self.directory / "linux")
+        for name in _files(self.build_dir):
+            if is_kept_output(name) and not (self.build_dir / name).is_symlink():
+                (build / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(self.build_dir / name, build / name)
+        (build / "source").symlink_to("../source")
+        kept = [name for name in content.files if is_kept_source(name)]
+        for directory in {name.rpartition("/")[0] for name in kept}:
+            (source / directory).mkdir(parents=True, exist_ok=True)
+        for name in kept:
+            _share(f"{self.source_dir}/{name}", f"{source}/{name}")
+
+    def _interface(self, content: TreeContent) -> str:
+        """Names all that modules are built against. A kernel of which it is the same can load what the other can."""
+        source = {name: what for name, what in content.files.items() if is_kept_source(name)}
+        build = {
+            name: file_sha256(self.build_dir / name)
+            for name in _files(self.build_dir)
+            if name.partition("/")[0] in _INTERFACE and not name.endswith(".cmd")
+        }
+        return content_key(compiler_version(), files_sha256(source), files_sha256(build))
+
+    def _vermagic(self, interface: str) -> str:
+        """Of modules of this interface; built once for all kernels that share it."""
+
+        def build(directory: Path, log: Path) -> None:
+            self.log = log
+            (directory / _VERMAGIC).write_text(self._probe(directory / "probe"))
+
+        return (self.cache.build("interface", interface, build) / _VERMAGIC).read_text()
+
+    def _probe(self, probe: Path) -> str:
+        """Build an empty module: it shows that modules can be built, and carries the kernel's version magic."""
+        probe.mkdir()
+        (probe / "probe.c").write_text('#include <linux/module.h>\nMODULE_LICENSE("GPL");\n')
+        (probe / "Kbuild").write_text("obj-m := probe.o\n")
+        self._make("modules cannot be built against this kernel", f"M={probe}", "modules")
+        vermagic = module_information(probe / "probe.ko").get("vermagic", "")
+        shutil.rmtree(probe)
+        return vermagic
+
+    def _record(self, vermagic: str, missing: list[str], interface: str | None) -> None:
+        image = self.directory / "linux"
+        record: dict[str, Any] = {
+            "name": self.source.name,
+            "release": (self.build_dir / "include/config/kernel.release").read_text().strip(),
+            "source": self.source.description,
+            "compiler": compiler_version(),
+            "config_sha256": file_sha256(self.build_dir / ".config"),
+            "image_sha256": file_sha256(image),
+            "vermagic": vermagic,
+            "interface": interface,
+            "options_not_taken": missing,
+        }
+        (self.directory / RECORD).write_text(json.dumps(record, indent=1) + "\n")
+
+    def _make(self, failing: str, *arguments: str, on_line: Callable[[str], None] | None = None) -> None:
+        self._command(make_command(self.source_dir, self.build_dir, *arguments), failing, on_line)
+
+    def _command(self, command: list[str], failing: str, on_line: Callable[[str], None] | None = None) -> None:
+        try:
+            run_logged(
+                command,
+                self.log,
+                launcher=self.tools.launch,
+                environment=FIXED,
+                inherit=INHERITED,
+                keep_open=self._lock,
+                on_line=on_line,
+            )
+        except CommandFailedError as error:
+            raise self._failure(error, failing) from error
+
+    def _failure(self, error: CommandFailedError, failing: str) -> HowdahError:
+        told = failure(error, failing, self.log, self.source.name)
+        if self.source.tree and told.where:  # the person edits the tree, not the copy
+            told.where = told.where.replace(f"{self.source_dir}/", f"{self.source.tree}/")
+        return told
+
+    def _trim_build(self) -> None:
+        for name in _files(self.build_dir):
+            if not (self.build_dir / name).is_symlink() and not is_kept_output(name):
+                (self.build_dir / name).unlink()
+
+    def _trim_source(self) -> None:
+        kept = self.directory / "kept"
+        for name in _files(self.source_dir):
+            if is_kept_source(name):
+                (kept / name).parent.mkdir(parents=True, exist_ok=True)
+                (self.source_dir / name).rename(kept / name)
+        shutil.rmtree(self.source_dir)
+        kept.rename(self.source_dir)
+
+
+def _share(file: str, place: str) -> None:
+    """Have a file of a workshop's source in a kernel, too: those files are replaced, never changed."""
+    try:
+        os.link(file, place, follow_symlinks=False)
+    except OSError:  # not every file system has links
+        shutil.copy2(file, place, follow_symlinks=False)
+
+
+def _files(directory: Path) -> list[str]:
+    """Every file and link below a directory, by its relative name."""
+    skip = len(str(directory)) + 1
+    found = []
+    for here, directories, names in os.walk(directory):
+        links = [name for name in directories if os.path.islink(f"{here}/{name}")]  # noqa: PTH114
+        found += [f"{here}/{name}"[skip:] for name in (*names, *links)]
+    return found
+
+
+def failure(error: CommandFailedError, failing: str, log: Path, source: str) -> HowdahError:
+    """What a person reads of a command that failed: the first line that does not compile, or its last words."""
+    where = source
+    lines = log.read_text(errors="replace").splitlines()
+    first = first_error(lines, lambda file: file.endswith(".c"), blame_include=False)
+    if first is not None:
+        where, failing = f"{first.file}:{first.line}", f"{failing}: {first.text}"
+    else:
+        said = [line for line in error.tail if not line.startswith("make")] or error.tail
+        failing += ": " + " / ".join(line.strip() for line in said[-3:])
+    found = KbuildError if error.status < _ENDED_BY_A_SIGNAL else HowdahError
+    return found(failing, where=where, hint=f"The whole output is in {log}")

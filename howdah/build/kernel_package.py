@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A distribution's kernel as its users have it: Debian's linux-image and linux-headers, unpacked without root."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.build.archive import Archive, Offer
+from howdah.build.cache import Cache, Progress
+from howdah.build.offer import best, offers
+from howdah.build.supervise import run_logged
+from howdah.build.tools import build_tools
+from howdah.errors import HowdahError
+
+_PART = re.compile(r"(linux-(?:base|binary|modules)-\d\S*) \(= ([^)]+)\)")
+_IMAGE_BYTES = 700 * 2**20  # the package and what is unpacked of it
+
+
+@dataclass(frozen=True)
+class ImagePackage:
+    """An unpacked kernel: ``release`` as ``uname -r`` says it, ``modules`` is lib/modules/RELEASE.
+
+    ``config`` need not be there: of a kernel given as a bare image nobody knows it.
+    """
+
+    release: str
+    image: Path
+    modules: Path
+    config: Path
+    package: str
+    version: str
+    suite: str
+
+
+def provide_image(release: str, cache: Cache, progress: Progress) -> ImagePackage:
+    """The newest package of a release (``6.12``, ``newest``), fetched once. Raises HowdahError if nobody offers it."""
+    archive = Archive(cache)
+    offer = best(archive, "linux-image", release, cache, all_suites=True)
+    key = f"{offer.package}_{offer.version}"
+    if (broken := cache.find("image", key)) is not None and not any(broken.rglob("vmlinuz*")):
+        key += "_whole"  # what was fetched before its parts were known to be packages of their own
+
+    def unpack(directory: Path, log: Path) -> None:
+        for number, part in enumerate(parts):
+            progress(f"fetch {part.package} {part.version}", number, len(parts))
+            file, _ = archive.fetch(part, directory, log, build_tools(cache).launch)
+            run_logged(["dpkg-deb", "-x", str(file), str(directory)], log)
+            file.unlink()
+        find_image(directory, offer.package)
+        progress(f"fetch {offer.package} {offer.version}", len(parts), len(parts))
+
+    entry = cache.find("image", key)
+    if entry is None:
+        parts = [offer, *_parts(archive, offer)]
+        entry = cache.build("image", key, unpack, needs_bytes=_IMAGE_BYTES)
+    return image_in(entry, offer.package, offer.version, offer.suite)
+
+
+def _parts(archive: Archive, offer: Offer) -> list[Offer]:
+    """Packages of the same version that together are the kernel: since 7.x its image, modules and configuration."""
+    said = archive.ask("show", f"{offer.package}={offer.version}")
+    depends = re.search(r"^Depends: (.*)$", said, re.MULTILINE)
+    names = _PART.findall(depends[1]) if depends else []
+    return [Offer(name, offer.release, version, offer.suite) for name, version in names if version == offer.version]
+
+
+def image_in(root: Path, package: str, version: str, suite: str) -> ImagePackage:
+    """What an unpacked linux-image package holds. Raises HowdahError when it holds no kernel, or several."""
+    image = find_image(root, package)
+    name = image.name.removeprefix("vmlinuz-") if image.name != "vmlinuz" else image.parent.name
+    places = (root / "lib/modules" / name, root / "usr/lib/modules" / name)
+    modules = next((place for place in places if place.is_dir()), places[0])
+    configs = (root / "boot" / f"config-{name}", modules / "config")
+    config = next((file for file in configs if file.is_file()), configs[0])
+    return ImagePackage(name, image, modules, config, package, version, suite)
+
+
+def find_image(root: Path, package: str) -> Path:
+    images = sorted((root / "boot").glob("vmlinuz-*")) or sorted(root.glob("**/lib/modules/*/vmlinuz"))
+    if len(images) != 1:
+        raise HowdahError(
+            f"{package} holds {len(images)} kernels, not one",
+            where=str(root),
+            hint="Name a linux-image package; those of headers, modules and debugging symbols hold none.",
+        )
+    return images[0]
+
+
+def provide_headers(release: str, cache: Cache) -> tuple[Path, Offer]:
+    """What ``make -C modules KDIR=…`` takes, for the newest Debian kernel of that release (``6.1``), and its package.
+
+    The programs in it must run here, so no suite newer than this machine's Debian counts. Raises HowdahError when no
+    suite offers any.
+    """
+    archive = Archive(cache)
+    offer = best(archive, "linux-headers", release, cache, all_suites=False)
+    return _headers(archive, offer, cache), offer
+
+
+def headers_of(image: ImagePackage, cache: Cache) -> Path | None:
+    """The headers of that very kernel, to build modules for it; None where no suite usable here has them."""
+    archive = Archive(cache)
+    name = f"linux-headers-{image.release}"
+    found = [
+        offer
+        for offer in offers(archive, "linux-headers", _short(image.release), all_suites=False)
+        if offer.package == name
+    ]
+    return _headers(archive, found[0], cache) if found else None
+
+
+def provide_header_tree(image: ImagePackage, cache: Cache) -> Path | None:
+    """``usr/src`` and ``lib/modules`` of the headers of that very kernel, to be laid into a root with programs of the
+    newest suite: its own programs need not run here. None where no suite has them."""
+    archive = Archive(cache)
+    name = f"linux-headers-{image.release}"
+    usable = offers(archive, "linux-headers", _short(image.release), all_suites=True)
+    found = [offer for offer in usable if offer.package == name]
+    if not found:
+        return None
+    offer = max(found, key=lambda offer: offer.version == image.version)
+    key = f"{offer.package}_{offer.version}"
+    return cache.build("header-tree", key, lambda directory, log: _fetch_headers(archive, offer, directory, log))
+
+
+def _short(release: str) -> str:
+    match = re.match(r"\d+\.\d+", release)
+    assert match is not None
+    return match[0]
+
+
+def _headers(archive: Archive, offer: Offer, cache: Cache) -> Path:
+    key = f"{offer.package}_{offer.version}"
+    entry = cache.build(
+        "headers", key, lambda directory, log: _unpack_headers(archive, offer, directory, log, cache, key)
+    )
+    return entry / "usr/src" / offer.package
+
+
+def _unpack_headers(archive: Archive, offer: Offer, directory: Path, log: Path, cache: Cache, key: str) -> None:
+    _fetch_headers(archive, offer, directory, log)
+    # The one absolute path in it.
+    makefile = directory / "usr/src" / offer.package / "Makefile"
+    makefile.write_text(makefile.read_text().replace("/usr/src/", f"{cache.path('headers', key)}/usr/src/"))
+
+
+def _fetch_headers(archive: Archive, offer: Offer, directory: Path, log: Path) -> None:
+    common = offer.package.removesuffix("-amd64") + "-common"
+    depends = re.search(r"^Depends: (.*)$", archive.ask("show", f"{offer.package}={offer.version}"), re.MULTILINE)
+    kbuild = re.search(r"linux-kbuild-[^ ,]+", depends[1] if depends else "")
+    if not kbuild:
+        raise HowdahError(f"{offer.package} {offer.version} names no linux-kbuild package")
+    for package in (offer.package, common, kbuild[0]):
+        file, _ = archive.fetch(Offer(package, offer.release, offer.version, offer.suite), directory, log)
+        run_logged(["dpkg-deb", "-x", str(file), str(directory)], log)
+        file.unlink()

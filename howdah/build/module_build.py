@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A directory of module sources through Kbuild, so that each module fails alone: those that do not build are left out.
+
+Kbuild links nothing while one object is missing. So the build is asked to go on where it can, what failed is read from
+its output, and the next attempt is told to leave those modules out, until what remains builds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.build.compiler import first_error
+from howdah.build.kernel_make import INHERITED
+from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.target import Target
+from howdah.errors import HowdahError
+
+OWN_PREFIX = "howdah_own_"  # in the kernel, of a profile's own module: its file's name may be a built-in one's
+SYMBOLS = "Module.symvers"  # where Kbuild leaves what the modules export, for modules built after them
+_LISTED = re.compile(r"^howdah-module (?P<module>\S+) =(?P<parts>.*)$")
+_STOPPED = re.compile(r"^make\S*: \*\*\* \[(?:[^]]*: )?(?P<object>\S+\.o)\] Error")
+_UNDEFINED = re.compile(r'^ERROR: modpost: "(?P<symbol>[^"]+)" \[(?P<module>\S+)\.ko\] undefined')
+_MODPOST = re.compile(r"^(?:ERROR|FATAL): modpost: (?P<text>.*?(?P<module>[^\s\[\]:']+)\.k?o\b.*)")
+_QUOTED_LINES = 6
+
+# Behind the directory's own Kbuild: say which objects make up each module, and leave out.
+_TRAILER = """
+$(foreach module,$(obj-m),$(info howdah-module $(module) = $($(module:.o=-y)) $($(module:.o=-objs))))
+obj-m := $(filter-out $(HOWDAH_LEFT_OUT),$(obj-m))
+"""
+
+
+@dataclass(frozen=True)
+class ModuleFailure:
+    """A module that does not build. ``file`` is relative to its sources where a line is to blame, else None."""
+
+    module: str
+    what: str
+    file: str | None
+    line: int | None
+    said: str
+
+    def error(self, source: Path) -> HowdahError:
+        """As it is told to the person who wrote it; ``source`` is the .c file or the directory that was named."""
+        directory = source if source.is_dir() else source.parent
+        where = str(source)
+        if self.file is not None:
+            here = directory / self.file
+            where = f"{here if here.exists() else self.file}:{self.line}"
+        return HowdahError(self.what, where=where, hint=self.said or None)
+
+
+def build_directory(
+    kernel: Target, directory: Path, log: Path, launcher: Path, symbols: Path | None = None
+) -> list[ModuleFailure]:
+    """Build the modules whose sources and Kbuild (or Makefile) lie in ``directory``; returns those that do not build.
+
+    ``symbols`` is a Module.symvers of modules they may use. Raises HowdahError when it is no module's fault.
+    """
+    makefile = next(place for name in ("Kbuild", "Makefile") if (place := directory / name).is_file())
+    with makefile.open("a", encoding="utf-8") as file:
+        file.write(_TRAILER)
+    jobs = len(os.sched_getaffinity(0))
+    options = ["-k", "-Otarget", f"-j{jobs}", f"M={directory}"]
+    if symbols:
+        options.append(f"KBUILD_EXTRA_SYMBOLS={symbols}")
+    failures: dict[str, ModuleFailure] = {}
+    while True:
+        already = log.stat().st_size if log.exists() else 0
+        left_out = f"HOWDAH_LEFT_OUT={' '.join(failures)}"
+        command = kernel.make(*options, left_out, "modules")
+        try:
+            run_logged(command, log, launcher=launcher, inherit=INHERITED)
+        except CommandFailedError as error:
+            with log.open(encoding="utf-8", errors="replace") as file:
+                file.seek(already)
+                lines = [line.replace(f"{directory}/", "") for line in file.read().splitlines()]
+            found = dict(blame(lines, kernel.release, directory, failures))
+            if not found:
+                raise HowdahError(
+                    f"modules do not build against kernel {kernel.release}: " + " / ".join(error.tail[-4:]),
+                    where=str(makefile.name),
+                    hint=f"The whole output is in {log}",
+                ) from error
+            failures |= found
+            if all(match["module"] in failures for line in lines if (match := _LISTED.match(line))):
+                return list(failures.values())
+        else:
+            return list(failures.values())
+
+
+def blame(
+    lines: list[str], release: str, directory: Path, earlier: dict[str, ModuleFailure]
+) -> Iterator[tuple[str, ModuleFailure]]:
+    """Modules (as their object files) that one attempt's output says cannot be built, and why; each once."""
+    parts: dict[str, list[str]] = {}
+    for line in lines:
+        listed = _LISTED.match(line)
+        if listed:
+            parts[listed["module"]] = listed["parts"].split()
+    told: set[str] = set()
+    start = 0
+    for number, line in enumerate(lines):
+        stopped = _STOPPED.match(line)
+        if stopped:
+            failed = stopped["object"]
+            for module in (name for name, made_of in parts.items() if failed == name or failed in made_of):
+                if module not in told:
+                    told.add(module)
+                    yield module, _compiler_failure(module, lines[start:number], release, directory)
+            start = number + 1
+    if not told:
+        yield from _unlinked(lines, release, directory, parts, earlier)
+
+
+def _name(module: str) -> str:
+    """As the person who wrote it calls it."""
+    return Path(module).stem.removeprefix(OWN_PREFIX).replace("-", "_")
+
+
+def _compiler_failure(module: str, lines: list[str], release: str, directory: Path) -> ModuleFailure:
+    name = _name(module)
+
+    def is_own(file: str) -> bool:
+        """The kernel's headers have absolute names or, where it was built in its tree, such as ./include/net/tcp.h."""
+        return not Path(file).is_absolute() and (not file.startswith("./") or (directory / file).is_file())
+
+    error = first_error(lines, is_own)
+    if error is None:
+        said = "\n    ".join(lines[-_QUOTED_LINES:])
+        return ModuleFailure(name, f"the module {name} does not build against kernel {release}", None, None, said)
+    what = f"the module {name} does not compile against kernel {release}: {error.text}"
+    return ModuleFailure(name, what, error.file, error.line, f"The compiler said:\n    {error.said}")
+
+
+def _unlinked(
+    lines: list[str], release: str, directory: Path, parts: dict[str, list[str]], earlier: dict[str, ModuleFailure]
+) -> Iterator[tuple[str, ModuleFailure]]:
+    """What modpost refuses: symbols that nothing exports, and whatever else it names a module for."""
+    undefined: dict[str, list[str]] = {}
+    others: dict[str, str] = {}
+    for line in lines:
+        if match := _UNDEFINED.match(line):
+            undefined.setdefault(f"{match['module']}.o", []).append(match["symbol"])
+        elif match := _MODPOST.match(line):
+            others.setdefault(f"{match['module']}.o", match["text"])
+    for module in sorted({*undefined, *others} & {*parts} - {*earlier}):
+        name = _name(module)
+        symbols = undefined.get(module)
+        if symbols is None:
+            what = f"the module {name} does not link against kernel {release}: {others[module].replace(OWN_PREFIX, '')}"
+        elif provider := _provider(symbols, directory, parts, earlier):
+            what = f"the module {name} needs {provider.module}, which does not build: {provider.what}"
+            yield module, ModuleFailure(name, what, provider.file, provider.line, provider.said)
+            continue
+        else:
+            what = f"the module {name} uses what kernel {release} does not export: {', '.join(symbols)}"
+        file, number = _first_use(symbols or [], directory, [module, *parts[module]])
+        yield module, ModuleFailure(name, what, file, number, "")
+
+
+def _first_use(symbols: list[str], directory: Path, objects: list[str]) -> tuple[str | None, int | None]:
+    """Where sources of a module use one of the symbols first: not a comment, and not only its declaration."""
+    named = re.compile(rf"\b(?:{'|'.join(map(re.escape, symbols))})\b")
+    passed_over = re.compile(rf"\s*(?:/\*|\*|//)|\w[\w\s*]*{named.pattern}\s*\([^{{]*\)\s*;\s*$")
+    for made_of in objects if symbols else []:
+        source = (directory / made_of).with_suffix(".c")
+        if not source.is_file():
+            continue
+        for number, text in enumerate(source.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+            if named.search(text) and not passed_over.match(text):
+                return str(source.relative_to(directory)), number
+    return None, None
+
+
+def _provider(
+    symbols: list[str], directory: Path, parts: dict[str, list[str]], earlier: dict[str, ModuleFailure]
+) -> ModuleFailure | None:
+    """The module left out before whose sources export one of the symbols."""
+    exports = re.compile(rf"^EXPORT_SYMBOL(?:_GPL)?\((?:{'|'.join(map(re.escape, symbols))})\)", re.MULTILINE)
+    for module, failure in earlier.items():
+        for made_of in (module, *parts.get(module, [])):
+            source = (directory / made_of).with_suffix(".c")
+            if source.is_file() and exports.search(source.read_text(encoding="utf-8", errors="replace")):
+                return failure
+    return None

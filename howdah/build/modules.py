@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel modules, the project's own and the user's, built against the kernel a run uses."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.build.cache import Cache, Progress, content_key, file_sha256
+from howdah.build.modinfo import module_information
+from howdah.build.module_build import OWN_PREFIX, SYMBOLS, ModuleFailure, build_directory
+from howdah.build.target import Target
+from howdah.build.tools import build_tools
+from howdah.errors import HowdahError
+from howdah.place import MODULES
+
+PROJECT_MODULES = MODULES
+_SOURCES = (".c", ".h", ".S")
+_MAKEFILES = ("Kbuild", "Makefile")
+_FAILURES = "failures.json"
+_PROJECT_KBUILD = "howdah.kbuild"
+_LAYOUT = "3"  # part of every key: raise it when the files of an entry change
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_REGISTERS = b"tcp_register_congestion_control"
+_REPLACE = tuple(Path(__file__).with_name(name) for name in ("replace.c", "replace.h"))
+# What the agent records of a profile's own modules alone (howdah/agent/own.py).
+_OWN_FACTS = ("loaded_as", "algorithms", "uses_before", "uses_most")
+
+
+@dataclass(frozen=True)
+class Module:
+    """A built module. ``srcversion`` is the kernel's hash of its sources (null when the kernel made none).
+
+    ``name`` is that of its file, by which plans ask for it, and ``loaded_as`` what the kernel calls it. ``depends``
+    names the modules whose symbols it uses, as the kernel does; ``source`` is the .c file or the directory it was made
+    of.
+    """
+
+    name: str
+    file: Path
+    srcversion: str | None
+    source: str
+    depends: tuple[str, ...] = ()
+    loaded_as: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.loaded_as:
+            object.__setattr__(self, "loaded_as", self.name)
+
+    @property
+    def identity(self) -> str:
+        """Differs between two modules that may behave differently: of a ready .ko nobody knows the sources."""
+        if self.srcversion is None or self.source == str(self.file):
+            return file_sha256(self.file)
+        return self.srcversion
+
+    def described(self, loaded: dict[str, Any]) -> dict[str, Any]:
+        """For run.json; ``loaded`` is what the agent recorded of it (agent.json, ``modules``)."""
+        record = {"srcversion": self.srcversion, "source": self.source, "parameters": loaded.get("parameters", {})}
+        return record | {name: loaded[name] for name in _OWN_FACTS if name in loaded}
+
+
+@dataclass(frozen=True)
+class ModuleSet:
+    """Modules that built, and why others did not, by name."""
+
+    built: dict[str, Module]
+    failed: dict[str, HowdahError]
+
+    def choose(self, names: Iterable[str] | None) -> list[Module]:
+        """The named modules (None: all that built) and those they need, each behind what it depends on.
+
+        Raises HowdahError saying why one of them did not build, or that there is no such module.
+        """
+        chosen: dict[str, Module] = {}
+        for name in self.built if names is None else names:
+            self._add(name.replace("-", "_"), chosen)
+        return list(chosen.values())
+
+    def check_own(self, wanted: Iterable[str], needed: Collection[str]) -> None:
+        """Raises the HowdahError of the first of the ``wanted`` files that does not build and that no run needs.
+
+        A run that needs it fails with the same words; where none does, nobody else would tell.
+        """
+        for item in wanted:
+            name = Path(item).stem.replace("-", "_")
+            if name in self.failed and name not in needed:
+                raise self.failed[name]
+
+    def _add(self, name: str, chosen: dict[str, Module]) -> None:
+        if name in chosen:
+            return
+        if name in self.failed:
+            raise self.failed[name]
+        module = self.built.get(name)
+        if module is None:
+            raise HowdahError(
+                f"there is no module {name}", hint=f"There are: {', '.join(sorted(self.built)) or 'none'}."
+            )
+        called = {one.loaded_as: one.name for one in self.built.values()}
+        for needed in module.depends:
+            if needed in called or needed in self.failed:  # else it is part of the kernel
+                self._add(called.get(needed, needed), chosen)
+        chosen[module.name] = module
+
+
+def provide_modules(kernel: Target, wanted: Iterable[str], progress: Progress, cache: Cache | None = None) -> ModuleSet:
+    """The project's modules and the ``wanted`` ones: C files, directories with a Kbuild, or .ko files.
+
+    A wanted one takes the place of the project's of the same name. What does not compile or link fails alone. Raises
+    HowdahError for what cannot be a module at all, and where two have one name.
+    """
+    cache = cache or Cache()
+    found = ModuleSet({}, {})
+    symbols: Path | None = None
+    if _has_makefile(PROJECT_MODULES):
+        entry = _provide(kernel, PROJECT_MODULES, progress, cache, None, found)
+        symbols = entry / SYMBOLS if entry and (entry / SYMBOLS).is_file() else None
+    own = ModuleSet({}, {})
+    for item in wanted:
+        _provide(kernel, Path(item), progress, cache, symbols, own)
+    for name in {*own.built, *own.failed}:
+        found.built.pop(name, None)
+        found.failed.pop(name, None)
+    return ModuleSet(found.built | own.built, found.failed | own.failed)
+
+
+def build_modules(
+    kernel: Target, wanted: Sequence[str], progress: Progress, cache: Cache | None = None
+) -> list[Module]:
+    """The same for a caller that needs every one of them: raises the HowdahError of the first that does not build."""
+    found = provide_modules(kernel, wanted, progress, cache)
+    for error in found.failed.values():
+        raise error
+    return list(found.built.values())
+
+
+def _provide(
+    kernel: Target, source: Path, progress: Progress, cache: Cache, symbols: Path | None, found: ModuleSet
+) -> Path | None:
+    """Add the modules of a source to ``found``; returns the entry of the cache they lie in, if it is one."""
+    if not source.exists():
+        raise HowdahError("there is no such module", where=str(source))
+    if source.suffix == ".ko":
+        _add(found, _ready(kernel, source))
+        return None
+    kbuild = None
+    if source.is_dir():
+        if not _has_makefile(source):
+            raise HowdahError("a directory of module sources needs a Kbuild file", where=str(source))
+        files = {path.relative_to(source): path for path in sorted(source.rglob("*")) if _belongs(path)}
+    elif source.suffix == ".c":
+        if not _NAME.fullmatch(source.stem):
+            raise HowdahError("a module's name has letters, digits and underscores only", where=str(source))
+        files, kbuild = _one_file(source)
+    else:
+        raise HowdahError("a module is a .c file, a directory with a Kbuild, or a .ko file", where=str(source))
+    entry = _build(kernel, source, files, kbuild, progress, cache, symbols)
+    for path in sorted(entry.glob("*.ko")):
+        _add(found, _ready(kernel, path, str(source)))
+    for record in json.loads((entry / _FAILURES).read_text()):
+        failure = ModuleFailure(**record)
+        found.failed[failure.module] = failure.error(source)
+    return entry
+
+
+def _add(found: ModuleSet, module: Module) -> None:
+    for other in found.built.values():
+        if module.file != other.file and {module.name, module.loaded_as} & {other.name, other.loaded_as}:
+            raise HowdahError(f"two modules are called {module.name}: this one and {other.source}", where=module.source)
+    found.built[module.name] = module
+
+
+def _one_file(source: Path) -> tuple[dict[Path, Path], str]:
+    """A .c file with the headers beside it; it may use the project's own headers, flags and core.
+
+    One that registers a congestion control itself becomes a module of another name than its file's, since the kernel
+    loads no tcp_cubic beside a built-in one, and is linked with what puts it in the place of the built-in one.
+    """
+    own = [source, *sorted(source.parent.glob("*.h"))]
+    files = {Path(path.name): path for path in own}
+    objects = f"obj-m := {source.stem}.o\n"
+    if any(_REGISTERS in path.read_bytes() for path in own):
+        name = f"{OWN_PREFIX}{source.stem}"
+        files |= {Path("replace") / path.name: path for path in _REPLACE}
+        objects = (
+            f"obj-m := {name}.o\n{name}-y := {source.stem}.o replace/replace.o\n"
+            f"CFLAGS_{source.stem}.o := -include $(src)/replace/replace.h\n"
+        )
+    # Copied beside the source: a compiler flag cannot name a checkout with a space in its path.
+    shared = sorted((PROJECT_MODULES / "include").rglob("*.h"))
+    files |= {path.relative_to(PROJECT_MODULES): path for path in shared}
+    project = PROJECT_MODULES / "Kbuild"
+    include = ""
+    if project.is_file():
+        files[Path(_PROJECT_KBUILD)] = project
+        include = f"include $(src)/{_PROJECT_KBUILD}\n"
+    return files, f"{include}{objects}ccflags-y += -I$(src) -I$(src)/include\n"
+
+
+def _has_makefile(directory: Path) -> bool:
+    return any((directory / name).is_file() for name in _MAKEFILES)
+
+
+def _belongs(path: Path) -> bool:
+    return path.is_file() and (path.suffix in _SOURCES or path.name in _MAKEFILES) and not path.name.endswith(".mod.c")
+
+
+def _build(
+    kernel: Target,
+    source: Path,
+    files: dict[Path, Path],
+    kbuild: str | None,
+    progress: Progress,
+    cache: Cache,
+    symbols: Path | None,
+) -> Path:
+    built_against = [kernel.interface] if kernel.interface else [kernel.key, kernel.image_sha256]
+    parts: list[str | bytes] = [_LAYOUT, *built_against, kbuild or ""]
+    if symbols:
+        parts.append(symbols.parent.name)
+    for name, path in files.items():
+        parts += [str(name), path.read_bytes()]
+    tools = build_tools(cache)
+    label = "modules of howdah" if source == PROJECT_MODULES else f"module {source.name}"
+
+    def compile_all(directory: Path, log: Path) -> None:
+        progress(label, 0, 1)
+        for name, path in files.items():
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, directory / name)
+        if kbuild:
+            (directory / "Kbuild").write_text(kbuild)
+        failures = build_directory(kernel, directory, log, tools.launch, symbols)
+        _keep_results(directory)
+        if not failures and not list(directory.glob("*.ko")):
+            raise HowdahError("its Kbuild names no module (obj-m)", where=str(source))
+        (directory / _FAILURES).write_text(json.dumps([asdict(failure) for failure in failures], indent=1) + "\n")
+        progress(label, 1, 1)
+
+    return cache.build("module", content_key(*parts), compile_all)
+
+
+def _keep_results(directory: Path) -> None:
+    for path in sorted(directory.glob("*/**/*.ko")):
+        path.rename(directory / path.name)
+    for path in directory.glob(f"{OWN_PREFIX}*.ko"):
+        path.rename(directory / path.name.removeprefix(OWN_PREFIX))
+    for path in sorted(directory.rglob("*"), reverse=True):
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.suffix != ".ko" and path.name != SYMBOLS:
+            path.unlink()
+
+
+def _ready(kernel: Target, file: Path, source: str | None = None) -> Module:
+    try:
+        information = module_information(file)
+    except OSError as error:
+        raise HowdahError(f"the module cannot be read: {error.strerror}", where=str(file)) from error
+    magic = information.get("vermagic")
+    if magic is None:
+        raise HowdahError("this is not a kernel module: it carries no version magic", where=str(file))
+    if magic.split() != kernel.vermagic.split():
+        raise HowdahError(
+            f"the module was built for another kernel: '{magic.strip()}', this one is '{kernel.vermagic.strip()}'",
+            where=str(file),
+            hint="Name its .c file instead, or build it with "
+            f"'make -C {kernel.source_dir} O={kernel.build_dir} ARCH=um M=… modules'.",
+        )
+    name = file.stem.replace("-", "_")
+    loaded_as = information.get("name", name)
+    if source is None and loaded_as in _built_in(kernel):
+        raise HowdahError(
+            f"the kernel {kernel.release} has a module {loaded_as} built in and loads no second one",
+            where=str(file),
+            hint="Name its .c file instead, which is built under another name, or rename the module and what it "
+            "registers, or change the kernel itself: --kernel TREE.",
+        )
+    depends = tuple(one for one in information.get("depends", "").split(",") if one)
+    return Module(name, file, information.get("srcversion"), source or str(file), depends, loaded_as)
+
+
+def _built_in(kernel: Target) -> set[str]:
+    """Modules that a kernel has built in, as far as its build keeps a list of them."""
+    listed = kernel.build_dir / "modules.builtin"
+    if not listed.is_file():
+        return set()
+    return {Path(line).stem.replace("-", "_") for line in listed.read_text(encoding="utf-8").split()}

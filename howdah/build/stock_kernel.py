@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stock kernel made ready: its image, the modules a network needs, and the first file system with the guest tree."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from howdah.build.cache import Cache, Progress, content_key, file_sha256
+from howdah.build.cpio import Writer
+from howdah.build.kernel_image import unpack_kernel
+from howdah.build.kernel_package import ImagePackage, headers_of, provide_image
+from howdah.build.modinfo import module_information
+from howdah.build.own_kernel import provide_own, provide_own_headers
+from howdah.errors import HowdahError
+
+_PREFIX = "debian-"
+_LAYOUT = "2"  # part of every key: raise it when the files of an entry change
+_RECORD = "kernel.json"
+_UNPACKED = "vmlinux"
+# What a run may ask for, relative to lib/modules/RELEASE/kernel; what these depend on comes with them.
+_WANTED = (
+    "net/sched/*",
+    "net/ipv4/tcp_*",
+    "net/ipv4/*_diag",
+    "net/netlink/*",
+    "net/packet/*",
+    "drivers/net/veth",
+    "drivers/net/dummy",
+    "drivers/net/ifb",
+    "drivers/block/virtio_blk",
+    "drivers/virtio/virtio_pci",
+    "drivers/net/virtio_net",
+    "drivers/net/net_failover",
+)
+_SPACE_BYTES = 100 * 2**20
+
+
+@dataclass(frozen=True)
+class StockKernel:
+    """A distribution's kernel in the cache. ``modules_archive`` is a cpio archive with lib/modules/RELEASE.
+
+    ``headers`` is what modules are built against, None where no suite whose programs run on this machine has them: the
+    project's own modules are then not to be had for it.
+    """
+
+    name: str
+    directory: Path
+    image: Path
+    modules_archive: Path
+    headers: Path | None
+    release: str
+    package: str
+    version: str
+    image_sha256: str
+    config_sha256: str
+    vermagic: str
+
+    @property
+    def key(self) -> str:
+        """Of what modules are built for: not of what was packed of the kernel's own."""
+        return content_key(self.package, self.version, self.image_sha256, str(self.headers))
+
+    @property
+    def source_dir(self) -> Path:
+        assert self.headers is not None
+        return self.headers
+
+    build_dir = source_dir
+    interface = None
+
+    def module_files(self) -> dict[str, Path]:
+        """Files of the modules in the archive, by the name the kernel calls them."""
+        return {file.stem.replace("-", "_"): file for file in (self.directory / "root").rglob("*.ko")}
+
+    def make(self, *arguments: str) -> list[str]:
+        """``make`` for its modules. The headers ask for their distribution's compiler, which need not be here."""
+        return ["make", "-C", str(self.source_dir), "CC=gcc", "CONFIG_DEBUG_INFO_BTF_MODULES=", *arguments]
+
+
+def provide_kernel(
+    kernel: str, progress: Progress, cache: Cache, modules: Path | None = None, headers: Path | None = None
+) -> StockKernel:
+    """``debian-VERSION`` or ``debian-newest`` as Debian builds it, or a kernel of one's own: the path of a file.
+
+    ``modules`` and ``headers`` belong to the latter (own.py). Raises HowdahError for other names, where no suite has
+    it, and for files that are no kernel.
+    """
+    tree: Path | None
+    if kernel.startswith(_PREFIX):
+        package = provide_image(kernel.removeprefix(_PREFIX), cache, progress)
+        tree = headers_of(package, cache)
+    elif "/" in kernel:
+        package = provide_own(Path(kernel), modules, progress, cache)
+        tree = provide_own_headers(headers, package, progress, cache) if headers is not None else None
+    else:
+        raise HowdahError(
+            f"the vm engine knows no kernel {kernel!r}",
+            hint="Name one of Debian's (debian-6.12, debian-newest), or the path of a linux-image package or image.",
+        )
+    key = content_key(_LAYOUT, package.package, package.version, str(package.modules), *_WANTED)
+
+    def prepare(directory: Path, log: Path) -> None:
+        progress(f"modules of {package.release}", 0, 0)
+        vermagic = _pack(package, directory, log)
+        unpack_kernel(package.image, directory / _UNPACKED)
+        config = file_sha256(package.config) if package.config.is_file() else ""
+        record = {"vermagic": vermagic, "image": file_sha256(package.image), "config": config}
+        (directory / _RECORD).write_text(json.dumps(record, indent=1) + "\n")
+
+    entry = cache.build("stock", key, prepare, needs_bytes=_SPACE_BYTES)
+    record = json.loads((entry / _RECORD).read_text())
+    return StockKernel(
+        name=kernel,
+        directory=entry,
+        image=package.image if not (entry / _UNPACKED).exists() else entry / _UNPACKED,
+        modules_archive=entry / "modules.cpio",
+        headers=tree,
+        release=package.release,
+        package=package.package,
+        version=package.version,
+        image_sha256=record["image"],
+        config_sha256=record["config"],
+        vermagic=record["vermagic"],
+    )
+
+
+def _pack(package: ImagePackage, directory: Path, log: Path) -> str:
+    """Write modules.cpio with the wanted modules, unpacked, and their indexes; return the kernel's version magic."""
+    root = directory / "root"
+    there = root / "lib/modules" / package.release
+    available = {_name(file): file for file in (package.modules / "kernel").rglob("*.ko*") if ".ko" in file.name}
+    wanted = [name for name, file in available.items() if _is_wanted(file.relative_to(package.modules / "kernel"))]
+    chosen: dict[str, bytes] = {}
+    vermagic = ""
+    while wanted:
+        name = wanted.pop()
+        if name in chosen:
+            continue
+        content = unpacked(available[name])
+        chosen[name] = content
+        place = there / "kernel" / available[name].relative_to(package.modules / "kernel").parent / f"{name}.ko"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+        information = module_information(place)
+        vermagic = information.get("vermagic", vermagic)
+        wanted += [one.replace("-", "_") for one in information.get("depends", "").split(",") if one]
+    there.mkdir(parents=True, exist_ok=True)
+    for index in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
+        if (package.modules / index).is_file():  # a build of one's own need not have them
+            (there / index).write_bytes((package.modules / index).read_bytes())
+    answer = subprocess.run(
+        ["/sbin/depmod", "-b", str(root), package.release], capture_output=True, text=True, check=False
+    )
+    log.write_text(answer.stdout + answer.stderr)
+    if answer.returncode:
+        raise HowdahError(f"depmod fails for {package.release}: {answer.stderr.strip()}", hint="apt install kmod")
+    with (directory / "modules.cpio").open("wb") as file:
+        archive = Writer(file)
+        archive.parents([f"usr/lib/modules/{package.release}/x"])
+        archive.tree(there, f"usr/lib/modules/{package.release}")
+        archive.close()
+    return vermagic
+
+
+def _name(file: Path) -> str:
+    return file.name.partition(".ko")[0].replace("-", "_")
+
+
+def _is_wanted(relative: Path) -> bool:
+    plain = relative.with_name(relative.name.partition(".ko")[0])
+    return any(plain.match(pattern) for pattern in _WANTED)
+
+
+def unpacked(file: Path) -> bytes:
+    content = file.read_bytes()
+    if file.suffix == ".xz":
+        return lzma.decompress(content)
+    if file.suffix == ".gz":
+        return gzip.decompress(content)
+    if file.suffix == ".zst":
+        return subprocess.run(["zstd", "-dc"], input=content, capture_output=True, check=True).stdout
+    return content
+
+
+def described(kernel: StockKernel) -> dict[str, str]:
+    """For run.json."""
+    record = {name: str(value) for name, value in asdict(kernel).items()}
+    return {name: record[name] for name in ("release", "package", "version", "image_sha256", "config_sha256")}

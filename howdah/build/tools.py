@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The three small C programs that surround a guest, compiled once into the cache.
+
+``launch`` starts something so that nothing of it survives, ``shim.so`` is loaded into the user-mode kernel's process,
+``init`` is the guest's first process. Their own sources say more.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache as remembered
+from pathlib import Path
+
+from howdah.build.cache import Cache, content_key
+from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.errors import HowdahError
+
+_SOURCES = Path(__file__).parent
+FIRST = _SOURCES / "first.h"  # what the first process of every guest does
+_PROGRAMS = {
+    "launch": ("launch.c", ()),
+    "shim.so": ("shim.c", ("-shared", "-fPIC")),
+    "init": ("init.c", ("-static",)),  # the guest's C library may be older or newer than the machine's
+}
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Paths of the compiled programs; ``key`` names their sources and compiler.
+
+    ``directory`` holds them and is also the root file system from which a guest's first process sets out.
+    """
+
+    directory: Path
+    launch: Path
+    shim: Path
+    key: str
+
+
+@remembered
+def compiler_version() -> str:
+    """First line of ``gcc --version``."""
+    try:
+        answer = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True)
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        raise HowdahError("the C compiler gcc is not installed", hint="apt install gcc libc6-dev") from error
+    return answer.stdout.splitlines()[0]
+
+
+@remembered
+def linker_version() -> str:
+    """First line of ``ld --version``."""
+    try:
+        answer = subprocess.run(["ld", "--version"], capture_output=True, text=True, check=True)
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        raise HowdahError("the linker ld is not installed", hint="apt install binutils") from error
+    return answer.stdout.splitlines()[0]
+
+
+def toolchain() -> str:
+    """Changes when compiler, assembler, linker or C library are others: their versions, files, sizes and times."""
+    found = [compiler_version(), linker_version()]
+    for kind, name in (("prog", "gcc"), ("prog", "cc1"), ("prog", "as"), ("prog", "ld"), ("file", "libc.so")):
+        asked = ["gcc", f"-print-{kind}-name={name}"]
+        answer = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+        place = shutil.which(answer) or answer
+        status = Path(place).stat() if Path(place).exists() else None
+        found.append(f"{place} {status.st_size} {status.st_mtime_ns}" if status else place)
+    return "\n".join(found)
+
+
+def build_tools(cache: Cache) -> Tools:
+    """Compile what is not in the cache yet (a second)."""
+    sources = [FIRST.read_bytes(), *((_SOURCES / source).read_bytes() for source, _ in _PROGRAMS.values())]
+    key = content_key(compiler_version(), *sources)
+
+    def compile_all(directory: Path, log: Path) -> None:
+        (directory / "mount").mkdir()
+        for program, (source, options) in _PROGRAMS.items():
+            command = ["gcc", "-O2", "-Wall", *options, "-o", str(directory / program), str(_SOURCES / source)]
+            try:
+                # What gcc leaves when it is killed goes with the entry that is not finished.
+                run_logged(command, log, environment={"TMPDIR": str(directory)})
+            except CommandFailedError as error:
+                raise HowdahError(
+                    "does not compile: " + " / ".join(error.tail[-3:]),
+                    where=str(_SOURCES / source),
+                    hint=f"The whole output is in {log}. A missing header or library: apt install gcc libc6-dev",
+                ) from error
+
+    entry = cache.build("tool", key, compile_all)
+    return Tools(directory=entry, launch=entry / "launch", shim=entry / "shim.so", key=key)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that share a machine's kernel, clock and settings take turns, whoever started them."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def turn(lock_file: Path, waiting: Callable[[], None]) -> Iterator[IO[str]]:
+    """Hold ``lock_file`` meanwhile; ``waiting`` is called once if another process has it. Yields the open file.
+
+    The kernel gives the turn on when a process ends, however it ends, and with it every child that inherited the file.
+    Raises OSError when the file cannot be opened.
+    """
+    # The file stays: removing it while another waits for it would let a third take a second turn.
+    with lock_file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock

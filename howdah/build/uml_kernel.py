@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user-mode kernel: configured, compiled and kept in the cache with what building modules against it needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.build.cache import Cache, Progress, content_key
+from howdah.build.kconfig import read_wanted
+from howdah.build.kernel_build import RECORD, KernelBuild
+from howdah.build.kernel_make import IMAGE_FLAGS, make_command
+from howdah.build.kernel_source import KernelSource, provide_source
+from howdah.build.tools import build_tools, compiler_version, linker_version
+from howdah.build.workshop import TreeChangedError
+from howdah.errors import HowdahError
+
+_SPACE_BYTES = 900 * 2**20
+# Part of every key: raise it when the files of an entry change.
+_LAYOUT, _LAYOUT_OF_A_TREE = "1", "tree 1"
+_ATTEMPTS = 3  # at copying a tree that is edited meanwhile
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A built kernel. ``source_dir`` and ``build_dir`` are what ``make M=`` takes; hashes are SHA-256, hexadecimal.
+
+    ``interface`` names what modules are built against: kernels in which it is the same load the same modules. None
+    where that is not known; the image then stands for it.
+    """
+
+    name: str
+    directory: Path
+    image: Path
+    build_dir: Path
+    source_dir: Path
+    release: str
+    config_sha256: str
+    image_sha256: str
+    source: str
+    compiler: str
+    vermagic: str
+    options_not_taken: tuple[str, ...]
+    interface: str | None = None
+
+    @property
+    def key(self) -> str:
+        return self.directory.name
+
+    def make(self, *arguments: str) -> list[str]:
+        """``make`` for modules of this kernel."""
+        return make_command(self.source_dir, self.build_dir, *arguments)
+
+
+def kernel_key(source: KernelSource) -> str:
+    wanted = read_wanted(source.release)
+    options = ["required", *wanted.required, "optional", *wanted.optional]
+    if source.tree:
+        return content_key(_LAYOUT_OF_A_TREE, IMAGE_FLAGS, source.key, *options, compiler_version(), linker_version())
+    return content_key(_LAYOUT, IMAGE_FLAGS, source.key, *options, compiler_version())
+
+
+def build_kernel(kernel: str, progress: Progress, cache: Cache | None = None) -> Kernel:
+    """Build ``debian-VERSION``, ``debian-newest``, ``debian-VERSION+PATCHES`` or the tree at a path, unless the cache
+    has it.
+
+    A tree's objects stay (see workshop.py): its next state compiles what has changed alone.
+
+    Raises HowdahError naming a package that cannot be had, the wrong tree, the options the tree lacks, or the file and
+    line that does not compile.
+    """
+    cache = cache or Cache()
+    for _attempt in range(_ATTEMPTS):
+        source = provide_source(kernel, progress, cache)
+        key = kernel_key(source)
+        try:
+            if cache.find("kernel", key) is None:
+                _build(source, key, progress, cache)
+        except TreeChangedError:
+            continue
+        # The same content may have been built from another place, or before it was committed.
+        return dataclasses.replace(load_kernel(cache.path("kernel", key)), name=source.name, source=source.description)
+    raise HowdahError("the files of this kernel tree keep changing while they are read", where=kernel)
+
+
+def _build(source: KernelSource, key: str, progress: Progress, cache: Cache) -> None:
+    tools = build_tools(cache)
+    cache.build(
+        "kernel",
+        key,
+        lambda directory, log: KernelBuild(source, tools, cache, directory, log, progress).run(),
+        needs_bytes=_SPACE_BYTES,
+        waiting=lambda: progress("kernel (built by another howdah, waiting)", 0, 0),
+    )
+
+
+def load_kernel(directory: Path) -> Kernel:
+    """Read an entry of the cache. Raises HowdahError when it was damaged."""
+    try:
+        record: dict[str, Any] = json.loads((directory / RECORD).read_text())
+        record["options_not_taken"] = tuple(record["options_not_taken"])
+        record.pop("tree", None)  # of an older howdah
+        kernel = Kernel(
+            directory=directory,
+            image=directory / "linux",
+            build_dir=directory / "build",
+            source_dir=directory / "source",
+            **record,
+        )
+        if kernel.image.is_file():
+            return kernel
+    except (OSError, ValueError, TypeError, KeyError):
+        pass
+    raise HowdahError(
+        "this built kernel is damaged", where=str(directory), hint=f"Remove it ('rm -r {directory}') to build it again."
+    )
+
+
+def kernel_rows(cache: Cache | None = None) -> Iterator[dict[str, Any]]:
+    """Each kernel in the cache."""
+    for directory in (cache or Cache()).entries("kernel"):
+        kernel = load_kernel(directory)
+        yield {
+            "kernel": kernel.name,
+            "release": kernel.release,
+            "source": kernel.source,
+            "image_sha256": kernel.image_sha256,
+            "options_not_taken": list(kernel.options_not_taken),
+            "directory": str(directory),
+        }
+
+
+def built_kernels(cache: Cache | None = None) -> Iterator[dict[str, Any]]:
+    """A row for each kernel in the cache, for ``howdah list kernels``."""
+    for row in kernel_rows(cache):
+        image, options = row["image_sha256"][:12], " ".join(row["options_not_taken"])
+        yield {
+            "kernel": row["kernel"],
+            "release": row["release"],
+            "source": row["source"],
+            "image": image,
+            "options not taken": options,
+            "directory": row["directory"],
+        }

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the kernels of one tree are built: a copy of its source and the objects of the last build, which stay.
+
+The copy follows the tree by content. A file that differs is written anew, so its time of change is now, whatever the
+tree's own file says; a file that does not differ keeps its time. Kbuild compares times, so it compiles what changed.
+
+Kbuild's record of what is up to date holds as long as it ended its work itself. The state file tells: it lists every
+file of the build directory as the last such end left it. What a killed build touched differs from the list and is
+removed; where that could hide a change of the configuration, all objects go.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from howdah.build.cache import Cache, content_key
+from howdah.build.source_tree import LINK, PROGRAM, TreeContent, content_of, read_tree
+from howdah.build.turn import turn
+from howdah.record.directory import read_json, write_json
+
+KIND = "workshop"
+_FORMAT = 1
+_ABOUT = "about.json"
+_LONGEST_WAIT_S = 3.0  # more than the coarsest clock of a file system takes to tick
+_CONFIGURATION = (".config", "include/config/", "include/generated/autoconf.h", "include/generated/rustc_cfg")
+_DEPENDENCY = re.compile(rb"^  (?:\S*/)?([^\s/]+)", re.MULTILINE)
+_WITH_SYSTEM_HEADERS = ("arch/", "scripts/", "tools/")
+_ASKS = b"__has_include"
+
+# Size, time of change in ns, inode. Not the time of change of the status: that is another one when a cache is copied
+# with links, and whoever writes a file changes one of these.
+Status = list[int]
+
+
+class TreeChangedError(Exception):
+    """The tree is not what it was when its content was read: somebody edits it."""
+
+
+class Workshop:
+    """``source`` and ``build`` are what ``make -C source O=build`` takes; hold it while they are used.
+
+    ``configured`` names what the configuration in ``build`` was made of, None where there is none.
+    """
+
+    def __init__(self, tree: Path, cache: Cache) -> None:
+        self.tree = tree
+        self.directory = cache.path(KIND, content_key(str(tree)))
+        self.source = self.directory / "source"
+        self.build = self.directory / "build"
+        self.configured: str | None = None
+        self._about = self.directory / _ABOUT
+        self._state = self.directory / "state.json"
+        self._probe = self.directory / "probe"
+        self._fresh = self.directory / "fresh"
+
+    @contextmanager
+    def held(self, waiting: Callable[[], None]) -> Iterator[int]:
+        """One process at a time works here. Yields a file descriptor: a child that inherits it goes on holding it.
+
+        Without that, a build that dies with its command could still be writing when the next command begins.
+        """
+        self.source.mkdir(parents=True, exist_ok=True)
+        with turn(self.directory / ".lock", waiting) as lock:
+            write_json(self._about, {"format": _FORMAT, "tree": str(self.tree)})
+            yield lock.fileno()
+
+    def follow(self, content: TreeContent, fingerprint: str) -> None:
+        """Make ``source`` the tree's content, and ``build`` what Kbuild can go on from.
+
+        ``fingerprint`` names compilers and flags: with others, all is compiled anew. Raises TreeChangedError.
+        """
+        self._recover(fingerprint)
+        newest_ns = max((status[1] for _name, status in _statuses(self.build)), default=0)
+        # What is there is read as well: neither an interrupted copy nor a hand in the cache can go unseen.
+        have = read_tree(self.source).files
+        change = _Change(have, content.files)
+        # Objects go before anything is copied: killed in between, the next command would not see the change any more.
+        if not self._clock_is_ahead_of(newest_ns) or self._misleads_kbuild(change, have):
+            self._discard()
+        self._copy(content, change)
+        if any((self.source / name).lstat().st_mtime_ns <= newest_ns for name in change.written):
+            self._discard()  # the clock was set back just now
+        self.build.mkdir(exist_ok=True)
+
+    def settle(self, fingerprint: str) -> None:
+        """To be called when make has ended by itself, whatever it says: from here the next build goes on."""
+        state = {"format": _FORMAT, "fingerprint": fingerprint, "configured": self.configured}
+        write_json(self._state, {**state, "files": dict(_statuses(self.build))})
+
+    def remove(self) -> None:
+        """Take the copy and the objects away; the lock's file stays, for others may wait for it."""
+        for path in (self.build, self.source):
+            shutil.rmtree(path, ignore_errors=True)
+        for path in (self._state, self._about, self._probe, self._fresh):
+            path.unlink(missing_ok=True)
+
+    def _discard(self) -> None:
+        self.configured = None
+        self._state.unlink(missing_ok=True)
+        if self.build.exists():
+            shutil.rmtree(self.build)
+
+    def _recover(self, fingerprint: str) -> None:
+        """Remove what the last build left unfinished, or all that it left."""
+        try:
+            state = read_json(self._state)
+            sound = state["format"] == _FORMAT and state["fingerprint"] == fingerprint
+            known: dict[str, Status] = state["files"]
+            self.configured = state["configured"]
+        except (OSError, ValueError, TypeError, KeyError):
+            sound, known = False, {}
+        if not sound:
+            self._discard()
+            return
+        now = dict(_statuses(self.build))
+        touched = [name for name, status in now.items() if known.get(name) != status]
+        gone = known.keys() - now.keys()
+        if any(name.startswith(_CONFIGURATION) for name in (*touched, *gone)):
+            self._discard()
+            return
+        for name in touched:
+            (self.build / name).unlink()
+
+    def _copy(self, content: TreeContent, change: _Change) -> None:
+        for name in change.removed:
+            (self.source / name).unlink()
+        _remove_empty_directories(self.source)
+        for name in change.written:
+            copy_file(content, name, self.source, self._fresh)
+
+    def _clock_is_ahead_of(self, newest_ns: int) -> bool:
+        """Whether a file written now is newer than that; waits a little, for some file systems count whole seconds."""
+        for _attempt in range(round(_LONGEST_WAIT_S * 100)):
+            self._probe.unlink(missing_ok=True)
+            self._probe.touch()
+            if self._probe.stat().st_mtime_ns > newest_ns:
+                return True
+            time.sleep(0.01)
+        return False
+
+    def _misleads_kbuild(self, change: _Change, have: dict[str, str]) -> bool:
+        """Whether objects may have to be compiled again of which Kbuild would not know it.
+
+        An include directive that finds another file than before, because there is a new one, finds one of the same
+        name. Of the system's headers, which programs and a part of the architecture include, Kbuild keeps no record.
+        A link that leads elsewhere shows the time of the file it leads to. Code that asks whether a header is there
+        need not include it.
+        """
+        if not self.build.exists():
+            return False
+        if change.relinked:
+            return True
+        if any(name.startswith(_WITH_SYSTEM_HEADERS) and name.endswith(".h") for name in change.added):
+            return True
+        added = {_base(name) for name in change.added}
+        if added and any(added & included_names(record.read_bytes()) for record in self.build.rglob(".*.cmd")):
+            return True
+        come_or_gone = added | {_base(name) for name in change.removed}
+        for name in have if come_or_gone else ():
+            if name.endswith((".c", ".h", ".S")):
+                text = (self.source / name).read_bytes()
+                if _ASKS in text and any(one in text for one in come_or_gone):
+                    return True
+        return False
+
+
+class _Change:
+    """From one state of the files to another: names that are ``written`` (some of them ``added``) and ``removed``, and
+    those of links that come, go or lead elsewhere."""
+
+    def __init__(self, have: dict[str, str], wanted: dict[str, str]) -> None:
+        self.removed = have.keys() - wanted.keys()
+        self.written = {name for name, what in wanted.items() if have.get(name) != what}
+        self.added = self.written - have.keys()
+        different = self.written | self.removed
+        self.relinked = {
+            name for name in different if any(files.get(name, "").startswith(LINK) for files in (have, wanted))
+        }
+
+
+def _base(name: str) -> bytes:
+    return os.fsencode(name.rpartition("/")[2])
+
+
+def copy_file(content: TreeContent, name: str, into: Path, fresh: Path) -> None:
+    """Copy a file of a tree by way of ``fresh`` and a rename. Raises TreeChangedError if it is not what it was."""
+    kind, _, value = content.files[name].partition(":")
+    fresh.unlink(missing_ok=True)
+    if kind == LINK:
+        fresh.symlink_to(value)
+    else:
+        origin = f"{content.root}/{name}"
+        try:
+            found, data = content_of(origin, os.stat(origin).st_mode)  # noqa: PTH116
+        except OSError as error:
+            raise TreeChangedError(name) from error
+        if found != content.files[name]:
+            raise TreeChangedError(name)
+        fresh.write_bytes(data)
+        fresh.chmod(0o755 if kind == PROGRAM else 0o644)
+    place = into / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    fresh.replace(place)
+
+
+def copy_tree(content: TreeContent, into: Path) -> None:
+    """Copy a whole tree into a directory that is empty. Raises TreeChangedError."""
+    for name in content.files:
+        copy_file(content, name, into, into.with_name(f"{into.name}.fresh"))
+
+
+def included_names(record: bytes) -> set[bytes]:
+    """Names, without directories, of all files that a .cmd file of Kbuild says an object was made of."""
+    return set(_DEPENDENCY.findall(record))
+
+
+def _statuses(directory: Path) -> Iterator[tuple[str, Status]]:
+    """Every file below, links included, by its relative name."""
+    for here, _directories, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(here, name)  # noqa: PTH118
+            status = os.lstat(path)
+            yield os.path.relpath(path, directory), [status.st_size, status.st_mtime_ns, status.st_ino]
+
+
+def _remove_empty_directories(root: Path) -> None:
+    """A copy made from nothing has none either."""
+    for here, directories, names in os.walk(root, topdown=False):
+        if not names and here != str(root) and all(not os.path.lexists(f"{here}/{one}") for one in directories):
+            os.rmdir(here)  # noqa: PTH106
+
+
+def gone_trees(cache: Cache) -> Iterator[Workshop]:
+    """Workshops whose tree is not there any more."""
+    for directory in cache.entries(KIND):
+        try:
+            tree = Path(read_json(directory / _ABOUT)["tree"])
+        except (OSError, ValueError, TypeError, KeyError):
+            continue
+        if not tree.exists():
+            yield Workshop(tree, cache)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah completion``: the script that switches the TAB key on in a shell."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from howdah.command.completing import SHELLS, script
+
+_HOW = """\
+Switch it on once; it takes effect in the next shell.
+bash:
+  howdah completion bash > ~/.local/share/bash-completion/completions/howdah
+zsh, with ~/.zfunc in fpath:
+  howdah completion zsh > ~/.zfunc/_howdah
+fish:
+  howdah completion fish > ~/.config/fish/completions/howdah.fish
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "print the script that completes commands, options and names"
+    parser = commands.add_parser("completion", help=text, epilog=_HOW)
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    sys.stdout.write(script(options.shell))
+    return 0

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah figure``: figures for papers, from runs and experiments."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from howdah.command.answer import answer
+from howdah.command.common import add_json_option, add_runs_option, cores
+from howdah.errors import HowdahError
+from howdah.report.paper import FORMATS, NAMES, Choice, Sheet, available, draw, parse_length_inches
+from howdah.work.experiment import find
+from howdah.work.results import read_results
+
+_COLUMN = "3.4in"
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "figure",
+        help="draw figures for a paper: PDF, SVG or PNG, a column wide",
+        description=f"The figures: {'; '.join(f'{name}, {what}' for name, what in NAMES.items())}.",
+    )
+    parser.add_argument("what", nargs="*", default=["latest"], help="experiments or runs (default: latest)")
+    parser.add_argument(
+        "--figure",
+        action="append",
+        metavar="NAME",
+        help="this figure; may be repeated (default: all that can be drawn)",
+    )
+    parser.add_argument("--list", action="store_true", help="print the figures and which of them can be drawn")
+    parser.add_argument("--format", choices=FORMATS, default=None, help="default: that of --output's name, or pdf")
+    parser.add_argument("--width", default=_COLUMN, metavar="LENGTH", help=f"in, cm, mm or pt (default: {_COLUMN})")
+    parser.add_argument("--height", default=None, metavar="LENGTH", help="default: what suits the figure")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="a file for one figure, a directory for several (default: WHAT-FIGURE.FORMAT in this directory)",
+    )
+    parser.add_argument(
+        "--algorithm", action="append", default=[], metavar="NAME", help="only this one; may be repeated"
+    )
+    parser.add_argument("--point", default=None, metavar="TEXT", help="only sweep points whose name has this text")
+    parser.add_argument("--flow", default=None, metavar="NAME", help="of this flow (default: the first)")
+    parser.add_argument("--repetition", type=int, default=None, metavar="N", help="of this one (default: the first)")
+    parser.add_argument("--whole", action="store_true", help="the whole run, not its start-up alone")
+    add_runs_option(parser)
+    add_json_option(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    paths = [find(options.runs, name) for name in options.what]
+    experiments = [read_results(path, workers=cores()) for path in paths]
+    choice = Choice(tuple(options.algorithm), options.point, options.flow, options.repetition, options.whole)
+    if options.list:
+        return _list(available(experiments, choice), options.json)
+    sheet = Sheet(
+        parse_length_inches(options.width), None if options.height is None else parse_length_inches(options.height)
+    )
+    format_ = _format(options.format, options.output)
+    refused: dict[str, str] = {}
+    names = options.figure
+    if names is None:
+        possible = available(experiments, choice)
+        names = [name for name, problem in possible.items() if problem is None]
+        refused = {name: problem for name, problem in possible.items() if problem is not None}
+        if not names:
+            raise HowdahError(next(iter(refused.values())), where=str(paths[0]))
+    targets = _targets(names, "-".join(dict.fromkeys(path.name for path in paths)), format_, options.output)
+    written = [
+        draw(name, experiments, choice, sheet, target, format_) for name, target in zip(names, targets, strict=True)
+    ]
+    if options.json:
+        answer("figure", {"written": [str(file) for file in written], "passed_over": refused})
+        return 0
+    sys.stdout.write("".join(f"{file}\n" for file in written))
+    sys.stderr.write("".join(f"howdah: passed over {name}: {problem}\n" for name, problem in refused.items()))
+    return 0
+
+
+def _list(possible: dict[str, str | None], as_json: bool) -> int:
+    if as_json:
+        rows = [{"figure": name, "shows": NAMES[name], "problem": problem} for name, problem in possible.items()]
+        answer("figure-list", {"figures": rows})
+        return 0
+    longest = max(map(len, possible))
+    for name, problem in possible.items():
+        sys.stdout.write(f"{name:<{longest}}  {NAMES[name] if problem is None else f'not here: {problem}'}\n")
+    return 0
+
+
+def _format(asked: str | None, output: Path | None) -> str:
+    """As asked, or as the file's name ends. Raises HowdahError where the two differ."""
+    named = output.suffix.removeprefix(".").lower() if output is not None and not output.is_dir() else ""
+    if named in FORMATS and asked not in (None, named):
+        raise HowdahError(f"--format {asked} does not fit the name", where=str(output))
+    return asked or (named if named in FORMATS else FORMATS[0])
+
+
+def _targets(names: list[str], stem: str, format_: str, output: Path | None) -> list[Path]:
+    if output is not None and len(names) == 1 and not output.is_dir():
+        return [output]
+    directory = output or Path()
+    if output is not None:
+        if output.suffix.removeprefix(".").lower() in FORMATS:
+            raise HowdahError(
+                f"{len(names)} figures do not fit into one file",
+                where=str(output),
+                hint="Name one with --figure, or a directory with --output.",
+            )
+        output.mkdir(parents=True, exist_ok=True)
+    return [directory / f"{stem}-{name}.{format_}" for name in names]

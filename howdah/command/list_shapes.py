@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes of what ``howdah list`` prints with ``--json``."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from howdah.command.shape import Shape
+
+
+class Profile(Shape):
+    profile: str
+    file: str = Field(description="below profiles/")
+    group: str
+    runs: int
+    core_s: float = Field(description="what its runs are expected to take of one core")
+    description: str
+
+
+class ListProfiles(Shape):
+    profiles: list[Profile]
+
+
+class Algorithm(Shape):
+    algorithm: str
+    kernel_name: str
+    module: str | None
+    parameters: dict[str, str]
+    summary: str
+
+
+class ListAlgorithms(Shape):
+    algorithms: list[Algorithm]
+
+
+class Kernel(Shape):
+    kernel: str
+    release: str
+    source: str
+    image_sha256: str
+    options_not_taken: list[str]
+    directory: str
+
+
+class ListKernels(Shape):
+    kernels: list[Kernel]
+
+
+class Receiver(Shape):
+    receiver: str
+    emulated: bool
+    summary: str
+
+
+class ListReceivers(Shape):
+    receivers: list[Receiver]
+
+
+class ListedMetric(Shape):
+    metric: str
+    unit: str | None
+    meaning: str
+
+
+class ListMetrics(Shape):
+    metrics: list[ListedMetric]
+
+
+class ListedRun(Shape):
+    experiment: str
+    run: str
+    status: str
+    verdict: str | None
+    outdated: bool = Field(description="the verdict is that of another analysis")
+    changed: bool = Field(description="verdict.json is not the file that was recorded: no verdict is told")
+
+
+class ListRuns(Shape):
+    runs: list[ListedRun]

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah list`` as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from howdah.build.uml_kernel import kernel_rows
+from howdah.metric import known_metrics
+from howdah.profile.algorithm import ALGORITHMS
+from howdah.receiver import RECEIVERS
+from howdah.work.catalogue import entries
+from howdah.work.results import listed
+
+Row = dict[str, Any]
+
+
+def _profiles(_runs: Path) -> list[Row]:
+    return [{**asdict(each), "group": each.group} for each in entries()]
+
+
+def _algorithms(_runs: Path) -> list[Row]:
+    return [
+        {
+            "algorithm": name,
+            "kernel_name": algorithm.kernel,
+            "module": algorithm.module or None,
+            "parameters": {key: str(value) for key, value in algorithm.parameters.items()},
+            "summary": algorithm.summary,
+        }
+        for name, algorithm in ALGORITHMS.items()
+    ]
+
+
+def _kernels(_runs: Path) -> list[Row]:
+    return list(kernel_rows())
+
+
+def _receivers(_runs: Path) -> list[Row]:
+    return [{"receiver": each.name, "emulated": each.emulated, "summary": each.summary} for each in RECEIVERS.values()]
+
+
+def _metrics(_runs: Path) -> list[Row]:
+    return [
+        {"metric": each.name, "unit": each.unit or None, "meaning": each.meaning} for each in known_metrics().values()
+    ]
+
+
+def _runs_there(runs: Path) -> list[Row]:
+    rows: list[Row] = []
+    for index in sorted(runs.glob("*/experiment.json")):
+        if index.parent.is_symlink():
+            continue
+        for each in listed(index.parent):
+            row = {"experiment": index.parent.name, "run": each.run, "status": each.status}
+            rows.append({**row, "verdict": each.verdict or None, "outdated": each.outdated, "changed": each.changed})
+    return rows
+
+
+DATA: dict[str, Callable[[Path], list[Row]]] = {
+    "profiles": _profiles,
+    "algorithms": _algorithms,
+    "kernels": _kernels,
+    "metrics": _metrics,
+    "receivers": _receivers,
+    "runs": _runs_there,
+}

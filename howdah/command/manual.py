@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manual page howdah(1), made from the parser; ``--check`` says whether it is current.
+
+``python -m howdah.command.manual [--check] [docs]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from howdah import __version__
+from howdah.command.main import build_parser
+from howdah.command.parser import EXIT_CODES, commands_of, entries_of, grouped
+from howdah.place import DOCS
+
+PAGE = Path("man") / "howdah.1"
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
+
+
+def page(parser: argparse.ArgumentParser, environment: str) -> str:
+    """The page in the man macros. ``environment`` is the text of docs/environment.md, whose table of variables it has.
+
+    Nothing in it depends on the version of Python or the width of a terminal.
+    """
+    commands = commands_of(parser)
+    assert commands is not None
+    lines = [
+        '.\\" SPDX-License-Identifier: Apache-2.0',
+        '.\\" Made by `python -m howdah.command.manual` from the parser; do not edit.',
+        f'.TH HOWDAH 1 "" "howdah {__version__}" "User commands"',
+        ".nh",
+        ".ad l",
+        ".SH NAME",
+        f"howdah \\- {_text(_lower(parser.description))}",
+        ".SH SYNOPSIS",
+        ".B howdah",
+        ".I COMMAND",
+        "[\\fIARGUMENT\\fR ...]",
+        ".SH DESCRIPTION",
+        "howdah runs experiments that profiles describe, proves the path of each run, and reports what was measured.",
+        "Each command below has the same text under",
+        '.BR "howdah \\fICOMMAND\\fB \\-\\-help" .',
+    ]
+    for title, entries in grouped(commands):
+        lines.append(f".SH {_text(title).upper()}")
+        for entry in entries:
+            lines += _command(f"howdah {entry.dest}", commands.choices[entry.dest])
+    lines.append(".SH ENVIRONMENT")
+    for name, says, otherwise in _variables(environment):
+        lines += [".TP", f".B {name}", f"{_text(says)} (otherwise: {_text(otherwise)})"]
+    lines.append(".SH EXIT STATUS")
+    for code, words in EXIT_CODES.items():
+        lines += [".TP", f".B {code}", _text(words)]
+    return "\n".join(lines) + "\n"
+
+
+def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    yield f".SS {_text(name)}"
+    yield f".B {_text(name)}"
+    yield from _synopsis(parser)
+    yield ".PP"
+    yield from _paragraphs(parser.description)
+    inner = commands_of(parser)
+    for action in _arguments(parser):
+        if action is not inner:
+            yield ".TP"
+            yield f".{'B' if action.option_strings else 'I'} {_called(action)}"
+            yield _text(_help(action))
+    yield from _paragraphs(parser.epilog)
+    if inner is not None:
+        for entry in entries_of(inner).values():
+            yield from _command(f"{name} {entry.dest}", inner.choices[entry.dest])
+
+
+def _arguments(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """What a person may write, without the help option of every command."""
+    for action in parser._actions:
+        if action.help != argparse.SUPPRESS and not isinstance(action, argparse._HelpAction):
+            yield action
+
+
+def _synopsis(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in _arguments(parser):
+        written = _called(action, short=True)
+        yield written if action.required else f"[{written}]"
+
+
+def _called(action: argparse.Action, *, short: bool = False) -> str:
+    """An argument as it is written: ``--jobs N, -j N``, ``PROFILE ...``."""
+    values = _value(action)
+    if not action.option_strings:
+        return values
+    names = action.option_strings[:1] if short else action.option_strings
+    return ", ".join(f"\\fB{_text(name)}\\fR {values}".rstrip() for name in names)
+
+
+def _value(action: argparse.Action) -> str:
+    if action.nargs == 0:
+        return ""
+    if action.metavar is not None:
+        word = str(action.metavar)
+    elif action.choices is not None:
+        word = "|".join(str(choice) for choice in action.choices)
+    else:
+        word = action.dest.upper()
+    several = action.nargs in ("*", "+", argparse.REMAINDER) or isinstance(action, argparse._SubParsersAction)
+    return f"\\fI{_text(word)}\\fR" + (" ..." if several else "")
+
+
+def _help(action: argparse.Action) -> str:
+    text = action.help or ""
+    return text % {**vars(action), "prog": "howdah"} if "%(" in text else text.replace("%%", "%")
+
+
+def _paragraphs(text: str | None) -> Iterator[str]:
+    """Lines that begin with a space stay as they are."""
+    if not text:
+        return
+    kept = False
+    for line in text.strip("\n").split("\n"):
+        if line.startswith(" ") != kept:
+            kept = not kept
+            yield ".nf" if kept else ".fi"
+        yield _text(line.rstrip()) or ".PP"
+    if kept:
+        yield ".fi"
+
+
+def _variables(environment: str) -> list[tuple[str, str, str]]:
+    """The rows of the page's table: variable, what it says, and what holds without it."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split(" | ")] for line in environment.splitlines() if "| `" in line
+    ]
+    plain = [[_LINK.sub(r"\1", cell).replace("`", "") for cell in row] for row in rows]
+    return [(name.strip("| "), says, otherwise.strip("| ")) for name, says, otherwise in plain]
+
+
+def _lower(text: str | None) -> str:
+    text = (text or "").rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _text(text: str) -> str:
+    """A text in which roff sees no request, escape or hyphen."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    escaped = escaped.replace("…", "...").replace("’", "'")
+    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
+
+
+def current(docs: Path) -> str:
+    return page(build_parser(), (docs / "environment.md").read_text(encoding="utf-8"))
+
+
+def main(arguments: list[str]) -> int:
+    rest = [argument for argument in arguments if argument != "--check"]
+    docs = Path(rest[0]) if rest else DOCS
+    file, text = docs / PAGE, current(docs)
+    if "--check" not in arguments:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return 0
+    if file.is_file() and file.read_text(encoding="utf-8") == text:
+        return 0
+    sys.stderr.write(f"not current: {file}\n  run python -m howdah.command.manual\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

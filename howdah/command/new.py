@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah new``: a commented profile from a few options, or from a few questions on a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from howdah.command.answer import answer
+from howdah.command.common import add_json_option
+from howdah.command.parser import section
+from howdah.errors import HowdahError, ProfileError
+from howdah.profile import Profile
+from howdah.profile.algorithm import nearest
+from howdah.profile.draft import (
+    Draft,
+    check_algorithms,
+    check_buffer,
+    check_duration,
+    check_flows,
+    check_rate,
+    check_repetitions,
+    check_rtt,
+    write,
+)
+from howdah.work.catalogue import expected_s, profile_core_s, shipped_profiles
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_EXAMPLES = """\
+What is not given is asked on a terminal, and otherwise has the default.
+  howdah new mine --rate 400Mbit/s --rtt '50 ms, 100 ms' --algorithm cubic,bbr
+  howdah new over-geo --like paths/geo --algorithm cubic,search
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Question:
+    """An answer that is needed: the field of the draft, how it is asked for, and what reads it."""
+
+    field: str
+    words: str
+    check: Callable[[str], Any]
+    example: str = ""
+    of_a_path: bool = False  # not asked where another path is taken
+
+    @property
+    def default(self) -> str:
+        value = getattr(Draft(""), self.field)
+        return ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
+_QUESTIONS = (
+    _Question("rate", "rate of the bottleneck", check_rate, "100 Mbit/s", of_a_path=True),
+    _Question("rtt", "round-trip time without any queue", check_rtt, "100 ms", of_a_path=True),
+    _Question("buffer", "buffer of the bottleneck", check_buffer, "1 bdp", of_a_path=True),
+    _Question("algorithms", "algorithms to compare", check_algorithms, "cubic,reno"),
+    _Question("flows", "flows at once", check_flows, "1"),
+    _Question("duration", "simulated time of a run", check_duration, "20 s"),
+    _Question("repetitions", "repetitions of each run", check_repetitions, "3"),
+)
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("new", help="write a commented profile of your own", epilog=_EXAMPLES)
+    parser.add_argument("name", nargs="?", metavar="NAME", help="name of the experiment, and of the file NAME.yaml")
+    path = section(parser, "path")
+    path.add_argument("--like", metavar="PROFILE", help="take the path of another profile, such as paths/geo")
+    rest = section(parser, "experiment")
+    for question in _QUESTIONS:
+        name = "algorithm" if question.field == "algorithms" else question.field
+        several = "; a list with commas is a sweep" if question.of_a_path or name == "algorithm" else ""
+        (path if question.of_a_path else rest).add_argument(
+            f"--{name}",
+            dest=question.field,
+            metavar="NAME,..." if name == "algorithm" else "N" if question.default.isdecimal() else "VALUE",
+            help=f"{question.words} (default: {question.default}){several}",
+        )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="the file to write (default: ./NAME.yaml)")
+    add_json_option(parser)
+    parser.set_defaults(execute=execute, interrupted="no profile was written")
+
+
+def execute(options: argparse.Namespace) -> int:
+    asks = sys.stdin.isatty() and sys.stdout.isatty() and not options.json
+    name = _named(options, asks)
+    draft = _answered(options, name, asks)
+    file = options.output or Path(f"{name}.yaml")
+    profile = write(draft, file)
+    core_s = profile_core_s(profile)
+    if options.json:
+        answer("new", {"profile": str(file), "name": name, "runs": len(profile.cells()), "core_s": core_s})
+    else:
+        sys.stdout.write(_told(profile, file, core_s))
+    return 0
+
+
+def _told(profile: Profile, file: Path, core_s: float) -> str:
+    runs = len(profile.cells())
+    return (
+        f"wrote {file}: {runs} run{'' if runs == 1 else 's'}, about {expected_s(core_s)} of one core\n"
+        f"next: howdah run {file}\n"
+        f"      howdah plan {file}    # only print what a run does\n"
+    )
+
+
+def _named(options: argparse.Namespace, asks: bool) -> str:
+    if options.name is not None:
+        return _check_name(options.name)
+    if options.output is not None:
+        return _check_name(options.output.stem)
+    if asks:
+        return str(_asked("name of the experiment", "mine", _check_name))
+    raise ProfileError("the experiment needs a name", hint="for example: howdah new mine")
+
+
+def _check_name(text: str) -> str:
+    name = text.removesuffix(".yaml")
+    if not _NAME.fullmatch(name):
+        what = f"{text!r} cannot name an experiment: expected lower-case letters, digits, '-', '_' and '.'"
+        raise ProfileError(what, hint="--output FILE writes it to another place")
+    return name
+
+
+def _answered(options: argparse.Namespace, name: str, asks: bool) -> Draft:
+    given: dict[str, Any] = {}
+    if options.like is not None:
+        given["like"] = _check_like(options.like)
+        for question in _QUESTIONS:
+            if question.of_a_path and question.field != "buffer" and getattr(options, question.field) is not None:
+                raise ProfileError(f"--{question.field} and --like are both given; give one")
+        given["buffer"] = ""
+    for question in _QUESTIONS:
+        written = getattr(options, question.field)
+        if written is not None:
+            given[question.field] = _checked(question, written)
+        elif asks and not (options.like is not None and question.of_a_path):
+            given[question.field] = _asked(question.words, question.default, question.check)
+    return Draft(name, **given)
+
+
+def _checked(question: _Question, written: str) -> Any:
+    try:
+        return question.check(written)
+    except ProfileError as error:
+        option = "algorithm" if question.field == "algorithms" else question.field
+        raise ProfileError(error.what, where=f"--{option} {written}", hint=error.hint) from None
+
+
+def _check_like(text: str) -> str:
+    """A shipped path by its name, with or without the directory, or a file."""
+    if Path(text).is_file():
+        return str(Path(text).resolve())
+    shipped = shipped_profiles()
+    names = {_below_profiles(file): file for file in shipped.values()}
+    for name in (text.removesuffix(".yaml"), f"paths/{text}"):
+        if name in names:
+            return name
+    if text in shipped:
+        return _below_profiles(shipped[text])
+    close = nearest(text, names) or nearest(f"paths/{text}", names)
+    paths = ", ".join(name for name in names if name.startswith("paths/"))
+    hint = f"did you mean {close}?" if close else f"ready-made paths: {paths}"
+    raise ProfileError(f"there is no profile {text!r} to take a path from", where=f"--like {text}", hint=hint)
+
+
+def _below_profiles(file: Path) -> str:
+    return f"{file.parent.name}/{file.stem}" if file.parent.name in ("paths", "atlas", "cpu") else file.stem
+
+
+def _asked(words: str, default: str, check: Callable[[str], Any]) -> Any:
+    """The answer to a question; Enter takes the default, and what is refused is asked again. Raises HowdahError at the
+    end of the input."""
+    while True:
+        sys.stdout.write(f"{words} [{default}]: ")
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:
+            sys.stdout.write("\n")
+            raise HowdahError("the answers end here; no profile was written")
+        try:
+            return check(line.strip() or default)
+        except ProfileError as error:
+            sys.stdout.write(f"  {error}\n")

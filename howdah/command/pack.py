@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah pack``: runs or experiments as one file that can be mailed; ``howdah unpack``: such a file as runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from howdah.command.answer import answer
+from howdah.command.common import add_json_option, add_runs_option
+from howdah.errors import HowdahError
+from howdah.pack.archive import SUFFIX
+from howdah.pack.pack import default_name, pack, unpack
+from howdah.record.digest import file_sha256
+from howdah.work.experiment import find
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("pack", help="write runs or experiments as one file that can be mailed")
+    parser.add_argument("what", nargs="*", default=["latest"], help="runs or experiments (default: latest)")
+    parser.add_argument("--output", "-o", type=Path, metavar="FILE", help=f"the file (default: NAME{SUFFIX})")
+    parser.add_argument(
+        "--raw",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="with what the guest wrote, to compute tables anew (default); --no-raw leaves large files out",
+    )
+    add_runs_option(parser)
+    add_json_option(parser)
+    parser.set_defaults(execute=_pack)
+
+    parser = commands.add_parser("unpack", help="write the content of a pack to a new directory")
+    parser.add_argument("file", type=Path, help="a file that 'howdah pack' wrote")
+    parser.add_argument("directory", type=Path, nargs="?", help="where to (default: ./NAME of the file)")
+    add_json_option(parser)
+    parser.set_defaults(execute=_unpack)
+
+
+def _pack(options: argparse.Namespace) -> int:
+    paths = [find(options.runs, name) for name in options.what]
+    target = options.output or Path(f"{default_name(paths)}{SUFFIX}")
+    packed = pack(paths, target, raw=options.raw)
+    index, size = packed.index, packed.file.stat().st_size
+    if options.json:
+        told = {name: index[name] for name in ("runs", "raw", "rewritten", "left_out")}
+        whole = sum(each["bytes"] for each in index["files"].values())
+        found = {"file": str(target), "bytes": size, "sha256": file_sha256(target), "files": len(index["files"])}
+        answer("pack", {**found, "content_bytes": whole, **told})
+        return 0
+    runs = len(index["runs"])
+    lines = [f"{target}: {runs} {'run' if runs == 1 else 'runs'}, {size / 1e6:.1f} MB"]
+    if index["rewritten"]:
+        lines.append(f"  paths of this machine were replaced in {len(index['rewritten'])} files (pack.json lists them)")
+    if index["left_out"]:
+        lines.append(f"  left out: {len(index['left_out'])} files (pack.json lists them)")
+    signed = [name for name in index["left_out"] if "manifest.sha256" in name]
+    if signed:
+        lines.append(
+            "  its signature was left out: it is of the files before that. 'sha256sum' of this file can be signed"
+        )
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+def _unpack(options: argparse.Namespace) -> int:
+    if not options.file.is_file():
+        raise HowdahError("there is no such file", where=str(options.file))
+    name = options.file.name.removesuffix(SUFFIX).removesuffix(".tar.zst")
+    target = options.directory or Path(name if name != options.file.name else f"{name}.d")
+    index = unpack(options.file, target)
+    files, size = len(index["files"]), sum(each["bytes"] for each in index["files"].values())
+    if options.json:
+        found = {"directory": str(target), "experiments": index["experiments"], "files": files, "bytes": size}
+        answer("unpack", found)
+    else:
+        first = target / index["experiments"][0] if index["experiments"] else target
+        sys.stdout.write(
+            f"{target}: {len(index['runs'])} runs, {files} files, {size / 1e6:.1f} MB\n"
+            f"  results: {first / 'report.html'}\n  check:   howdah verify {first}\n"
+        )
+    return 0

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parser that every command shares: help in groups, and the nearest name for a word that is misspelt."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from howdah.profile.algorithm import nearest
+
+WRONG_USAGE = 2
+EXIT_CODES = {
+    0: "done",
+    1: "error",
+    2: "wrong profile or usage",
+    3: "the engine cannot run here",
+    4: "a run failed",
+    5: "a run is invalid or not checked",
+    6: "a claim failed, results differ or were changed",
+    7: "no baseline to compare with",
+    130: "interrupted",
+}
+# How `howdah --help` orders the commands. One that is in none of these follows under OTHER.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "make experiments": ("new", "list", "plan", "run", "build"),
+    "read results": ("report", "compare", "claims", "score", "figure", "export"),
+    "check and share results": ("verify", "rerun", "sign", "pack", "unpack", "validate"),
+    "run many experiments": ("atlas", "nightly", "bisect"),
+    "watch": ("serve", "exporter"),
+    "machines and this installation": ("machines", "doctor", "clean", "completion", "schema"),
+}
+OTHER = "other commands"
+_WIDEST = 100
+# Commands and options that had another name.
+_RENAMED = {"lab": "machines", "--lab": "--machines", "--labs": "--machine-sets"}
+
+
+class Formatter(argparse.HelpFormatter):
+    """Help as wide as the terminal, up to 100 columns. Lines of a text that begin with a space stay as they are."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=min(shutil.get_terminal_size().columns, _WIDEST) - 2, max_help_position=28)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines: list[str] = []
+        for kept, part in _parts(text):
+            lines += [indent + line for line in (part if kept else textwrap.wrap(" ".join(part), width) or [""])]
+        return "\n".join(lines)
+
+
+def _parts(text: str) -> Iterator[tuple[bool, list[str]]]:
+    """Paragraphs to wrap, and lines to keep (True)."""
+    block: list[str] = []
+    for line in text.strip("\n").split("\n"):
+        if line.startswith(" ") or not line:
+            if block:
+                yield False, block
+                block = []
+            yield True, [line]
+        else:
+            block.append(line)
+    if block:
+        yield False, block
+
+
+class Parser(argparse.ArgumentParser):
+    """Names the nearest command, choice or option where one is misspelt, and says where the others are listed."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        settings.setdefault("formatter_class", Formatter)
+        super().__init__(*arguments, **settings)
+        self._positionals.title = "arguments"
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG_USAGE, f"{self.prog}: {message}\n  '{self.prog} --help' tells what it takes\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        names = [str(choice) for choice in action.choices]
+        is_command = isinstance(action, argparse._SubParsersAction)
+        name = "command" if is_command else "/".join(action.option_strings) or str(action.metavar or action.dest)
+        what = f"there is no command {value!r}" if is_command else f"{name}: expected one of {', '.join(names)}"
+        if value in _RENAMED:
+            raise argparse.ArgumentError(None, f"{what}; {value} is now called {_RENAMED[value]}")
+        close = nearest(str(value), names)
+        raise argparse.ArgumentError(
+            None,
+            (what if is_command else f"{what}, not {value!r}")
+            + (f"\n  did you mean {close}?" if close else f"\n  there are {', '.join(names)}" if is_command else ""),
+        )
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, rest = super().parse_known_args(args, namespace)
+        unknown = [word for word in rest if re.match(r"--?[A-Za-z]", word)]
+        if unknown and commands_of(self) is None:
+            option = unknown[0].partition("=")[0]
+            known = [text for action in self._actions for text in action.option_strings]
+            if option in _RENAMED:
+                self.error(f"there is no option {option}; {option} is now called {_RENAMED[option]}")
+            close = nearest(option, known)
+            self.error(f"there is no option {option}" + (f"\n  did you mean {close}?" if close else ""))
+        return found, rest
+
+    def format_help(self) -> str:
+        commands = commands_of(self)
+        if commands is None or not isinstance(self, TopParser):
+            return super().format_help()
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        for title, entries in grouped(commands):
+            formatter.start_section(title)
+            formatter.add_arguments(entries)
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments(self._optionals._group_actions)
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+
+class TopParser(Parser):
+    """That of ``howdah`` itself. The parsers of its commands are plain ``Parser`` objects."""
+
+    def add_subparsers(self, **settings: Any) -> Any:
+        return super().add_subparsers(**{"parser_class": Parser, **settings})
+
+
+def commands_of(parser: argparse.ArgumentParser) -> argparse._SubParsersAction[argparse.ArgumentParser] | None:
+    """The subcommands of a parser; None where it has none."""
+    return next((each for each in parser._actions if isinstance(each, argparse._SubParsersAction)), None)
+
+
+def entries_of(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> dict[str, argparse.Action]:
+    """The subcommands by name; ``help`` of each is its line in the list."""
+    return {str(entry.dest): entry for entry in commands._choices_actions}
+
+
+def grouped(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> list[tuple[str, list[argparse.Action]]]:
+    """Every command in the group that has its name, those of none under ``OTHER``."""
+    entries = entries_of(commands)
+    placed = {name for names in GROUPS.values() for name in names}
+    groups = {**GROUPS, OTHER: tuple(name for name in entries if name not in placed)}
+    found = [(title, [entries[name] for name in names if name in entries]) for title, names in groups.items()]
+    return [(title, members) for title, members in found if members]
+
+
+def every_parser(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser, then those of its commands and of theirs."""
+    yield parser
+    commands = commands_of(parser)
+    for each in dict.fromkeys(commands.choices.values()) if commands else ():
+        yield from every_parser(each)
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Give every command that has no description its line of the list as one."""
+    commands = commands_of(parser)
+    if commands is None:
+        return
+    entries = entries_of(commands)
+    for name, each in commands.choices.items():
+        text = entries[name].help if name in entries else None
+        if text and not each.description:
+            each.description = f"{text[0].upper()}{text[1:].rstrip('.')}."
+        describe(each)
+
+
+def section(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
+    """The group of options with that title, made the first time."""
+    known = (group for group in parser._action_groups if group.title == title)
+    return next(known, None) or parser.add_argument_group(title)
+
+
+def exit_codes(codes: Iterable[int] = ()) -> str:
+    """The exit codes in words, one a line."""
+    chosen: Sequence[int] = list(codes) or list(EXIT_CODES)
+    return "\n".join(f"  {code:<4} {EXIT_CODES[code]}" for code in chosen)

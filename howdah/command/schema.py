@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah schema``: where the JSON Schema of profiles is, for an editor."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from howdah.errors import HowdahError
+from howdah.profile.schema import SCHEMA
+
+_HOW = """\
+An editor that runs yaml-language-server checks and completes a profile with this line in it:
+  # yaml-language-server: $schema=PATH
+'howdah new' writes the line, and the shipped profiles have it.
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "schema", help="print the path of the profiles' JSON Schema, for an editor", epilog=_HOW
+    )
+    parser.add_argument("--text", action="store_true", help="print the schema itself")
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    if not SCHEMA.is_file():
+        raise HowdahError("the schema is not here", where=str(SCHEMA), hint="Install howdah again.")
+    sys.stdout.write(SCHEMA.read_text(encoding="utf-8") if options.text else f"{SCHEMA}\n")
+    return 0

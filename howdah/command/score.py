@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah score``: scores of an experiment's runs against thresholds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import groupby
+from pathlib import Path
+
+from howdah.claim.score import FAIL, PASS, THRESHOLDS, UNKNOWN, Score, read_thresholds, scores_of, to_json
+from howdah.command.answer import answer
+from howdah.command.common import add_json_option, add_runs_option
+from howdah.work.experiment import find
+from howdah.work.results import read_results
+
+TOO_LOW = 6
+NOTHING_KNOWN = 5
+_SIGNS = {PASS: "✓", FAIL: "✕", UNKNOWN: "?"}
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("score", help="score an experiment's runs against thresholds; needs no kernel")
+    parser.add_argument("experiment", nargs="*", default=["latest"], help="directories or names (default: latest)")
+    parser.add_argument(
+        "--thresholds", type=Path, default=THRESHOLDS, metavar="FILE", help="in place of reports/scores.yaml"
+    )
+    add_runs_option(parser)
+    add_json_option(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    thresholds = read_thresholds(options.thresholds)
+    found = [
+        score for name in options.experiment for score in scores_of(read_results(find(options.runs, name)), thresholds)
+    ]
+    if options.json:
+        answer("score", {"thresholds": str(options.thresholds), "scores": [to_json(each) for each in found]})
+    else:
+        sys.stdout.write(_table(found))
+    verdicts = {each.verdict for each in found}
+    if FAIL in verdicts:
+        return TOO_LOW
+    return 0 if PASS in verdicts else NOTHING_KNOWN
+
+
+def _table(scores: list[Score]) -> str:
+    """A block a variant, a line a score."""
+    lines = []
+    for (experiment, kernel, algorithm, point), rows in groupby(scores, key=_variant):
+        lines.append("  ".join(filter(None, (algorithm, point, f"{experiment} on {kernel}"))))
+        for row in rows:
+            if row.value is None:
+                lines.append(f"  {_SIGNS[row.verdict]} {row.score:<22}      –  {row.why}")
+                continue
+            spread = f"{min(row.values):.1f} to {max(row.values):.1f}, " if len(row.values) > 1 else ""
+            asked = f"least {row.least:g}" if row.least is not None else row.why
+            lines.append(
+                f"  {_SIGNS[row.verdict]} {row.score:<22} {row.value:6.1f}  {asked:<10}  {spread}n = {len(row.values)}"
+            )
+    counts = [sum(each.verdict == verdict for each in scores) for verdict in (PASS, FAIL, UNKNOWN)]
+    lines.append(
+        f"{counts[0]} pass, {counts[1]} fail, {counts[2]} unknown; each score is 0 to 100, the median of n runs"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _variant(score: Score) -> tuple[str, str, str, str]:
+    return score.experiment, score.kernel, score.algorithm, score.point

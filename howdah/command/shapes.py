@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes of what commands print with ``--json``; docs/json.schema.json is made from them.
+
+``python -m howdah.command.shapes [--check] [docs]`` writes it, or says whether it is current. An object may
+have more fields than its shape: a reader passes over what it does not know.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from howdah.command.answer import SHAPE, VERSIONS
+from howdah.command.list_shapes import ListAlgorithms, ListKernels, ListMetrics, ListProfiles, ListReceivers, ListRuns
+from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, NightlyPower
+from howdah.command.shape import Shape
+from howdah.place import DOCS
+from howdah.plan.plan import Plan
+
+Scalar = str | int | float | bool | None
+Verdict = Literal["pass", "fail", "differs", "unsupported", "invalid"]
+
+
+class ResultRow(Shape):
+    """One measure of one variant over its repetitions; ``flow`` is null for a measure of whole runs."""
+
+    experiment: str
+    kernel: str
+    algorithm: str
+    point: dict[str, Scalar] = Field(description="the swept fields that tell this row from others, without algorithm")
+    flow: str | None = Field(description="name of the flow or of the group")
+    metric: str = Field(description="docs/measures.md")
+    unit: str | None = Field(description="as in metrics.json")
+    n: int = Field(description="repetitions that have a value")
+    median: float | None = Field(description="null for a measure in words")
+    mean: float | None
+    low: float | None = Field(description="95 % interval of the mean; null for one value or equal values")
+    high: float | None
+    counts: dict[str, int] | None = Field(description="how often each word came up; null for a number")
+
+
+class LeftOut(Shape):
+    run: str
+    verdict: str
+    why: str
+
+
+class Compare(Shape):
+    report: str = Field(description="path of the page")
+    experiments: list[str]
+    rows: list[ResultRow]
+    left_out: list[LeftOut] = Field(description="runs that enter no row")
+
+
+class Report(Compare):
+    experiment: str
+    claims: list[dict[str, Any]] = Field(description="as in claims.json (docs/data-format.md)")
+
+
+class Cell(Shape):
+    run: str
+    algorithm: str
+    repetition: int
+    axes: dict[str, Scalar]
+    status: str
+    verdict: str | None
+
+
+class Run(Shape):
+    """experiment.json, with the claims."""
+
+    experiment: str
+    report: str | None
+    name: str
+    cells: list[Cell]
+    claims: list[dict[str, Any]]
+
+
+class PlanOf(Shape):
+    runs: int = Field(description="of the profile; 'plans' has the first one, or all with --all")
+    plans: list[dict[str, Any]] = Field(description="each as in plan.json")
+
+
+class Claims(Shape):
+    """claims.json."""
+
+    quick: bool
+    profile: dict[str, Any] | None
+    claims: list[dict[str, Any]]
+
+
+class Finding(Shape):
+    file: str
+    what: str
+    said: Any
+    found: Any
+
+
+class Verified(Shape):
+    path: str
+    state: Literal["verified", "digests only", "differs", "unchecked"]
+    checked: list[str]
+    findings: list[Finding]
+    gaps: list[str]
+    notes: list[str]
+    computed: bool
+
+
+class Verify(Shape):
+    verified: bool
+    reports: list[Verified]
+
+
+class Difference(Shape):
+    file: str
+    what: str
+    said: Any
+    found: Any
+
+
+class Rerun(Shape):
+    rerun: str
+    verdict: str
+    equal: bool
+    difference: str | None
+    differences: list[Difference]
+    changed_files: list[str]
+    changed: dict[str, list[Any]]
+
+
+class Sign(Shape):
+    signatures: list[str]
+
+
+class PassedOver(Shape):
+    what: str
+    where: str | None
+
+
+class Export(Shape):
+    format: str
+    written: list[str]
+    passed_over: list[PassedOver]
+
+
+class Pack(Shape):
+    file: str
+    bytes: int
+    sha256: str
+    runs: list[str]
+    files: int
+    content_bytes: int
+    raw: bool = Field(description="whether raw/ is in it whole")
+    rewritten: list[str] = Field(description="files in which paths of this machine were replaced")
+    left_out: list[str]
+
+
+class Unpack(Shape):
+    directory: str
+    experiments: list[str]
+    files: int
+    bytes: int
+
+
+class New(Shape):
+    profile: str
+    name: str
+    runs: int
+    core_s: float
+
+
+class Figure(Shape):
+    written: list[str]
+    passed_over: dict[str, str]
+
+
+class FigureToDraw(Shape):
+    figure: str
+    shows: str
+    problem: str | None
+
+
+class FigureList(Shape):
+    figures: list[FigureToDraw]
+
+
+class Scored(Shape):
+    experiment: str
+    kernel: str
+    algorithm: str
+    point: str
+    score: str
+    value: float | None
+    values: list[float]
+    least: float | None
+    source: str
+    verdict: Literal["pass", "fail", "unknown"]
+    why: str
+
+
+class Score(Shape):
+    thresholds: str
+    scores: list[Scored]
+
+
+class Checked(Shape):
+    engine: str
+    what: str
+    status: Literal["ok", "missing", "note"]
+    found: str
+    remedy: str | None
+
+
+class Doctor(Shape):
+    checks: list[Checked]
+
+
+class Build(Shape):
+    built: dict[str, str] = Field(description="what, and where it is")
+
+
+class AtlasEntry(Shape):
+    id: str
+    kind: str
+    paper: str
+    where: str
+    title: str
+    profiles: list[str]
+
+
+class AtlasList(Shape):
+    entries: list[AtlasEntry]
+
+
+class Atlas(Shape):
+    """index.json of the site."""
+
+    site: str
+    quick: bool
+    created: str
+    verdicts: dict[str, int]
+    claims: dict[str, int]
+    wall_s: float
+    core_s: float
+    simulated_s: float
+    entries: list[dict[str, Any]]
+
+
+class Bisect(Shape):
+    first_bad: str | None
+    candidates: list[str]
+    steps: list[dict[str, Any]]
+    log: str
+
+
+class Validate(Shape):
+    """The table of the validation (docs/validate.md)."""
+
+    validation: str
+    profile: str
+    engines: list[str]
+    planted: list[str]
+    agrees: bool
+    points: list[dict[str, Any]]
+
+
+class Machines(Shape):
+    """Of 'howdah machines', by its action: what there is of it is in docs/json.md."""
+
+
+class Error(Shape):
+    class _Error(Shape):
+        what: str
+        where: str | None
+        hint: str | None
+
+    error: _Error
+
+
+SHAPES: dict[str, type[Shape]] = {
+    "atlas": Atlas,
+    "atlas-list": AtlasList,
+    "bisect": Bisect,
+    "build": Build,
+    "claims": Claims,
+    "compare": Compare,
+    "doctor": Doctor,
+    "error": Error,
+    "export": Export,
+    "figure": Figure,
+    "figure-list": FigureList,
+    "machines": Machines,
+    "list-algorithms": ListAlgorithms,
+    "list-kernels": ListKernels,
+    "list-metrics": ListMetrics,
+    "list-profiles": ListProfiles,
+    "list-receivers": ListReceivers,
+    "list-runs": ListRuns,
+    "nightly": Nightly,
+    "nightly-accept": NightlyAccept,
+    "nightly-list": NightlyList,
+    "nightly-power": NightlyPower,
+    "new": New,
+    "pack": Pack,
+    "plan": PlanOf,
+    "report": Report,
+    "rerun": Rerun,
+    "run": Run,
+    "score": Score,
+    "sign": Sign,
+    "unpack": Unpack,
+    "validate": Validate,
+    "verify": Verify,
+}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """JSON Schema of one shape, its name and version included."""
+    found: dict[str, Any] = SHAPES[name].model_json_schema()
+    found["properties"] = {SHAPE: {"const": f"{name}/{VERSIONS[name]}"}, **found.get("properties", {})}
+    found["required"] = [SHAPE, *found.get("required", [])]
+    if name == "plan":
+        plan = TypeAdapter(Plan).json_schema(ref_template="#/$defs/{model}")
+        found.setdefault("$defs", {}).update(plan.pop("$defs", {}) | {"Plan": plan})
+        found["properties"]["plans"]["items"] = {"$ref": "#/$defs/Plan"}
+    return found
+
+
+def document() -> dict[str, Any]:
+    """All shapes as one schema: ``shape`` says which of them an object has."""
+    definitions: dict[str, Any] = {}
+    for name in SHAPES:
+        one = schema(name)
+        text = f"{name}/{VERSIONS[name]}"
+        definitions[text] = {**one, "$id": f"urn:howdah:json:{text}", "title": text}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What howdah prints with --json",
+        "oneOf": [{"$ref": f"urn:howdah:json:{name}"} for name in definitions],
+        "$defs": definitions,
+    }
+
+
+SCHEMA_NAME = "json.schema.json"
+
+
+def main(arguments: list[str]) -> int:
+    check = "--check" in arguments
+    places = [argument for argument in arguments if argument != "--check"]
+    file = (Path(places[0]) if places else DOCS) / SCHEMA_NAME
+    made = json.dumps(document(), indent=1) + "\n"
+    if not check:
+        file.write_text(made, encoding="utf-8")
+    elif not file.exists() or file.read_text(encoding="utf-8") != made:
+        sys.stderr.write(f"{SCHEMA_NAME} is not current: run make references\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

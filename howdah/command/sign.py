@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah sign``: sign runs or experiments with an ssh or a minisign key."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from howdah.command.answer import answer
+from howdah.command.common import add_json_option, add_runs_option
+from howdah.record.digest import DIGESTS, mismatches, refusal
+from howdah.record.directory import read_json
+from howdah.verify.experiment import runs_below
+from howdah.verify.signature import sign
+from howdah.work.experiment import find
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("sign", help="sign runs or experiments, for those who verify them elsewhere")
+    parser.add_argument("what", nargs="+", help="runs or experiments")
+    parser.add_argument("--key", type=Path, required=True, metavar="FILE", help="an ssh key, or a minisign secret key")
+    add_runs_option(parser)
+    add_json_option(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Files that are not those that were recorded are not signed."""
+    written = []
+    for path in [find(options.runs, name) for name in options.what]:
+        for run in runs_below(path):
+            record = read_json(run.provenance)
+            wrong = mismatches(run, record)
+            if wrong:
+                raise refusal(run, wrong[0])
+            if DIGESTS not in record:
+                sys.stderr.write(f"howdah: {run.name} has no digests: what is signed is what is there now\n")
+        written.append(sign(path, options.key))
+    if options.json:
+        answer("sign", {"signatures": [str(file) for file in written]})
+    else:
+        sys.stdout.write("".join(f"{file}\n" for file in written))
+    return 0

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah verify``: whether runs are what they say they are."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from howdah.command.answer import answer
+from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
+from howdah.errors import HowdahError
+from howdah.pack.pack import unpack
+from howdah.record.digest import MANIFEST
+from howdah.verify.experiment import runs_below, verify_experiment
+from howdah.verify.finding import DIFFERS, DIGESTS_ONLY, UNCHECKED, VERIFIED, Finding, Report
+from howdah.verify.run import rerun_run, verify_run
+from howdah.verify.signature import check_signature
+from howdah.work.display import Display
+from howdah.work.experiment import find
+from howdah.work.pool import pool
+
+MISMATCH, NOT_CHECKED = 6, 5
+_SIGNS = {VERIFIED: "✓", DIGESTS_ONLY: "–", DIFFERS: "✕", UNCHECKED: "?"}
+_MOST_SHOWN = 20
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("verify", help="check that runs are what they say they are")
+    parser.add_argument("what", nargs="*", default=["latest"], help="runs, experiments or packs (default: latest)")
+    level = parser.add_mutually_exclusive_group()
+    level.add_argument("--digests-only", action="store_true", help="compare files with their digests; compute nothing")
+    level.add_argument("--rerun", action="store_true", help="also make every run again and compare")
+    parser.add_argument("--signature", action="store_true", help="require a signature, and check it")
+    parser.add_argument(
+        "--allowed-signers", type=Path, metavar="FILE", help="require an ssh signature by one of these (ssh-keygen(1))"
+    )
+    parser.add_argument("--public-key", type=Path, metavar="FILE", help="require a signature by this minisign key")
+    add_jobs_option(parser)
+    add_runs_option(parser)
+    add_json_option(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(options: argparse.Namespace) -> int:
+    check_jobs(options)
+    with ExitStack() as opened:
+        return _execute(options, opened)
+
+
+def _execute(options: argparse.Namespace, opened: ExitStack) -> int:
+    packs: dict[str, str] = {}  # where they are unpacked, and their names
+    paths = [path for name in options.what for path in _paths(options, name, opened, packs)]
+    signed = options.signature or options.allowed_signers is not None or options.public_key is not None
+    reports: list[Report] = []
+    with Display(quiet=options.json) as display:
+        for path in paths:
+            reports += _verify(path, options, display)
+            if signed:
+                reports.append(_signature(path, options))
+            elif (path / MANIFEST).exists():
+                reports[0].notes.append("it is signed: --allowed-signers or --public-key checks the signature")
+    for report in reports:
+        for place, name in packs.items():
+            report.path = report.path.replace(place, name, 1)
+    states = [report.state for report in reports]
+    code = MISMATCH if DIFFERS in states else NOT_CHECKED if UNCHECKED in states else 0
+    if options.json:
+        answer("verify", {"verified": code == 0, "reports": [report.to_json() for report in reports]})
+    else:
+        sys.stdout.write(_text(reports, states))
+    return code
+
+
+def _paths(options: argparse.Namespace, name: str, opened: ExitStack, packs: dict[str, str]) -> list[Path]:
+    """A directory, or those that a pack has, which is unpacked to a place that does not stay."""
+    if not Path(name).is_file():
+        return [find(options.runs, name)]
+    place = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="howdah-verify-"))) / Path(name).name
+    packs[str(place)] = name
+    return [place / experiment for experiment in unpack(Path(name), place)["experiments"]]
+
+
+def _verify(path: Path, options: argparse.Namespace, display: Display) -> list[Report]:
+    """The experiment's own files and each of its runs, several at a time; runs are made again one by one."""
+    runs = runs_below(path)
+    own = [] if options.digests_only or not (path / "experiment.json").exists() else [verify_experiment(path)]
+    with pool(options.jobs or cores()) as processes:
+        work = [processes.submit(verify_run, run, compute=not options.digests_only) for run in runs]
+        found = []
+        for done, future in enumerate(work, 1):
+            found.append(future.result())
+            display.build("verify", done, len(work))
+    if options.rerun:
+        for run, report in zip(runs, found, strict=True):
+            display.say(f"{run.name} is made again")
+            rerun_run(run, report, display.build, display.single)
+    return own + found
+
+
+def _signature(path: Path, options: argparse.Namespace) -> Report:
+    """A signature that nobody vouches for is no proof: it is a gap."""
+    report = Report(f"{path} (signature)")
+    try:
+        signed = check_signature(path, options.allowed_signers, options.public_key)
+    except HowdahError as error:
+        report.findings.append(Finding(MANIFEST, error.what))
+        return report
+    report.checked.append(f"signature: {signed.signer}")
+    report.findings += [Finding(MANIFEST, each) for each in signed.differing]
+    if not signed.vouched:
+        report.gaps.append("nothing says whose key this is: name a list of signers with --allowed-signers")
+    return report
+
+
+def _text(reports: list[Report], states: list[str]) -> str:
+    lines = []
+    for report in reports:
+        lines.append(f"{_SIGNS[report.state]} {report.path}: {report.state}")
+        lines += [f"    {each}" for each in report.findings[:_MOST_SHOWN]]
+        if len(report.findings) > _MOST_SHOWN:
+            lines.append(f"    and {len(report.findings) - _MOST_SHOWN} more; --json lists them")
+        lines += [f"    not checked: {each}" for each in report.gaps]
+        lines += [f"    {each}" for each in report.notes]
+        if report.checked:
+            lines.append(f"    checked: {'; '.join(report.checked)}")
+    counts = ", ".join(f"{states.count(word)} {word}" for word in _SIGNS if word in states)
+    return "\n".join([*lines, counts or "there is nothing to verify"]) + "\n"

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent's record of its run: whether the run went well, and if not, what stopped it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from howdah.engine.ending import Ending
+from howdah.errors import RunFailedError
+from howdah.record.console import console_tail
+from howdah.record.directory import RunDirectory
+
+
+def check_agent(directory: RunDirectory, ending: Ending) -> dict[str, Any]:
+    """The agent's record. Raises RunFailedError unless it is that of a run that went well."""
+    how = f"signal {ending.signal}" if ending.signal else f"status {ending.exit_status}"
+    said = "\n    ".join(console_tail(directory.console))
+    hint = f"Last lines of the console:\n    {said}" if said else None
+    try:
+        record: dict[str, Any] = json.loads((directory.raw / "agent.json").read_text())
+        status, error = record["status"], record.get("error")
+    except FileNotFoundError:
+        raise RunFailedError(
+            f"the agent ended ({how}) without a record of its run", where=str(directory.console), hint=hint
+        ) from None
+    except (ValueError, KeyError, TypeError) as reason:
+        raise RunFailedError(
+            f"the agent's record cannot be read ({reason}); is the disk full?", where=str(directory.raw / "agent.json")
+        ) from None
+    if status != "ok":
+        error = error or {}
+        operation = error.get("operation")
+        during = f" during {json.dumps(operation)}" if operation else ""
+        raise RunFailedError(
+            f"the agent stopped{during}: {error.get('message', how)}", where=str(directory.console), hint=hint
+        )
+    if ending.exit_status != 0:
+        raise RunFailedError(f"the agent ended with {how} after its run", where=str(directory.console), hint=hint)
+    return record

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signs of life of a running guest: wall clock, processor time, and what the agent says it is doing."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+_EXAMINE_EVERY_S = 0.5
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def descendants(pid: int) -> list[int]:
+    """The process and all below it, as far as /proc shows them."""
+    found = [pid]
+    for parent in found:
+        try:
+            tasks = list(Path(f"/proc/{parent}/task").iterdir())
+            for task in tasks:
+                found.extend(int(child) for child in (task / "children").read_text().split())
+        except OSError:
+            continue
+    return found
+
+
+def _statistics(pid: int) -> tuple[str, float] | None:
+    """State and processor seconds (/proc/PID/stat, proc_pid_stat(5))."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text[text.rindex(")") + 2 :].split()
+    return fields[0], (int(fields[11]) + int(fields[12])) * _TICK_S
+
+
+def processor_s(pid: int) -> float:
+    """Processor seconds that the process and all below it have used."""
+    found = (_statistics(each) for each in descendants(pid))
+    return sum(one[1] for one in found if one is not None)
+
+
+class Life:
+    """Watches one guest. ``trouble()`` says in words why it must be ended, or None.
+
+    ``limit_s`` is of wall time in which simulated time does not pass: a slow machine takes long for a whole run, and
+    only a guest that hangs takes long for a second of it.
+    """
+
+    def __init__(self, launcher: int, progress: Path, limit_s: float, stalled_after_s: float) -> None:
+        self.launcher = launcher
+        self.progress = progress
+        self.limit_s = limit_s
+        self.stalled_after_s = stalled_after_s
+        self._moved = self._active = self._examined = time.monotonic()
+        self._position = ("boot", 0, 0)
+        self._modified_ns = 0
+        self._processor_s = 0.0
+
+    def position(self) -> tuple[str, int, int]:
+        """Phase, simulated microseconds done, and of how many, as the agent last wrote them."""
+        try:
+            modified = self.progress.stat().st_mtime_ns
+            if modified != self._modified_ns:
+                value = json.loads(self.progress.read_text())
+                position = (str(value["phase"]), int(value["time_us"]), int(value["of_us"]))
+                self._active = time.monotonic()
+                if position != self._position:
+                    self._moved = self._active
+                self._position, self._modified_ns = position, modified
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # not written yet, or being rewritten: the last position stands
+        return self._position
+
+    @property
+    def computes(self) -> bool:
+        """Whether it used the processor lately."""
+        return time.monotonic() - self._active <= self.stalled_after_s
+
+    def trouble(self) -> str | None:
+        now = time.monotonic()
+        if now - self._moved > self.limit_s:
+            return (
+                f"the guest was ended at its wall-clock limit of {self.limit_s:g} s without simulated time passing "
+                f"({self.where()}): it computes for ever"
+            )
+        if now - self._examined >= _EXAMINE_EVERY_S:
+            self._examined = now
+            self._examine(now)
+        if now - self._active > self.stalled_after_s:
+            return (
+                f"the guest stood still for {self.stalled_after_s:g} s, no processor time used ({self.where()}): "
+                "nothing in it was left to happen"
+            )
+        return None
+
+    def _examine(self, now: float) -> None:
+        processor_s, waiting_for_disk = 0.0, False
+        for pid in descendants(self.launcher):
+            statistics = _statistics(pid)
+            if statistics:
+                processor_s += statistics[1]
+                waiting_for_disk |= statistics[0] in "DT"
+        if waiting_for_disk or abs(processor_s - self._processor_s) > _TICK_S / 2:
+            self._active = now
+        self._processor_s = processor_s
+
+    def where(self) -> str:
+        """Phase and clock in words."""
+        phase, done_us, of_us = self._position
+        return f"phase {phase}, {done_us / 1e6:.1f} of {of_us / 1e6:.1f} simulated seconds"

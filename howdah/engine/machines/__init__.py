@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One plan across several machines: senders, an emulator, receivers, each with a kernel and a clock of its own."""

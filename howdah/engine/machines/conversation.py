@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine's side of the agents' sessions (howdah/agent/session.py): what they say, in order, with time limits."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from howdah.engine.machines.clock import Offset, Ours, Sample, estimate
+from howdah.errors import RunFailedError
+from howdah.record.console import console_tail
+
+_READ_BYTES = 65536
+_ANSWER_S = 20.0  # a machine that takes longer to tell its time is no machine to measure with
+_ENDS_S = 30.0
+_LOOK_S = 1.0
+
+Listener = Callable[[str, dict[str, Any]], None]  # machine, what it says beside what is waited for
+
+
+class Conversation:
+    """With the agent of one machine, which ``process`` (ssh) carries; what it says of errors goes to ``console``."""
+
+    def __init__(self, machine: str, process: subprocess.Popen[bytes], console: Path) -> None:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        self.machine = machine
+        self.console = console
+        self._process = process
+        self._asks: IO[bytes] = process.stdin
+        self._says: IO[bytes] = process.stdout
+        os.set_blocking(self._says.fileno(), False)
+        self._unread = b""
+        self._said: deque[dict[str, Any]] = deque()
+        self._ended = False
+        self._errors = threading.Thread(target=_copy, args=(process.stderr, console), daemon=True)
+        self._errors.start()
+
+    @property
+    def descriptor(self) -> int:
+        return self._says.fileno()
+
+    def ask(self, kind: str, **values: Any) -> None:
+        """Raises RunFailedError when nobody listens."""
+        line = json.dumps({"ask": kind, **values}, separators=(",", ":")) + "\n"
+        try:
+            self._asks.write(line.encode())
+            self._asks.flush()
+        except (BrokenPipeError, ValueError):
+            raise self.failed("its agent ended") from None
+
+    def read(self) -> None:
+        """Take what is there; other than JSON is no word of the agent's, and told as what went wrong."""
+        try:
+            data = os.read(self.descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return
+        self._ended = not data
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for line in lines:
+            try:
+                self._said.append(json.loads(line))
+            except ValueError:
+                raise self.failed(f"said {line[:200].decode(errors='replace')!r}") from None
+
+    def next(self) -> dict[str, Any] | None:
+        """What was said next; None where there is nothing. Raises RunFailedError after the last word."""
+        if self._said:
+            return self._said.popleft()
+        if self._ended:
+            status = self._process.wait(_ENDS_S)
+            raise self.failed(f"its agent ended with status {status} and without its last word")
+        return None
+
+    def failed(self, how: str) -> RunFailedError:
+        if self._ended:
+            self._errors.join(_ENDS_S)
+        said = "\n    ".join(console_tail(self.console))
+        hint = f"Last lines of its console:\n    {said}" if said else None
+        return RunFailedError(f"{self.machine}: {how}", where=str(self.console), hint=hint)
+
+    def offset(self, samples: int, ours: Ours) -> Offset:
+        """Ask for the time, one question after the other. Raises RunFailedError."""
+        found: list[Sample] = []
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.descriptor, selectors.EVENT_READ)
+            for number in range(samples):
+                sent = ours.now_ns()
+                self.ask("clock", number=number)
+                found.append(self._sample(selector, number, sent, ours))
+        return estimate(found, self.machine)
+
+    def _sample(self, selector: selectors.BaseSelector, number: int, sent_ns: int, ours: Ours) -> Sample:
+        while True:
+            if not selector.select(ours.real_s(_ANSWER_S)):
+                raise self.failed(f"did not tell its time within {ours.real_s(_ANSWER_S):.0f} s")
+            received = ours.now_ns()
+            self.read()
+            while (message := self.next()) is not None:
+                if message["say"] == "clock" and message["number"] == number:
+                    return Sample(sent_ns, int(message["monotonic_ns"]), received)
+
+    def end(self) -> None:
+        """Close the agent's input, on which it gives everything back, and see it end; kill ssh if it does not."""
+        with contextlib.suppress(OSError):
+            self._asks.close()
+        try:
+            self._process.wait(_ENDS_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._errors.join(_ENDS_S)
+        self._says.close()
+
+
+def _copy(source: IO[bytes], target: Path) -> None:
+    with source, target.open("wb") as file:
+        while part := source.read1(_READ_BYTES):  # type: ignore[attr-defined]
+            file.write(part)
+            file.flush()
+
+
+def hear_all(
+    conversations: Sequence[Conversation], kind: str, limit_s: float, listen: Listener
+) -> dict[str, dict[str, Any]]:
+    """Wait until every agent has said ``kind``; return what each said. Other words go to ``listen``.
+
+    Raises RunFailedError when one fails (says ``done`` and not ok, or ends) or the time is over.
+    """
+    heard: dict[str, dict[str, Any]] = {}
+    deadline = time.monotonic() + limit_s
+    with selectors.DefaultSelector() as selector:
+        for conversation in conversations:
+            selector.register(conversation.descriptor, selectors.EVENT_READ)
+        while True:
+            for conversation in conversations:
+                if conversation.machine not in heard:
+                    _hear(conversation, kind, heard, listen)
+            silent = [item for item in conversations if item.machine not in heard]
+            if not silent:
+                return heard
+            rest = deadline - time.monotonic()
+            if rest <= 0:
+                names = ", ".join(item.machine for item in silent)
+                raise RunFailedError(f"not {kind} within {limit_s:.0f} s: {names}", where=str(silent[0].console))
+            selector.select(min(rest, _LOOK_S))
+
+
+def _hear(conversation: Conversation, kind: str, heard: dict[str, dict[str, Any]], listen: Listener) -> None:
+    """What one agent has said up to ``kind``; what it says after that waits for whoever listens next."""
+    conversation.read()
+    while (message := conversation.next()) is not None:
+        _check(conversation, message)
+        if message["say"] == kind:
+            heard[conversation.machine] = message
+            return
+        listen(conversation.machine, message)
+
+
+def _check(conversation: Conversation, message: dict[str, Any]) -> None:
+    if message["say"] == "done" and not message["ok"]:
+        error = message.get("error") or {}
+        operation = error.get("operation")
+        during = f" during {json.dumps(operation)}" if operation else ""
+        raise conversation.failed(f"the agent stopped{during}: {error.get('message', 'no reason given')}")

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which host of a plan lives on which machine, and which wire carries each link between two of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.engine.machines.machine import Machine
+from howdah.errors import HowdahError
+from howdah.plan.plan import Plan
+
+_FIRST_TAG = 100  # of the links that share a wire
+_MACHINES = {"sender": "sender", "router": "emulator", "receiver": "receiver"}  # role of a host: of its machine
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """One end of a link that leaves its machine: by the NIC with this MAC, alone on it or with an 802.1Q tag."""
+
+    nic_mac: str
+    tag: int | None
+
+
+@dataclass(frozen=True)
+class Placement:
+    """``machines`` names the machine of each host; ``attachments`` has the ends of links that leave one, by host and
+    interface."""
+
+    machines: dict[str, str]
+    attachments: dict[tuple[str, str], Attachment]
+
+    def nodes(self, machine: str) -> list[str]:
+        return [node for node, place in self.machines.items() if place == machine]
+
+    @property
+    def used(self) -> list[str]:
+        """Machines with a host on them, senders' first."""
+        return list(dict.fromkeys(self.machines.values()))
+
+
+def place(plan: Plan, machines: Mapping[str, Machine]) -> Placement:
+    """Hosts of a role take turns among the machines of that role; all routers share one emulator, and so one clock.
+
+    Raises HowdahError when a machine or a wire is missing.
+    """
+    candidates = {role: _candidates(plan, machines, _MACHINES[role]) for role in _MACHINES}
+    turns = dict.fromkeys(_MACHINES, 0)
+    placed: dict[str, str] = {}
+    for host in sorted(plan.hosts, key=lambda host: list(_MACHINES).index(host.role)):
+        of_role = candidates[host.role]
+        placed[host.name] = of_role[0 if host.role == "router" else turns[host.role] % len(of_role)]
+        turns[host.role] += 1
+    crossing: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for operation in plan.operations:
+        if operation.op == "link":
+            link = operation.arguments
+            ends = placed[link["a_node"]], placed[link["b_node"]]
+            if ends[0] != ends[1]:
+                crossing.setdefault((min(ends), max(ends)), []).append(link)
+    attachments: dict[tuple[str, str], Attachment] = {}
+    for (first, second), links in crossing.items():
+        attachments |= _attach(machines[first], machines[second], links, placed)
+    return Placement(placed, attachments)
+
+
+def runs_kernel(release: str, asked: str) -> bool:
+    """Whether ``uname -r`` is what was asked for: ``debian-6.1``, ``6.1``, or the whole release."""
+    wanted = asked.removeprefix("debian-")
+    return release == wanted or bool(re.match(rf"{re.escape(wanted)}(?![0-9])", release))
+
+
+def _candidates(plan: Plan, machines: Mapping[str, Machine], role: str) -> list[str]:
+    of_role = {name: machine for name, machine in machines.items() if machine.role == role}
+    if not of_role:
+        raise HowdahError(f"the machine set has no {role}", hint=f"Give one of its hosts the role {role}.")
+    asked = (plan.machine_kernels or {}).get(role)
+    if asked is None:
+        return list(of_role)
+    found = [name for name, machine in of_role.items() if runs_kernel(machine.kernel_release, asked)]
+    if not found:
+        has = ", ".join(f"{name} runs {machine.kernel_release}" for name, machine in of_role.items())
+        raise HowdahError(
+            f"no {role} of the machine set runs {asked}: {has}",
+            hint=f"Give it one, or leave machines.{role}.kernel out.",
+        )
+    return found
+
+
+def _attach(
+    first: Machine, second: Machine, links: Sequence[dict[str, Any]], placed: Mapping[str, str]
+) -> dict[tuple[str, str], Attachment]:
+    """A wire for each link; where there are fewer, links share them, each with a tag of its own."""
+    wires = [wire for wire in first.interfaces if wire in second.interfaces]
+    if not wires:
+        raise HowdahError(
+            f"no wire joins {first.name} and {second.name}, and {len(links)} of the plan's links do",
+            hint="Name the same wire at both hosts in the machines file.",
+        )
+    sharing = len(wires) < len(links)
+    found = {}
+    for number, link in enumerate(links):
+        wire = wires[number % len(wires)]
+        for end in ("a", "b"):
+            node = link[f"{end}_node"]
+            machine = first if placed[node] == first.name else second
+            tag = _FIRST_TAG + number if sharing else None
+            found[(node, link[f"{end}_interface"])] = Attachment(machine.interfaces[wire].mac, tag)
+    return found

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engines by name. A further one needs its traits and a function that makes it: see ``register``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from howdah.engine.engine import Engine
+from howdah.errors import EngineUnavailableError
+from howdah.trait import Traits, declare, known_engines
+
+Factory = Callable[[], Engine]
+
+# Each factory imports its engine itself: the host engine works where the guest's builder does not.
+
+
+def _uml() -> Engine:
+    from howdah.engine.uml.engine import UmlEngine
+
+    return UmlEngine()
+
+
+def _vm() -> Engine:
+    from howdah.engine.vm.engine import VmEngine
+
+    return VmEngine()
+
+
+def _machines() -> Engine:
+    from howdah.engine.machines.engine import MachinesEngine
+    from howdah.engine.machines.machine import fleet_of_environment
+
+    return MachinesEngine(fleet_of_environment())
+
+
+def _host() -> Engine:
+    from howdah.engine.host import HostEngine
+
+    return HostEngine()
+
+
+_FACTORIES: dict[str, Factory] = {"uml": _uml, "vm": _vm, "machines": _machines, "host": _host}
+
+
+def register(name: str, traits: Traits, factory: Factory) -> None:
+    """Add an engine of your own: profiles, ``--engine`` and plans know it from then on.
+
+    Raises ValueError if the name belongs to an engine with other traits.
+    """
+    declare(name, traits)
+    _FACTORIES[name] = factory
+
+
+def engine(name: str) -> Engine:
+    """The engine of that name. Raises EngineUnavailableError for an unknown name."""
+    factory = _FACTORIES.get(name)
+    if factory is None:
+        raise EngineUnavailableError(
+            f"there is no engine called {name!r}", hint=f"The engines are {known_engines(name)}."
+        )
+    return factory()

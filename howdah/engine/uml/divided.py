@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan on several kernels in one virtual time: one guest for each part, and their records put together."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.build.modules import Module
+from howdah.engine.agent_record import check_agent
+from howdah.engine.ending import Ending
+from howdah.engine.engine import EngineReport, RunProgress
+from howdah.engine.uml.build import Built
+from howdah.engine.uml.merge import merge
+from howdah.engine.uml.parameter import check_parameters
+from howdah.engine.uml.part import cut
+from howdah.engine.uml.staged import described, staged_guest
+from howdah.engine.uml.together import boot_together
+from howdah.engine.uml.wire import shared_memory
+from howdah.errors import HowdahError, RunFailedError
+from howdah.plan.plan import Plan
+from howdah.record.directory import RunDirectory
+
+
+@dataclass(frozen=True)
+class PartDirectory(RunDirectory):
+    """A run directory of which share/ and raw/ are one kernel's."""
+
+    part: str = ""
+
+    @property
+    def share(self) -> Path:
+        return self.path / "share" / self.part
+
+    @property
+    def raw(self) -> Path:
+        return self.path / "raw" / self.part
+
+    @property
+    def plan(self) -> Path:
+        """What its agent reads."""
+        return self.raw / "part.json"
+
+
+@dataclass(frozen=True)
+class KernelPart:
+    """What runs one part."""
+
+    name: str
+    built: Built
+    modules: list[Module]
+
+
+def choose_parts(plan: Plan, built: Mapping[str, Built]) -> list[KernelPart]:
+    """``built`` is by the name of a kernel. Raises HowdahError for a module that a part needs and that did not build,
+    and ParameterError."""
+    found = []
+    cuts = cut(plan)
+    for part in plan.parts:
+        made = built[part.kernel]
+        modules = made.module_set.choose(cuts[part.name]["required_modules"])
+        check_parameters(plan, modules, made.kernel)
+        found.append(KernelPart(part.name, made, modules))
+    return found
+
+
+def run_parts(
+    directory: RunDirectory, plan: Plan, progress: RunProgress, built: Mapping[str, Built], wiring: str
+) -> EngineReport:
+    """Raises RunFailedError."""
+    try:
+        parts = choose_parts(plan, built)
+    except HowdahError as error:
+        raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
+    started = time.monotonic()
+    directories = {part.name: PartDirectory(directory.path, part.name) for part in parts}
+    for name, value in cut(plan).items():
+        directories[name].raw.mkdir(parents=True, exist_ok=True)
+        directories[name].share.parent.mkdir(exist_ok=True)
+        directories[name].plan.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+    with directory.log.open("a", encoding="utf-8") as log, shared_memory(plan) as wire:
+        guests = {
+            part.name: staged_guest(directories[part.name], plan, part.built, part.modules, wiring, wire)
+            for part in parts
+        }
+        for name, guest in guests.items():
+            log.write(f"guest {name}: {guest}\n")
+        try:
+            endings = boot_together(guests, progress)
+        finally:
+            log.write(f"guests ended after {time.monotonic() - started:.3f} s\n")
+    records = {name: _checked(directories[name], name, ending) for name, ending in endings.items()}
+    if missing := [part.name for part in parts if part.name not in records]:
+        raise RunFailedError(f"no record of {', '.join(missing)}", where=str(directory.raw))
+    progress("merge", 0, 0)
+    merge(directory.raw, plan)
+    return _report(parts, endings, records)
+
+
+def _checked(directory: PartDirectory, name: str, ending: Ending) -> dict[str, Any]:
+    try:
+        return check_agent(directory, ending)
+    except RunFailedError as error:
+        raise RunFailedError(f"{name}: {error.what}", where=error.where, hint=error.hint) from error
+
+
+def _report(
+    parts: list[KernelPart], endings: Mapping[str, Ending], records: Mapping[str, dict[str, Any]]
+) -> EngineReport:
+    first = parts[0]
+    modules: dict[str, Any] = {}
+    for part in reversed(parts):  # what the first one loaded is told of under the plain name
+        loaded = records[part.name].get("modules") or {}
+        modules |= {module.name: module.described(loaded.get(module.name, {})) for module in part.modules}
+    return {
+        "engine": {
+            "name": "uml",
+            "guest_wall_s": round(max(ending.wall_s for ending in endings.values()), 3),
+            "guest_memory_peak_bytes": sum(ending.memory_peak_bytes for ending in endings.values()),
+            "tools": first.built.tools.key,
+            "parts": {
+                part.name: {
+                    "kernel": described(part.built),
+                    "modules": {module.name: module.srcversion for module in part.modules},
+                    "guest_wall_s": round(endings[part.name].wall_s, 3),
+                }
+                for part in parts
+            },
+        },
+        "kernel": described(first.built),
+        "guest_tree": {"sha256": first.built.tree.sha256, "packages": first.built.tree.packages},
+        "modules": modules,
+    }

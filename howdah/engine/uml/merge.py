@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""raw/PART/ of the kernels of a run to the files of raw/ that tell of the whole run.
+
+Every kernel has the whole network, and each packet is in one of them at a time, so what is counted of a node or a queue
+is the sum over all kernels. A wire's queue is what left less what arrived, modulo 2^32. What a host has, its sockets
+and the counters of its stack, is told by the kernel it lives in, and what routers are set to by the senders' one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from howdah.agent.calibration.divided import evaluate
+from howdah.agent.wire_file import WIRE_FILE
+from howdah.engine.machines.merge import bring_up, merge_accounts, merge_agents, read_part
+from howdah.plan.line import WIRE_HANDLE
+from howdah.plan.plan import Plan
+from howdah.plan.qdisc import ROOT_HANDLE
+from howdah.record.clock import CLOCK_FILE, CLOCK_FORMAT, Correction
+from howdah.record.directory import write_json
+
+_U32 = 2**32
+_BY_NODE = ("sysctls", "qdiscs", "links", "routes")
+
+
+def merge(raw: Path, plan: Plan) -> dict[str, Any]:
+    """Write agent.json, accounting.json, calibration-*.json, wire.json, clock.json and the accounts of tracepoints;
+    return the first. Raises RunFailedError where a kernel left no record."""
+    names = [part.name for part in plan.parts]
+    agents = {name: read_part(raw / name / "agent.json") for name in names}
+    epoch_ns = plan.epoch_us * 1000
+    write_json(raw / CLOCK_FILE, _clocks(names, epoch_ns))
+    agent = merge_agents(plan, {name: _own(plan, name, agents[name]) for name in names}, _right(names), epoch_ns)
+    write_json(raw / "agent.json", agent)
+    states = {name: read_part(raw / name / "accounting.json") for name in names}
+    write_json(raw / "accounting.json", merge_accounting(plan, states))
+    value = json.loads(plan.to_json())
+    for stage in ("before", "after"):
+        paths = [raw / name / f"ends-{stage}.json" for name in names]
+        if all(path.exists() for path in paths):
+            write_json(raw / f"calibration-{stage}.json", evaluate(value, [read_part(path) for path in paths]))
+    for account in ("trace.json", "slow_start.json"):
+        found = [read_part(path) for name in names if (path := raw / name / account).exists()]
+        if found:
+            write_json(raw / account, merge_accounts(found))
+    wires = {name: read_part(raw / name / WIRE_FILE)["wires"] for name in names}
+    write_json(raw / WIRE_FILE, {"format": 1, "parts": wires})
+    for name in names:
+        bring_up(raw, name, epoch_ns, epoch_ns, Correction())
+    return agent
+
+
+def _right(names: list[str]) -> dict[str, Correction]:
+    return {name: Correction() for name in names}
+
+
+def _clocks(names: list[str], epoch_ns: int) -> dict[str, Any]:
+    """All kernels have one clock: there is nothing to put right."""
+    machine = {"epoch_monotonic_ns": epoch_ns, "gain": 0.0, "right_ns": 0, "uncertainty_ns": 0}
+    return {
+        "format": CLOCK_FORMAT,
+        "reference": "the virtual time of all kernels",
+        "epoch_ns": epoch_ns,
+        "machines": dict.fromkeys(names, machine),
+    }
+
+
+def _tells(plan: Plan, name: str) -> set[str]:
+    """Nodes of which a kernel tells what they are set to."""
+    first = plan.parts[0].name
+    routers = [host.name for host in plan.hosts if host.role == "router"] if name == first else []
+    return {*routers, *(host for part in plan.parts if part.name == name for host in part.hosts)}
+
+
+def _own(plan: Plan, name: str, agent: dict[str, Any]) -> dict[str, Any]:
+    tells = _tells(plan, name) | {"*"}
+    own = {key: {node: item for node, item in (agent.get(key) or {}).items() if node in tells} for key in _BY_NODE}
+    return {**agent, **own}
+
+
+def merge_accounting(plan: Plan, states: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """accounting.json of all."""
+    merged: dict[str, Any] = {"silent": all(state["silent"] for state in states.values())}
+    for when in ("before", "after"):
+        parts = {name: state[when] for name, state in states.items()}
+        first = next(iter(parts.values()))
+        merged[when] = {
+            "time_ns": max(part["time_ns"] for part in parts.values()),
+            "nodes": {node: _node([part["nodes"][node] for part in parts.values()]) for node in first["nodes"]},
+            "softnet": _sum([part["softnet"] for part in parts.values()]),
+            "netstat": _netstat(plan, parts),
+        }
+    return merged
+
+
+def _netstat(plan: Plan, parts: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """Of a host what the kernel says it lives in; of a router the sum."""
+    lives = {host: part.name for part in plan.parts for host in part.hosts}
+    nodes = next(iter(parts.values()))["netstat"]
+    return {
+        node: parts[lives[node]]["netstat"][node]
+        if node in lives
+        else _sum([part["netstat"][node] for part in parts.values()])
+        for node in nodes
+    }
+
+
+def _sum(counters: list[dict[str, int]]) -> dict[str, int]:
+    """Kernels of other releases count other things, too."""
+    names = dict.fromkeys(name for part in counters for name in part)
+    return {name: sum(int(part.get(name, 0)) for part in counters) for name in names}
+
+
+def _node(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    interfaces = {name: _sum([part["interfaces"][name] for part in parts]) for name in parts[0]["interfaces"]}
+    queues: dict[tuple[str, str], dict[str, Any]] = {}
+    for part in parts:
+        for queue in part["qdiscs"]:
+            if queue["handle"] == WIRE_HANDLE:  # it and the netem above it are one line
+                queue = {**queue, "handle": ROOT_HANDLE, "parent": "root"}
+            known = queues.setdefault((queue["interface"], queue["handle"]), dict.fromkeys(queue, 0))
+            for key, value in queue.items():
+                known[key] = (known[key] + value) if isinstance(value, int) else value
+    for queue in queues.values():
+        for name in ("backlog_bytes", "backlog_packets"):
+            queue[name] %= _U32
+    return {"interfaces": interfaces, "qdiscs": list(queues.values())}

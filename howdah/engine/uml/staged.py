@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run directory made ready for a guest: what it may read lies in share/, and what it is made of is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from howdah.build.modules import Module
+from howdah.engine.share import stage
+from howdah.engine.uml.build import Built
+from howdah.engine.uml.guest import Guest
+from howdah.plan.plan import Plan
+from howdah.record.directory import RunDirectory
+
+_PYTHON = "/usr/bin/python3"
+_ARGUMENTS = ("-m", "howdah.agent", "--in", "/howdah/in", "--out", "/howdah/out")
+_CLOCK_SLACK_S = 120  # beyond the plan's end: an agent that has not ended by then waits for what will not come
+
+
+def staged_guest(
+    directory: RunDirectory, plan: Plan, built: Built, modules: list[Module], wiring: str, wire: int | None = None
+) -> Guest:
+    """Fill share/ and raw/ for a guest that runs the plan, or the part of it that lies in ``directory.plan``."""
+    stage(directory, built.agent, [(module.name, module.file) for module in modules])
+    # -S: no site-packages to look for, which only Mininet needs.
+    options = ("-S",) if wiring == "netlink" else ()
+    return Guest(
+        kernel=built.kernel.image,
+        tree=built.tree.root,
+        tools=built.tools,
+        share=directory.share,
+        raw=directory.raw,
+        console=directory.console,
+        command=(_PYTHON, *options, *_ARGUMENTS, "--wiring", wiring),
+        memory_bytes=plan.guest_memory_bytes,
+        wall_clock_limit_s=plan.wall_clock_limit_s,
+        clock_limit_s=(plan.epoch_us + plan.duration_us) // 10**6 + _CLOCK_SLACK_S,
+        seed=plan.seed,
+        kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
+        profiled=plan.collect.cpu,
+        wire=wire,
+    )
+
+
+def described(built: Built) -> dict[str, Any]:
+    """The kernel, for run.json."""
+    kernel = built.kernel
+    return {
+        "release": kernel.release,
+        "image_sha256": kernel.image_sha256,
+        "config_sha256": kernel.config_sha256,
+        "source": kernel.source,
+        "compiler": kernel.compiler,
+        "options_not_taken": list(kernel.options_not_taken),
+    }

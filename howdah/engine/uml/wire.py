@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory that the kernels of a run share: frames on their way, and how far each is (modules/wire/wire.h).
+
+It is a file without a name, which ends with the last process that has it.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from howdah.engine.uml.part import lookaheads_us, window_us
+from howdah.plan.plan import Plan
+
+_PAGE = 4096
+_MOST_PARTS = 8
+_HEADER = struct.Struct("=IIIIQQ")
+_MAGIC, _VERSION = 0x77647772, 1
+_RECORD_BYTES = 96  # beside the frame, and rounding
+_LEAST_FRAME_BYTES = 66
+_SLACK = 1.25
+_BURST_BYTES = 4 << 20
+
+
+def ring_bytes(plan: Plan) -> int:
+    """Room for what one kernel sends while another is as far behind as it can be, in whole pages."""
+    longest_us = max(value for row in lookaheads_us(plan) for value in row)
+    behind_us = 2 * longest_us + 2 * window_us(plan)
+    frames = plan.path.highest_rate_bits_per_second * behind_us / 8_000_000 / plan.path.frame_bytes
+    size = frames * (plan.path.frame_bytes + _RECORD_BYTES) * _SLACK + _BURST_BYTES
+    return -(-int(size) // _PAGE) * _PAGE
+
+
+def memory_bytes(plan: Plan) -> int:
+    parts = len(plan.parts)
+    return _PAGE * (1 + parts) + parts * parts * (_PAGE + ring_bytes(plan))
+
+
+def header(plan: Plan) -> bytes:
+    """struct wire_header."""
+    rows = [[us * 1000 for us in row] for row in lookaheads_us(plan)]
+    matrix = [
+        rows[one][other] if one < len(rows) and other < len(rows) else 0
+        for one in range(_MOST_PARTS)
+        for other in range(_MOST_PARTS)
+    ]
+    fixed = _HEADER.pack(_MAGIC, _VERSION, len(rows), 0, ring_bytes(plan), window_us(plan) * 1000)
+    return fixed + struct.pack(f"={len(matrix)}Q", *matrix)
+
+
+@contextmanager
+def shared_memory(plan: Plan) -> Iterator[int]:
+    """A descriptor of it; only pages that are written take memory."""
+    descriptor = os.memfd_create("howdah-wire", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, memory_bytes(plan))
+        os.pwrite(descriptor, header(plan), 0)
+        yield descriptor
+    finally:
+        os.close(descriptor)

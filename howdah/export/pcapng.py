@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The captures of a run as one pcapng file: each capture an interface, with comments that name path, flow and exit.
+
+A flow's first packet at each interface says which flow it is and over which path; the first new segment that the sender
+sent after the exit says when and why it left slow start. It is found by its sequence number, so that it is the same
+packet at every interface.
+"""
+
+from __future__ import annotations
+
+import heapq
+import ipaddress
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from howdah import __version__
+from howdah.errors import HowdahError
+from howdah.export.flow import Exit, exit_of, flow_text, path_text, plan_of, probed
+from howdah.plan.plan import Flow, Plan
+from howdah.record.directory import writing_name
+from howdah.record.raw import open_raw, raw_exists, read_raw_json
+from howdah.record.result import Run
+
+SUFFIX = ".pcapng"
+_PCAP = struct.Struct("<IHHiIII")
+_PACKET = struct.Struct("<IIII")
+_MAGIC_NS = 0xA1B23C4D
+_SECTION, _INTERFACE, _ENHANCED = 0x0A0D0D0A, 1, 6
+_COMMENT, _NAME, _DESCRIPTION, _RESOLUTION, _APPLICATION = 1, 2, 3, 9, 4
+_ETHERNET, _ETHERNET_BYTES, _IPV4, _TCP, _SYN = 1, 14, 0x0800, 6, 0x02
+
+Ends = tuple[bytes, int, bytes, int]
+
+
+@dataclass(frozen=True)
+class _Capture:
+    """A file of tcpdump, at ``node:interface``."""
+
+    place: str
+    file: Path
+    link_type: int
+    snap_bytes: int
+
+    def packets(self, number: int) -> Iterator[tuple[int, int, int, bytes]]:
+        """Time (ns), the capture's number, length on the wire, and what there is of each packet."""
+        with open_raw(self.file) as opened:
+            opened.read(_PCAP.size)
+            while len(head := opened.read(_PACKET.size)) == _PACKET.size:
+                seconds, nanoseconds, here, whole = _PACKET.unpack(head)
+                data = opened.read(here)
+                if len(data) < here:
+                    return  # cut off; the judge has said so
+                yield seconds * 1_000_000_000 + nanoseconds, number, whole, data
+
+
+@dataclass
+class _Told:
+    """What is still to be said of a flow at one interface; ``base`` is the sequence number of its first data byte."""
+
+    flow: Flow
+    leaves: Exit | None
+    after_bytes: int | None
+    begun: bool = False
+    base: int | None = None
+    reported: bool = field(default=False)
+
+
+def write_pcapng(run: Run, directory: Path) -> list[Path]:
+    """Write the run's captures. Raises HowdahError for a run without any."""
+    plan = plan_of(run)
+    captures = _captures(run, plan)
+    target = directory / f"{run.experiment}-{run.name}{SUFFIX}"
+    temporary = writing_name(target)
+    try:
+        with temporary.open("wb") as out:
+            about = f"howdah {run.experiment}/{run.name}: {run.algorithm}, kernel {run.kernel}; {path_text(plan)}"
+            out.write(_section(about))
+            for capture in captures:
+                out.write(_interface(capture))
+            _write_packets(run, plan, captures, out)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return [target]
+
+
+def _captures(run: Run, plan: Plan) -> list[_Capture]:
+    raw = run.directory.raw
+    found = []
+    for place in plan.collect.pcap:
+        name = f"{place.replace(':', '-')}.pcap"
+        folders = [raw, *(entry for entry in sorted(raw.iterdir()) if entry.is_dir())] if raw.is_dir() else []
+        file = next((folder / "pcap" / name for folder in folders if raw_exists(folder / "pcap" / name)), None)
+        if file is None:
+            raise HowdahError(f"the capture of {place} is not there", where=str(raw))
+        with open_raw(file) as opened:
+            head = opened.read(_PCAP.size)
+        if len(head) < _PCAP.size or _PCAP.unpack(head)[0] != _MAGIC_NS:
+            raise HowdahError("this is no capture with times in nanoseconds", where=str(file))
+        found.append(_Capture(place, file, _PCAP.unpack(head)[6] & 0xFFFF, _PCAP.unpack(head)[5]))
+    if not found:
+        raise HowdahError(
+            "the run captured no packets",
+            where=str(run.directory.path),
+            hint="Name interfaces in the profile: --set 'collect.pcap=[s1:s1-eth0]'.",
+        )
+    return found
+
+
+def _write_packets(run: Run, plan: Plan, captures: list[_Capture], out: BinaryIO) -> None:
+    told = [_flows(run, plan) for _capture in captures]
+    path = path_text(plan)
+    streams = [capture.packets(number) for number, capture in enumerate(captures)]
+    merged = heapq.merge(*streams, key=lambda packet: packet[0])
+    for time_ns, number, whole, data in merged:
+        comment = _comment(told[number], data, path) if captures[number].link_type == _ETHERNET else None
+        out.write(_enhanced(number, time_ns, whole, data, comment))
+
+
+def _flows(run: Run, plan: Plan) -> dict[Ends, _Told]:
+    """Flows by the addresses and ports of their data."""
+    try:
+        records = {int(each["id"]): each for each in read_raw_json(run.directory.raw / "agent.json")["flows"]}
+    except (OSError, KeyError, TypeError, HowdahError, json.JSONDecodeError):
+        records = {}
+    after = _sent_at_exit(run)
+    found = {}
+    for flow in plan.flows:
+        port = int(records.get(flow.id, {}).get("source_port") or flow.source_port)
+        ends = (_packed(flow.source_address), port, _packed(flow.destination_address), flow.destination_port)
+        found[ends] = _Told(flow, exit_of(run, flow), after.get(flow.id))
+    return found
+
+
+def _sent_at_exit(run: Run) -> dict[int, int]:
+    """Bytes that each flow had sent when it left slow start."""
+    found = {}
+    try:
+        flows = list(probed(run))
+    except HowdahError:
+        return {}
+    for flow, rows in flows:
+        leaves = exit_of(run, flow)
+        if leaves is not None:
+            at = int(np.searchsorted(rows["time_ns"].to_numpy(), leaves.time_ns, side="right")) - 1
+            sent = rows["snd_nxt_bytes"][max(at, 0)].as_py()
+            if sent is not None:
+                found[flow.id] = int(sent)
+    return found
+
+
+def _packed(address: str) -> bytes:
+    return ipaddress.ip_address(address).packed
+
+
+def _comment(told: dict[Ends, _Told], data: bytes, path: str) -> str | None:
+    """What is to be said of an Ethernet frame."""
+    if len(data) < _ETHERNET_BYTES + 20 or int.from_bytes(data[12:14], "big") != _IPV4:
+        return None
+    header = (data[_ETHERNET_BYTES] & 15) * 4
+    transport = _ETHERNET_BYTES + header
+    if len(data) < transport + 8:
+        return None
+    source, destination = data[26:30], data[30:34]
+    ports = struct.unpack_from("!HH", data, transport)
+    mine = told.get((source, ports[0], destination, ports[1]))
+    if mine is None:
+        return None
+    texts = []
+    if not mine.begun:
+        mine.begun = True
+        texts.append(f"{flow_text(mine.flow)}; {path}")
+    if data[_ETHERNET_BYTES + 9] == _TCP and len(data) >= transport + 20:
+        sequence, flags = struct.unpack_from("!I", data, transport + 4)[0], data[transport + 13]
+        payload = int.from_bytes(data[16:18], "big") - header - (data[transport + 12] >> 4) * 4
+        if flags & _SYN:
+            mine.base = sequence + 1
+        elif mine.base is None and payload > 0:
+            mine.base = sequence
+        if mine.base is not None and payload > 0 and not mine.reported and mine.leaves is not None:
+            place = ((sequence - mine.base + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+            if mine.after_bytes is not None and place >= mine.after_bytes:
+                mine.reported = True
+                texts.append(mine.leaves.text(mine.flow))
+    return "\n".join(texts) or None
+
+
+def _option(code: int, value: bytes) -> bytes:
+    return struct.pack("<HH", code, len(value)) + value + b"\0" * (-len(value) % 4)
+
+
+def _block(kind: int, body: bytes, options: list[tuple[int, bytes]]) -> bytes:
+    said = b"".join(_option(code, value) for code, value in options)
+    content = body + (said + _option(0, b"") if options else b"")
+    size = struct.pack("<I", len(content) + 12)
+    return struct.pack("<I", kind) + size + content + size
+
+
+def _section(comment: str) -> bytes:
+    body = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
+    return _block(_SECTION, body, [(_COMMENT, comment.encode()), (_APPLICATION, f"howdah {__version__}".encode())])
+
+
+def _interface(capture: _Capture) -> bytes:
+    node, _, interface = capture.place.partition(":")
+    named: list[tuple[int, bytes]] = [(_NAME, capture.place.encode())]
+    named += [(_DESCRIPTION, f"{interface} of {node}".encode()), (_RESOLUTION, b"\x09")]
+    return _block(_INTERFACE, struct.pack("<HHI", capture.link_type, 0, capture.snap_bytes), named)
+
+
+def _enhanced(number: int, time_ns: int, whole: int, data: bytes, comment: str | None) -> bytes:
+    head = struct.pack("<IIIII", number, time_ns >> 32, time_ns & 0xFFFFFFFF, len(data), whole)
+    options: list[Any] = [] if comment is None else [(_COMMENT, comment.encode())]
+    return _block(_ENHANCED, head + data + b"\0" * (-len(data) % 4), options)

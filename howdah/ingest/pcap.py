@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures, raw/pcap/NODE-INTERFACE.pcap with pcap.json: how many packets there are, and how many there should be.
+
+A capture becomes no table. Its packets are counted, so that the judge can say whether it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+from howdah.ingest.source import SourceReport
+from howdah.plan.plan import Plan
+from howdah.record.raw import read_raw_bytes
+
+ACCOUNT = "pcap.json"
+NAME = "pcap"
+_FILE_HEADER_BYTES = 24
+_RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes that are here, bytes that there were
+_MAGIC = 0xA1B23C4D  # times in nanoseconds, in this machine's order
+
+
+def count_packets(path: Path) -> tuple[int, str | None]:
+    """Whole packets of a capture, and what is wrong with the file, None if nothing."""
+    try:
+        data = read_raw_bytes(path)
+    except OSError as error:
+        return 0, f"{path.name} cannot be read: {error.strerror}"
+    if len(data) < _FILE_HEADER_BYTES or int.from_bytes(data[:4], "little") != _MAGIC:
+        return 0, f"{path.name} is no capture with times in nanoseconds"
+    place, packets = _FILE_HEADER_BYTES, 0
+    while place + _RECORD.size <= len(data):
+        following = place + _RECORD.size + _RECORD.unpack_from(data, place)[2]
+        if following > len(data):
+            break
+        place, packets = following, packets + 1
+    return packets, None if place == len(data) else f"{path.name} is cut off after {packets} packets"
+
+
+def ingest_captures(raw: Path, machines: list[str], plan: Plan) -> SourceReport:
+    """``counts.captures``: for each place of the plan what tcpdump said of itself, and ``in_file``, the packets there.
+
+    ``machines`` have their files in directories of their own; empty where there is one.
+    """
+    report = SourceReport()
+    accounts: dict[str, tuple[Path, dict[str, Any]]] = {}
+    for place in [raw / name for name in machines] or [raw]:
+        try:
+            value = json.loads(read_raw_bytes(place / ACCOUNT))
+            accounts |= {f"{item['node']}:{item['interface']}": (place, item) for item in value["captures"]}
+        except FileNotFoundError:
+            continue  # a machine on which nothing was to be captured; what is missing is told below
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            report.problems.append(f"{ACCOUNT} cannot be read: {type(error).__name__}: {error}")
+    captures = []
+    for name in plan.collect.pcap:
+        if name not in accounts:
+            report.problems.append(f"there is no account of the capture at {name}")
+            continue
+        place, account = accounts[name]
+        packets, problem = count_packets(place / "pcap" / f"{name.replace(':', '-')}.pcap")
+        report.problems += [problem] if problem else []
+        report.rows += packets
+        captures.append({**account, "place": name, "in_file": packets})
+    report.counts["captures"] = captures
+    return report

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the flows used the modules that the profile brings, and not what the kernel has under the same name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from howdah.judge.check import ENGINE, Check
+from howdah.plan.plan import Plan
+
+
+def own_module_checks(plan: Plan, agent: dict[str, Any] | None) -> list[Check]:
+    """One check for each algorithm that must come from a module of the profile; ``agent`` is agent.json."""
+    modules = (agent or {}).get("modules") or {}
+    return [_check(name, module, modules.get(module) or {}) for name, module in plan.own_algorithms.items()]
+
+
+def _check(name: str, module: str, record: dict[str, Any]) -> Check:
+    """The kernel counts who holds a module: more did while the flows ran than before."""
+    label = f"module of {name}"
+    registered = record.get("algorithms")
+    before, most = record.get("uses_before"), record.get("uses_most")
+    if registered is None or before is None or most is None:
+        return Check(label, ENGINE, False, f"nobody looked whether the flows use the profile's module {module}")
+    if name not in registered:
+        found = ", ".join(registered) or "nothing"
+        message = f"the algorithm {name} is not the profile's: its module {module} registered {found}"
+        return Check(label, ENGINE, False, message, name, found)
+    if most <= before:
+        return Check(label, ENGINE, False, f"no connection used the profile's module {module}", before + 1, most)
+    message = f"connections used the profile's module {module} for {name} (srcversion {record.get('srcversion')})"
+    return Check(label, ENGINE, True, message, before + 1, most, None, "uses")

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the kernel had the settings that the plan asks for, by what the agent read back from it after the set-up.
+
+A wrong setting of TCP changes the result and leaves the path as it is, so no measurement of the path finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from howdah.agent.value import same_value
+from howdah.judge.check import ENGINE, Check
+from howdah.plan.line import WIRE, WIRE_HANDLE, delay_lines
+from howdah.plan.operation import ROUTE_METRICS
+from howdah.plan.plan import Plan
+from howdah.plan.qdisc import ROOT_HANDLE
+
+# Queues that the kernel attaches by itself, and sysctls that programs of a flow set for themselves.
+_OWN_QUEUES = ("noqueue", "mq", "pfifo_fast")
+_QUEUE_OF_A_NIC = "pfifo"  # which the engine gives those that are ends of a link between two machines
+_OWN_SYSCTLS = ("net.ipv4.tcp_congestion_control", "net.ipv4.ip_forward")
+_BYTE_A_SECOND = 8  # tc tells a rate in whole bytes a second
+_SHOWN = 3
+_AT_BOOT_ALONE = "ipv6.disable"  # what no running kernel can be told
+
+
+def settings_checks(plan: Plan, agent: dict[str, Any] | None) -> list[Check]:
+    """Of agent.json; nothing where it is missing, which is a failed check of its own."""
+    if agent is None:
+        return []
+    return [
+        _check("sysctls", _sysctls(plan, agent), "sysctls"),
+        _check("interfaces", _interfaces(plan, agent), "links"),
+        _check("queues", _queues(plan, agent), "qdiscs"),
+        _check("routes", _routes(plan, agent), "routes"),
+        _check("module parameters", _parameters(plan, agent), "modules"),
+    ]
+
+
+def _check(name: str, wrong: list[str] | None, source: str) -> Check:
+    """``wrong`` has a sentence for each difference, None where the kernel was not asked."""
+    if wrong is None:
+        # The agents of earlier releases did not ask for routes.
+        return Check(name, ENGINE, None if source == "routes" else False, f"agent.json holds no {source}")
+    more = f" (and {len(wrong) - _SHOWN} more)" if len(wrong) > _SHOWN else ""
+    message = "; ".join(wrong[:_SHOWN]) + more if wrong else f"the {name} are those of the plan"
+    return Check(name, ENGINE, not wrong, message, 0, len(wrong), 0, "settings")
+
+
+def _sysctls(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
+    """Those of the plan have its value; every other one is the same on all nodes of a kernel."""
+    dumps = agent.get("sysctls")
+    if not dumps:
+        return None
+    wanted: dict[tuple[str | None, str], str] = {}
+    for arguments in _operations(plan, "sysctl"):
+        wanted[arguments["node"], arguments["name"]] = str(arguments["value"])
+    wrong = []
+    for (node, name), value in wanted.items():
+        places = [node] if node is not None else [place for place in dumps if place.startswith("*")]
+        for place in places:
+            found = dumps.get(place, {}).get(name)
+            if found is not None and not _equal_words(value, found):
+                wrong.append(f"{name} is {found} {_at(place)}, the plan says {value}")
+    if not plan.traits.several_machines and len(plan.kernels) == 1:  # others may have other defaults
+        wrong += _uneven(dumps, {name for _, name in wanted})
+    return wrong
+
+
+def _uneven(dumps: dict[str, dict[str, str]], wanted: set[str]) -> Iterator[str]:
+    """Sysctls that the plan sets nowhere and that some node has changed."""
+    nodes = {node: values for node, values in dumps.items() if not node.startswith("*")}
+    names = dict.fromkeys(name for values in nodes.values() for name in values)
+    for name in names:
+        if name in wanted or name in _OWN_SYSCTLS:
+            continue
+        places: dict[str, list[str]] = {}
+        for node, values in nodes.items():
+            if name in values:
+                places.setdefault(values[name], []).append(node)
+        if len(places) > 1:
+            told = ", ".join(f"{value} at {' and '.join(where)}" for value, where in places.items())
+            yield f"{name} is {told}, and the plan sets it nowhere"
+
+
+def _interfaces(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
+    """MTU, offloads and the largest burst of segmentation offload."""
+    dumps = agent.get("links")
+    if not dumps:
+        return None
+    wanted: dict[tuple[str, str, str], int | bool] = {}
+    for arguments in _operations(plan, "mtu"):
+        wanted[arguments["node"], arguments["interface"], "mtu_bytes"] = arguments["mtu_bytes"]
+    for arguments in _operations(plan, "gso"):
+        wanted[arguments["node"], arguments["interface"], "gso_max_segs"] = arguments["gso_max_segs"]
+    for arguments in _operations(plan, "offload"):
+        wanted[arguments["node"], arguments["interface"], arguments["feature"]] = arguments["enabled"]
+    wrong = []
+    for (node, interface, name), value in wanted.items():
+        link = dumps.get(node, {}).get(interface, {})
+        found = link.get(name, link.get("offloads", {}).get(name))
+        if found is not None and found != value:
+            wrong.append(f"{name} of {node}:{interface} is {_shown(found)}, the plan says {_shown(value)}")
+    return wrong
+
+
+def _queues(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
+    """Kind of every queue and rate of every class as they were before the flows; no queue that nobody planned."""
+    dumps = agent.get("qdiscs")
+    if not dumps:
+        return None
+    wanted = {(item["node"], item["interface"], item["handle"]): item["kind"] for item in _operations(plan, "qdisc")}
+    ends = {(item[f"{end}_node"], item[f"{end}_interface"]) for item in _operations(plan, "link") for end in ("a", "b")}
+    lines = {line.place for line in delay_lines(plan)} if plan.parts else set()
+    usual = [*_OWN_QUEUES, (agent.get("sysctls") or {}).get("*", {}).get("net.core.default_qdisc")]
+    if plan.traits.several_machines:
+        usual.append(_QUEUE_OF_A_NIC)
+    found: dict[tuple[str, str, str], str] = {}
+    for node, dump in dumps.items():
+        for item in dump["qdiscs"] if isinstance(dump, dict) else dump:
+            found[node, str(item.get("dev")), str(item.get("handle"))] = str(item.get("kind"))
+    wrong = [
+        f"the queue {handle} of {node}:{interface} is {_kind(found.get((node, interface, handle)))}, "
+        f"the plan says {kind}"
+        for (node, interface, handle), kind in wanted.items()
+        if node in dumps
+        and found.get((node, interface, handle)) != kind
+        and not ((node, interface, handle) in lines and found.get((node, interface, handle)) == WIRE)
+    ]
+    wrong += [
+        f"{node}:{interface} has a queue {handle} of kind {kind} that the plan does not know"
+        for (node, interface, handle), kind in found.items()
+        if (node, interface) in ends
+        and (node, interface, handle) not in wanted
+        and kind not in usual
+        and not ((node, interface, ROOT_HANDLE) in lines and (handle, kind) == (WIRE_HANDLE, WIRE))
+    ]
+    return wrong + list(_classes(plan, dumps))
+
+
+def _classes(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
+    """An older tc prints classes as text, whatever it is asked for; those are not compared."""
+    for item in _operations(plan, "class"):
+        node, interface = item["node"], item["interface"]
+        dump = dumps.get(node)
+        classes = dump.get("classes", {}).get(interface, []) if isinstance(dump, dict) else []
+        for found in classes:
+            if not isinstance(found, dict) or found.get("handle") != item["classid"] or "rate" not in found:
+                continue
+            rate, planned = int(found["rate"]) * 8, int(item["options"]["rate_bits_per_second"])
+            if abs(rate - planned) > _BYTE_A_SECOND:
+                yield f"the class {item['classid']} of {node}:{interface} has {rate} bit/s, the plan says {planned}"
+
+
+def _routes(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
+    """Initial windows and quick ACKs of the routes that have any."""
+    dumps = agent.get("routes")
+    if not dumps:
+        return None
+    wanted: dict[tuple[str, str], dict[str, int]] = {}
+    for item in _operations(plan, "route"):
+        if metrics := _set_metrics(item):
+            wanted[item["node"], item["destination"]] = metrics
+    found = {
+        (node, route["destination"]): metrics
+        for node, routes in dumps.items()
+        for route in routes
+        if (metrics := _set_metrics(route))
+    }
+    return [
+        f"the route of {node} to {destination} has {_metrics(found.get((node, destination)))}, "
+        f"the plan says {_metrics(wanted.get((node, destination)))}"
+        for node, destination in dict.fromkeys([*wanted, *found])
+        if node in dumps and found.get((node, destination)) != wanted.get((node, destination))
+    ]
+
+
+def _parameters(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
+    """Of modules and of built-in code; not every parameter can be read."""
+    dumps = agent.get("modules")
+    if dumps is None:
+        return None
+    wanted: dict[tuple[str, str], str] = {}
+    for key, value in plan.kernel_parameters.items():
+        if key == _AT_BOOT_ALONE and plan.traits.outlives_run:
+            continue  # a kernel that lives on was not booted for the run
+        module, _, name = key.partition(".")
+        wanted[module, name] = str(value)
+    for item in _operations(plan, "module_parameter"):
+        wanted[item["module"], item["name"]] = str(item["value"])
+    for module, parameters in plan.module_parameters.items():
+        for name, value in parameters.items():
+            wanted[module, name] = str(value)
+    wrong = []
+    for (module, name), value in wanted.items():
+        found = (dumps.get(module) or {}).get("parameters", {}).get(name)
+        if found is not None and not same_value(value, found):
+            wrong.append(f"{module}.{name} is {found}, the plan says {value}")
+    return wrong
+
+
+def _operations(plan: Plan, op: str) -> Iterator[dict[str, Any]]:
+    return (operation.arguments for operation in plan.operations if operation.op == op)
+
+
+def _equal_words(wanted: str, found: str) -> bool:
+    words = wanted.split(), found.split()
+    return len(words[0]) == len(words[1]) and all(map(same_value, *words))
+
+
+def _set_metrics(route: dict[str, Any]) -> dict[str, int]:
+    return {name: int(route[name]) for name in ROUTE_METRICS if route.get(name) is not None}
+
+
+def _at(place: str) -> str:
+    return "in the kernel" if place.startswith("*") else f"at {place}"
+
+
+def _shown(value: int | bool) -> str:
+    return str(value) if not isinstance(value, bool) else "on" if value else "off"
+
+
+def _kind(kind: str | None) -> str:
+    return kind or "missing"
+
+
+def _metrics(metrics: dict[str, int] | None) -> str:
+    return ", ".join(f"{name} {value}" for name, value in metrics.items()) if metrics else "no window of its own"

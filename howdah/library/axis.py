@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Axes of many runs as columns: each has one type in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from howdah.record.axis import AXES, TEXT, Axes, axes_of
+from howdah.record.result import Run
+
+EXPERIMENT = "experiment"
+
+
+def run_axes(run: Run) -> Axes:
+    """Axes of a run that has a plan."""
+    if run.plan is None:
+        return Axes({"run": run.name, "kernel": run.kernel, "algorithm": run.algorithm, "repetition": run.repetition})
+    return axes_of(run.plan, run.release)
+
+
+def axis_types(runs: Iterable[Run]) -> dict[str, pa.DataType]:
+    """Every axis of the runs, the experiment first, and the type that holds its values in all of them."""
+    values: dict[str, list[Any]] = {name: [] for name in (EXPERIMENT, *AXES)}
+    for run in runs:
+        values[EXPERIMENT].append(run.experiment)
+        for name, value in run_axes(run).run.items():
+            values.setdefault(name, []).append(value)
+    return {name: type_of(found) for name, found in values.items()}
+
+
+def type_of(values: Sequence[Any]) -> pa.DataType:
+    """The narrowest type for all of them; values of different kinds are texts."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool}:
+        return pa.bool_()
+    if kinds == {int}:
+        return pa.int64()
+    if kinds and kinds <= {int, float}:
+        return pa.float64()
+    return TEXT if kinds <= {str} else pa.string()
+
+
+def column(values: Sequence[Any], kind: pa.DataType | None = None) -> pa.Array:
+    """An array of values of one kind, or of their texts."""
+    kind = kind or type_of(values)
+    if kind == pa.string() or kind == TEXT:
+        texts = pa.array([None if value is None else str(value) for value in values], pa.string())
+        return texts if kind == pa.string() else texts.dictionary_encode().cast(TEXT)
+    return pa.array(values, kind)
+
+
+def table(rows: list[dict[str, Any]], types: dict[str, pa.DataType], units: dict[str, str] | None = None) -> pa.Table:
+    """A table with the columns of ``types`` first, and then all others that a row has, in the order they are met."""
+    names = dict.fromkeys([*types, *(name for row in rows for name in row)])
+    fields, arrays = [], []
+    for name in names:
+        array = column([row.get(name) for row in rows], types.get(name))
+        unit = (units or {}).get(name)
+        fields.append(pa.field(name, array.type, metadata={"unit": unit} if unit else None))
+        arrays.append(array)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah.load``: an experiment, a run, or several of them, as tidy tables."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from howdah.errors import HowdahError
+from howdah.library.axis import axis_types
+from howdah.library.result import check_rows, exit_rows, metric_rows, run_rows
+from howdah.library.rows import Rows, of_table
+from howdah.library.trace import table_dataset, tables_there
+from howdah.record.result import Experiment, Run
+from howdah.record.schema import TABLES
+from howdah.work.experiment import find
+from howdah.work.results import read_results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Place = str | os.PathLike[str]
+
+
+def load(*places: Place, runs: Place | None = None, every: bool = False) -> Data:
+    """Experiments and runs as tables.
+
+    A place is a directory, or a name as ``howdah list runs`` shows it (``quick``, ``quick/cubic-r0``, ``latest``);
+    without one it is ``latest``. Names are looked up in ``runs`` (default: $HOWDAH_RUNS, or ./runs).
+
+    Tables and metrics have the runs that count; with ``every`` also those that are invalid. Raises HowdahError for a
+    place that there is not. Results are read later, when a table is asked for.
+    """
+    root = Path(runs if runs is not None else os.environ.get("HOWDAH_RUNS") or "runs")
+    return Data([find(root, os.fspath(place)) for place in places or ("latest",)], every=every)
+
+
+class Data:
+    """Tidy tables of all runs of some experiments: a row has its axes (algorithm, receiver, repetition, what was
+    swept, the flow's name) in columns of their own.
+
+    Each attribute is a ``Rows``: nothing is read before it is asked for. Reading brings results up to date and checks
+    files against their digests, as every command of howdah does; HowdahError says what does not hold.
+    """
+
+    def __init__(self, paths: Iterable[Path], *, every: bool = False) -> None:
+        self._paths = list(dict.fromkeys(paths))
+        self._every = every
+
+    @property
+    def paths(self) -> list[Path]:
+        return list(self._paths)
+
+    @cached_property
+    def _experiments(self) -> list[Experiment]:
+        return [read_results(path, _warn) for path in self._paths]
+
+    @cached_property
+    def _all_runs(self) -> list[Run]:
+        found: dict[Path, Run] = {}
+        for experiment in self._experiments:
+            for run in experiment.runs:
+                found.setdefault(run.directory.path.resolve(), run)  # one that was named twice is there once
+        return list(found.values())
+
+    @cached_property
+    def _runs(self) -> list[Run]:
+        """Those that the tables have."""
+        return [run for run in self._all_runs if run.plan is not None and (run.counts or self._every)]
+
+    @cached_property
+    def runs(self) -> Rows:
+        """A row for every run, whether it counts or not: axes, verdict, path, when and how fast it was made."""
+        return of_table("runs", lambda: run_rows(self._all_runs))
+
+    @cached_property
+    def metrics(self) -> Rows:
+        """A row for every measure of every run and flow: ``value`` is a number, ``text`` a word (an exit's cause),
+        ``why`` says why there is neither."""
+        return of_table("metrics", lambda: metric_rows(self._runs))
+
+    @cached_property
+    def exits(self) -> Rows:
+        """A row for every flow: when, where and why it left slow start."""
+        return of_table("exits", lambda: exit_rows(self._runs))
+
+    @cached_property
+    def checks(self) -> Rows:
+        """A row for every check of every verdict, of all runs."""
+        return of_table("checks", lambda: check_rows(self._all_runs))
+
+    @property
+    def acks(self) -> Rows:
+        """A row for every ACK that a sender received (the table ``tcp_probe``)."""
+        return self.table("tcp_probe")
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables that at least one run has; ``table(name)``, or an attribute of the name, is the table."""
+        return tables_there(self._runs)
+
+    def table(self, name: str) -> Rows:
+        """A table of the runs by its name: ``tcp_probe``, ``tcp_info``, ``qdisc`` … (docs/data-format.md)."""
+        if name not in TABLES:
+            raise HowdahError(f"there is no table {name!r}", hint=f"The tables are {', '.join(TABLES)}.")
+        return Rows(name, lambda: table_dataset(name, self._runs))
+
+    @property
+    def tcp_probe(self) -> Rows:
+        """A row for every ACK that a sender received; also called ``acks``."""
+        return self.table("tcp_probe")
+
+    @property
+    def slow_start(self) -> Rows:
+        """A row for every event that a slow-start module reported."""
+        return self.table("slow_start")
+
+    @property
+    def tcp_info(self) -> Rows:
+        """Readings of struct tcp_info of both ends of every flow."""
+        return self.table("tcp_info")
+
+    @property
+    def qdisc(self) -> Rows:
+        """Readings of every queue."""
+        return self.table("qdisc")
+
+    @property
+    def interface(self) -> Rows:
+        """Readings of the counters of every interface."""
+        return self.table("interface")
+
+    @property
+    def counter(self) -> Rows:
+        """Readings of the kernel's counters, by name."""
+        return self.table("counter")
+
+    @property
+    def flow(self) -> Rows:
+        """A row for every flow: its ends, times and bytes."""
+        return self.table("flow")
+
+    @property
+    def cpu(self) -> Rows:
+        """Processor time by function, where it was collected."""
+        return self.table("cpu")
+
+    @property
+    def cpu_sample(self) -> Rows:
+        """Processor time by function from the second source, where there are two."""
+        return self.table("cpu_sample")
+
+    @property
+    def axes(self) -> list[str]:
+        """Columns that tell runs apart; the swept fields are the last of them."""
+        return list(axis_types(self._all_runs))
+
+    def plot(self, what: str = "cwnd_packets", **options: Any) -> Axes:
+        """Draw a column of the ACKs over time, or a metric over an axis, with matplotlib; see ``howdah.library.plot``.
+
+        Raises HowdahError where there is nothing of that name, and without matplotlib.
+        """
+        from howdah.library.plot import plot
+
+        return plot(self.acks, self.metrics, what, **options)
+
+    def __repr__(self) -> str:
+        return f"<howdah: {', '.join(path.name for path in self._paths)}>"
+
+
+def _warn(text: str) -> None:
+    warnings.warn(f"howdah: {text}", stacklevel=2)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tidy tables as files: one CSV or Parquet file for each table, with the rows of all runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from howdah.library.data import Data
+from howdah.library.rows import Rows
+from howdah.record.directory import writing_name
+
+Format = Literal["csv", "parquet"]
+
+
+def write_tables(data: Data, directory: Path, form: Format) -> list[Path]:
+    """Write runs, metrics, exits, checks and every table that a run has; the files. Rows stream: memory stays small."""
+    tables = {"runs": data.runs, "metrics": data.metrics, "exits": data.exits, "checks": data.checks}
+    tables |= {name: data.table(name) for name in data.tables}
+    return [_write(rows, directory / f"{name}.{form}", form) for name, rows in tables.items()]
+
+
+def _write(rows: Rows, target: Path, form: Format) -> Path:
+    reader = rows.batches()
+    temporary = writing_name(target)
+    try:
+        with temporary.open("wb") as file:
+            if form == "parquet":
+                with pq.ParquetWriter(file, reader.schema, compression="zstd") as writer:
+                    for batch in reader:
+                        writer.write_batch(batch)
+            else:
+                plain = pa.schema([_plain(column) for column in reader.schema])
+                with csv.CSVWriter(file, plain) as writer:
+                    for batch in reader:
+                        writer.write_table(pa.Table.from_batches([batch]).cast(plain))
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return target
+
+
+def _plain(column: pa.Field) -> pa.Field:
+    """CSV has no dictionaries."""
+    return column.with_type(pa.string()) if pa.types.is_dictionary(column.type) else column

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of many runs as tidy tables: runs, measures, exits, checks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from howdah.library.axis import EXPERIMENT, axis_types, run_axes, table
+from howdah.metric import known_metrics
+from howdah.record.axis import FLOW_NAME, TEXT
+from howdah.record.result import Run
+
+_NUMBERS: dict[str, pa.DataType] = {"flow": pa.int16(), FLOW_NAME: TEXT}
+_EXIT = "exit_"
+# Of an exit, beside what is called so: what it cost, and what the decision was.
+_WITH_EXITS = ("decision_time_s", "decision_cwnd_packets", "overshoot_packets", "retransmitted_packets")
+
+
+def _of_run(run: Run) -> dict[str, Any]:
+    return {EXPERIMENT: run.experiment, **run_axes(run).run}
+
+
+def run_rows(runs: list[Run]) -> pa.Table:
+    """A row for each run; columns of the path and of its times have units."""
+    rows = []
+    for run in runs:
+        said = run.provenance
+        row: dict[str, Any] = {
+            **_of_run(run),
+            "status": run.status,
+            "verdict": run.verdict_name,
+            "counts": run.counts,
+            "problem": run.problem,
+            "started": said.get("started"),
+            "wall_s": said.get("wall_s"),
+            "virtual_s": said.get("virtual_s"),
+            "data_kept": run.data_kept,
+            "directory": str(run.directory.path),
+        }
+        if run.plan is not None:
+            path = run.plan.path
+            row |= {
+                "flows": len(run.plan.flows),
+                "rate_bits_per_second": path.rate_bits_per_second,
+                "rtt_us": path.rtt_us,
+                "buffer_bytes": path.buffer_bytes,
+                "bdp_packets": path.bdp_packets,
+                "loss_ratio": path.loss_ratio,
+            }
+        rows.append(row)
+    types = {
+        **axis_types(runs),
+        "status": TEXT,
+        "verdict": TEXT,
+        "counts": pa.bool_(),
+        "problem": pa.string(),
+        "started": pa.string(),
+        "wall_s": pa.float64(),
+        "virtual_s": pa.float64(),
+        "data_kept": pa.bool_(),
+        "directory": pa.string(),
+        "flows": pa.int64(),
+        "rate_bits_per_second": pa.int64(),
+        "rtt_us": pa.int64(),
+        "buffer_bytes": pa.int64(),
+        "bdp_packets": pa.int64(),
+        "loss_ratio": pa.float64(),
+    }
+    units = {"wall_s": "s", "virtual_s": "s", "rate_bits_per_second": "bit/s", "rtt_us": "us"}
+    units |= {"buffer_bytes": "bytes", "bdp_packets": "packets", "loss_ratio": "ratio"}
+    return table(rows, types, units)
+
+
+def _of_measure(run: Run, row: dict[str, Any]) -> dict[str, Any]:
+    """The axes of a row of metrics.json; those of a flow are the flow's."""
+    axes = run_axes(run)
+    number = row.get("flow")
+    flow = axes.flows.get(number) if isinstance(number, int) else None
+    return {EXPERIMENT: run.experiment, **axes.run, **(flow or {}), "flow": number if flow else None}
+
+
+def metric_rows(runs: list[Run]) -> pa.Table:
+    rows: list[dict[str, Any]] = []
+    for run in runs:
+        for row in run.metrics:
+            value = row["value"]
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            rows.append(
+                {
+                    **_of_measure(run, row),
+                    "group": row.get("group"),
+                    "metric": row["metric"],
+                    "value": float(value) if number else None,
+                    "text": None if number or value is None else str(value),
+                    "unit": row["unit"] or None,
+                    "why": row.get("why"),
+                }
+            )
+    types = {
+        **axis_types(runs),
+        **_NUMBERS,
+        "group": TEXT,
+        "metric": TEXT,
+        "value": pa.float64(),
+        "text": TEXT,
+        "unit": TEXT,
+        "why": pa.string(),
+    }
+    return table(rows, types)
+
+
+def exit_rows(runs: list[Run]) -> pa.Table:
+    """A row for each flow that has a measure of its exit; a measure without a value is null."""
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    metrics = known_metrics()
+    names = [name for name in metrics if name.startswith(_EXIT) or name in _WITH_EXITS]
+    for run in runs:
+        for row in run.metrics:
+            if row["metric"] in names and isinstance(row.get("flow"), int):
+                key = (str(run.directory.path), row["flow"])
+                found.setdefault(key, _of_measure(run, row))[row["metric"]] = row["value"]
+    rows = [row for row in found.values() if any(name.startswith(_EXIT) for name in row)]
+    present = [name for name in names if any(name in row for row in rows)]
+    types = {**axis_types(runs), **_NUMBERS}
+    types |= {name: TEXT if metrics[name].is_text else pa.float64() for name in present}
+    units = {
+        name: metrics[name].unit for name in present if not metrics[name].is_text and not metrics[name].is_by_cause
+    }
+    return table(rows, types, units)
+
+
+def check_rows(runs: list[Run]) -> pa.Table:
+    """What was expected and measured is JSON: it is of a different kind for each check."""
+    rows: list[dict[str, Any]] = []
+    for run in runs:
+        for check in (run.verdict or {}).get("checks", []):
+            row = {**_of_run(run), "verdict": run.verdict_name, "stage": check.get("stage"), "check": check.get("name")}
+            row |= {"ok": check.get("ok")}
+            for name in ("expected", "measured", "tolerance"):
+                row[name] = None if check.get(name) is None else json.dumps(check[name])
+            rows.append({**row, "unit": check.get("unit"), "message": check.get("message")})
+    types = {**axis_types(runs), "verdict": TEXT, "stage": TEXT, "check": TEXT, "ok": pa.bool_()}
+    types |= {name: pa.string() for name in ("expected", "measured", "tolerance")}
+    return table(rows, {**types, "unit": TEXT, "message": pa.string()})

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of a table that are read when somebody asks for them, in the form that each library wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from howdah.errors import HowdahError
+from howdah.record.table import UNIT
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+_ABSENT = "howdah[notebook]"
+
+
+class Rows:
+    """A table of one or many runs. Nothing is read before rows are asked for, and then only what is asked for.
+
+    ``where`` and ``select`` give narrower rows. ``to_arrow``, ``to_pandas`` and ``to_polars`` read them; DuckDB,
+    polars and pandas also take the object itself (it has the Arrow PyCapsule interface). ``dataset`` and ``batches``
+    are for what does not fit into memory.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        opened: Callable[[], ds.Dataset],
+        columns: Sequence[str] | None = None,
+        condition: pc.Expression | None = None,
+    ) -> None:
+        self._name, self._opened = name, opened
+        self._columns, self._condition = columns, condition
+
+    @cached_property
+    def dataset(self) -> ds.Dataset:
+        """The pyarrow dataset behind, without what ``where`` and ``select`` leave out."""
+        return self._opened()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns; ``unit`` in the metadata of a field is its unit."""
+        whole = self.dataset.schema
+        return whole if self._columns is None else pa.schema([whole.field(name) for name in self._columns])
+
+    @property
+    def columns(self) -> list[str]:
+        names: list[str] = self.schema.names
+        return names
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The unit of each column that has one, as ``us`` or ``bits_per_second``."""
+        found = {column.name: (column.metadata or {}).get(UNIT.encode()) for column in self.schema}
+        return {name: unit.decode() for name, unit in found.items() if unit}
+
+    def where(self, condition: pc.Expression | None = None, /, **values: Any) -> Rows:
+        """Only rows for which a pyarrow expression holds, and whose columns have these values.
+
+        A list of values means any of them: ``where(algorithm=["cubic", "reno"], repetition=0)``. A column whose name is
+        no Python name goes into a dictionary: ``where(**{"path.rtt": "40 ms"})``. Raises HowdahError for a column that
+        there is not.
+        """
+        self._known(values)
+        parts = [] if condition is None else [condition]
+        for name, value in values.items():
+            column = self.dataset.schema.field(name)
+            several = isinstance(value, list | tuple | set | frozenset)
+            # A dictionary column is compared as its texts.
+            field = ds.field(name).cast(pa.string()) if pa.types.is_dictionary(column.type) else ds.field(name)
+            if value is None:
+                parts.append(field.is_null())
+            else:
+                parts.append(field.isin(list(value)) if several else field == value)
+        whole = self._condition
+        for part in parts:
+            whole = part if whole is None else whole & part
+        return self._narrower(self._columns, whole)
+
+    def select(self, *columns: str) -> Rows:
+        """Only these columns, in this order."""
+        self._known(columns)
+        return self._narrower(columns, self._condition)
+
+    def _narrower(self, columns: Sequence[str] | None, condition: pc.Expression | None) -> Rows:
+        return Rows(self._name, lambda: self.dataset, columns, condition)
+
+    def _known(self, names: Any) -> None:
+        there = self.dataset.schema.names
+        for name in names:
+            if name not in there:
+                raise HowdahError(f"{self._name} has no column {name!r}", hint=f"It has {', '.join(there)}.")
+
+    def to_arrow(self) -> pa.Table:
+        return self.batches().read_all()
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """A pandas DataFrame; ``options`` are those of ``pyarrow.Table.to_pandas``."""
+        _needs("pandas")
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """A polars DataFrame over the same memory."""
+        _needs("polars")
+        import polars as frames
+
+        made = frames.from_arrow(self.to_arrow())
+        assert isinstance(made, frames.DataFrame)
+        return made
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """A dictionary for each row; for small tables."""
+        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return rows
+
+    def batches(self) -> pa.RecordBatchReader:
+        """The rows some thousands at a time: a reader never has all of them in memory."""
+        columns = None if self._columns is None else list(self._columns)
+        return self.dataset.scanner(columns=columns, filter=self._condition).to_reader()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.batches().__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return int(self.dataset.count_rows(filter=self._condition))
+
+    def __repr__(self) -> str:
+        return f"<{self._name}: {len(self)} rows of {', '.join(self.columns)}>"
+
+
+def _needs(package: str) -> None:
+    try:
+        __import__(package)
+    except ImportError:
+        raise HowdahError(f"{package} is not installed", hint=f"pip install '{_ABSENT}' installs it.") from None
+
+
+def of_table(name: str, made: Callable[[], pa.Table]) -> Rows:
+    """Rows of a table that is small, and made in memory when it is asked for."""
+    return Rows(name, lambda: ds.dataset(made()))

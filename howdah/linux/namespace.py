@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host of the emulated network: a network namespace under a name that ``ip netns`` knows."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from howdah.linux import syscall
+from howdah.linux.netlink.link import index_of
+from howdah.linux.netlink.message import NetlinkSocket
+
+_DIRECTORY = Path("/run/netns")
+_OWN = "/proc/thread-self/ns/net"
+
+
+def forget(name: str) -> None:
+    """Remove a name that an agent which was killed left behind; its interfaces go with it, NICs go home."""
+    path = _DIRECTORY / name
+    if path.exists():
+        with contextlib.suppress(OSError):  # nothing is mounted on it where the killed one had not come so far
+            syscall.unmount(str(path))
+        path.unlink()
+
+
+class Namespace:
+    """Holds a descriptor of the namespace, one rtnetlink socket inside it, and the indices of its interfaces."""
+
+    def __init__(self, name: str, descriptor: int) -> None:
+        self.name = name
+        self.descriptor = descriptor
+        self._indices: dict[str, int] = {}
+        with self.entered():
+            self.netlink = NetlinkSocket()
+            self.any_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+
+    @classmethod
+    def create(cls, name: str) -> Namespace:
+        """A new namespace, bound to /run/netns/NAME like ``ip netns add NAME`` does."""
+        _DIRECTORY.mkdir(parents=True, exist_ok=True)
+        path = _DIRECTORY / name
+        try:
+            path.touch(exist_ok=False)
+        except FileExistsError:
+            raise OSError(errno.EEXIST, f"there is a network namespace {name} already", str(path)) from None
+        home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            syscall.unshare()
+            syscall.mount(_OWN, str(path), None, syscall.MS_BIND)
+        finally:
+            syscall.setns(home)
+            os.close(home)
+        return cls(name, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    @classmethod
+    def of_process(cls, name: str, process: int) -> Namespace:
+        """The namespace a process lives in (a Mininet node), made known to ``ip netns`` under ``name``."""
+        _DIRECTORY.mkdir(parents=True, exist_ok=True)
+        path = _DIRECTORY / name
+        path.touch(exist_ok=False)
+        syscall.mount(f"/proc/{process}/ns/net", str(path), None, syscall.MS_BIND)
+        return cls(name, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Within the block, what this thread opens belongs to this namespace."""
+        home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            syscall.setns(self.descriptor)
+            yield
+        finally:
+            syscall.setns(home)
+            os.close(home)
+
+    def socket(self, kind: int, family: int = socket.AF_INET) -> socket.socket:
+        with self.entered():
+            return socket.socket(family, kind | socket.SOCK_CLOEXEC)
+
+    def index(self, interface: str) -> int:
+        if interface not in self._indices:
+            self._indices[interface] = index_of(self.netlink, interface)
+        return self._indices[interface]
+
+    def open_file(self, path: str) -> int:
+        """A read-only descriptor of a file below /proc that shows the namespace of whoever opens it."""
+        with self.entered():
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def write_file(self, path: str, value: str) -> None:
+        with self.entered():
+            descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.write(descriptor, value.encode())
+            finally:
+                os.close(descriptor)
+
+    def remove(self) -> None:
+        """Forget the name; the namespace itself ends with its last user."""
+        self.netlink.close()
+        self.any_socket.close()
+        os.close(self.descriptor)
+        path = _DIRECTORY / self.name
+        syscall.unmount(str(path))
+        path.unlink()

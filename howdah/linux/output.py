@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent writes into raw/: JSON files that appear whole, progress, and framed kernel answers."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from howdah.linux.beacon import END, Beacon
+
+FRAME = struct.Struct("<qIHH")  # time_ns, length_bytes, node, kind
+KIND_INET_DIAG = 1
+KIND_QDISC = 2
+KIND_LINK = 3
+
+_FLUSH_BYTES = 1 << 20
+
+
+class Output:
+    """The directory raw/ as the guest sees it. Framed files are written out every ``flush_ns``, where that is given.
+
+    ``beacon`` tells how far the run is where nobody sees these files before its end.
+    """
+
+    def __init__(self, path: Path, flush_ns: int | None = None, beacon: Beacon | None = None) -> None:
+        self.path = path
+        self.flush_ns = flush_ns
+        self.beacon = beacon
+
+    def json(self, name: str, value: Any) -> None:
+        """A reader sees the old file or the whole new one."""
+        temporary = self.path / f".{name}.new"
+        temporary.write_text(json.dumps(value, separators=(",", ":")) + "\n", encoding="utf-8")
+        temporary.replace(self.path / name)
+
+    def host_clock_us(self) -> int:
+        """Wall-clock time where the files are kept, read from the time stamp of a new one.
+
+        In a virtual-time guest it is the only sight of real time; its resolution is the host's, some milliseconds.
+        """
+        path = self.path / ".clock"
+        path.touch()
+        time_us = path.stat().st_mtime_ns // 1000
+        path.unlink()
+        return time_us
+
+    def directory(self, name: str) -> Path:
+        path = self.path / name
+        path.mkdir(exist_ok=True)
+        return path
+
+    def binary(self, name: str) -> BinaryIO:
+        return (self.path / name).open("wb", buffering=0)
+
+
+class FramedFile:
+    """A sequence of kernel answers as received; see docs/data-format.md.
+
+    Kept in memory up to a mebibyte, and no longer than ``flush_ns``, so that a run in real time can be watched.
+    """
+
+    def __init__(self, file: BinaryIO, flush_ns: int | None = None) -> None:
+        self._file = file
+        self._buffer = bytearray()
+        self._flush_ns = flush_ns
+        self._flushed_ns: int | None = None
+        self.records = 0
+
+    def append(self, time_ns: int, node: int, kind: int, answers: Sequence[bytes]) -> None:
+        length = sum(map(len, answers))
+        self._buffer += FRAME.pack(time_ns, length, node, kind)
+        for answer in answers:
+            self._buffer += answer
+        self.records += 1
+        if self._flushed_ns is None:
+            self._flushed_ns = time_ns
+        due = self._flush_ns is not None and time_ns - self._flushed_ns >= self._flush_ns
+        if due or len(self._buffer) >= _FLUSH_BYTES:
+            self.flush()
+            self._flushed_ns = time_ns
+
+    def flush(self) -> None:
+        if self._buffer:
+            self._file.write(self._buffer)
+            self._buffer = bytearray()
+
+    def close(self) -> None:
+        self.flush()
+        self._file.close()
+
+
+class Progress:
+    """progress.json: the phase, and how much of the whole duration (both from the guest's boot) has passed."""
+
+    def __init__(self, output: Output, of_us: int) -> None:
+        self._output = output
+        self._of_us = of_us
+        self.phase = "setup"
+
+    def ends_at(self, of_us: int) -> None:
+        """The end is known better."""
+        self._of_us = of_us
+        if self._output.beacon is not None:
+            self._output.beacon.tell(END, of_us * 1000)
+
+    def write(self, phase: str, time_ns: int) -> None:
+        self.phase = phase
+        self._output.json("progress.json", {"phase": phase, "time_us": time_ns // 1000, "of_us": self._of_us})
+        if self._output.beacon is not None:
+            self._output.beacon.tell(phase, time_ns)
+
+    def tick(self, time_ns: int) -> None:
+        self.write(self.phase, time_ns)

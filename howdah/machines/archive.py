@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the hosts of several machines get of howdah: programs of the standard library alone, and the modules' sources.
+
+The same sources make the same bytes, so that a playbook that is run again finds nothing to copy.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from howdah.place import MODULES, name_of, root_of
+
+# Packages and modules that run on hosts. tests/unit/test_machines_archive.py runs them from the archive alone.
+_PROGRAMS = (
+    "howdah/__init__.py",
+    "howdah/agent/**/*.py",
+    "howdah/linux/**/*.py",
+    "howdah/publish/__init__.py",
+    "howdah/publish/exporter.py",
+    "howdah/publish/exposition.py",
+    "howdah/publish/machine.py",
+    "howdah/publish/metric.py",
+    "howdah/publish/page.py",
+    "howdah/publish/text.py",
+    "collectors/*.py",
+)
+_MODULES = ("Kbuild", "Makefile", "*/*.c", "*/*.h")
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest a zip file can tell
+_EPOCH_S = 315532800
+
+
+def _files(patterns: tuple[str, ...], root: Path | None = None) -> Iterator[Path]:
+    found = {path for pattern in patterns for path in (root or root_of(pattern)).glob(pattern) if path.is_file()}
+    # A build of before has left .mod.c files beside the sources.
+    yield from sorted(path for path in found if not path.name.endswith(".mod.c"))
+
+
+def programs() -> bytes:
+    """A zip file that Python imports from."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(_files(_PROGRAMS), key=name_of):
+            entry = zipfile.ZipInfo(name_of(path).as_posix(), _EPOCH)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return stream.getvalue()
+
+
+def modules() -> bytes:
+    """A tar file of modules/, as DKMS wants it below /usr/src."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for path in _files(_MODULES, MODULES):
+            content = path.read_bytes()
+            entry = tarfile.TarInfo(path.relative_to(MODULES).as_posix())
+            entry.size, entry.mode, entry.mtime = len(content), 0o644, _EPOCH_S
+            entry.uname = entry.gname = "root"
+            archive.addfile(entry, io.BytesIO(content))
+    return stream.getvalue()

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several machines as one works with them: each with its role, its way in and its interfaces.
+
+It is made of the machines file and, where the machines are virtual, of the state that ``howdah machines up`` has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from subprocess import CompletedProcess, Popen
+
+from howdah.errors import HowdahError
+from howdah.machines.inventory import MachineSetDirectory, directory_of
+from howdah.machines.machine_set import MachineSet, load_machine_set
+from howdah.machines.ssh import Way
+from howdah.machines.state import MachineSetState, MachineState, read_state
+
+_SHORT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Interface:
+    """An end of a wire on its machine."""
+
+    wire: str
+    name: str
+    mac: str
+
+
+@dataclass
+class Machine:
+    """One machine with Linux. Methods raise HowdahError when it cannot be reached."""
+
+    name: str
+    role: str  # sender, emulator, receiver
+    way: Way
+    wires: dict[str, str]  # wire to interface
+    state: MachineState | None = field(default=None)  # of a virtual machine
+
+    def run(
+        self, argv: Sequence[str], *, timeout_s: float = _SHORT_S, data: bytes | None = None
+    ) -> CompletedProcess[bytes]:
+        """Run a program to its end, whatever its status; ``data`` is its standard input."""
+        return self.way.run(argv, timeout_s=timeout_s, data=data)
+
+    def check(self, argv: Sequence[str], *, timeout_s: float = _SHORT_S, data: bytes | None = None) -> str:
+        """The same; its standard output. Raises HowdahError with what it said if its status is not 0."""
+        done = self.run(argv, timeout_s=timeout_s, data=data)
+        if done.returncode:
+            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()[-5:]
+            raise HowdahError(f"{argv[0]} ended with status {done.returncode}: {' / '.join(said)}", where=self.name)
+        return done.stdout.decode(errors="replace")
+
+    def spawn(self, argv: Sequence[str]) -> Popen[bytes]:
+        """Start a program whose three streams are pipes here. It must end when its standard input does."""
+        return self.way.spawn(argv)
+
+    def put(self, source: Path, target: str) -> None:
+        """A file to a path, or what a directory holds into a directory, of that machine."""
+        self.way.put(source, target)
+
+    def get(self, source: str, target: Path) -> None:
+        """What a directory of that machine holds into a directory here."""
+        self.way.get(source, target)
+
+    @cached_property
+    def kernel_release(self) -> str:
+        return self.check(["uname", "-r"]).strip()
+
+    @cached_property
+    def interfaces(self) -> dict[str, Interface]:
+        """By wire. Raises HowdahError for one that the machine does not have."""
+        found = {}
+        for wire, name in self.wires.items():
+            place = f"/sys/class/net/{name}/address"
+            mac = self.state.macs[wire] if self.state else self.check(["cat", place]).strip()
+            found[wire] = Interface(wire, name, mac)
+        return found
+
+    @property
+    def accelerator(self) -> str:
+        """``tcg`` or ``kvm``; ``none`` for a machine that is not virtual, as far as this one knows."""
+        return self.state.accelerator if self.state else "none"
+
+    @property
+    def modules_left_out(self) -> dict[str, str]:
+        """Modules of the project that do not build for its kernel, with the compiler's words."""
+        return self.state.modules_left_out if self.state else {}
+
+
+@dataclass
+class Fleet:
+    """All machines that run Linux, by name, in the order of the machines file."""
+
+    machine_set: MachineSet
+    directory: MachineSetDirectory
+    machines: dict[str, Machine]
+    state: MachineSetState | None
+
+    @classmethod
+    def load(cls, file: Path, machine_sets: Path = Path("var/machines")) -> Fleet:
+        """Raises ProfileError for a wrong file, HowdahError for virtual machines that are not up."""
+        machine_set = load_machine_set(file)
+        return cls.of(machine_set, directory_of(machine_set, machine_sets))
+
+    @classmethod
+    def of(cls, machine_set: MachineSet, directory: MachineSetDirectory) -> Fleet:
+        state = read_state(directory.state) if machine_set.virtual is not None else None
+        if machine_set.virtual is not None:
+            down = [name for name in machine_set.hosts if state is None or name not in state.alive()]
+            if down:
+                do = "does" if len(down) == 1 else "do"
+                raise HowdahError(
+                    f"the machine set {machine_set.name} is not up: {', '.join(down)} {do} not run",
+                    where=str(directory.path),
+                    hint="'howdah machines up FILE' starts it.",
+                )
+        machines = {}
+        for name, host in machine_set.hosts.items():
+            own = state.machines[name] if state else None
+            assert host.address is not None
+            port = own.port if own else host.ssh_port
+            way = Way(
+                name, host.address, port, host.user, directory.path, accept_new=host.image is not None or own is None
+            )
+            if host.system == "linux":
+                machines[name] = Machine(name, host.role, way, machine_set.interfaces(name), own)
+        return cls(machine_set, directory, machines, state)
+
+    @property
+    def dilation(self) -> int:
+        """Of the machines' clocks; 1 for machines that are not virtual."""
+        return self.state.dilation if self.state else 1
+
+    def of_role(self, role: str) -> list[Machine]:
+        return [machine for machine in self.machines.values() if machine.role == role]
+
+    def close(self) -> None:
+        """End the connections that are kept open."""
+        for machine in self.machines.values():
+            machine.way.close()

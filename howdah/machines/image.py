@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Disk images of virtual machines, made once: Debian's packages, a kernel's modules, what playbooks/ sets up.
+
+Neither root nor a mount is needed: mmdebstrap installs the packages, ``howdah.machines.imaging`` does the rest in
+namespaces of its own, and ``mke2fs -d`` writes the file system. Machines boot from overlays, so an image is never
+written to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from howdah.build.cache import Cache, Progress, content_key
+from howdah.build.cpio import Writer
+from howdah.build.mirror import configured_mirror
+from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.tools import build_tools, compiler_version
+from howdah.errors import HowdahError
+from howdah.machines.archive import modules
+from howdah.machines.kernel import MachineKernel, first_modules
+from howdah.place import MODULES, PACKAGE, PLAYBOOKS, name_of
+
+SUITE = "trixie"
+PACKAGES = Path(__file__).with_name("image-packages.txt")
+TREE = Path(__file__).with_name("tree")
+_FIRST = Path(__file__).with_name("first.c")
+_IMAGING = Path(__file__).with_name("imaging.py")
+_OTHER_SYSTEMS = ("freebsd", "windows", "image")
+_LAYOUT = "1"  # part of every key: raise it when what is made of the same ingredients changes
+_BASE_BYTES = 3 << 30
+_IMAGE_BYTES = 4 << 30
+DISK_BYTES = 8 << 30  # as the machine sees it; the file holds what is written
+_STEPS = {
+    "I: running apt-get update": "index",
+    "I: downloading packages": "download",
+    "I: extracting archives": "extract",
+    "I: installing essential": "install the essential ones",
+    "I: installing remaining": "install the others",
+    "I: creating tarball": "pack",
+}
+
+
+@dataclass(frozen=True)
+class MachineImage:
+    """``disk`` is an ext4 file system, ``first`` the first file system without what is a machine's own.
+
+    ``modules_left_out`` are modules of the project that do not build for this kernel, with the compiler's words.
+    """
+
+    disk: Path
+    first: Path
+    kernel: MachineKernel
+    sources_key: str
+    modules_built: list[str]
+    modules_left_out: dict[str, str]
+
+
+def package_names() -> list[str]:
+    lines = (line.strip() for line in PACKAGES.read_text(encoding="utf-8").splitlines())
+    return sorted(line for line in lines if line and not line.startswith("#"))
+
+
+def provide_machine_image(kernel: MachineKernel, cache: Cache, progress: Progress) -> MachineImage:
+    """The image with that kernel's modules; minutes the first time, nothing afterwards.
+
+    Raises HowdahError when a program is missing, packages cannot be fetched, or the playbooks fail.
+    """
+    base = _provide_base(cache, progress)
+    key = content_key(_LAYOUT, base.name, kernel.key, *_sources())
+    made = cache.build(
+        "machine-image",
+        key,
+        lambda directory, log: _make(directory, log, base, kernel, cache, progress),
+        needs_bytes=_IMAGE_BYTES,
+        waiting=lambda: progress(f"image with {kernel.release} (another howdah makes it, waiting)", 0, 0),
+    )
+    record = json.loads((made / "image.json").read_text())
+    first = cache.build("machine-first", content_key(_LAYOUT, kernel.key, *_first_sources()), _first_maker(kernel))
+    built, left_out = record["modules_built"], record["modules_left_out"]
+    return MachineImage(made / "disk.ext4", first / "first.cpio", kernel, sources_key(), built, left_out)
+
+
+def sources_key() -> str:
+    """Of what an image is made of here, its kernel left out: a machine of another one is set up anew in all."""
+    return content_key(_LAYOUT, SUITE, *package_names(), *_sources())
+
+
+def _sources() -> list[bytes]:
+    """Everything of the repository that an image is made of."""
+    roles = (PLAYBOOKS / "roles").iterdir()
+    own = [role for role in roles if not role.name.startswith(_OTHER_SYSTEMS)]
+    places = [TREE, _IMAGING.with_name("root"), PLAYBOOKS / "group_vars", *own]
+    files = [
+        _IMAGING,
+        PLAYBOOKS / "site.yml",
+        # An installer leaves byte code beside the Python files.
+        *(file for place in places for file in place.rglob("*") if file.is_file() and file.suffix != ".pyc"),
+    ]
+    named = sorted((name_of(file), file) for file in files)
+    return [modules(), *(f"{name}\n".encode() + file.read_bytes() for name, file in named)]
+
+
+def _module_names() -> list[str]:
+    """All modules of the project: those of directories of their own, and one of each file of algorithms/."""
+    plug_ins = sorted(file.stem for file in (MODULES / "algorithms").glob("ss_*.c") if not file.stem.endswith(".mod"))
+    return ["howdah_traffic", "howdah_slow_start", "howdah_receiver", *plug_ins]
+
+
+def _provide_base(cache: Cache, progress: Progress) -> Path:
+    key = content_key(_LAYOUT, SUITE, *package_names())
+
+    def install(directory: Path, log: Path) -> None:
+        def follow(line: str) -> None:
+            step = next((number for number, text in enumerate(_STEPS) if line.startswith(text)), None)
+            if step is not None:
+                progress(f"packages of the image: {list(_STEPS.values())[step]}", step, len(_STEPS))
+
+        mirror = configured_mirror()
+        command = [
+            "mmdebstrap",
+            f"--mode={'root' if os.geteuid() == 0 else 'unshare'}",
+            "--variant=minbase",
+            "--skip=output/dev",
+            '--aptopt=APT::Install-Recommends "false"',
+            '--aptopt=Acquire::Languages "none"',
+            "--dpkgopt=force-unsafe-io",
+            *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "locale", "info")),
+            f"--include={','.join(package_names())}",
+            SUITE,
+            str(directory / "base.tar"),
+            *([mirror] if mirror else []),
+        ]
+        try:
+            run_logged(command, log, launcher=build_tools(cache).launch, on_line=follow)
+        except CommandFailedError as error:
+            said = [line for line in error.tail if line.startswith("E:") or "rror" in line] or error.tail
+            missing = error.status in (126, 127)
+            raise HowdahError(
+                "mmdebstrap is not installed" if missing else "the packages of the image: " + " / ".join(said[-3:]),
+                where=mirror or "Debian's default mirror",
+                hint="apt install mmdebstrap uidmap" if missing else f"Is the mirror reachable? All it said: {log}",
+            ) from error
+
+    return cache.build(
+        "machine-base",
+        key,
+        install,
+        needs_bytes=_BASE_BYTES,
+        waiting=lambda: progress("packages of the image (another howdah installs them, waiting)", 0, 0),
+    )
+
+
+def _make(directory: Path, log: Path, base: Path, kernel: MachineKernel, cache: Cache, progress: Progress) -> None:
+    specification = directory / "imaging.json"
+    work = directory / "work"
+    work.mkdir()
+    # What changes with every change of howdah comes later, or no image would live for a day: the playbook brings it.
+    (work / "howdah.zip").touch()
+    (work / "modules.tar").write_bytes(modules())
+    record = {name: str(value) for name, value in asdict(kernel).items() if value is not None}
+    specification.write_text(
+        json.dumps(
+            {
+                "base": str(base / "base.tar"),
+                "work": str(work),
+                "kernel": record,
+                "tree": str(TREE),
+                "modules": _module_names(),
+                "playbook": str(PLAYBOOKS / "site.yml"),
+                "ansible": str(ansible_playbook()),
+                "disk": str(directory / "disk.ext4"),
+                "disk_bytes": DISK_BYTES,
+                "record": str(directory / "image.json"),
+            }
+        )
+    )
+
+    def follow(line: str) -> None:
+        if line.startswith("step "):
+            _, number, count, what = line.split(" ", 3)
+            progress(f"image with {kernel.release}: {what}", int(number), int(count))
+
+    mapped = [] if os.geteuid() == 0 else ["--map-root-user", "--map-auto"]
+    command = [
+        *("unshare", *mapped, "--mount", "--propagation", "private", "--"),
+        *(sys.executable, "-m", "howdah.machines.imaging", str(specification)),
+    ]
+    try:
+        run_logged(
+            command,
+            log,
+            launcher=build_tools(cache).launch,
+            on_line=follow,
+            environment={"PYTHONPATH": str(PACKAGE.parent)},
+        )
+    except CommandFailedError as error:
+        raise HowdahError(
+            f"the image with {kernel.release} cannot be made: " + " / ".join(error.tail[-4:]),
+            where=kernel.source,
+            hint=f"All it said is in {log}. A user without root needs newuidmap (apt install uidmap) and lines in "
+            "/etc/subuid and /etc/subgid.",
+        ) from error
+    specification.unlink()
+
+
+def ansible_playbook() -> Path:
+    """Ansible's program, of this Python's environment or of PATH. Raises HowdahError without it."""
+    beside = Path(sys.executable).parent / "ansible-playbook"
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("ansible-playbook")
+    if found is None:
+        raise HowdahError("ansible-core is not installed", hint="pip install 'howdah[machines]', or make setup-test")
+    return Path(found)
+
+
+def _first_sources() -> list[str]:
+    return [compiler_version(), _FIRST.read_text()]
+
+
+def _first_maker(kernel: MachineKernel) -> Callable[[Path, Path], None]:
+    def make(directory: Path, log: Path) -> None:
+        program = directory / "first"
+        try:
+            run_logged(
+                ["gcc", "-O2", "-Wall", "-static", "-o", str(program), str(_FIRST)],
+                log,
+                environment={"TMPDIR": str(directory)},
+            )
+        except CommandFailedError as error:
+            raise HowdahError("does not compile: " + " / ".join(error.tail[-3:]), where=str(_FIRST)) from error
+        with (directory / "first.cpio").open("wb") as file:
+            archive = Writer(file)
+            archive.directory("modules")
+            names = []
+            for name, content in first_modules(kernel):
+                archive.data(f"modules/{name}.ko", content)
+                names.append(f"/modules/{name}.ko\n")
+            archive.data("modules/list", "".join(names).encode())
+            archive.file("init", program, 0o755)
+            archive.close()
+
+    return make

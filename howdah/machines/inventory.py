@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a machines file to what Ansible needs: an inventory and a new key pair, in one private directory."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.errors import HowdahError
+from howdah.machines.archive import modules, programs
+from howdah.machines.image import sources_key
+from howdah.machines.machine_set import DISTRIBUTION, HostSection, MachineSet
+from howdah.machines.state import MachineSetState
+
+_ROLE_GROUPS = {"sender": "senders", "emulator": "emulators", "receiver": "receivers"}
+# By the machine's own clock. Each answer of an exporter takes an emulated processor a good part of a second of ours.
+_INTERVAL_OF_EMULATED, _INTERVAL_OF_DILATED = "10s", "5s"
+_MARK = ".howdah-machines"
+# Everything else in a path is quoted where it is used.
+_NOT_CARRIED = {
+    '"': "ends a value in ssh's settings",
+    "\\": "changes the next character in ssh's settings",
+    "\n": "ends a line in ssh's settings",
+    "${": "names a variable in ssh's settings",
+    "{{": "begins an expression in Ansible's inventory",
+    "{%": "begins an expression in Ansible's inventory",
+    "{#": "begins a comment in Ansible's inventory",
+}
+EXTERNAL = "external"  # a kernel that the machine is given at boot: none to install
+
+
+@dataclass(frozen=True)
+class MachineSetDirectory:
+    """``inventory.json``, ``id_ed25519`` (mode 0600), its ``.pub`` and ``known_hosts`` of one machine set, and what its
+    hosts get: ``howdah.zip``, ``modules.tar``. Mode 0700."""
+
+    path: Path
+
+    @property
+    def inventory(self) -> Path:
+        return self.path / "inventory.json"
+
+    @property
+    def key(self) -> Path:
+        return self.path / "id_ed25519"
+
+    @property
+    def known_hosts(self) -> Path:
+        return self.path / "known_hosts"
+
+    @property
+    def state(self) -> Path:
+        """Of the virtual machines, while they are up."""
+        return self.path / "state.json"
+
+    @property
+    def mark(self) -> Path:
+        """Says that howdah made the directory and may remove it."""
+        return self.path / _MARK
+
+
+def inventory_of(
+    machine_set: MachineSet, directory: MachineSetDirectory, file: Path, state: MachineSetState | None = None
+) -> dict[str, Any]:
+    """Ansible's YAML inventory as plain values: every host in the group of its role and in that of its system.
+
+    ``state`` is that of virtual machines that run.
+    """
+    groups: dict[str, dict[str, Any]] = {
+        name: {"hosts": {}} for name in (*_ROLE_GROUPS.values(), "monitors", "linux", "freebsd", "windows")
+    }
+    for name, host in machine_set.hosts.items():
+        groups[_ROLE_GROUPS[host.role]]["hosts"][name] = {}
+        groups[host.system]["hosts"][name] = {}
+    if machine_set.monitor is not None:
+        groups["monitors"]["hosts"][machine_set.monitor] = {}
+    variables = {
+        "howdah_machines": machine_set.name,
+        "howdah_machines_public_key_file": str(directory.key.with_suffix(".pub")),
+        "howdah_scrape_targets": {name: machine_set.hosts[name].listen_address for name in machine_set.watched()},
+    }
+    hosts = {name: _host(name, host, directory, file) for name, host in machine_set.hosts.items()}
+    for name, machine in (state.machines if state else {}).items():
+        hosts[name]["ansible_port"] = machine.port
+        if machine.release is None:
+            hosts[name] |= {"howdah_kernel_package": EXTERNAL, "howdah_own_image": True}
+        else:
+            hosts[name] |= {"howdah_kernel_package": EXTERNAL, "modules_wanted": machine.can_have_modules}
+            hosts[name]["howdah_from_image"] = machine.image_sources == sources_key()
+        if machine.accelerator != "kvm" and name == machine_set.monitor:
+            interval = _INTERVAL_OF_EMULATED if machine.dilation == 1 else _INTERVAL_OF_DILATED
+            hosts[name]["prometheus_interval"] = interval
+    return {"all": {"vars": variables, "hosts": hosts, "children": groups}}
+
+
+def _host(name: str, host: HostSection, directory: MachineSetDirectory, file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "ansible_host": host.address,
+        "ansible_port": host.ssh_port,
+        "ansible_user": host.user,
+        "ansible_ssh_private_key_file": _doubled(directory.key),  # Ansible puts it in quotes
+        "ansible_ssh_common_args": " ".join(
+            (
+                "-o IdentitiesOnly=yes",
+                # One word for Ansible, and in it a value in quotes for ssh, which takes several files.
+                "-o " + shlex.quote(f'UserKnownHostsFile="{_doubled(directory.known_hosts)}"'),
+                "-o StrictHostKeyChecking=accept-new",
+                f"-o HostKeyAlias={name}",
+            )
+        ),
+        "howdah_role": host.role,
+        "howdah_links": [_link(interface, address) for interface, address in host.links.items()],
+        "howdah_listen_address": host.listen_address,
+    }
+    if host.system == "linux":
+        found["howdah_kernel_package"] = host.kernel or DISTRIBUTION
+    if host.system == "windows":
+        found |= {"ansible_connection": "ssh", "ansible_shell_type": "powershell"}
+    elif host.user != "root":
+        found["ansible_become"] = True
+    if host.system == "freebsd":
+        found["ansible_python_interpreter"] = "/usr/local/bin/python3"
+    if host.image is not None:
+        found["howdah_image"] = str((file.resolve().parent / host.image).resolve())
+    return found
+
+
+def _doubled(path: Path) -> str:
+    """As ssh reads the name of a file in its settings: % begins a token (ssh_config(5), TOKENS)."""
+    return str(path).replace("%", "%%")
+
+
+def _link(interface: str, address: str) -> dict[str, Any]:
+    parsed = ipaddress.ip_interface(address)
+    return {
+        "interface": interface,
+        "address": str(parsed.ip),
+        "prefix_length": parsed.network.prefixlen,
+        "network": str(parsed.network),
+    }
+
+
+def directory_of(machine_set: MachineSet, parent: Path) -> MachineSetDirectory:
+    """Absolute, because Ansible takes relative paths from several places.
+
+    Raises HowdahError for a path that ssh's settings or Ansible's inventory cannot carry.
+    """
+    path = parent.resolve() / machine_set.name
+    for text, why in _NOT_CARRIED.items():
+        if text in str(path):
+            raise HowdahError(
+                f"the path of the machine set's directory holds {text!r}, which {why}",
+                where=str(path),
+                hint="Choose another with --machine-sets.",
+            )
+    return MachineSetDirectory(path)
+
+
+def write_inventory(
+    machine_set: MachineSet, directory: MachineSetDirectory, file: Path, state: MachineSetState | None = None
+) -> bool:
+    """Make or renew a machine set's directory; its key is made once and kept. Returns whether the key is new.
+
+    ``state`` is that of virtual machines that run.
+
+    Raises HowdahError when the directory is someone else's, or ssh-keygen is missing or fails.
+    """
+    path = directory.path
+    if path.exists() and not directory.mark.exists():
+        raise HowdahError(
+            "this is not a directory of a machine set", where=str(path), hint="Choose another with --machine-sets."
+        )
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(0o700)
+    directory.mark.write_text("made by howdah machines\n", encoding="utf-8")
+    is_new = not directory.key.exists()
+    if is_new:
+        _make_key(directory.key, f"howdah machines {machine_set.name}")
+    text = json.dumps(inventory_of(machine_set, directory, file, state), indent=1) + "\n"
+    _replace(directory.inventory, text.encode())
+    _replace(path / "howdah.zip", programs())
+    _replace(path / "modules.tar", modules())
+    return is_new
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write unless it is there already; a reader sees the old file or the whole new one."""
+    if path.exists() and path.read_bytes() == content:
+        return
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+
+
+def _make_key(key: Path, comment: str) -> None:
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise HowdahError("the program ssh-keygen is missing", hint="It is part of Debian's openssh-client.")
+    done = subprocess.run(
+        [program, "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(key)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise HowdahError(f"ssh-keygen failed: {done.stderr.strip()}", where=str(key))
+
+
+def make_host_key(directory: MachineSetDirectory, name: str) -> str:
+    """The private host key of a virtual machine, made once; the machine set's known hosts have its other half."""
+    key = directory.path / f"host_{name}"
+    if not key.exists():
+        _make_key(key, name)
+    public = " ".join(key.with_name(f"{key.name}.pub").read_text().split()[:2])
+    known = directory.known_hosts.read_text().splitlines() if directory.known_hosts.exists() else []
+    line = f"{name} {public}"
+    if line not in known:
+        kept = [other for other in known if other.split()[:1] != [name]]
+        directory.known_hosts.write_text("\n".join([*kept, line]) + "\n")
+    return key.read_text()
+
+
+def remove_directory(directory: MachineSetDirectory) -> None:
+    """Remove inventory, key and known hosts from this machine. Raises HowdahError if there are none."""
+    if not directory.mark.exists():
+        raise HowdahError(
+            "there is no machine set here to remove",
+            where=str(directory.path),
+            hint="'howdah machines inventory FILE' makes one.",
+        )
+    shutil.rmtree(directory.path)

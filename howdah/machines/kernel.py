@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that virtual machines boot: Debian's packages, a package of one's own, or an installed tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.build.cache import Cache, Progress, content_key, file_sha256
+from howdah.build.kernel_package import provide_header_tree, provide_image
+from howdah.build.stock_kernel import unpacked
+from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.errors import HowdahError
+from howdah.machines.machine_set import STOCK_KERNEL
+
+_PREFIX = "debian-"
+_LARGEST_BYTES = 1 << 30
+# Of a bzImage (Documentation/arch/x86/boot.rst, "header").
+_MAGIC, _MAGIC_PLACE, _MAGIC_END = b"HdrS", 0x202, 0x206
+# What a machine needs before its disk is there, with what these depend on; in this order.
+_FIRST_MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
+
+
+@dataclass(frozen=True)
+class MachineKernel:
+    """``modules`` is lib/modules/RELEASE; ``headers`` holds usr/src and lib/modules of its headers' packages, if there
+    are any: without them the project's modules cannot be built for it. ``source`` says in words where it is from."""
+
+    name: str
+    release: str
+    image: Path
+    modules: Path
+    headers: Path | None
+    source: str
+    key: str
+
+
+def provide_machine_kernel(written: str, base: Path, cache: Cache, progress: Progress) -> MachineKernel:
+    """``written`` as in a machines file; ``base`` is the directory its paths count from.
+
+    Raises HowdahError for what nobody offers, or holds no kernel, and for one of another processor.
+    """
+    if STOCK_KERNEL.fullmatch(written):
+        package = provide_image(written.removeprefix(_PREFIX), cache, progress)
+        return MachineKernel(
+            name=written,
+            release=package.release,
+            image=package.image,
+            modules=package.modules,
+            headers=provide_header_tree(package, cache),
+            source=f"{package.package} {package.version}",
+            key=content_key(package.package, package.version),
+        )
+    path = (base / written).resolve()
+    if path.is_dir():
+        return _found(written, path, f"the directory {path}", str(path.stat().st_mtime_ns))
+    return _of_package(written, path, cache)
+
+
+def _of_package(written: str, path: Path, cache: Cache) -> MachineKernel:
+    digest = file_sha256(path)
+
+    def unpack(directory: Path, log: Path) -> None:
+        try:
+            run_logged(["dpkg-deb", "-x", str(path), str(directory)], log)
+        except CommandFailedError as error:
+            raise HowdahError(
+                "this is no Debian package: " + " / ".join(error.tail[-2:]),
+                where=str(path),
+                hint="'kernel:' takes debian-VERSION, a kernel package (.deb), or a directory with boot/ and lib/.",
+            ) from error
+
+    root = cache.build("image", content_key(digest), unpack, needs_bytes=_LARGEST_BYTES)
+    return _found(written, root, f"the package {path.name}", digest)
+
+
+def _found(written: str, root: Path, source: str, identity: str) -> MachineKernel:
+    """The one kernel below ``root``: boot/vmlinuz-RELEASE with lib/modules/RELEASE."""
+    images = sorted((root / "boot").glob("vmlinuz-*"))
+    if len(images) != 1:
+        has = ", ".join(image.name for image in images) or "none"
+        raise HowdahError(
+            f"expected one kernel, boot/vmlinuz-RELEASE, in {source}; there is {has}",
+            where=written,
+            hint="A package of headers, or of debugging symbols, holds none: name that of the image.",
+        )
+    release = images[0].name.removeprefix("vmlinuz-")
+    with images[0].open("rb") as file:
+        if file.read(_MAGIC_END)[_MAGIC_PLACE:] != _MAGIC:
+            raise HowdahError(f"{images[0].name} is no Linux kernel of this processor", where=str(images[0]))
+    places = [root / "lib/modules" / release, root / "usr/lib/modules" / release]
+    modules = next((place for place in places if place.is_dir()), None)
+    if modules is None:
+        raise HowdahError(f"{source} has no lib/modules/{release}", where=written)
+    headers = root if (root / "usr/src" / f"linux-headers-{release}").is_dir() else None
+    return MachineKernel(written, release, images[0], modules, headers, source, content_key(release, identity))
+
+
+def first_modules(kernel: MachineKernel) -> list[tuple[str, bytes]]:
+    """Name and content of the modules to load before the disk is there, each after those that it needs.
+
+    What is built into the kernel is left out. There need be no modules.dep, which depmod(8) makes at installation.
+    """
+    there = {_name(file): file for file in kernel.modules.rglob("*.ko*")}
+    chosen: dict[str, bytes] = {}
+
+    def choose(name: str) -> None:
+        if name in chosen or name not in there:
+            return
+        content = unpacked(there[name])
+        for one in _depends(content):
+            choose(one)
+        chosen[name] = content
+
+    for wanted in _FIRST_MODULES:
+        choose(wanted)
+    return list(chosen.items())
+
+
+def _name(file: Path) -> str:
+    return file.name.partition(".ko")[0].replace("-", "_")
+
+
+def _depends(content: bytes) -> list[str]:
+    """The module's own ``depends=`` (its section .modinfo: texts that end with a zero byte)."""
+    mark = b"\0depends="
+    start = content.find(mark)
+    if start < 0:
+        return []
+    start += len(mark)
+    listed = content[start : content.index(b"\0", start)].decode()
+    return [name.replace("-", "_") for name in listed.split(",") if name]

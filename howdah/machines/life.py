@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Virtual machines: started, watched, taken down. A machine set that was killed half-way is cleaned up first."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.build.accelerator import QEMU, why_no_kvm
+from howdah.build.cache import Cache, content_key
+from howdah.build.tools import build_tools
+from howdah.errors import EngineUnavailableError, HowdahError
+from howdah.machines import tap
+from howdah.machines.dilation import KERNEL_ARGUMENTS, WHY_EMULATED, chosen, environment
+from howdah.machines.disk import check_image, make_overlay
+from howdah.machines.image import MachineImage, provide_machine_image
+from howdah.machines.inventory import MachineSetDirectory, make_host_key
+from howdah.machines.kernel import provide_machine_kernel
+from howdah.machines.machine_set import HostSection, MachineSet
+from howdah.machines.personal import personal_files, write_initrd
+from howdah.machines.process import Remembered, remember
+from howdah.machines.qemu import Hub, Plug, VirtualMachine, command_line, mac_of
+from howdah.machines.seed import write_seed
+from howdah.machines.ssh import Way
+from howdah.machines.state import MachineSetState, MachineState, read_state
+from howdah.machines.tap import Network
+from howdah.machines.watch import Booting, await_ssh, ended
+from howdah.machines.wire import CONTROL
+
+BOOT_LIMIT_S = 600.0
+_START_S = 10.0
+_STOP_S = 30.0
+_KILL_S = 5.0
+_PORT_TRIES = 3
+_PORT_TAKEN = "Could not set up host forwarding rule"
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Starting:
+    """How machines are started: those that shall not outlive this process are, by ``launcher``, bound to it."""
+
+    cache: Cache
+    progress: Progress
+    bound: bool
+    boot_limit_s: float = BOOT_LIMIT_S
+
+
+def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path, how: Starting) -> MachineSetState:
+    """Start every machine and wait until each lets us in. The machine set's lock is held, its keys are there.
+
+    Raises HowdahError, having ended what was started; consoles are kept.
+    """
+    assert machine_set.virtual is not None
+    clear(directory)
+    network = Network(machine_set.name, directory.path) if machine_set.virtual.taps else None
+    if network is not None:
+        tap.require()  # before images are made
+    started = time.monotonic()
+    images = {name: _image(machine_set, host, file, how) for name, host in machine_set.hosts.items()}
+    imaged = time.monotonic()
+    machines: dict[str, MachineState] = {}
+    state = directory.state
+    try:
+        booting = []
+        accelerators = {name: _accelerator(images[name], how) for name in machine_set.hosts}
+        processors = sum(host.processors or machine_set.virtual.processors for host in machine_set.hosts.values())
+        cores = len(os.sched_getaffinity(0))
+        dilation = chosen(
+            machine_set.virtual.dilation, (found for found, _ in accelerators.values()), processors, cores
+        )
+        if dilation != 1:
+            accelerators = {
+                name: ("tcg", why or WHY_EMULATED if found == "kvm" else why)
+                for name, (found, why) in accelerators.items()
+            }
+        if network is not None:
+            network.make([*machine_set.wires, *([CONTROL] if machine_set.monitor is not None else [])])
+            MachineSetState({}, namespace=network.namespace).write(state)
+        namespace = network.namespace if network is not None else None
+        for number, name in enumerate(_listeners_first(machine_set)):
+            how.progress(f"start {name}", number, len(machine_set.hosts))
+            with _plugged(machine_set, name, network) as plugs:
+                found = _start(
+                    machine_set, name, images[name], accelerators[name], dilation, plugs, directory, file, how
+                )
+            machines[name], watched = found
+            # A howdah that is killed now leaves a trace of it.
+            MachineSetState(machines, namespace=namespace).write(state)
+            booting.append(watched)
+        took = await_ssh(booting, how.boot_limit_s, how.progress)
+    except BaseException:
+        for machine in machines.values():
+            machine.process.end(_KILL_S)
+        clear(directory)
+        raise
+    times = {"images": round(imaged - started, 1), "boot": round(time.monotonic() - imaged, 1)}
+    up = MachineSetState(machines, {**times, **{f"boot {name}": took_s for name, took_s in took.items()}}, namespace)
+    up.write(state)
+    return up
+
+
+def take_down(directory: MachineSetDirectory, progress: Progress, stop_s: float = _STOP_S) -> list[str]:
+    """Switch the machines off, each by its own system, and after ``stop_s`` without; names of those that ran."""
+    state = read_state(directory.state)
+    running = state.alive() if state else []
+    if state:
+        for name in running:
+            progress(f"switch off {name}", 0, len(running))
+            _order_off(name, state.machines[name], directory)
+        end = time.monotonic() + stop_s
+        for number, name in enumerate(running):
+            progress("wait for the machines to end", number, len(running))
+            process = state.machines[name].process
+            if not process.wait(max(0.0, end - time.monotonic())):
+                process.end(_KILL_S)
+    clear(directory)
+    return running
+
+
+def clear(directory: MachineSetDirectory) -> list[str]:
+    """End what runs of the machine set and remove its disks and sockets; names of what ran. Consoles and keys stay."""
+    state = read_state(directory.state)
+    killed = []
+    for name, machine in state.machines.items() if state else ():
+        if machine.process.end(_KILL_S):
+            killed.append(name)
+    for pattern in ("machines/*/disk.qcow2", "machines/*/initrd", "machines/*/pid", "wires/*", "ssh-*"):
+        for leftover in directory.path.glob(pattern):
+            leftover.unlink(missing_ok=True)
+    for seed in directory.path.glob("machines/*/seed"):
+        shutil.rmtree(seed)
+    if state is not None and state.namespace is not None:
+        tap.remove(state.namespace)
+    directory.state.unlink(missing_ok=True)
+    return killed
+
+
+def _order_off(name: str, machine: MachineState, directory: MachineSetDirectory) -> None:
+    way = Way(name, "127.0.0.1", machine.port, "root", directory.path, accept_new=False)
+    try:
+        way.run(["systemctl", "poweroff", "--no-block"], timeout_s=20)
+    except HowdahError:
+        return  # its process is ended instead
+    way.close()
+
+
+def _image(machine_set: MachineSet, host: HostSection, file: Path, how: Starting) -> MachineImage | None:
+    if host.image is not None:
+        return None
+    assert machine_set.virtual is not None
+    kernel = provide_machine_kernel(
+        host.kernel or machine_set.virtual.kernel, file.resolve().parent, how.cache, how.progress
+    )
+    return provide_machine_image(kernel, how.cache, how.progress)
+
+
+def _listeners_first(machine_set: MachineSet) -> list[str]:
+    """The monitor listens for all others; of a wire's two ends the one that comes first does."""
+    names = list(machine_set.hosts)
+    return sorted(names, key=lambda name: (name != machine_set.monitor, names.index(name)))
+
+
+def _start(
+    machine_set: MachineSet,
+    name: str,
+    image: MachineImage | None,
+    acceleration: tuple[str, str | None],
+    dilation: int,
+    plugs: tuple[Plug, ...],
+    directory: MachineSetDirectory,
+    file: Path,
+    how: Starting,
+) -> tuple[MachineState, Booting]:
+    host = machine_set.hosts[name]
+    assert machine_set.virtual is not None
+    place = directory.path / "machines" / name
+    place.mkdir(parents=True, exist_ok=True)
+    (directory.path / "wires").mkdir(exist_ok=True)
+    console, said = place / "console.log", place / "qemu.log"
+    if console.exists():
+        console.replace(place / "console.log.before")
+    macs = macs_of(machine_set, name)
+    accelerator, why = acceleration
+    if image is None:
+        assert host.image is not None
+        disk = (file.resolve().parent / host.image).resolve()
+        make_overlay(place / "disk.qcow2", disk, check_image(disk, f"{file}: hosts.{name}.image"))
+        write_seed(
+            place / "seed", machine_set.name, name, macs, host.links, directory.key.with_suffix(".pub").read_text()
+        )
+    else:
+        make_overlay(place / "disk.qcow2", image.disk, "raw")
+        _write_own(place / "initrd", machine_set, name, macs, image, directory)
+    for attempt in range(_PORT_TRIES):
+        here = f"machines/{name}"
+        machine = VirtualMachine(
+            machine_set=machine_set.name,
+            name=name,
+            accelerator=accelerator,
+            memory_bytes=host.memory or machine_set.virtual.memory,
+            processors=host.processors or machine_set.virtual.processors,
+            disk=f"{here}/disk.qcow2",
+            port=_free_port(),
+            console=f"{here}/console.log",
+            pid_file=f"{here}/pid",
+            kernel=image.kernel.image if image else None,
+            initrd=f"{here}/initrd" if image else None,
+            seed=None if image else f"{here}/seed",
+            plugs=plugs,
+            hub=hub_of(machine_set, name, macs),
+            append=KERNEL_ARGUMENTS if dilation != 1 else (),
+        )
+        process = _launch(machine, dilation, directory, said, how)
+        if process is not None:
+            break
+        if _PORT_TAKEN not in said.read_text(errors="replace") or attempt == _PORT_TRIES - 1:
+            raise ended(Booting(name, Remembered(0, 0, ""), _way(name, machine, host, directory), console, said))
+    assert process is not None
+    state = MachineState(
+        process=process,
+        port=machine.port,
+        accelerator=accelerator,
+        why_no_kvm=why,
+        dilation=dilation,
+        kernel=host.kernel or machine_set.virtual.kernel if image else "its own",
+        release=image.kernel.release if image else None,
+        source=image.kernel.source if image else str(host.image),
+        macs=macs,
+        image_sources=image.sources_key if image else None,
+        modules_built=image.modules_built if image else [],
+        modules_left_out=image.modules_left_out if image else {},
+    )
+    return state, Booting(name, process, _way(name, machine, host, directory), console, said)
+
+
+def _way(name: str, machine: VirtualMachine, host: HostSection, directory: MachineSetDirectory) -> Way:
+    return Way(name, "127.0.0.1", machine.port, host.user, directory.path, accept_new=host.image is not None)
+
+
+def _launch(
+    machine: VirtualMachine, dilation: int, directory: MachineSetDirectory, said: Path, how: Starting
+) -> Remembered | None:
+    """Start it; its process once QEMU has taken all it was given, None when it has ended instead."""
+    pid_file = directory.path / machine.pid_file
+    pid_file.unlink(missing_ok=True)
+    command = ["/usr/bin/env", *environment(dilation, how.cache), *command_line(machine)]
+    if how.bound:
+        launch = build_tools(how.cache).launch
+        command = [str(launch), "watch", str(os.getpid()), "-", "--", *command]
+    said.with_name("qemu.command").write_text(shlex.join(command) + "\n")
+    with said.open("wb") as log:
+        started = subprocess.Popen(
+            command,
+            cwd=directory.path,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=[plug.tap for plug in machine.plugs if plug.tap is not None],
+        )
+    end = time.monotonic() + _START_S
+    while started.poll() is None:
+        try:
+            found = remember(int(pid_file.read_text()), machine.mark)
+        except (OSError, ValueError):
+            found = None
+        if found is not None:
+            return found
+        if time.monotonic() > end:
+            started.kill()
+            started.wait()
+            raise HowdahError(f"QEMU has not started {machine.name} after {_START_S:g} s", where=str(said))
+        time.sleep(0.02)
+    return None
+
+
+def macs_of(machine_set: MachineSet, name: str) -> dict[str, str]:
+    wires = [*machine_set.interfaces(name), *([CONTROL] if machine_set.hosts[name].control else [])]
+    return {wire: mac_of(machine_set.name, name, wire) for wire in wires}
+
+
+@contextmanager
+def _plugged(machine_set: MachineSet, name: str, network: Network | None) -> Iterator[tuple[Plug, ...]]:
+    """The machine's ends of its wires. Taps are open here until QEMU has them."""
+    macs = macs_of(machine_set, name)
+    if network is None:
+        yield plugs_of(machine_set, name, macs)
+        return
+    with ExitStack() as stack:
+        plugs = []
+        for wire, mac in macs.items():
+            descriptor = network.tap(wire, name)
+            stack.callback(os.close, descriptor)
+            plugs.append(Plug(mac, tap=descriptor))
+        yield tuple(plugs)
+
+
+def plugs_of(machine_set: MachineSet, name: str, macs: dict[str, str]) -> tuple[Plug, ...]:
+    order = _listeners_first(machine_set)
+    found = []
+    for wire in machine_set.interfaces(name):
+        first = min((end.host for end in machine_set.ends(wire)), key=order.index)
+        found.append(Plug(macs[wire], f"wires/{wire}", listens=first == name))
+    if CONTROL in macs and name != machine_set.monitor:
+        found.append(Plug(macs[CONTROL], f"wires/.control-{name}", listens=False))
+    return tuple(found)
+
+
+def hub_of(machine_set: MachineSet, name: str, macs: dict[str, str]) -> Hub | None:
+    """Where wires are taps, the segment of monitoring is a bridge and needs none."""
+    assert machine_set.virtual is not None
+    if name != machine_set.monitor or machine_set.virtual.taps:
+        return None
+    others = (other for other in machine_set.hosts if other != name and machine_set.hosts[other].control)
+    return Hub(macs[CONTROL], tuple(f"wires/.control-{other}" for other in others))
+
+
+def _write_own(
+    target: Path,
+    machine_set: MachineSet,
+    name: str,
+    macs: dict[str, str],
+    image: MachineImage,
+    directory: MachineSetDirectory,
+) -> None:
+    host = machine_set.hosts[name]
+    peers = {other: found.listen_address for other, found in machine_set.hosts.items() if found.control}
+    files = personal_files(
+        machine_set.name,
+        name,
+        macs,
+        host.links,
+        peers if host.control else {},
+        directory.key.with_suffix(".pub").read_text(),
+        make_host_key(directory, name),
+    )
+    write_initrd(target, image.first, {path: (text, mode) for path, (text, mode) in files.items()})
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _accelerator(image: MachineImage | None, how: Starting) -> tuple[str, str | None]:
+    """``kvm`` where it boots this very kernel, else ``tcg`` and why. What was found holds until the machine boots."""
+    if shutil.which(QEMU) is None:
+        raise EngineUnavailableError(f"{QEMU} is not there", hint="apt install qemu-system-x86 qemu-utils")
+    if image is None:
+        return "tcg", "KVM is tried with kernels of ours alone"
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+    kernel = image.kernel
+
+    def look(directory: Path, _log: Path) -> None:
+        how.progress("try KVM", 0, 0)
+        (directory / "why").write_text(why_no_kvm(kernel.image) or "")
+
+    why = (how.cache.build("accelerator", content_key(boot, kernel.key), look) / "why").read_text()
+    return ("tcg", why) if why else ("kvm", None)

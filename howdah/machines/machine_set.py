@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machines file: real or virtual machines and the links between them. docs/machines.md describes it."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from howdah.default import DEFAULT_KERNEL
+from howdah.errors import ProfileError
+from howdah.machines.dilation import AUTO, MOST
+from howdah.machines.wire import CONTROL, MANAGE, End, WireName, parse_end
+from howdah.place import PLAYBOOKS
+from howdah.profile.field import Bytes, FieldError, Name, Section, Text
+from howdah.profile.report import profile_error
+from howdah.profile.source import Document, Path_, read_document
+from howdah.profile.written import written_path
+
+# Names of groups and of what Ansible itself defines, which no host may have.
+GROUPS = ("all", "ungrouped", "senders", "emulators", "receivers", "monitors", "linux", "freebsd", "windows")
+DISTRIBUTION = "distribution"
+_CONTROL_NETWORK = ipaddress.ip_network("10.99.0.0/24")  # of monitoring with virtual machines; it exists nowhere else
+LEAST_MEMORY_BYTES = 256 * 2**20
+
+InterfaceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,62}$")]
+UserName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9._-]{0,31}$")]
+_PACKAGE_NAME = re.compile(r"[a-z0-9][A-Za-z0-9.+~_-]{0,126}")
+STOCK_KERNEL = re.compile(r"debian-(\d+\.\d+|newest)")
+
+
+class VirtualSection(Section):
+    """Present where the machines are virtual ones of this machine; what a host does not say itself."""
+
+    kernel: Text = Field(default=DEFAULT_KERNEL, description="debian-VERSION, debian-newest, or a path of your own")
+    memory: Bytes = Field(default=512 * 2**20, description="of each machine")
+    processors: int = Field(default=1, ge=1, le=64, description="of each machine")
+    dilation: int | str = Field(
+        default=AUTO,
+        description="how many seconds a second of the machines lasts; auto: 8 where they are emulated, more for many",
+    )
+    taps: bool = Field(default=False, description="wires are bridges and taps of this machine's kernel; needs root")
+
+    @field_validator("dilation", mode="before")
+    @classmethod
+    def _factor(cls, value: object) -> object:
+        if value == AUTO or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST):
+            return value
+        raise ValueError(f"expected {AUTO} or a whole number from 1 to {MOST}, not {value!r}")
+
+
+class HostSection(Section):
+    """One machine. ``links`` are its interfaces to the others with their addresses, ``address`` is for SSH."""
+
+    role: Literal["sender", "emulator", "receiver"]
+    address: Text | None = Field(default=None, description="where SSH reaches it: an address or a name")
+    port: int | None = Field(default=None, ge=1, le=65535, description="of its SSH server; 22 by default")
+    user: UserName = Field(default="root", description="who logs in; anyone but root must be allowed to become root")
+    system: Literal["linux", "freebsd", "windows"] = "linux"
+    kernel: Text | None = Field(
+        default=None, description="a package of the distribution that holds a kernel; its own newest by default"
+    )
+    memory: Bytes | None = Field(default=None, description="of a virtual machine")
+    processors: int | None = Field(default=None, ge=1, le=64, description="of a virtual machine")
+    links: dict[InterfaceName, Text] = Field(default_factory=dict, description="interface: address/length")
+    control: InterfaceName | None = Field(default=None, description="the link of monitoring; loopback alone without it")
+    image: Text | None = Field(default=None, description="a disk image of yours, relative to the machines file")
+
+    @field_validator("address")
+    @classmethod
+    def _plain_address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        odd = any(character.isspace() or not character.isprintable() for character in value)
+        if not value or value.startswith("-") or odd:
+            raise ValueError(f"expected an address or a host name, not {value!r}")
+        return value
+
+    @field_validator("links")
+    @classmethod
+    def _addresses(cls, value: dict[str, str]) -> dict[str, str]:
+        for interface, written in value.items():
+            try:
+                parsed = ipaddress.ip_interface(written)
+            except ValueError:
+                raise FieldError(
+                    f"expected an address with its length such as 10.10.1.1/24, not {written!r}", interface
+                ) from None
+            if "/" not in written:
+                raise FieldError(f"the length is missing: {written}/24, perhaps", interface)
+            if parsed.is_unspecified or parsed.is_multicast or parsed.is_loopback:
+                raise FieldError(f"{written} is no address of a link", interface)
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> HostSection:
+        if self.control is not None and self.control not in self.links:
+            has = ", ".join(self.links) or "it has none"
+            raise FieldError(f"{self.control} is not one of the host's links ({has})", "control")
+        if self.system != "linux" and self.role != "receiver":
+            raise FieldError(f"a host with {self.system} can only be a receiver", "role")
+        if self.system != "linux" and self.kernel is not None:
+            raise FieldError(f"the kernel of {self.system} cannot be chosen", "kernel")
+        return self
+
+    @property
+    def ssh_port(self) -> int:
+        return self.port or 22
+
+    @property
+    def listen_address(self) -> str:
+        """Where its exporters listen: its address on the link of monitoring, else loopback."""
+        return str(ipaddress.ip_interface(self.links[self.control]).ip) if self.control else "127.0.0.1"
+
+
+class MachineSet(Section):
+    """The whole machine set. Raises ValidationError for hosts that cannot work together."""
+
+    name: Name
+    virtual: VirtualSection | None = Field(default=None, description="the machines are virtual ones of this machine")
+    hosts: dict[Name, HostSection] = Field(min_length=1)
+    wires: dict[WireName, list[Text]] = Field(default_factory=dict, description="name: its two ends")
+    monitor: Name | None = Field(default=None, description="the host on which Prometheus runs")
+
+    @model_validator(mode="after")
+    def _hosts_fit(self) -> MachineSet:
+        owners: dict[str, str] = {}
+        for name, host in self.hosts.items():
+            if name in GROUPS:
+                raise FieldError(f"{name!r} is the name of a group; choose another for the host", "hosts", name)
+            if self.virtual is None:
+                _check_real(name, host)
+            else:
+                _check_virtual(name, host)
+            for interface, written in host.links.items():
+                address = str(ipaddress.ip_interface(written).ip)
+                if address in owners:
+                    raise FieldError(
+                        f"{address} is also an address of {owners[address]}", "hosts", name, "links", interface
+                    )
+                owners[address] = name
+        if self.monitor is not None:
+            watcher = self.hosts.get(self.monitor)
+            if watcher is None:
+                raise FieldError(f"there is no host {self.monitor!r}; hosts: {', '.join(self.hosts)}", "monitor")
+            if watcher.system != "linux":
+                raise FieldError(f"Prometheus runs on a host with Linux, not on {watcher.system}", "monitor")
+            if self.virtual is not None and watcher.image is not None:
+                raise FieldError("a virtual machine with an image of yours gets no link of monitoring", "monitor")
+        self._wires_fit()
+        return self
+
+    def _wires_fit(self) -> None:
+        taken: dict[End, str] = {}
+        for wire, written in self.wires.items():
+            if len(written) != 2:
+                raise FieldError(f"a wire has two ends, not {len(written)}", "wires", wire)
+            for number, text in enumerate(written):
+                try:
+                    end = parse_end(text, wire, virtual=self.virtual is not None)
+                except ValueError as error:
+                    raise FieldError(str(error), "wires", wire, number) from None
+                if end.host not in self.hosts:
+                    hosts = ", ".join(self.hosts)
+                    raise FieldError(f"there is no host {end.host!r}; hosts: {hosts}", "wires", wire, number)
+                if end in taken:
+                    raise FieldError(f"{text} is an end of {taken[end]} already", "wires", wire, number)
+                taken[end] = wire
+        for name, host in self.hosts.items():
+            for interface in host.links if self.virtual is not None else ():
+                if End(name, interface) not in taken and interface != CONTROL:
+                    raise FieldError(f"no wire of that name ends at {name}", "hosts", name, "links", interface)
+
+    def ends(self, wire: str) -> tuple[End, End]:
+        one, other = (parse_end(text, wire, virtual=self.virtual is not None) for text in self.wires[wire])
+        return one, other
+
+    def interfaces(self, host: str) -> dict[str, str]:
+        """Wire to interface, of the wires that end at this host."""
+        ends = ((wire, end) for wire in self.wires for end in self.ends(wire))
+        return {wire: end.interface for wire, end in ends if end.host == host}
+
+    def watched(self) -> list[str]:
+        """Hosts whose exporters the monitor can reach: itself, and those with a link of monitoring."""
+        if self.monitor is None:
+            return []
+        return [
+            name
+            for name, host in self.hosts.items()
+            if host.system == "linux" and (name == self.monitor or host.control is not None)
+        ]
+
+    def settled(self) -> MachineSet:
+        """With what follows from the rest: addresses of virtual machines, and their link of monitoring."""
+        if self.virtual is None:
+            return self
+        hosts = {}
+        for number, (name, host) in enumerate(self.hosts.items(), 1):
+            own: dict[str, object] = {"address": "127.0.0.1"}
+            if self.monitor is not None and host.image is None:
+                there = f"{_CONTROL_NETWORK[number]}/{_CONTROL_NETWORK.prefixlen}"
+                own |= {"control": CONTROL, "links": {**host.links, CONTROL: there}}
+            hosts[name] = host.model_copy(update=own)
+        return self.model_copy(update={"hosts": hosts})
+
+
+def _check_real(name: str, host: HostSection) -> None:
+    if host.address is None:
+        raise FieldError("the field 'address' is missing", "hosts", name)
+    for field in ("memory", "processors"):
+        if getattr(host, field) is not None:
+            raise FieldError(
+                "this is for virtual machines; the machine set has no section 'virtual'", "hosts", name, field
+            )
+    if host.kernel is not None and not _PACKAGE_NAME.fullmatch(host.kernel):
+        raise FieldError(f"expected the name of a package, not {host.kernel!r}", "hosts", name, "kernel")
+    if host.system == "linux" and host.image is not None:
+        raise FieldError(
+            "images are for freebsd and windows, and for virtual machines; a real host with Linux is installed already",
+            *("hosts", name, "image"),
+        )
+
+
+def _check_virtual(name: str, host: HostSection) -> None:
+    for field in ("address", "port", "control"):
+        if getattr(host, field) is not None:
+            raise FieldError("a virtual machine gets this by itself", "hosts", name, field)
+    for interface in (CONTROL, MANAGE):
+        if interface in host.links:
+            raise FieldError("a virtual machine gets this link by itself", "hosts", name, "links", interface)
+    if host.system != "linux" and host.image is None:
+        raise FieldError(f"a virtual machine with {host.system} needs an image of yours", "hosts", name)
+    if host.image is not None and host.kernel is not None:
+        raise FieldError("an image boots its own kernel", "hosts", name, "kernel")
+    if host.memory is not None and host.memory < LEAST_MEMORY_BYTES:
+        raise FieldError("a machine needs 256 MiB at the least", "hosts", name, "memory")
+
+
+def load_machine_set(path: Path) -> MachineSet:
+    """Read and check a machines file. Raises ProfileError with file, line, what was expected and the nearest name."""
+    if not path.exists():
+        raise ProfileError(
+            "there is no such machines file",
+            where=str(path),
+            hint=f"{PLAYBOOKS / 'machines' / 'example.yaml'} is one to begin with",
+        )
+    document = read_document(path)
+    try:
+        machine_set = MachineSet.model_validate(document.data)
+    except ValidationError as error:
+        raise profile_error(error, document, {}, model=MachineSet) from None
+    for name, host in machine_set.hosts.items():
+        if (
+            host.image is not None
+            and not written_path(path.resolve().parent, host.image, document.place(("hosts", name, "image"))).is_file()
+        ):
+            raise ProfileError(
+                f"hosts.{name}.image: there is no file {host.image}",
+                where=document.place(("hosts", name, "image")),
+                hint="the path counts from the machines file; no image comes with howdah",
+            )
+    if machine_set.virtual is not None:
+        _check_kernels(machine_set, machine_set.virtual, path, document)
+    return machine_set.settled()
+
+
+def _check_kernels(machine_set: MachineSet, virtual: VirtualSection, path: Path, document: Document) -> None:
+    places: list[tuple[Path_, str | None]] = [(("virtual", "kernel"), virtual.kernel)]
+    places += [(("hosts", name, "kernel"), host.kernel) for name, host in machine_set.hosts.items()]
+    for place, kernel in places:
+        if (
+            kernel is None
+            or STOCK_KERNEL.fullmatch(kernel)
+            or written_path(path.resolve().parent, kernel, document.place(place)).exists()
+        ):
+            continue
+        raise ProfileError(
+            f"{'.'.join(map(str, place))}: there is no kernel {kernel!r}",
+            where=document.place(place),
+            hint="expected debian-VERSION (debian-6.12), debian-newest, a kernel package (.deb) or a directory with "
+            "boot/vmlinuz-RELEASE and lib/modules/RELEASE; a path counts from the machines file",
+        )

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""playbooks/site.yml against several machines, over SSH: what it changed, and what it could not do."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.errors import HowdahError
+from howdah.machines.image import ansible_playbook
+from howdah.machines.inventory import MachineSetDirectory
+from howdah.machines.strategy import strategy
+from howdah.place import PLAYBOOKS
+
+LOG = "provision.log"
+_RECAP = re.compile(
+    r"^(?P<host>\S+)\s*: ok=(?P<ok>\d+)\s+changed=(?P<changed>\d+)\s+unreachable=(?P<away>\d+)\s+failed=(?P<failed>\d+)"
+)
+_TASK = re.compile(r"^(?:TASK|RUNNING HANDLER) \[(?P<what>.*?)\] \*")
+_PROBLEM = re.compile(r"^(?:fatal: \[(?P<host>[^\]]+)\]: )(?P<kind>\w+)! => (?P<what>.*)$")
+_CHANGED = re.compile(r"^changed: \[(?P<host>[^\]]+)\]")
+_MESSAGE = re.compile(r'"msg": "(?P<text>(?:[^"\\]|\\.)*)"')
+_FORKS = 16
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Provisioned:
+    """``changed`` is the number of tasks by host; ``tasks`` names those that changed something, as ``HOST: TASK``."""
+
+    changed: dict[str, int]
+    tasks: list[str]
+    took_s: float
+
+
+class _Listener:
+    """Follows what ansible-playbook prints."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.changed: dict[str, int] = {}
+        self.tasks: list[str] = []
+        self.problems: list[str] = []
+        self._task = ""
+        self._number = 0
+        self._progress = progress
+
+    def __call__(self, line: str) -> None:
+        if match := _TASK.match(line):
+            self._task = match["what"]
+            self._number += 1
+            self._progress(f"set up: {self._task}", self._number, 0)
+        elif match := _CHANGED.match(line):
+            self.tasks.append(f"{match['host']}: {self._task}")
+        elif match := _PROBLEM.match(line):
+            said = _MESSAGE.search(match["what"])
+            text = said["text"].replace("\\n", " ") if said else match["what"]
+            self.problems.append(f"{match['host']}, {self._task or 'gathering facts'}: {text[:300]}")
+        elif match := _RECAP.match(line):
+            self.changed[match["host"]] = int(match["changed"])
+
+
+def provision(directory: MachineSetDirectory, launcher: Path, progress: Progress, *arguments: str) -> Provisioned:
+    """Run the playbook; its output goes to provision.log of the directory, that of the last time to .before.
+
+    ``arguments`` are further ones of ansible-playbook. Raises HowdahError naming host, task and reason.
+    """
+    log = directory.path / LOG
+    if log.exists():
+        log.replace(log.with_name(f"{LOG}.before"))
+    listener = _Listener(progress)
+    environment = {name: value for name, value in os.environ.items() if name.startswith("ANSIBLE_")} | {
+        "ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_FORCE_COLOR": "0",
+        "ANSIBLE_FORKS": str(_FORKS),
+        "ANSIBLE_HOST_KEY_CHECKING": "True",
+        # Compression, Ansible's default, is work for an emulated processor and helps nobody within one machine.
+        "ANSIBLE_SSH_ARGS": "-o ControlMaster=auto -o ControlPersist=120s -o ServerAliveInterval=10",
+        "ANSIBLE_TIMEOUT": "60",
+    }
+    program = ansible_playbook()
+    environment = strategy(program) | environment
+    command = [str(program), "-i", str(directory.inventory), *arguments, str(PLAYBOOKS / "site.yml")]
+    started = time.monotonic()
+    try:
+        run_logged(command, log, launcher=launcher, on_line=listener, environment=environment)
+    except CommandFailedError as error:
+        said = listener.problems or error.tail[-3:]
+        raise HowdahError(
+            f"the machines cannot be set up: {said[0]}",
+            where=str(log),
+            hint="\n  ".join([*(f"also {one}" for one in said[1:4]), "The log has all that Ansible said."]),
+        ) from error
+    return Provisioned(listener.changed, listener.tasks, round(time.monotonic() - started, 1))

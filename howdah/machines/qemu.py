@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QEMU's command line for one virtual machine. Paths are relative to the machine set's directory, where QEMU runs:
+addresses of Unix sockets may have no more than 107 characters."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from howdah.build.accelerator import QEMU
+
+MANAGE_MAC = "52:54:00:00:00:01"  # the same in each: no two of them meet
+SSH_PORT = 22
+_TRANSLATED_MEBIBYTES = 256
+
+
+@dataclass(frozen=True)
+class Plug:
+    """One network interface of a machine and what it is plugged into: a socket, on which this machine or the other one
+    listens, or a tap, which is a file descriptor QEMU inherits."""
+
+    mac: str
+    socket: str = ""
+    listens: bool = False
+    tap: int | None = None
+
+
+@dataclass(frozen=True)
+class Hub:
+    """The middle of a segment of several machines: this machine's interface, and the sockets of the others."""
+
+    mac: str
+    sockets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VirtualMachine:
+    """``kernel`` None: the disk has a boot loader. ``seed`` is a directory with cloud-init's files for such a disk."""
+
+    machine_set: str
+    name: str
+    accelerator: str
+    memory_bytes: int
+    processors: int
+    disk: str
+    port: int
+    console: str
+    pid_file: str
+    kernel: Path | None = None
+    initrd: str | None = None
+    seed: str | None = None
+    plugs: tuple[Plug, ...] = ()
+    hub: Hub | None = None
+    append: tuple[str, ...] = field(default=())
+
+    @property
+    def mark(self) -> str:
+        """The argument that tells this machine's process from every other."""
+        return f"howdah-{self.machine_set}-{self.name}"
+
+
+def mac_of(machine_set: str, host: str, wire: str) -> str:
+    """Locally administered, and the same each time."""
+    digest = hashlib.sha256(f"{machine_set}/{host}/{wire}".encode()).digest()
+    return "52:54:" + ":".join(f"{byte:02x}" for byte in digest[:4])
+
+
+def command_line(machine: VirtualMachine) -> list[str]:
+    found = [
+        QEMU,
+        *("-name", machine.mark),
+        *_processor(machine),
+        *("-smp", str(machine.processors), "-m", f"{machine.memory_bytes >> 20}M"),
+        *("-nodefaults", "-no-user-config", "-display", "none"),
+        # A kernel of ours that restarts has panicked; an image may have its reasons.
+        *(["-no-reboot"] if machine.kernel is not None else []),
+        *("-serial", f"file:{machine.console}", "-pidfile", machine.pid_file),
+        *("-device", "virtio-rng-pci"),
+        *("-drive", f"if=none,id=disk,file={machine.disk},format=qcow2,cache=unsafe"),
+        *("-device", "virtio-blk-pci,drive=disk"),
+        # The only way in from outside: SSH by a port of loopback. The machine reaches nothing through it.
+        *("-netdev", f"user,id=manage,restrict=on,hostfwd=tcp:127.0.0.1:{machine.port}-:{SSH_PORT}"),
+        *("-device", _card("manage", MANAGE_MAC)),
+    ]
+    for number, plug in enumerate(machine.plugs):
+        name = f"wire{number}"
+        wire = _stream(name, plug.socket, plug.listens) if plug.tap is None else f"tap,id={name},fd={plug.tap}"
+        found += ["-netdev", wire, "-device", _card(name, plug.mac)]
+    if machine.hub is not None:
+        found += ["-netdev", "hubport,id=hub,hubid=0", "-device", _card("hub", machine.hub.mac)]
+        for number, socket in enumerate(machine.hub.sockets):
+            found += ["-netdev", _stream(f"spoke{number}", socket, True)]
+            found += ["-netdev", f"hubport,id=port{number},hubid=0,netdev=spoke{number}"]
+    if machine.kernel is not None:
+        assert machine.initrd is not None
+        found += ["-kernel", str(machine.kernel), "-initrd", machine.initrd, "-append", " ".join(_arguments(machine))]
+    if machine.seed is not None:
+        found += ["-drive", f"if=virtio,file=fat:{machine.seed},format=vvfat,label=CIDATA,read-only=on"]
+    return found
+
+
+def _processor(machine: VirtualMachine) -> list[str]:
+    if machine.accelerator == "kvm":
+        return ["-accel", "kvm", "-cpu", "host"]
+    # Translated code is kept in a buffer of a gigabyte otherwise, for each machine.
+    return ["-accel", f"tcg,thread=multi,tb-size={_TRANSLATED_MEBIBYTES}", "-cpu", "qemu64"]
+
+
+def _card(netdev: str, mac: str) -> str:
+    return f"virtio-net-pci,netdev={netdev},mac={mac},romfile="  # nobody boots from it
+
+
+def _stream(name: str, socket: str, listens: bool) -> str:
+    """A wire: a stream of frames between two QEMUs, which loses none and waits where a datagram would be dropped."""
+    return f"stream,id={name},server={'on' if listens else 'off'},addr.type=unix,addr.path={socket}"
+
+
+def _arguments(machine: VirtualMachine) -> list[str]:
+    return [
+        *("console=ttyS0", "panic=-1", "quiet", "mitigations=off"),
+        # What a program asks of the kernel takes long on an emulated processor; nothing urgent shall wait for it.
+        "preempt=full",
+        # An emulated time stamp counter is the host's: it never has to be doubted.
+        *("tsc=reliable", "nowatchdog"),
+        # Emulated processors that share few real ones take their time: systemd shall not lose its patience. What it
+        # does is on the console, for whoever asks why a machine does not come up.
+        *("systemd.show_status=yes", "systemd.service_watchdogs=no", "systemd.default_timeout_start_sec=1800"),
+        "systemd.default_device_timeout_sec=1800",
+        *machine.append,
+    ]

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands and files on one of several machines, by SSH with the machine set's own key and known hosts."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.errors import HowdahError
+
+_CONNECT_S = 30
+_FAILED = 255  # ssh's own status; a program's is passed on
+_REFUSED = ("Permission denied (", "Too many authentication failures")
+_OTHER_KEY = ("Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED")
+
+
+class UnreachableError(HowdahError):
+    """SSH does not get there. ``final``: waiting would not help (the key is refused, the host is another one)."""
+
+    def __init__(self, what: str, *, final: bool, where: str, hint: str | None = None) -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.final = final
+
+
+@dataclass(frozen=True)
+class Way:
+    """The way to a machine. ``directory`` is the machine set's, with the sockets of the master connections."""
+
+    name: str
+    address: str
+    port: int
+    user: str
+    directory: Path
+    accept_new: bool  # a host whose key nobody knows yet is taken at its word, once
+
+    def options(self) -> list[str]:
+        """Of ssh and scp; run them in ``directory``: a socket's address may have no more than 107 characters."""
+        checking = "accept-new" if self.accept_new else "yes"
+        settings = {
+            "IdentityFile": "id_ed25519",
+            "IdentitiesOnly": "yes",
+            "UserKnownHostsFile": "known_hosts",
+            "GlobalKnownHostsFile": "/dev/null",
+            "StrictHostKeyChecking": checking,
+            "HostKeyAlias": self.name,
+            "BatchMode": "yes",
+            "ConnectTimeout": str(_CONNECT_S),
+            "ServerAliveInterval": "10",
+            "ServerAliveCountMax": "6",
+            "ControlMaster": "auto",
+            "ControlPath": f"ssh-{self.name}",
+            "ControlPersist": "600",
+            "LogLevel": "ERROR",
+        }
+        return ["-F", "/dev/null", *(word for name, value in settings.items() for word in ("-o", f"{name}={value}"))]
+
+    def command(self, argv: Sequence[str], *, tty: bool = False) -> list[str]:
+        """ssh's command line for a program on that machine, whatever its arguments hold."""
+        where = ["-p", str(self.port), "-l", self.user, self.address]
+        return [_program("ssh"), *self.options(), *(["-t"] if tty else []), *where, "--", shlex.join(argv)]
+
+    def run(
+        self, argv: Sequence[str], *, timeout_s: float, data: bytes | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run to its end, whatever its status. Raises UnreachableError, or HowdahError after ``timeout_s``."""
+        try:
+            done = subprocess.run(
+                self.command(argv),
+                cwd=self.directory,
+                input=data,
+                stdin=subprocess.DEVNULL if data is None else None,
+                capture_output=True,
+                timeout=timeout_s,
+                check=False,
+                start_new_session=True,  # Ctrl-C reaches us alone
+            )
+        except subprocess.TimeoutExpired:
+            raise HowdahError(f"{shlex.join(argv)} was not done after {timeout_s:g} s", where=self.name) from None
+        if done.returncode == _FAILED:
+            self.explain(done.stderr.decode(errors="replace"))
+        return done
+
+    def spawn(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start a program and return; its three streams are pipes. It gets SIGHUP when the connection ends, if it has
+        a terminal, and else end of file."""
+        return subprocess.Popen(
+            self.command(argv),
+            cwd=self.directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def put(self, source: Path, target: str, *, timeout_s: float = 300) -> None:
+        """Copy a file, or what a directory holds, to that machine. ``target`` is absolute; directories are made."""
+        if source.is_dir():
+            packed = subprocess.run(["tar", "-C", str(source), "-c", "-f", "-", "."], capture_output=True, check=True)
+            content, receive = packed.stdout, 'mkdir -p "$1" && tar -C "$1" --no-same-owner -x -f -'
+        else:
+            content, receive = source.read_bytes(), 'mkdir -p "$(dirname "$1")" && cat > "$1"'
+        done = self.run(["sh", "-c", receive, "put", target], timeout_s=timeout_s, data=content)
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip()
+            raise HowdahError(f"{source} cannot be copied to {target}: {said}", where=self.name)
+
+    def get(self, source: str, target: Path, *, timeout_s: float = 300) -> None:
+        """Copy what a directory of that machine holds into ``target``, a directory here, which is made."""
+        target.mkdir(parents=True, exist_ok=True)
+        done = self.run(["tar", "-C", source, "-c", "-z", "-f", "-", "."], timeout_s=timeout_s)
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip()
+            raise HowdahError(f"{source} cannot be copied from there: {said}", where=self.name)
+        unpacked = subprocess.run(
+            ["tar", "-C", str(target), "--no-same-owner", "-x", "-z", "-f", "-"],
+            input=done.stdout,
+            capture_output=True,
+            check=False,
+        )
+        if unpacked.returncode:
+            raise HowdahError(
+                f"what came of {source} cannot be unpacked: {unpacked.stderr.decode()}", where=str(target)
+            )
+
+    def close(self) -> None:
+        """End the master connection, if there is one."""
+        command = [_program("ssh"), *self.options(), "-O", "exit", "-p", str(self.port), self.address]
+        subprocess.run(command, cwd=self.directory, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+    def explain(self, said: str) -> None:
+        """Raise UnreachableError for what ssh said when it did not get there."""
+        where = f"{self.name} ({self.address}, port {self.port})"
+        last = (said.strip().splitlines() or ["ssh said nothing"])[-1]
+        if any(text in said for text in _REFUSED):
+            raise UnreachableError(
+                f"the machine answers and refuses the machine set's key: {last}",
+                final=True,
+                where=where,
+                hint=f"{self.directory / 'id_ed25519.pub'} must be in ~/.ssh/authorized_keys of {self.user} there.",
+            )
+        if any(text in said for text in _OTHER_KEY):
+            raise UnreachableError(
+                f"the machine that answers is not the one this machine set knows: {last}",
+                final=True,
+                where=where,
+                hint=f"If it was installed again, remove its line from {self.directory / 'known_hosts'}.",
+            )
+        raise UnreachableError(f"SSH does not get there: {last}", final=False, where=where)
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name, path=os.environ.get("PATH"))
+    if found is None:
+        raise HowdahError(f"the program {name} is missing", hint="apt install openssh-client")
+    return found

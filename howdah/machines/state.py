@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of a machine set that is up, in ``state.json`` of its directory; and the lock of who works on it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from howdah.errors import HowdahError
+from howdah.machines.process import Remembered
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class MachineState:
+    """A virtual machine that was started: its process, the port of 127.0.0.1 that leads to its SSH, and what it is."""
+
+    process: Remembered
+    port: int
+    accelerator: str  # kvm, or tcg and why not the other
+    why_no_kvm: str | None
+    kernel: str
+    release: str | None
+    source: str
+    macs: dict[str, str]  # wire to MAC address
+    dilation: int = 1  # how many of our seconds a second of the machine lasts
+    image_sources: str | None = None  # the key of what its image was made of
+    modules_built: list[str] = field(default_factory=list)
+    modules_left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def can_have_modules(self) -> bool:
+        """Whether the project's modules can be built for its kernel, or some of them."""
+        return bool(self.modules_built)
+
+
+@dataclass(frozen=True)
+class MachineSetState:
+    """``times_s`` has how long starting, booting and so on took; ``namespace`` is where the wires are if they are taps
+    (howdah/machines/tap.py)."""
+
+    machines: dict[str, MachineState]
+    times_s: dict[str, float] = field(default_factory=dict)
+    namespace: str | None = None
+
+    @property
+    def dilation(self) -> int:
+        """How many of our seconds one of the machines lasts, the same for all of them (howdah/machines/dilation.py)."""
+        return max((machine.dilation for machine in self.machines.values()), default=1)
+
+    def alive(self) -> list[str]:
+        return [name for name, machine in self.machines.items() if machine.process.is_alive()]
+
+    def write(self, file: Path) -> None:
+        written = file.with_name(f".{file.name}.new")
+        written.write_text(json.dumps({"format": _FORMAT, **asdict(self)}, indent=1) + "\n")
+        written.replace(file)
+
+
+def read_state(file: Path) -> MachineSetState | None:
+    """None when there is none: the machine set is not up. Raises HowdahError for one that cannot be read."""
+    try:
+        record = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise HowdahError(f"the machine set's state cannot be read: {error}", where=str(file), hint=_BY_HAND) from None
+    try:
+        if record["format"] != _FORMAT:
+            raise KeyError("format")
+        machines = {name: _machine(value) for name, value in record["machines"].items()}
+        return MachineSetState(machines, record["times_s"], record.get("namespace"))
+    except (KeyError, TypeError) as error:
+        raise HowdahError(f"the machine set's state is damaged ({error})", where=str(file), hint=_BY_HAND) from None
+
+
+_BY_HAND = "Look for the virtual machines with 'ps', end them, and remove the file."
+
+
+def _machine(value: dict[str, Any]) -> MachineState:
+    return MachineState(**{**value, "process": Remembered(**value["process"])})
+
+
+@contextmanager
+def locked(directory: Path, doing: str) -> Iterator[None]:
+    """One process at a time works on a machine set. Raises HowdahError naming the one that does."""
+    # The file stays: removing it while another waits for it would let a third take a second lock.
+    with (directory / ".lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read().strip() or "another howdah"
+            raise HowdahError(
+                f"somebody works on these machines: {holder}",
+                where=str(directory),
+                hint="Wait for it, or give the machines file another 'name:' for a second machine set beside it.",
+            ) from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()}, {doing}\n")
+        lock.flush()
+        try:
+            yield
+        finally:
+            lock.truncate(0)

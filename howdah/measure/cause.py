@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a flow left slow start, where no module tells: one word, from the evidence of the tables alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from howdah.measure import bbr
+from howdah.measure.counters import Counters
+from howdah.measure.cut import Cut, cut_at
+from howdah.measure.exit import Exit, is_bbr
+from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW, SEND_BUFFER, limit_before
+from howdah.measure.sampled import Samples
+from howdah.measure.trace import FlowTrace
+
+ACK_TRAIN = "ack-train"
+DELAY = "delay"
+LOSS = "loss"
+RTO = "rto"
+CONGESTION_SIGNAL = "congestion-signal"
+OWN_CUT = "own-cut"
+QUEUE_ESTIMATE = "queue-estimate"
+BBR_DRAIN = "bbr-drain"
+INITIAL_SSTHRESH = "initial-ssthresh"
+OWN_THRESHOLD = "own-threshold"
+UNKNOWN = "unknown"
+CAUSES = (
+    ACK_TRAIN,
+    DELAY,
+    LOSS,
+    RTO,
+    CONGESTION_SIGNAL,
+    OWN_CUT,
+    QUEUE_ESTIMATE,
+    BBR_DRAIN,
+    INITIAL_SSTHRESH,
+    OWN_THRESHOLD,
+    RECEIVE_WINDOW,
+    SEND_BUFFER,
+    APPLICATION,
+    UNKNOWN,
+)
+
+_TRAIN = "TcpExtTCPHystartTrain"
+_DELAY = "TcpExtTCPHystartDelay"
+
+
+@dataclass(frozen=True)
+class Detection:
+    """What the MIB counters of the sender's host say about HyStart around the exit."""
+
+    train: int
+    delay: int
+    train_cwnd_packets: int
+    delay_cwnd_packets: int
+
+    @property
+    def alone(self) -> bool:
+        return self.train + self.delay == 1
+
+    @property
+    def cwnd_packets(self) -> int | None:
+        """The window HyStart noted (TCPHystartTrainCwnd, DelayCwnd), if there was exactly one detection."""
+        return self.train_cwnd_packets + self.delay_cwnd_packets if self.alone else None
+
+
+def detection(counters: Counters, host: str, time_ns: int, until_ns: int) -> Detection:
+    """HyStart's counters between the readings that enclose the exit. They belong to a host, not to a flow."""
+
+    def growth(name: str) -> int:
+        return counters.growth(host, name, time_ns, until_ns)
+
+    return Detection(
+        growth(f"{_TRAIN}Detect"), growth(f"{_DELAY}Detect"), growth(f"{_TRAIN}Cwnd"), growth(f"{_DELAY}Cwnd")
+    )
+
+
+def exit_cause(trace: FlowTrace, found: Exit, detected: Detection, counters: Counters, info: Samples) -> str:
+    """One of :data:`CAUSES`; ``unknown`` rather than a guess.
+
+    A threshold that was reached: ``initial-ssthresh`` if the connection began with it, else ``own-threshold``. A window
+    that was cut: see :class:`howdah.measure.cut.Cut`; ``own-cut`` is the algorithm's, ``queue-estimate`` in-tree
+    Vegas'. BBR: see :mod:`howdah.measure.bbr`. A threshold set to the window: HyStart's own counters, ``ack-train`` or
+    ``delay``. Where none of these speaks, what held the flow back in the three round trips before.
+    """
+    if found.from_initial_ssthresh:
+        return INITIAL_SSTHRESH
+    if found.from_own_threshold:
+        return OWN_THRESHOLD
+    if is_bbr(trace):
+        return _of_bbr(trace, found, counters, info)
+    if found.reduced:
+        return _of_cut(trace, cut_at(trace, found.record, counters, info))
+    return _by_hystart(found, detected) or limit_before(trace, info, found.time_ns) or UNKNOWN
+
+
+def _of_cut(trace: FlowTrace, cut: Cut) -> str:
+    if cut.is_timeout:
+        return RTO
+    if cut.is_loss:
+        return LOSS
+    if cut.is_signal:
+        return CONGESTION_SIGNAL
+    if not cut.is_own:
+        return UNKNOWN
+    # tcp_vegas_cong_avoid() cuts the window itself when it sees more than gamma packets queued.
+    return QUEUE_ESTIMATE if trace.flow.kernel_algorithm == "vegas" else OWN_CUT
+
+
+def _of_bbr(trace: FlowTrace, found: Exit, counters: Counters, info: Samples) -> str:
+    limit = limit_before(trace, info, found.time_ns)
+    if limit is not None:
+        return limit
+    reasons = {bbr.RATE: BBR_DRAIN, bbr.LOST: LOSS, bbr.MARKED: CONGESTION_SIGNAL}
+    return reasons.get(bbr.startup_end(trace, found.time_ns, counters, info) or "", UNKNOWN)
+
+
+def _by_hystart(found: Exit, detected: Detection) -> str | None:
+    """The counters are the host's: one detection is this flow's if the window it noted is. Of several there is only
+    the sum of the windows; they count if all are of one kind."""
+    near = range(found.ssthresh_packets, found.cwnd_packets + 1)
+    if detected.train == 1 and detected.train_cwnd_packets in near:
+        return ACK_TRAIN
+    if detected.delay == 1 and detected.delay_cwnd_packets in near:
+        return DELAY
+    if detected.train > 1 and not detected.delay:
+        return ACK_TRAIN
+    return DELAY if detected.delay > 1 and not detected.train else None

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a window was cut: what TCP and its tables say of the ACK that cut it.
+
+TCP cuts a window in a fast recovery, after a retransmission timeout and on ECN or a drop in the sender's own queue
+(CWR). Anything else is the algorithm's own doing. Retransmissions do not tell them apart: a module that cuts its window
+because the path is full has often filled it too far, and losses follow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from howdah.measure.counters import Counters
+from howdah.measure.sampled import Samples
+from howdah.measure.trace import FlowTrace
+
+_TIMEOUTS = "TcpExtTCPTimeouts"
+_RECOVERIES = ("TcpExtTCPSackRecovery", "TcpExtTCPRenoRecovery")
+_MARKED = "TcpExtTCPDeliveredCE"
+
+# tcpi_ca_state
+OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
+_FAST_RETRANSMIT = 3  # duplicate ACKs
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The evidence at one cut. Counters belong to a host, all else to the flow.
+
+    ``duplicates``: ACKs in a row, up to the one that cut, that acknowledged nothing new. ``state``: ``tcpi_ca_state``
+    of the first reading after the cut that comes before everything sent by then was acknowledged, since a recovery
+    lasts as long, and before the next gap shows; None where there is none. ``recoveries``, ``marks``, ``timeouts``:
+    growth of TCPSackRecovery and TCPRenoRecovery, TCPDeliveredCE and TCPTimeouts between the readings around the cut;
+    None where they were not read. ``moves``: an ACK acknowledged something new within half a round trip after the cut;
+    in a recovery there is a gap that a retransmission must close first, which takes a round trip. ``collapsed``: the
+    window fell to less than half of the threshold. ``at_once``: the ACK that lowered the threshold took the window to
+    it. ``gradual``: the window came down to it later, as with TCP's own reductions.
+    """
+
+    duplicates: int
+    state: int | None
+    recoveries: int | None
+    marks: int | None
+    timeouts: int | None
+    moves: bool
+    collapsed: bool
+    at_once: bool
+    gradual: bool
+
+    @property
+    def is_timeout(self) -> bool:
+        """tcp_enter_loss() leaves one packet, or what SACK says is still in flight."""
+        if not self.collapsed:
+            return False
+        return bool(self.timeouts) if self.state is None else self.state == LOSS
+
+    @property
+    def is_loss(self) -> bool:
+        """A fast recovery began."""
+        if self.state is not None:
+            # A timeout may have followed the recovery by the time of the reading.
+            return self.state == RECOVERY or (self.state == LOSS and self.duplicates > 0)
+        if self.duplicates >= _FAST_RETRANSMIT:
+            return True
+        # RACK's timer needs fewer duplicates; an ACK that advances may say by SACK what is lost, and is none itself.
+        return bool(self.recoveries) and not self.moves and (self.duplicates > 0 or not self.at_once)
+
+    @property
+    def is_signal(self) -> bool:
+        """ECN, or a drop in the sender's own queue: no recovery, and the window goes down step by step."""
+        if self.state is not None:
+            return self.state == CWR
+        return self.gradual and (bool(self.marks) or self.recoveries == 0)
+
+    @property
+    def is_own(self) -> bool:
+        """TCP was in no state that reduces windows."""
+        if self.state is not None:
+            return self.state in (OPEN, DISORDER)
+        if self.duplicates or self.gradual or self.marks:
+            return False
+        return (self.at_once and self.moves) or self.recoveries == self.marks == self.timeouts == 0
+
+
+def cut_at(trace: FlowTrace, record: int, counters: Counters, info: Samples) -> Cut:
+    """The evidence at the cut that ``record`` shows; the ACK that made it is that of the record before."""
+    begin, end = int(trace.time_ns[record - 1]), int(trace.time_ns[record])
+    host = trace.flow.sender
+    threshold = trace.ssthresh[record]
+    after = trace.cwnd[record : _repaired(trace, record) + 1]
+    at_once = bool(trace.cwnd[record] <= threshold + 1)
+    return Cut(
+        duplicates=_duplicates(trace, record),
+        state=_state(trace, record, info),
+        recoveries=_growth(counters, host, _RECOVERIES, begin, end),
+        marks=marks_around(counters, host, begin, end),
+        timeouts=_growth(counters, host, (_TIMEOUTS,), begin, end),
+        moves=_moves(trace, record),
+        collapsed=bool(trace.cwnd[record] < threshold // 2),
+        at_once=at_once,
+        gradual=not at_once and bool((after <= threshold + 1).any()),
+    )
+
+
+def marks_around(counters: Counters, host: str, begin_ns: int, end_ns: int) -> int | None:
+    """Segments that the host's flows delivered with a congestion mark, between the readings around an interval."""
+    return _growth(counters, host, (_MARKED,), begin_ns, end_ns)
+
+
+def _duplicates(trace: FlowTrace, record: int) -> int:
+    others = np.flatnonzero(~_stands(trace)[:record])
+    return record - 1 - int(others[-1]) if others.size else record
+
+
+def _stands(trace: FlowTrace) -> npt.NDArray[np.bool_]:
+    """Which ACKs acknowledged nothing new while data were outstanding; shape (records - 1,)."""
+    return np.asarray((np.diff(trace.snd_una) == 0) & (trace.snd_nxt[:-1] > trace.snd_una[:-1]))
+
+
+def _moves(trace: FlowTrace, record: int) -> bool:
+    soon = trace.time_ns[record - 1] + trace.flow.rtt_us * 1000 // 2
+    last = int(np.searchsorted(trace.time_ns, soon, side="right")) - 1
+    return bool(trace.una_after[last] > trace.snd_una[record])
+
+
+def _repaired(trace: FlowTrace, record: int) -> int:
+    """The first record after the cut that shows all acknowledged that had been sent by then; their number if none."""
+    return max(int(np.searchsorted(trace.snd_una, trace.snd_nxt[record - 1])), record)
+
+
+def _next_gap(trace: FlowTrace, record: int) -> int:
+    """The first record after the cut at which a gap shows that is not the cut's: ACKs had advanced, and stop again."""
+    advanced = int(np.searchsorted(trace.snd_una, trace.snd_una[record], side="right"))
+    stops = np.flatnonzero(_stands(trace)[advanced:])
+    return advanced + int(stops[0]) if stops.size else len(trace)
+
+
+def _state(trace: FlowTrace, record: int, info: Samples) -> int | None:
+    if not info.has("ca_state"):
+        return None
+    last = min(_repaired(trace, record), _next_gap(trace, record))
+    # An undo restores threshold and window, and leaves the state that cut them.
+    restored = np.flatnonzero(trace.ssthresh[record:last] >= trace.cwnd[record - 1])
+    last = record + int(restored[0]) if restored.size else last
+    until_ns = trace.time_ns[last] if last < len(trace) else trace.stop_ns
+    reading = int(np.searchsorted(info.time_ns, trace.time_ns[record]))
+    if reading >= len(info) or info.time_ns[reading] >= until_ns:
+        return None
+    return int(info["ca_state"][reading])
+
+
+def _growth(counters: Counters, host: str, names: tuple[str, ...], begin_ns: int, end_ns: int) -> int | None:
+    """None where none of them was read on both sides of the interval."""
+    found = [series.around(begin_ns, end_ns) for name in names if (series := counters.series(host, name))]
+    known = [growth for growth in found if growth is not None]
+    return sum(known) if known else None

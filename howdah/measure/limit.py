@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What held a sender back, by its own kernel: the receive window, the send buffer, or having nothing to send.
+
+Linux counts the time a flow is limited by the receive window and by its send buffer (``tcpi_rwnd_limited``,
+``tcpi_sndbuf_limited``). The second count is blind in a recovery. ``tcp_cwnd_validate()`` starts it, which
+``tcp_write_xmit()`` calls only after it has sent new data, and only when the flow is not limited by its window. In a
+recovery the data beyond the gap fill the send buffer: no new data are sent, so nothing starts the count. Without SACK
+that lasts for as many round trips as there are gaps. An application that stops is not counted anywhere. So the measure
+here does not use these counts: a flow has nothing to send while a reading of tcp_info shows no unsent data, nothing
+that is left to retransmit, and room in both windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from howdah.measure.row import Sheet
+from howdah.measure.sampled import Samples
+from howdah.measure.trace import SECOND_NS, FlowTrace
+from howdah.plan.plan import Flow
+
+RECEIVE_WINDOW = "receive-window"
+SEND_BUFFER = "send-buffer"
+APPLICATION = "application"
+
+# A flow was held back by what took more than this share of the time in question.
+HELD_SHARE = 0.5
+# The time in question before an event: rounds that an algorithm looks back on (BBR's is three).
+ROUNDS = 3
+
+_ESTABLISHED = 1
+RECOVERY = 3  # tcpi_ca_state: Open 0, Disorder 1, CWR 2, Recovery 3, Loss 4
+_NEEDED = ("state", "notsent_bytes", "unacked_packets", "sacked_packets", "lost_packets", "retrans_packets")
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """How long a sender had nothing to send, of ``span_s`` seconds; ``recovery_s`` of them in recoveries."""
+
+    time_s: float
+    recovery_s: float
+    span_s: float
+
+    @property
+    def share(self) -> float:
+        return self.time_s / self.span_s
+
+
+def has_nothing(info: Samples) -> npt.NDArray[np.bool_] | None:
+    """At which readings the sender had nothing to send while its window had room, shape (readings,).
+
+    None where the kernel does not tell.
+    """
+    if not all(info.has(name) for name in (*_NEEDED, "cwnd_packets")):
+        return None
+    flight = info["unacked_packets"] - info["sacked_packets"] - info["lost_packets"] + info["retrans_packets"]
+    room = flight < info["cwnd_packets"]
+    if info.has("snd_wnd_bytes") and info.has("mss_bytes"):
+        room &= (info["unacked_packets"] + 1) * info["mss_bytes"] <= info["snd_wnd_bytes"]
+    repaired = info["lost_packets"] <= info["retrans_packets"]
+    return np.asarray(room & repaired & (info["notsent_bytes"] == 0) & (info["state"] == _ESTABLISHED))
+
+
+def promises_data(flow: Flow) -> bool:
+    """Whether the flow's traffic always has data to send until it ends, so that a sender with none is no sender."""
+    asks = flow.request_bytes is not None or flow.http is not None or flow.exchange is not None
+    return not asks and flow.datagram_bytes is None
+
+
+def nothing_to_send(trace: FlowTrace, info: Samples) -> Nothing | None:
+    """How long the flow had nothing to send, while it should have sent: each reading stands until the next one.
+
+    From the first reading of the connection to its end; for a flow of a fixed size, to the moment at which all of it
+    had been sent once. None without two readings in that time.
+    """
+    nothing = has_nothing(info)
+    if nothing is None:
+        return None
+    begin = trace.start_ns if trace.connected_ns is None else trace.connected_ns
+    end = _sent_ns(trace)
+    inside = (info.time_ns >= begin) & (info.time_ns <= end)
+    if inside.sum() < 2:
+        return None
+    times, idle = info.time_ns[inside], nothing[inside]
+    lasts = np.diff(np.append(times, end))
+    repairs = info["ca_state"][inside] >= RECOVERY
+    return Nothing(
+        float(lasts[idle].sum()) / SECOND_NS,
+        float(lasts[idle & repairs].sum()) / SECOND_NS,
+        float(lasts.sum()) / SECOND_NS,
+    )
+
+
+def _sent_ns(trace: FlowTrace) -> int:
+    """When the flow had sent all it was to send."""
+    size = trace.flow.size_bytes
+    if size is None or not len(trace):
+        return trace.stop_ns
+    done = int(np.searchsorted(trace.snd_nxt, size))
+    return int(trace.time_ns[done]) if done < len(trace) else trace.stop_ns
+
+
+def limit_of(info: Samples, begin_ns: int, end_ns: int) -> str | None:
+    """What held the flow back for more than half of the time between two instants, or None.
+
+    The receive window by ``tcpi_rwnd_limited``; the send buffer by ``tcpi_sndbuf_limited``, both as shares of
+    ``tcpi_busy_time``; the application where the readings between which the time lies had nothing to send, or were
+    marked ``tcpi_delivery_rate_app_limited``.
+    """
+    busy = info.growth("busy_time_us", begin_ns, end_ns)
+    for column, cause in (("rwnd_limited_us", RECEIVE_WINDOW), ("sndbuf_limited_us", SEND_BUFFER)):
+        held = info.growth(column, begin_ns, end_ns)
+        if busy and held is not None and held > HELD_SHARE * busy:
+            return cause
+    around = enclosing(info, begin_ns, end_ns)
+    if around.stop - around.start < 2:
+        return None
+    nothing = has_nothing(info)
+    if nothing is not None and nothing[around].mean() > HELD_SHARE:
+        return APPLICATION
+    if info.has("app_limited") and info["app_limited"][around].mean() > HELD_SHARE:
+        return APPLICATION
+    return None
+
+
+def limit_before(trace: FlowTrace, info: Samples, time_ns: int) -> str | None:
+    """What held the flow back in the last three round trips before an instant."""
+    return limit_of(info, rounds_before(trace, time_ns), time_ns)
+
+
+def rounds_before(trace: FlowTrace, time_ns: int, count: int = ROUNDS) -> int:
+    """The time so many round trips before ``time_ns``, each as long as the smoothed RTT at its end; in ns."""
+    for _ in range(count):
+        record = int(np.searchsorted(trace.time_ns, time_ns, side="right")) - 1
+        time_ns -= int(trace.window_ns[record]) if record >= 0 else trace.flow.rtt_us * 1000
+    return max(time_ns, trace.start_ns)
+
+
+def enclosing(info: Samples, begin_ns: int, end_ns: int) -> slice:
+    """The readings from the last at or before ``begin_ns`` to the first at or after ``end_ns``."""
+    first = max(int(np.searchsorted(info.time_ns, begin_ns, side="right")) - 1, 0)
+    last = min(int(np.searchsorted(info.time_ns, end_ns, side="left")), len(info) - 1)
+    return slice(first, last + 1)
+
+
+def limit_rows(sheet: Sheet, trace: FlowTrace, info: Samples) -> None:
+    """``nothing_to_send_share`` of a flow."""
+    found = nothing_to_send(trace, info)
+    why = "tcp_info was not read twice while the flow was to send"
+    share = None if found is None else found.share
+    sheet.add(trace.flow.id, "nothing_to_send_share", share, why, algorithm=trace.flow.algorithm)

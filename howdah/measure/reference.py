@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of metrics in docs/measures.md, made from the table of metrics; ``--check`` says whether it is current.
+
+``python -m howdah.measure.reference [--check] [docs]``
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from howdah.errors import HowdahError
+from howdah.metric import TEXT, Metric, known_metrics
+from howdah.place import DOCS
+
+PAGE_NAME = "measures.md"
+BEGIN = "<!-- Made by `make references` from reports/measures.yaml: do not edit below. -->"
+END = "<!-- Made by `make references`: end. -->"
+_HEAD = """## Every metric
+
+`worse` says which way a change is for the worse; where it is empty, neither way is.
+[`howdah nightly`](nightly.md) decides by it.
+The unit of `exit_quantity` and `exit_threshold` is that of the exit's cause, in each row of its own.
+The files are in `howdah/measure/`.
+"""
+
+
+def metric_list() -> str:
+    """The list as a Markdown table, a row for each metric, in the order of the table of metrics."""
+    head = ["| metric | unit | worse | computed in | meaning |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *map(_row, known_metrics().values())])
+
+
+def _row(metric: Metric) -> str:
+    unit = "" if metric.unit == TEXT else metric.unit
+    files = ", ".join(f"`{name.rpartition('.')[2]}.py`" for name in metric.modules)
+    worse = "" if metric.worse == "either" else metric.worse
+    return f"| `{metric.name}` | {unit} | {worse} | {files} | {metric.meaning.replace('|', chr(92) + '|')} |"
+
+
+def page(text: str) -> str:
+    """The page with the list as it is now; at its end where it has none. Raises HowdahError if the list has no end."""
+    before, begin, rest = text.partition(BEGIN)
+    if not begin:
+        before, rest = f"{text.rstrip()}\n\n", f"{END}\n"
+    _, end, after = rest.partition(END)
+    if not end:
+        raise HowdahError(f"{PAGE_NAME} lacks the mark at the end of its list of metrics: {END}")
+    return f"{before}{BEGIN}\n\n{_HEAD}\n{metric_list()}\n\n{END}{after}"
+
+
+def main(arguments: list[str]) -> int:
+    check = "--check" in arguments
+    places = [argument for argument in arguments if argument != "--check"]
+    path = (Path(places[0]) if places else DOCS) / PAGE_NAME
+    present = path.read_text(encoding="utf-8")
+    made = page(present)
+    if not check:
+        path.write_text(made, encoding="utf-8")
+    elif made != present:
+        sys.stderr.write(f"{PAGE_NAME} is not current: run make references\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of metrics, their units, and quantities read in them. ``reports/measures.yaml`` is the table."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from ruamel.yaml import YAML
+
+from howdah.errors import HowdahError
+from howdah.place import REPORTS
+from howdah.quantity import DURATION_UNITS, RATE_UNITS, SIZE_UNITS, QuantityError
+
+TABLE = REPORTS / "measures.yaml"
+TEXT = "text"  # unit of a metric whose value is a word; metrics.json has no unit for it
+BY_CAUSE = "by cause"  # unit of a metric whose rows have the unit of an exit's cause
+Worse = Literal["more", "less", "either"]
+Place = Literal["main", "more", "hidden"]
+
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.ASCII | re.DOTALL)
+_LONGEST = 64
+_DURATIONS = {name: float(factor) for name, factor in DURATION_UNITS.items()} | {"µs": 1.0, "min": 60e6}
+_PLAIN = {"": 1.0, "%": 0.01, "points": 0.01, "point": 0.01, "BDP": 1.0, "bdp": 1.0, "rounds": 1.0, "round": 1.0}
+_COUNTS = {"events": 1.0, "connections": 1.0, "flows": 1.0, "rtt": 1.0, "rtts": 1.0, "round trips": 1.0, "times": 1.0}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit of metrics.json that has a dimension.
+
+    A metric in it ends in ``suffix``. ``written`` are the units in which a person may write a quantity, with their
+    factors. Prometheus has it as ``base_suffix``; ``base_factor`` turns a number of metrics.json into that base unit.
+    """
+
+    name: str
+    suffix: str
+    written: dict[str, float]
+    base_suffix: str
+    base_factor: float = 1.0
+
+
+UNITS = (
+    Unit("bit/s", "_bits_per_second", {k: float(v) for k, v in RATE_UNITS.items()}, "_bytes_per_second", 1 / 8),
+    Unit("bytes", "_bytes", {"bytes": 1.0, **{name: float(factor) for name, factor in SIZE_UNITS.items()}}, "_bytes"),
+    Unit("packets", "_packets", {"": 1.0, "packets": 1.0, "packet": 1.0, "segments": 1.0}, "_packets"),
+    Unit("ns", "_ns", {name: factor * 1e3 for name, factor in _DURATIONS.items()}, "_seconds", 1e-9),
+    Unit("us", "_us", _DURATIONS, "_seconds", 1e-6),
+    Unit("ms", "_ms", {name: factor * 1e-3 for name, factor in _DURATIONS.items()}, "_seconds", 1e-3),
+    Unit("s", "_s", {name: factor * 1e-6 for name, factor in _DURATIONS.items()}, "_seconds"),
+)
+
+
+def unit_by_suffix(name: str) -> Unit | None:
+    """The unit that stands at the end of a metric's name; None for ratios and counts."""
+    return next((unit for unit in UNITS if name.endswith(unit.suffix)), None)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A row of the table; ``reports/measures.yaml`` says what its fields mean.
+
+    ``factor`` turns a value of metrics.json into ``shown``, the unit a reader sees.
+    A metric that the table lacks (one of an older version, in files of that time) has a name alone.
+    """
+
+    name: str
+    unit: str = ""
+    header: str = ""
+    label: str = ""
+    shown: str = ""
+    factor: float = 1.0
+    table: Place = "more"
+    worse: Worse = "either"
+    better_absent: bool = False
+    signed: bool = True
+    modules: tuple[str, ...] = ()
+    meaning: str = ""
+
+    @property
+    def least(self) -> float:
+        """What no value of it is below: nothing below 0 is shown of a quantity that cannot be negative."""
+        return -math.inf if self.signed else 0.0
+
+    @property
+    def is_text(self) -> bool:
+        return self.unit == TEXT
+
+    @property
+    def is_by_cause(self) -> bool:
+        """Whether each row has a unit of its own, so that rows cannot be averaged."""
+        return self.unit == BY_CAUSE
+
+    @property
+    def dimension(self) -> str:
+        """Unit in which claims state quantities of it: that of metrics.json, or nothing for a ratio or a count."""
+        unit = unit_by_suffix(self.name)
+        return unit.name if unit else ""
+
+    def read(self, text: str) -> float:
+        """A written quantity in the unit of metrics.json. Raises QuantityError."""
+        unit = unit_by_suffix(self.name)
+        return _read(text, unit.written if unit else {**_PLAIN, **_COUNTS})
+
+    def read_tolerance(self, text: str, expected: float) -> float:
+        """How far off a value may be: a quantity, or a percentage of what is expected. Raises QuantityError."""
+        if re.fullmatch(r".*%\s*", text, re.DOTALL):
+            return abs(_read(text, {"%": 0.01}) * expected)
+        value = self.read(text)
+        if value < 0:
+            raise QuantityError(f"the tolerance {text!r} is negative")
+        return value
+
+
+def read_share(text: str) -> float:
+    """A share between 0 and 1, as a number or a percentage. Raises QuantityError."""
+    value = _read(text, {"": 1.0, "%": 0.01})
+    if not 0 <= value <= 1:
+        raise QuantityError(f"expected a share between 0 and 100 %, not {text!r}")
+    return value
+
+
+RATIO = Metric("ratio")
+
+
+def _read(text: str, units: dict[str, float]) -> float:
+    match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
+    known = ", ".join(unit for unit in units if unit) or "no unit"
+    if match is None:
+        raise QuantityError(f"expected a number with its unit ({known}), not {text!r}")
+    number, unit = float(match[1]), " ".join(match[2].split())
+    if unit not in units and not (number == 0 and not unit):
+        missing = " (the unit is missing)" if not unit else ""
+        raise QuantityError(f"expected a number with its unit ({known}), not {text!r}{missing}")
+    value = number * units.get(unit, 1.0)
+    if not math.isfinite(value):
+        raise QuantityError(f"{text!r} is not a finite number")
+    return value
+
+
+@cache
+def known_metrics() -> dict[str, Metric]:
+    """Every metric by its name, in the order of the table. Raises HowdahError for a row that is wrong."""
+    found: dict[str, Metric] = {}
+    for row in _yaml(TABLE):
+        metric = _metric(dict(row))
+        if metric.name in found:
+            raise HowdahError(f"{TABLE}: {metric.name} has two rows")
+        found[metric.name] = metric
+    return found
+
+
+def metric_of(name: str) -> Metric:
+    """A metric of the table. Raises HowdahError for one that it lacks."""
+    metric = known_metrics().get(name)
+    if metric is None:
+        raise HowdahError(f"the metric {name!r} is not in {TABLE}: give it a row there")
+    return metric
+
+
+def _metric(row: dict[str, Any]) -> Metric:
+    try:
+        name, unit, modules = str(row.pop("metric")), str(row.pop("unit")), row.pop("module")
+        header, meaning = str(row.pop("header")), str(row.pop("meaning"))
+    except KeyError as error:
+        raise HowdahError(f"{TABLE}: a row lacks {error}: {row}") from None
+    absent, factor, signed = row.pop("absent", ""), row.pop("factor", 1), row.pop("signed", False)
+    metric = Metric(
+        name,
+        unit,
+        header,
+        label=str(row.pop("label", header.rstrip("."))),
+        shown=str(row.pop("shown", "" if unit in (TEXT, BY_CAUSE) else unit)),
+        factor=float(factor) if isinstance(factor, int | float) else math.nan,
+        table=row.pop("table", "more"),
+        worse=row.pop("worse", "either"),
+        better_absent=absent == "better",
+        signed=signed is True,
+        modules=tuple(f"howdah.measure.{each}" for each in ([modules] if isinstance(modules, str) else modules)),
+        meaning=meaning,
+    )
+    wrong = [f"{field}: {value}" for field, value in row.items()]
+    for field, value, fits in (
+        ("table", metric.table, metric.table in get_args(Place)),
+        ("worse", metric.worse, metric.worse in get_args(Worse)),
+        ("absent", absent, absent in ("", "better")),
+        ("signed", signed, isinstance(signed, bool)),
+        ("factor", factor, math.isfinite(metric.factor)),
+    ):
+        if not fits:
+            wrong.append(f"{field}: {value}")
+    if wrong:
+        raise HowdahError(f"{TABLE}: the row of {name} has what no row can have: {', '.join(wrong)}")
+    return metric
+
+
+@cache
+def known_entries() -> frozenset[str]:
+    """The ids of the atlas' entries."""
+    return frozenset(_yaml(REPORTS / "atlas" / "kinds.yaml"))
+
+
+def _yaml(path: Path) -> Any:
+    return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One measure of one cell in two nights: how far apart they are, how sure that is, and what follows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from howdah.claim.comparison import paired_difference
+from howdah.measure.statistics import FEW, statistic
+from howdah.nightly.effect import OFTEN, effect_of, is_better_absent, worse
+from howdah.nightly.sheet import Value
+from howdah.nightly.significance import paired_p, pairs_to_decide, pairs_to_decide_share, share_p
+
+Tested = Literal["unchanged", "regression", "improvement", "unproven"]  # what p-values decide between
+Outcome = Literal[Tested, "equal", "vanished", "appeared", "not repeatable", "howdah changed"]
+Pairs = Sequence[tuple[Value, Value]]  # of one measure: baseline, tonight
+LEAST_PAIRS = 2
+
+
+@dataclass
+class Comparison:
+    """One measure of one cell. ``p`` is None where nothing was tested; ``adjusted`` is it after Holm's correction.
+
+    ``low`` and ``high`` are the 95 % interval of the mean difference (tonight less baseline), of few pairs their least
+    and largest difference (howdah/measure/statistics.py); None where the differences are equal.
+    ``deviation`` is the standard deviation of the paired differences. ``before`` and ``after`` are shares of the
+    repetitions, where it is compared how often something is there. ``beyond`` is true where the change is larger than
+    the least that matters. ``needed`` is, for an unproven change, the number of repetitions that would decide it.
+    ``differing`` is the number of pairs that differ, where the two nights must be equal.
+    """
+
+    metric: str
+    flow: str
+    unit: str
+    pairs: int
+    baseline: float | str | None = None
+    tonight: float | str | None = None
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    margin: float | None = None
+    deviation: float | None = None
+    before: float | None = None
+    after: float | None = None
+    differing: int | None = None
+    p: float | None = None
+    adjusted: float | None = None
+    needed: int | None = None
+    is_primary: bool = False
+    is_worse: bool = True
+    beyond: bool = False
+    outcome: Outcome = "unchanged"
+
+    @property
+    def name(self) -> str:
+        return f"{self.metric} of flow {self.flow}" if self.flow else self.metric
+
+    @property
+    def spread_words(self) -> str:
+        """What ``low`` and ``high`` are."""
+        return f"{self.pairs} pairs" if self.pairs < FEW else "95 %"
+
+    def settle(self, adjusted: float, alpha: float) -> None:
+        """The outcome, when the p-values of its whole family are known. May be called again with others."""
+        self.adjusted = adjusted
+        if self.outcome not in get_args(Tested):
+            return
+        if adjusted < alpha:
+            self.outcome = "regression" if self.is_worse else "improvement"
+        else:
+            self.outcome = "unproven" if self.beyond else "unchanged"
+
+    def estimate(self, alpha: float, tests: int) -> None:
+        """How many repetitions would decide it among so many ``tests``, if it is unproven."""
+        if self.outcome != "unproven":
+            return
+        if self.before is not None and self.after is not None:
+            self.needed = pairs_to_decide_share(self.before, self.after, tests, alpha)
+        elif self.difference is not None and self.margin is not None:
+            self.needed = pairs_to_decide(abs(self.difference) - self.margin, self.deviation or 0.0, tests, alpha)
+
+
+def change_text(each: Comparison) -> str:
+    """``retransmitted_packets of flow 1: 12 to 907 packets, +895 (95 %: +880 to +910), p = 0.001 corrected``; of few
+    pairs ``(3 pairs: +880 to +910)``."""
+    sure = f", p = {each.adjusted:.2g} corrected" if each.adjusted is not None else ""
+    if each.outcome == "unproven":
+        sure += ": changed, too few repetitions"
+        sure += f" (about {each.needed} would decide)" if each.needed is not None else ""
+    if each.differing is not None:
+        sure = f", differs in {each.differing} of {each.pairs} repetitions"
+    if isinstance(each.baseline, str) or isinstance(each.tonight, str) or each.difference is None:
+        return f"{each.name}: {each.baseline} to {each.tonight}{sure}"
+    unit = f" {each.unit}" if each.unit and each.unit != "ratio" else ""
+    apart = ""
+    if each.low is not None and each.high is not None:
+        apart = f" ({each.spread_words}: {each.low:+.4g} to {each.high:+.4g})"
+    return f"{each.name}: {each.baseline:.4g} to {each.tonight:.4g}{unit}, {each.difference:+.4g}{apart}{sure}"
+
+
+def compare_measure(name: str, unit: str, values: Pairs) -> list[Comparison]:
+    """Compare a measure between two kernels: none to two comparisons, whose outcome takes the p-values of all cells.
+
+    A measure that is missing in some of the repetitions is compared twice: how often it is there, and its value in the
+    repetitions in which both nights have it.
+    """
+    metric, _, flow = name.partition("@")
+    had, has = (sum(pair[side] is not None for pair in values) for side in (0, 1))
+    found = []
+    if 0 < had + has < 2 * len(values):
+        found.append(_presence(Comparison(metric, flow, unit, len(values)), had, has))
+    both = [(left, right) for left, right in values if left is not None and right is not None]
+    if len(both) >= LEAST_PAIRS:
+        found.append(_described(Comparison(metric, flow, unit, len(both)), both))
+    return found
+
+
+def compare_exactly(name: str, unit: str, values: Pairs, otherwise: Outcome) -> list[Comparison]:
+    """Compare a measure between nights that must be equal in every repetition: none or one comparison, not tested.
+
+    Its outcome is ``otherwise`` where any value differs, or is there in one night alone.
+    """
+    metric, _, flow = name.partition("@")
+    had, has = (sum(pair[side] is not None for pair in values) for side in (0, 1))
+    if not had and not has:
+        return []
+    count = len(values)
+    found = Comparison(metric, flow, unit, count, f"in {had} of {count}", f"in {has} of {count}")
+    if had == has == count:
+        _described(found, [(left, right) for left, right in values if left is not None and right is not None])
+    found.p = None
+    found.outcome = "equal"
+    differing = sum(left != right for left, right in values)
+    if differing:
+        found.outcome, found.differing = otherwise, differing
+    return [found]
+
+
+def _presence(found: Comparison, had: int, has: int) -> Comparison:
+    """A measure that is there less, or more, often: a flow that does not leave slow start any more has no exit."""
+    found.baseline, found.tonight = f"in {had} of {found.pairs}", f"in {has} of {found.pairs}"
+    if not is_better_absent(found.metric):
+        if not has and 2 * had >= found.pairs:
+            found.outcome = "vanished"
+            return found
+        if not had:
+            found.outcome = "appeared"
+            return found
+    found.is_worse = has > had if is_better_absent(found.metric) else has < had
+    _shares(found, had, has, found.pairs)
+    return found
+
+
+def _shares(found: Comparison, had: int, has: int, count: int) -> None:
+    found.before, found.after = had / count, has / count
+    found.margin = OFTEN.absolute
+    found.beyond = abs(has - had) > OFTEN.absolute * count
+    found.p = share_p(had, has, count)
+
+
+def _described(found: Comparison, both: list[tuple[float | str, float | str]]) -> Comparison:
+    if any(isinstance(value, str) for pair in both for value in pair):
+        return _texts(found, [(str(left), str(right)) for left, right in both])
+    return _numbers(found, [(float(left), float(right)) for left, right in both])
+
+
+def _texts(found: Comparison, both: list[tuple[str, str]]) -> Comparison:
+    """How often the text is there whose share has changed most; from one text to another is neither better nor worse,
+    and nobody meant it. Of more than two texts, the p-value is corrected for the choice (Bonferroni)."""
+    before, after = (Counter(pair[side] for pair in both) for side in (0, 1))
+    found.baseline, found.tonight = _listed(before), _listed(after)
+    texts = sorted(before | after)
+    most = max(texts, key=lambda text: abs(after[text] - before[text]))
+    _shares(found, before[most], after[most], len(both))
+    if len(texts) > 2 and found.p is not None:
+        found.p = min(1.0, found.p * len(texts))
+    if all(left == right for left, right in both):
+        found.outcome = "equal"
+    return found
+
+
+def _listed(counts: Counter[str]) -> str:
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{text} {counts[text]}" for text in sorted(counts, key=lambda text: (-counts[text], text)))
+
+
+def _numbers(found: Comparison, both: list[tuple[float, float]]) -> Comparison:
+    count = len(both)
+    before, after = (math.fsum(pair[side] for pair in both) / count for side in (0, 1))
+    interval = paired_difference([(right, left) for left, right in both])
+    found.baseline, found.tonight, found.difference = before, after, interval.value
+    found.margin = effect_of(found.metric, found.unit).margin(before)
+    found.beyond = abs(interval.value) > found.margin
+    differences = [right - left for left, right in both]
+    if interval.low is not None and (spread := statistic(differences).about_mean()) is not None:
+        found.low, found.high = spread.low, spread.high
+    if count > 1:
+        found.deviation = math.sqrt(math.fsum((each - interval.value) ** 2 for each in differences) / (count - 1))
+    if all(left == right for left, right in both):
+        found.outcome, found.p = "equal", 1.0
+        return found
+    found.p = paired_p(differences, found.margin, max(max(abs(left), abs(right)) for left, right in both))
+    bad = worse(found.metric)
+    found.is_worse = bad == "either" or (interval.value > 0) == (bad == "more")
+    return found

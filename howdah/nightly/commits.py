@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A suite on every commit of a range: each is built in one workshop, run, and compared with another.
+
+All commits of a range are one night: its correction counts every comparison of every commit, so that the chance of a
+false alarm is that of a night, however long the range is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from howdah.bisect.worktree import Worktree, find_repository
+from howdah.build.cache import Cache, content_key
+from howdah.build.prepared_kernel import forget_kernels
+from howdah.build.uml_kernel import build_kernel
+from howdah.default import DEFAULT_ENGINE
+from howdah.errors import EngineUnavailableError, HowdahError
+from howdah.nightly.claims import compare_claims
+from howdah.nightly.comparison import compare_sheets
+from howdah.nightly.night import Night
+from howdah.nightly.sheet import Sheet
+from howdah.nightly.suite import Series, Suite, Wanted, slugs_of
+from howdah.nightly.work import Made, make
+from howdah.work.display import Display
+
+Against = Literal["previous", "start"]
+SHORT = 12
+
+
+@dataclass(frozen=True)
+class Commit:
+    """``subject`` is the first line of its message."""
+
+    hash: str
+    subject: str
+
+    @property
+    def short(self) -> str:
+        return self.hash[:SHORT]
+
+    @property
+    def label(self) -> str:
+        return f"{self.short} {self.subject}"
+
+
+@dataclass
+class Span:
+    """The range that a night compares. ``bases`` are the commits that each was compared with, by its hash."""
+
+    tree: Path
+    start: Commit
+    commits: list[Commit]
+    against: Against
+    bases: dict[str, Commit] = field(default_factory=dict)
+    experiments: dict[str, Commit] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def baseline(self) -> str:
+        what = "the commit before each" if self.against == "previous" else f"{self.start.label}"
+        return f"{what}, in {self.tree}"
+
+    def words(self, experiment: str) -> list[str]:
+        """Options of ``howdah nightly`` that compare one commit's experiment again."""
+        commit = self.experiments[experiment]
+        base = self.bases.get(commit.hash, self.start)
+        return ["--tree", str(self.tree), "--range", f"{base.short}..{commit.short}", "--against", "start"]
+
+    def look(self, experiment: str) -> str:
+        return shlex.join(["git", "-C", str(self.tree), "show", "--stat", self.experiments[experiment].short])
+
+    def settle(self, night: Night) -> None:
+        """What became of each commit, when the night is settled: the words of ``git bisect``."""
+        for commit in self.commits:
+            cells = [cell for cell in night.cells if self.experiments[cell.experiment] == commit]
+            unknown = all(cell.problem is not None or cell.state == "cannot tell" for cell in cells)
+            fails = any(night.fails(cell) for cell in cells)
+            self.states[commit.hash] = "skip" if unknown else "bad" if fails else "good"
+
+    @property
+    def first_bad(self) -> Commit | None:
+        return next((commit for commit in self.commits if self.states.get(commit.hash) == "bad"), None)
+
+    def bisect_log(self) -> str:
+        """What ``git bisect replay`` reads: all that is known up to the first commit that fails."""
+        bad = self.first_bad
+        lines = ["git bisect start"]
+        if bad is None:
+            lines = [f"# no commit of {self.start.short}..{self.commits[-1].short} fails", *lines]
+        for commit in [self.start, *self.commits]:
+            state = self.states.get(commit.hash, "good")
+            lines += [f"# {state}: [{commit.hash}] {commit.subject}", f"git bisect {state} {commit.hash}"]
+            if commit == bad:
+                break
+        return "\n".join(lines) + "\n"
+
+    def text(self) -> str:
+        """A line a commit, the oldest first."""
+        signs = {"good": "✓", "bad": "✕", "skip": "?"}
+        lines = [f"{signs[self.states[each.hash]]} {each.label}" for each in self.commits]
+        if self.first_bad is not None:
+            lines.append(f"first bad commit: {self.first_bad.label}")
+        return "\n".join(lines) + "\n"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "tree": str(self.tree),
+            "against": self.against,
+            "start": vars(self.start),
+            "commits": [{**vars(each), "state": self.states.get(each.hash)} for each in self.commits],
+            "first_bad": self.first_bad.hash if self.first_bad else None,
+        }
+
+
+class Range:
+    """The commits of a tree's repository, in a work tree of their own in the cache; the user's is not touched."""
+
+    def __init__(self, tree: Path, cache: Cache | None = None) -> None:
+        self.cache = cache or Cache()
+        self.tree = tree
+        repository = find_repository(tree)
+        self.directory = self.cache.path("commits", content_key(str(repository)))
+        self.worktree = Worktree(repository, self.directory / "tree")
+        self._asked = Worktree(tree, tree)  # in which HEAD is what the person has checked out
+
+    def span(self, revisions: str | None, last: int | None, against: Against) -> Span:
+        """The commits of ``A..B``, or the ``last`` so many of what is checked out; merges by their first parent.
+
+        Raises HowdahError where it has none.
+        """
+        if revisions is None:
+            revisions = f"HEAD~{last}..HEAD"
+        first, dots, end = revisions.partition("..")
+        if not dots or end.startswith(".") or not first:
+            raise HowdahError(f"{revisions!r} is no range of commits", hint="Write it like v6.12..HEAD.")
+        start = self._commit(self._asked.resolve(first))
+        last_one = self._asked.resolve(end or "HEAD")
+        commits = [self._commit(each) for each in self.worktree.between(start.hash, last_one)]
+        if not commits:
+            raise HowdahError(f"there is no commit in {revisions}", where=str(self.tree))
+        return Span(self.tree, start, commits, against)
+
+    def _commit(self, revision: str) -> Commit:
+        return Commit(revision, self.worktree.subject(revision))
+
+    @contextmanager
+    def opened(self, start: Commit) -> Iterator[None]:
+        """Hold the work tree, made if need be. It is removed at the end; built kernels stay in the cache.
+
+        The workshop stays too, so that the next range compiles what differs from the last commit of this one.
+        """
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            lock = (self.directory / ".lock").open("w")
+        except OSError as error:
+            raise HowdahError(f"the cache cannot be written: {error.strerror}", where=str(self.directory)) from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise HowdahError("another howdah is at a range of this repository", where=str(self.tree)) from None
+            if not self.worktree.exists:
+                self.worktree.create(start.hash)
+            try:
+                yield
+            finally:
+                self.worktree.remove()
+
+
+def expanded(suite: Suite, span: Span, worktree: Path) -> dict[str, list[Series]]:
+    """The suite's items on each commit, by hash, the start's first; kernels that the suite names are left out."""
+    items = {one.item: one for one in suite.series}
+    found = {}
+    for commit in [span.start, *span.commits]:
+        found[commit.hash] = [
+            dataclasses.replace(one, name=f"{suite.name}-{one.item}-{commit.short}", kernel=str(worktree))
+            for one in items.values()
+        ]
+        span.experiments |= {one.name: commit for one in found[commit.hash]}
+    return found
+
+
+def compare_commits(
+    night: Night,
+    span: Span,
+    commits: Range,
+    wanted: dict[str, set[str] | None],
+    workers: int,
+    again: bool,
+    display: Display,
+) -> None:
+    """Build and run every commit, the oldest first, and put the cells of all into the night, which is not settled.
+
+    ``wanted`` has the cells of each item. A commit that does not build, or whose runs fail, does not stop the others.
+    """
+    series = expanded(night.suite, span, commits.worktree.path.resolve())
+    night.suite = dataclasses.replace(night.suite, series=[one for each in series.values() for one in each])
+    images: dict[str, tuple[Commit, Made]] = {}
+    last: dict[str, tuple[Commit, Sheet]] = {}  # by item: the last commit of which something is known
+    with commits.opened(span.start):
+        for commit in [span.start, *span.commits]:
+            display.say(commit.label)
+            commits.worktree.check_out(commit.hash)
+            forget_kernels()
+            of_commit = [one for one in series[commit.hash] if one.item in wanted]
+            image = _image(commits, display)
+            known = images.get(image or "")
+            if known is None:
+                names: Wanted = {one.name: wanted[one.item] for one in of_commit}
+                made = make(of_commit, names, night.runs, workers, again, display)
+                night.runs_made += made.made
+                night.runs_found += made.found
+                night.problems += [f"{commit.short}: {each}" for each in made.problems]
+                if image is not None:
+                    images[image] = commit, made
+            else:
+                display.say(f"  the kernel is that of {known[0].short}: nothing to run")
+                made = known[1]
+            sheets = {sheet.item: sheet for sheet in made.sheets.values()}
+            for one in of_commit:
+                sheet = dataclasses.replace(sheets[one.item], experiment=one.name, kernel=commit.label)
+                if commit is not span.start:
+                    _compare(night, span, commit, one, sheet, last.get(one.item), wanted[one.item])
+                is_told = sheet.problem is None
+                if is_told and (one.item not in last or span.against == "previous"):
+                    last[one.item] = commit, sheet
+
+
+def _image(commits: Range, display: Display) -> str | None:
+    """What the commit is compiled to; None where it does not build, which the runs will tell."""
+    try:
+        kernel = build_kernel(str(commits.worktree.path.resolve()), display.build, commits.cache)
+    except EngineUnavailableError:
+        raise
+    except HowdahError:
+        return None
+    return f"{kernel.image_sha256} {kernel.interface}"
+
+
+def _compare(
+    night: Night,
+    span: Span,
+    commit: Commit,
+    one: Series,
+    sheet: Sheet,
+    before: tuple[Commit, Sheet] | None,
+    wanted: set[str] | None,
+) -> None:
+    slugs = [slug for slug in dict.fromkeys(slugs_of(one)) if wanted is None or slug in wanted]
+    baseline = before[1] if before is not None else None
+    span.bases[commit.hash] = before[0] if before is not None else span.start
+    if one.claims is not None:
+        night.cells += compare_claims(baseline, sheet, slugs)
+    else:
+        night.cells += compare_sheets(baseline, sheet, slugs, one.measures)
+
+
+def check_engine(suite: Suite) -> None:
+    """Raise HowdahError for a suite that another engine runs: commits are built for this one alone."""
+    for one in suite.series:
+        engines = {point.scenario.engine for point in one.profile.points}
+        if engines - {DEFAULT_ENGINE}:
+            raise HowdahError(
+                f"{one.item} runs on {', '.join(sorted(engines))}, and commits are built for {DEFAULT_ENGINE}",
+                where=str(suite.path),
+            )

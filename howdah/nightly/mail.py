@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The night as a plain text to mail: a subject, a line for each regression, the table of cells, how to see it again.
+
+Lines are in order of their names and hold no times, so that ``git diff`` of two nights shows what has changed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from howdah.nightly.cell import CellResult, label
+from howdah.nightly.change import Comparison, Outcome
+from howdah.nightly.night import Night
+
+_TOLD: tuple[Outcome, ...] = ("regression", "vanished", "not repeatable", "howdah changed", "unproven")
+_NOT_TEXT = re.compile(r"[\x00-\x1f\x7f]+")
+_BETTER: tuple[Outcome, ...] = ("improvement",)
+
+
+def mail(night: Night) -> str:
+    """Headers, an empty line, the text: as ``sendmail`` takes it."""
+    failing = night.failing
+    lines = [f"Subject: [howdah] {night.suite.name}: {headline(night)}", ""]
+    if night.suite.description:
+        lines += [night.suite.description, ""]
+    lines += _section("Regressions", regression_lines(night))
+    lines += _section("Improvements", sorted(_lines(night, _BETTER, night.cells)))
+    lines += _section("Problems", sorted(_plain(each) for each in night.problems))
+    lines += [*_heading("Cells"), *_table(night), ""]
+    commands = [f"{cell.id}\n  {night.command(cell)}" for cell in sorted(failing, key=_order) if cell.state != "gone"]
+    lines += _section("Again", commands)
+    lines.append(f"The baseline is {night.baseline_name}.")
+    return "\n".join(lines) + "\n"
+
+
+def headline(night: Night) -> str:
+    """``2 of 19 cells fail: regression``; ``nothing of 19 cells fails``."""
+    failing = night.failing
+    if not failing:
+        return f"nothing of {len(night.cells)} cells fails"
+    states = ", ".join(sorted({label(cell.state) for cell in failing}))
+    return f"{len(failing)} of {len(night.cells)} cells fail{'' if failing[1:] else 's'}: {states}"
+
+
+def regression_lines(night: Night) -> list[str]:
+    """One for each measure that speaks against a cell that fails, and one for each other reason, in order."""
+    failing = night.failing
+    found = list(_lines(night, _TOLD, failing))
+    for cell in failing:
+        others = [*cell.broken, *([cell.problem] if cell.problem else []), *([cell.untold] if cell.untold else [])]
+        if not others and not cell.of(*_TOLD):
+            others = night.reasons(cell)
+        found += [f"{cell.id}  {label(cell.state)}: {_plain(text)}" for text in others]
+    return sorted(found)
+
+
+def _lines(night: Night, outcomes: tuple[Outcome, ...], cells: list[CellResult]) -> Iterator[str]:
+    for cell in cells:
+        for each in cell.of(*outcomes):
+            if each.outcome != "unproven" or (each.is_primary and not night.allow_unproven):
+                yield _plain(f"{cell.id}  {each.name}: {_change(each)}  {label(each.outcome)}")
+
+
+def _plain(text: str) -> str:
+    """In one line, without what a terminal takes for a command."""
+    return _NOT_TEXT.sub(" ", text).strip()
+
+
+def _change(each: Comparison) -> str:
+    """``100.9 -> 120.3 packets (+19.2 %)``: four digits, so that a line changes where a result does."""
+    if isinstance(each.baseline, str) or isinstance(each.tonight, str) or each.baseline is None or each.tonight is None:
+        return f"{each.baseline} -> {each.tonight}"
+    unit = f" {each.unit}" if each.unit and each.unit != "ratio" else ""
+    share = (each.tonight - each.baseline) / abs(each.baseline) if each.baseline else math.inf
+    change = f" ({100 * share:+.1f} %)" if math.isfinite(share) else ""
+    return f"{each.baseline:.4g} -> {each.tonight:.4g}{unit}{change}"
+
+
+def _table(night: Night) -> list[str]:
+    rows = [
+        ("fails" if night.fails(cell) else "", label(cell.state), cell.id) for cell in sorted(night.cells, key=_order)
+    ]
+    width = max((len(state) for _sign, state, _id in rows), default=0)
+    return [f"{sign:<5}  {state:<{width}}  {name}" for sign, state, name in rows]
+
+
+def _section(title: str, lines: list[str]) -> list[str]:
+    return [*_heading(title), *lines, ""] if lines else []
+
+
+def _heading(title: str) -> list[str]:
+    return [title, "-" * len(title)]
+
+
+def _order(cell: CellResult) -> str:
+    return cell.id

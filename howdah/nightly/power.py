@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which regressions a suite would find: nights drawn from its own baseline, with changes planted in them, decided by
+the code that decides every night."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from howdah.errors import HowdahError
+from howdah.nightly.baseline import Baseline
+from howdah.nightly.cell import CellResult
+from howdah.nightly.comparison import compare_sheets
+from howdah.nightly.effect import effect_of
+from howdah.nightly.night import Night
+from howdah.nightly.primary import Measures
+from howdah.nightly.sheet import CellSheet, Repetition, Sheet, Value
+from howdah.nightly.significance import PRIMARY_ALPHA, can_prove
+from howdah.nightly.suite import Series, Suite, Wanted, slugs_of
+
+REPETITIONS = (3, 5, 10, 20)
+SHARES = (0.1, 0.2, 0.5)
+TRIALS = 200
+Kernel = Literal["the same", "another, alike", "another, scattered"]
+KERNELS: tuple[Kernel, ...] = ("the same", "another, alike", "another, scattered")
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A regression: ``metric`` of one flow or run changes by a share of itself, upwards or downwards."""
+
+    name: str
+    metric: str
+    sign: int
+
+
+PLANTS = (
+    Plant("exit", "exit_cwnd_packets", -1),
+    Plant("retransmissions", "retransmitted_packets", 1),
+    Plant("utilisation", "utilisation", -1),
+)
+
+
+@dataclass(frozen=True)
+class Share:
+    """Of the simulated nights: ``proven`` have the planted change as a regression (or as not repeatable), on ``failed``
+    the planted cell fails, for whatever reason. With nothing planted, both are of any cell of the night."""
+
+    proven: float
+    failed: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One planted change (``share`` 0: none) on one kind of kernel, for each number of repetitions."""
+
+    kernel: Kernel
+    plant: str
+    share: float
+    found: list[Share]
+
+
+@dataclass
+class Power:
+    suite: str
+    cells: int
+    tests: int
+    measured: int
+    trials: int
+    repetitions: Sequence[int]
+    accepted: list[bool]
+    rows: list[Row] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def text(self) -> str:
+        """A table in Markdown, and what it is of."""
+        suite = ["accepted" if each else "refused" for each in self.accepted]
+        lines = [
+            f"{self.suite}: {self.cells} cells, {self.tests} primary comparisons; the spread is that of "
+            f"{self.measured} repetitions of each cell.",
+            f"Each figure is of {self.trials} simulated nights: regressions proven / cells that fail.",
+            *(f"{name} has no baseline and is left out." for name in self.left_out),
+            "",
+            "| kernel | planted | " + " | ".join(f"{count} repetitions" for count in self.repetitions) + " |",
+            "|" + "---|" * (2 + len(self.repetitions)),
+            "| | a suite of this size is | " + " | ".join(suite) + " |",
+        ]
+        for row in self.rows:
+            planted = f"{row.plant}, {row.share:.0%}".replace("%", " %") if row.share else "nothing"
+            cells = [f"{each.proven:.0%} / {each.failed:.0%}".replace("%", " %") for each in row.found]
+            lines.append(f"| {row.kernel} | {planted} | " + " | ".join(cells) + " |")
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What is drawn from: an experiment's baseline, the cells of it that the suite has, and its primary measures."""
+
+    sheet: Sheet
+    slugs: list[str]
+    measures: Measures
+
+
+def power_of(
+    baseline: Baseline,
+    suite: Suite,
+    wanted: Wanted,
+    repetitions: Sequence[int] = REPETITIONS,
+    kernels: Sequence[Kernel] = KERNELS,
+    trials: int = TRIALS,
+) -> Power:
+    """Simulate nights of the suite. The same baseline gives the same figures, each whatever else is asked for.
+
+    Raises HowdahError where no cell has a baseline.
+    """
+    parts, left_out = [], []
+    for one in suite.series:
+        if one.name not in wanted:
+            continue
+        part = _part(baseline, one, wanted[one.name])
+        if part is None:
+            left_out.append(one.name)
+        else:
+            parts.append(part)
+    if not parts:
+        raise HowdahError(
+            "there is no baseline to take the spread of repetitions from",
+            where=str(baseline.directory),
+            hint="'howdah nightly --accept' makes one; --baseline DIR names another place.",
+        )
+    nights = _Nights(suite, parts)
+    counts = [len(_counting(part.sheet.cells[slug])) for part in parts for slug in part.slugs]
+    tests = nights.unplanted(random.Random(0), max(REPETITIONS), "another, alike").primary_tests
+    accepted = [can_prove(tests, count, PRIMARY_ALPHA) for count in repetitions]
+    found = Power(suite.name, len(counts), tests, min(counts), trials, list(repetitions), accepted, left_out=left_out)
+    for kernel in kernels:
+        columns = [nights.column(kernel, count, trials) for count in repetitions]
+        for plant, share in columns[0]:
+            found.rows.append(Row(kernel, plant, share, [column[plant, share] for column in columns]))
+    return found
+
+
+def _part(baseline: Baseline, series: Series, wanted: set[str] | None) -> _Part | None:
+    sheet = baseline.read(series.name)
+    if sheet is None:
+        return None
+    slugs = [
+        slug
+        for slug in dict.fromkeys(slugs_of(series))
+        if (wanted is None or slug in wanted) and slug in sheet.cells and len(_counting(sheet.cells[slug])) > 1
+    ]
+    primary = frozenset(metric for metric in series.measures.primary if series.measures.compares(metric))
+    return _Part(sheet, slugs, Measures(primary, primary)) if slugs else None
+
+
+def _counting(cell: CellSheet) -> list[Repetition]:
+    return [each for _, each in sorted(cell.repetitions.items()) if each.counts]
+
+
+class _Nights:
+    """Nights of these experiments. Repetitions are drawn, with replacement, from those of the baseline.
+
+    ``the same`` kernel gives the same numbers. ``another, alike`` does so but for what is planted. ``another,
+    scattered`` draws again: nothing is left of what two repetitions of a pair have in common.
+    """
+
+    def __init__(self, suite: Suite, parts: list[_Part]) -> None:
+        self.suite = suite
+        self.parts = parts
+
+    def unplanted(self, rng: random.Random, count: int, kernel: Kernel) -> Night:
+        night, _ = self._draw(rng, count, kernel)
+        return night
+
+    def column(self, kernel: Kernel, count: int, trials: int) -> dict[tuple[str, float], Share]:
+        """Every planted change with so many repetitions."""
+        names = [("nothing", 0.0), *((plant.name, share) for plant in PLANTS for share in SHARES)]
+        proven, failed = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+        for trial in range(trials):
+            rng = random.Random(f"{kernel} {count} {trial}")
+            night, drawn = self._draw(rng, count, kernel)
+            proven["nothing", 0.0] += any(_proven(cell) for cell in night.cells)
+            failed["nothing", 0.0] += bool(night.failing)
+            for plant in PLANTS:
+                index, name = rng.choice(_places(drawn, plant))
+                for share in SHARES:
+                    planted = replace(night, cells=list(night.cells))
+                    planted.cells[index] = drawn[index].compare(name, 1 + plant.sign * share)
+                    planted.decide()
+                    proven[plant.name, share] += _proven(planted.cells[index], name)
+                    failed[plant.name, share] += planted.fails(planted.cells[index])
+        return {name: Share(proven[name] / trials, failed[name] / trials) for name in names}
+
+    def _draw(self, rng: random.Random, count: int, kernel: Kernel) -> tuple[Night, list[_Drawn]]:
+        drawn = [
+            _Drawn.draw(part, slug, rng, count, kernel)
+            for part in self.parts
+            for slug in part.slugs
+        ]  # fmt: skip
+        night = Night(self.suite, "", cells=[each.compare() for each in drawn])
+        night.decide()
+        return night, drawn
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """One cell in two nights."""
+
+    part: _Part
+    slug: str
+    before: list[Repetition]
+    after: list[Repetition]
+    kernel: Kernel
+
+    @staticmethod
+    def draw(part: _Part, slug: str, rng: random.Random, count: int, kernel: Kernel) -> _Drawn:
+        there = _counting(part.sheet.cells[slug])
+        before = rng.choices(there, k=count)
+        after = rng.choices(there, k=count) if kernel == "another, scattered" else before
+        return _Drawn(part, slug, before, after, kernel)
+
+    def names(self, metric: str) -> Iterator[str]:
+        """The measure's names, of each flow, where all repetitions have it and the least of SHARES matters."""
+        effect = effect_of(metric, self.part.sheet.units.get(metric, ""))
+        there = _counting(self.part.sheet.cells[self.slug])
+        for name in there[0].metrics:
+            if name.partition("@")[0] != metric:
+                continue
+            values = [each.metrics.get(name) for each in there]
+            numbers = [value for value in values if isinstance(value, float)]
+            mean = math.fsum(numbers) / len(values)
+            if len(numbers) == len(values) and min(SHARES) * abs(mean) > effect.margin(mean):
+                yield name
+
+    def compare(self, planted: str = "", factor: float = 1.0) -> CellResult:
+        """As a night does it, with one measure of tonight multiplied."""
+        after = [replace(each, metrics=_scaled(each.metrics, planted, factor)) for each in self.after]
+        before = self._sheet(self.before, "baseline")
+        tonight = self._sheet(after, "baseline" if self.kernel == "the same" else "tonight")
+        (found,) = compare_sheets(before, tonight, [self.slug], self.part.measures)
+        return found
+
+    def _sheet(self, repetitions: list[Repetition], kernel: str) -> Sheet:
+        cell = self.part.sheet.cells[self.slug]
+        origin = replace(cell.origin, guest=kernel, virtual_clock=True)
+        runs = {
+            number: replace(each, seed=number, key=f"{kernel} {number}", plan=str(number))
+            for number, each in enumerate(repetitions)
+        }
+        return replace(self.part.sheet, cells={self.slug: replace(cell, origin=origin, repetitions=runs)})
+
+
+def _places(drawn: list[_Drawn], plant: Plant) -> list[tuple[int, str]]:
+    """Where a change can be planted: positions of cells, and names of the measure there. Raises HowdahError."""
+    found = [(index, name) for index, each in enumerate(drawn) for name in each.names(plant.metric)]
+    if not found:
+        raise HowdahError(
+            f"in no cell of the baseline all repetitions have {plant.metric}, large enough that a change of "
+            f"{min(SHARES):.0%} of it matters: nothing can be planted there"
+        )
+    return found
+
+
+def _scaled(metrics: dict[str, Value], name: str, factor: float) -> dict[str, Value]:
+    value = metrics.get(name)
+    return {**metrics, name: value * factor} if isinstance(value, float) else metrics
+
+
+def _proven(cell: CellResult, name: str = "") -> bool:
+    """Whether a comparison (that of the measure ``name``; any, if empty) is a regression beyond doubt."""
+    return any(
+        each.outcome in ("regression", "not repeatable")
+        for each in cell.comparisons
+        if not name or f"{each.metric}@{each.flow}".rstrip("@") == name
+    )

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers as a reader wants them: four significant digits, thin spaces between thousands, no exponent in sight."""
+
+from __future__ import annotations
+
+import math
+
+_GROUP = "\u2009"  # thin space, as the SI brochure groups digits
+_MINUS = "\u2212"
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """``value`` with at most ``digits`` significant digits; integers keep all of theirs.
+
+    >>> significant(9430.0), significant(3.21456), significant(0.00012345)
+    ('9430', '3.215', '0.0001234')
+    """
+    if math.isnan(value):
+        return "—"
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{_MINUS}∞"
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    if magnitude >= 15 or magnitude < -9:
+        return f"{value:.{digits - 1}e}".replace("-", _MINUS)
+    decimals = max(0, digits - 1 - magnitude)
+    text = f"{abs(value):.{decimals}f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    whole, _, fraction = text.partition(".")
+    if len(whole) > 4:
+        parts = []
+        while whole:
+            parts.append(whole[-3:])
+            whole = whole[:-3]
+        whole = _GROUP.join(reversed(parts))
+    sign = _MINUS if value < 0 and text.strip("0.") else ""
+    return sign + whole + (f".{fraction}" if fraction else "")
+
+
+def between(low: float, high: float, least_digits: int = 4) -> str:
+    """A range with as many digits as tell its ends apart: ``905 … 912``."""
+    for digits in range(least_digits, 10):
+        texts = significant(low, digits), significant(high, digits)
+        if texts[0] != texts[1]:
+            return f"{texts[0]} … {texts[1]}"
+    return significant(low)
+
+
+def rate(bits_per_second: float) -> str:
+    """A rate with its unit: ``400 Mbit/s``."""
+    return _scaled(bits_per_second, (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1)))
+
+
+def size(count_bytes: float) -> str:
+    """A size with its unit, in powers of ten: ``12 MB``."""
+    return _scaled(count_bytes, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)))
+
+
+def duration(microseconds: float) -> str:
+    """A time with its unit: ``240 ms``, ``0.5 ms``, ``62 s``."""
+    return _scaled(microseconds, (("s", 1e6), ("ms", 1e3), ("µs", 1)), least=0.5)
+
+
+def delay(microseconds: float) -> str:
+    """A delay in milliseconds, as operators speak of it: ``240 ms``."""
+    return f"{significant(microseconds / 1e3)} ms"
+
+
+def _scaled(value: float, units: tuple[tuple[str, float], ...], least: float = 1.0) -> str:
+    for unit, factor in units:
+        if abs(value) >= factor * least:
+            return f"{significant(value / factor)} {unit}"
+    return f"{significant(value)} {units[-1][0]}"

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file: a tar archive in one zstd frame. The same runs give the same bytes; what is taken out is checked first."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, cast
+
+import zstandard
+
+from howdah.errors import HowdahError
+from howdah.pack.content import Entry
+from howdah.record.directory import PARTIAL, writing_name
+
+SUFFIX = ".howdah.tar.zst"
+INDEX = "pack.json"
+FORMAT = 1
+_LEVEL = 3
+_CHUNK_BYTES = 1 << 20
+_LARGEST_INDEX = 64 * 1024 * 1024
+
+
+class PackError(HowdahError):
+    """The file is no pack, or a damaged one, or one that would write where it must not."""
+
+
+def write_archive(target: Path, name: str, about: dict[str, Any], entries: list[Entry]) -> dict[str, Any]:
+    """Write the archive below the top directory ``name``, the index first; the index."""
+    entries = sorted(entries, key=lambda entry: entry.name)
+    files = {entry.name: {"bytes": entry.size, "sha256": entry.sha256()} for entry in entries}
+    index = {"format": FORMAT, **about, "files": files}
+    first = Entry(INDEX, content=(json.dumps(index, indent=1) + "\n").encode())
+    temporary = writing_name(target)
+    compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+    try:
+        with temporary.open("wb") as opened, compressor.stream_writer(opened, closefd=False) as packed:
+            with tarfile.open(fileobj=cast("BinaryIO", packed), mode="w|", format=tarfile.PAX_FORMAT) as archive:
+                for entry in (first, *entries):
+                    _add(archive, f"{name}/{entry.name}", entry)
+            packed.flush(zstandard.FLUSH_FRAME)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return index
+
+
+def _add(archive: tarfile.TarFile, name: str, entry: Entry) -> None:
+    """Nothing of who packed it, where or when."""
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = entry.size, 0o644, 0
+    if entry.source is None:
+        archive.addfile(member, io.BytesIO(entry.content))
+    else:
+        with entry.source.open("rb") as opened:
+            archive.addfile(member, opened)
+
+
+def extract(file: Path, target: Path) -> dict[str, Any]:
+    """Write the content of a pack to the new directory ``target``; the index.
+
+    Only plain files are written, only those that the index has, each as the index says, and only below ``target``,
+    which is there when all is right, or not at all. Raises PackError.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise PackError("there is something already", where=str(target), hint="Name a directory that does not exist.")
+    partial = target.with_name(f"{PARTIAL}{target.name}-{os.getpid()}")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        index = _extract_all(file, partial)
+        if target.exists():
+            target.rmdir()
+        partial.rename(target)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return index
+
+
+def _extract_all(file: Path, place: Path) -> dict[str, Any]:
+    index: dict[str, Any] | None = None
+    seen: set[str] = set()
+    with _members(file) as members:
+        for member, content in members:
+            name = _name(member, file)
+            if index is None:
+                index = _index(name, member, content, file, place)
+                continue
+            if name in seen or name not in index["files"]:
+                raise PackError(f"it has a file that its index does not have: {name}", where=str(file))
+            seen.add(name)
+            _write(place, name, content, index["files"][name], file)
+    if index is None:
+        raise PackError("it is empty", where=str(file))
+    missing = sorted(set(index["files"]) - seen)
+    if missing:
+        raise PackError(f"{missing[0]} is missing from it", where=str(file), hint="Was it cut off? Fetch it again.")
+    return index
+
+
+@contextmanager
+def _members(file: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]:
+    def each(archive: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, BinaryIO]]:
+        for member in archive:
+            content = archive.extractfile(member) if member.isreg() else io.BytesIO()
+            yield member, cast("BinaryIO", content)
+
+    try:
+        with file.open("rb") as opened, zstandard.ZstdDecompressor().stream_reader(opened, closefd=False) as plain:
+            with tarfile.open(fileobj=cast("BinaryIO", plain), mode="r|") as archive:
+                yield each(archive)
+            while plain.read(_CHUNK_BYTES):  # to the end, where the checksum is
+                pass
+    except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
+        raise PackError(f"this is no pack of howdah, or a damaged one: {error}", where=str(file)) from error
+
+
+def _name(member: tarfile.TarInfo, file: Path) -> str:
+    """The member's path below the top directory. Raises PackError for whatever could be written elsewhere."""
+    path = PurePosixPath(member.name)
+    plain = member.isreg() and not member.issparse()
+    inside = not path.is_absolute() and len(path.parts) > 1 and not {"..", "."} & set(member.name.split("/"))
+    if not plain or not inside or "\\" in member.name or "\0" in member.name:
+        raise PackError(f"it would write where it must not: {member.name!r}", where=str(file))
+    return "/".join(path.parts[1:])
+
+
+def _index(name: str, member: tarfile.TarInfo, content: BinaryIO, file: Path, place: Path) -> dict[str, Any]:
+    if name != INDEX or member.size > _LARGEST_INDEX:
+        raise PackError(f"this is no pack of howdah: it does not begin with {INDEX}", where=str(file))
+    text = content.read()
+    try:
+        index: dict[str, Any] = json.loads(text)
+        if index["format"] != FORMAT:
+            raise PackError(f"format {index['format']} is not known: howdah is too old for it", where=str(file))
+        whole = sum(int(each["bytes"]) for each in index["files"].values())
+        _ = [str(each["sha256"]) for each in index["files"].values()]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PackError(f"{INDEX} cannot be read: {error}", where=str(file)) from error
+    if whole > shutil.disk_usage(place).free:
+        raise PackError(f"its {whole} bytes do not fit on this disk", where=str(place))
+    (place / INDEX).write_bytes(text)
+    return index
+
+
+def _write(place: Path, name: str, content: BinaryIO, said: dict[str, Any], file: Path) -> None:
+    target = place / name
+    digest, left = hashlib.sha256(), int(said["bytes"])
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        raise PackError(f"{name} cannot be written: {error.strerror}", where=str(file)) from error
+    with os.fdopen(handle, "wb") as opened:
+        while part := content.read(_CHUNK_BYTES):
+            left -= len(part)
+            if left < 0:
+                break
+            digest.update(part)
+            opened.write(part)
+    if left or digest.hexdigest() != said["sha256"]:
+        raise PackError(f"{name} is not the file that was packed", where=str(file), hint="Fetch the pack again.")

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a run goes into a pack: its files as they are, but for paths of this machine, and raw/ on demand."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import lzma
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from howdah.errors import HowdahError
+from howdah.pack.local import Paths, paths_in
+from howdah.record.digest import DIGESTS, MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
+from howdah.record.directory import RunDirectory, read_json
+from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, read_raw_bytes
+from howdah.record.retention import RAW_LEFT_OUT
+
+_SIGNATURES = (MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
+_TEXTS = (".json", ".jsonl", ".log", ".txt", ".yaml", ".html", ".csv")
+_LARGEST_TEXT = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of a pack: where it comes from, or what it holds."""
+
+    name: str
+    source: Path | None = None
+    content: bytes = b""
+
+    @property
+    def size(self) -> int:
+        return self.source.stat().st_size if self.source else len(self.content)
+
+    def sha256(self) -> str:
+        if self.source is None:
+            return hashlib.sha256(self.content).hexdigest()
+        with self.source.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+@dataclass
+class Content:
+    """Entries of a pack, and what is to be said of them."""
+
+    entries: list[Entry] = field(default_factory=list)
+    rewritten: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, raw: bool) -> None:
+    """The files of one run; run.json names them as they are in the pack.
+
+    Raises MismatchError for a file that is not the one that was recorded.
+    """
+    record = read_json(run.provenance)
+    wrong = mismatches(run, record)
+    if wrong:
+        raise refusal(run, wrong[0])
+    known: dict[str, str] = dict(record.get(DIGESTS) or {})
+    rewritten: dict[str, str | None] = {}
+    dropped: list[str] = []
+    for name in covered(run):
+        file = run.path / name
+        if not raw and _is_bulk(file, name):
+            dropped.append(name)
+            known.pop(name, None)
+            continue
+        changed = _rewritten(file, paths)
+        entry = Entry(f"{prefix}/{name}", file) if changed is None else Entry(f"{prefix}/{name}", content=changed)
+        content.entries.append(entry)
+        if changed is not None:
+            rewritten[name] = known.get(name)
+            known[name] = entry.sha256()
+            content.rewritten.append(entry.name)
+    content.left_out += [f"{prefix}/{name}" for name in dropped]
+    plan = next((entry for entry in content.entries if entry.name == f"{prefix}/plan.json"), None)
+    if plan is not None and "plan.json" in rewritten:
+        record["plan_sha256"] = plan.sha256()
+    if DIGESTS in record:
+        record[DIGESTS] = known
+    if dropped:
+        record[RAW_LEFT_OUT] = dropped
+    if rewritten:
+        record["rewritten"] = rewritten  # SHA-256 before paths were replaced
+    text = json.dumps(record, indent=1) + "\n"
+    content.entries.append(Entry(f"{prefix}/run.json", content=paths.replaced(text.encode())))
+    differs = bool(rewritten or dropped) or paths.replaced(text.encode()) != text.encode()
+    _add_signature(content, run.path, prefix, changed=differs)
+
+
+def _add_signature(content: Content, place: Path, prefix: str, *, changed: bool) -> None:
+    """A signature is of the files as they were: it stays where none of them changed."""
+    for name in _SIGNATURES:
+        if not (place / name).exists():
+            continue
+        if changed:
+            content.left_out.append(f"{prefix}/{name}")
+        else:
+            content.entries.append(Entry(f"{prefix}/{name}", place / name))
+
+
+def _is_bulk(file: Path, name: str) -> bool:
+    """Large records that tables are made from; what measures and checks read of raw/ is JSON, and stays."""
+    plain = content_name(file)
+    return name.startswith("raw/") and plain.suffix != ".json" and (plain != file or file.stat().st_size >= LEAST_BYTES)
+
+
+def _rewritten(file: Path, paths: Paths) -> bytes | None:
+    """The content of a text without paths of this machine; None where it has none, or is no text."""
+    plain = content_name(file)
+    packed = file.suffix == ".gz"
+    if not packed and plain.suffix not in _TEXTS:
+        return None
+    if file.stat().st_size > _LARGEST_TEXT:
+        return None
+    try:
+        before = gzip.decompress(file.read_bytes()) if packed else read_raw_bytes(plain)
+    except OSError as error:
+        raise HowdahError(f"cannot be read: {error}", where=str(file)) from error
+    after = paths.replaced(before)
+    if after == before:
+        return None
+    if packed:
+        return gzip.compress(after, compresslevel=6, mtime=0)
+    if file.suffix == ZSTD:
+        return zstandard.ZstdCompressor(level=3, write_checksum=True, write_content_size=True).compress(after)
+    return after if file == plain else lzma.compress(after)
+
+
+def add_experiment(
+    content: Content, path: Path, runs: list[RunDirectory], prefix: str, paths: Paths, page: str
+) -> None:
+    """What an experiment has beside its runs, of which only ``runs`` are packed; its page is made for it."""
+    index: dict[str, Any] = read_json(path / "experiment.json")
+    names = {run.name for run in runs}
+    cells = [cell for cell in index["cells"] if cell["run"] in names]
+    part = len(cells) < len(index["cells"])
+    text = json.dumps({**index, "cells": cells}, indent=1) + "\n" if part else (path / "experiment.json").read_text()
+    files = {"experiment.json": text.encode(), "report.html": page.encode()}
+    for name in ("profile.yaml", "claims.json"):
+        # Claims are about all runs of the experiment.
+        if (path / name).exists() and not (part and name == "claims.json"):
+            files[name] = (path / name).read_bytes()
+    changed = part
+    for name, before in files.items():
+        after = paths.replaced(before)
+        if name == "experiment.json":
+            after = _with_profile(after, paths.replaced(files.get("profile.yaml", b"")), "profile.yaml" in files)
+        if after != before and name != "report.html":
+            changed = True
+            content.rewritten.append(f"{prefix}/{name}")
+        content.entries.append(Entry(f"{prefix}/{name}", content=after))
+    inside = [name for name in (*content.rewritten, *content.left_out) if name.startswith(f"{prefix}/")]
+    _add_signature(content, path, prefix, changed=changed or bool(inside))
+
+
+def _with_profile(index: bytes, profile: bytes, there: bool) -> bytes:
+    """The index names the profile that is in the pack."""
+    value = json.loads(index)
+    digest = hashlib.sha256(profile).hexdigest()
+    if not there or value["profile"]["sha256"] == digest:
+        return index
+    return (json.dumps({**value, "profile": {**value["profile"], "sha256": digest}}, indent=1) + "\n").encode()
+
+
+def local_paths(runs: list[RunDirectory]) -> set[str]:
+    """Paths of this machine that plans and records of the runs name: kernel trees, modules, profiles."""
+    found: set[str] = set()
+    for run in runs:
+        for file in (run.plan, run.provenance):
+            if file.exists():
+                found.update(paths_in(read_json(file)))
+    return found

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs and experiments as one file, with a page of their results and their units; and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from howdah import __version__
+from howdah.errors import HowdahError
+from howdah.metric import known_metrics
+from howdah.pack.archive import SUFFIX, extract, write_archive
+from howdah.pack.content import Content, Entry, add_experiment, add_run, local_paths
+from howdah.pack.local import Paths
+from howdah.record.directory import RunDirectory
+from howdah.record.schema import SCHEMA_VERSION, TABLES
+from howdah.record.table import written_unit
+from howdah.report.build import source_for
+from howdah.report.page import render
+from howdah.work.results import read_results, runs_of
+
+_README = """\
+These are runs of howdah {version}, which measures how TCP starts up on long paths.
+
+  {experiments}/report.html   the results as a page; it needs no network
+  pack.json           every file with its SHA-256
+  units.json          the unit and meaning of every measure, and of every column of a table
+  */*/metrics.json    the measures of a run; tables/*.parquet are its records, raw/ what the guest wrote
+
+With howdah: 'howdah unpack FILE', 'howdah verify FILE' (computes everything anew), 'howdah rerun RUN'.
+Without: 'zstd -d < FILE | tar x'; pandas, polars and DuckDB read Parquet. Paths of the machine on which this was packed
+are replaced by words in capitals (HOME, RUNS, CACHE, HOWDAH); run.json says in which files.
+"""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A pack that was written, and its index (docs/pack.md)."""
+
+    file: Path
+    index: dict[str, Any]
+
+
+def default_name(paths: list[Path]) -> str:
+    return "-".join(dict.fromkeys(path.name for path in paths))[:100]
+
+
+def pack(paths: list[Path], target: Path, *, raw: bool = True) -> Packed:
+    """Write directories of runs or experiments to ``target``; without ``raw`` large raw records are left out.
+
+    Results are brought up to date first. Raises HowdahError for what cannot be read, and MismatchError for a file that
+    is not the one that was recorded.
+    """
+    chosen = _chosen(paths)
+    content = Content()
+    names: dict[str, Path] = {}
+    for home, runs in chosen.items():
+        if names.setdefault(home.name, home) != home:
+            raise HowdahError(f"two experiments are called {home.name!r}", where=f"{names[home.name]} and {home}")
+        hidden = Paths(home.parent, local_paths(runs))
+        for run in runs:
+            add_run(content, run, f"{home.name}/{run.name}", hidden, raw=raw)
+        if (home / "experiment.json").exists():
+            whole = len(runs) == len(runs_of(home))
+            page = _page([home] if whole else [run.path for run in runs])
+            add_experiment(content, home, runs, home.name, hidden, page)
+    units = (json.dumps(_units(), indent=1) + "\n").encode()
+    readme = _README.format(version=__version__, experiments=" ".join(names))
+    content.entries += [Entry("units.json", content=units), Entry("README.txt", content=readme.encode())]
+    about = {
+        "howdah": __version__,
+        "experiments": list(names),
+        "runs": [f"{home.name}/{run.name}" for home, runs in chosen.items() for run in runs],
+        "raw": raw or not content.left_out,
+        "rewritten": sorted(content.rewritten),
+        "left_out": sorted(content.left_out),
+    }
+    top = target.name.removesuffix(SUFFIX).removesuffix(".tar.zst") or "pack"
+    return Packed(target, write_archive(target, top, about, content.entries))
+
+
+def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
+    """The experiments, and of each the runs that are to be packed, in the order of their names."""
+    found: dict[Path, dict[Path, RunDirectory]] = {}
+    for path in paths:
+        read_results(path)
+        runs = runs_of(path)
+        home = path if (path / "experiment.json").exists() else path.parent
+        if not runs:
+            raise HowdahError("there is no run to pack", where=str(path))
+        found.setdefault(home.resolve(), {}).update({run.path.resolve(): run for run in runs})
+    return {home: [RunDirectory(place) for place in sorted(runs)] for home, runs in sorted(found.items())}
+
+
+def _page(paths: list[Path]) -> str:
+    experiments = [read_results(path) for path in paths]
+    first = experiments[0]
+    merged = replace(first, runs=[run for each in experiments for run in each.runs])
+    with source_for([merged], "off") as (source, note):
+        return render(merged.name, merged.description, [merged], source, note)
+
+
+def _units() -> dict[str, Any]:
+    """Units of metrics.json and of the tables' columns."""
+    metrics = {
+        name: {"unit": None if metric.is_text else metric.unit, "meaning": metric.meaning}
+        for name, metric in known_metrics().items()
+    }
+    tables = {
+        name: {column.name: {"type": str(column.type), "unit": written_unit(column.name)} for column in schema}
+        for name, schema in TABLES.items()
+    }
+    return {"format": 1, "schema": SCHEMA_VERSION, "metrics": metrics, "tables": tables}
+
+
+def unpack(file: Path, target: Path) -> dict[str, Any]:
+    """Write a pack to the new directory ``target``; its index. Raises PackError (howdah/pack/archive.py)."""
+    return extract(file, target)

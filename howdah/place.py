@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the project's own files are. Every other module asks here.
+
+In a checkout, ``collectors/``, ``profiles/`` and the other folders lie beside ``howdah/``. A wheel has them in
+``howdah/_shipped/``, because what lies beside ``howdah/`` in site-packages belongs to others. pyproject.toml lists them
+in ``[tool.hatch.build.targets.wheel]``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+_SHIPPED = PACKAGE / "_shipped"
+# The checkout this code runs from; None where it was installed from a wheel.
+CHECKOUT = None if _SHIPPED.is_dir() else PACKAGE.parent
+# The directory that holds the folders below.
+PROJECT = CHECKOUT or _SHIPPED
+PROFILES = PROJECT / "profiles"
+TOPOLOGIES = PROJECT / "topologies"
+COLLECTORS = PROJECT / "collectors"
+MODULES = PROJECT / "modules"
+REPORTS = PROJECT / "reports"
+PLAYBOOKS = PROJECT / "playbooks"
+DOCS = PROJECT / "docs"
+
+
+def root_of(name: str) -> Path:
+    """The directory that ``name`` is relative to. It is a path as the repository has it: ``howdah/agent/run.py``."""
+    return PACKAGE.parent if Path(name).parts[0] == PACKAGE.name else PROJECT
+
+
+def file_of(name: str) -> Path:
+    """The file or directory with this path in the repository."""
+    return root_of(name) / name
+
+
+def name_of(file: Path) -> Path:
+    """The path of one of the project's files in the repository: the reverse of ``file_of``."""
+    return file.relative_to(PROJECT if file.is_relative_to(PROJECT) else PACKAGE.parent)

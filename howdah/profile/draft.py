@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A profile to begin with: from a few answers, commented, and checked before it is written."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from howdah.errors import HowdahError, ProfileError, explain
+from howdah.place import CHECKOUT
+from howdah.profile.algorithm import ALGORITHMS, nearest
+from howdah.profile.field import Buffer, PositiveDuration, Rate
+from howdah.profile.load import load
+from howdah.profile.model import MOST_FLOWS
+from howdah.profile.profile import Profile
+from howdah.profile.schema import SCHEMA
+from howdah.quantity import format_duration, parse_duration
+
+MOST_REPETITIONS = 1000
+_SHARE_OF_DURATION = 3  # the last flow starts when a third of the run has passed
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What a person has said, as it was typed; ``like`` names a path to take instead of ``rate`` and ``rtt``."""
+
+    name: str
+    rate: str = "100 Mbit/s"
+    rtt: str = "100 ms"
+    buffer: str = "1 bdp"
+    like: str | None = None
+    algorithms: tuple[str, ...] = ("cubic", "reno")
+    flows: int = 1
+    repetitions: int = 3
+    duration: str = "20 s"
+
+
+def _quantity(annotation: Any) -> Callable[[str], str]:
+    adapter = TypeAdapter(annotation)
+
+    def check(text: str) -> str:
+        try:
+            adapter.validate_python(text)
+        except ValidationError as error:
+            cause = error.errors()[0].get("ctx", {}).get("error")
+            raise ProfileError(str(cause or error.errors()[0]["msg"])) from None
+        return " ".join(text.split())
+
+    return check
+
+
+def _several_quantities(annotation: Any) -> Callable[[str], str]:
+    """One quantity, or several with commas between them: a sweep."""
+    check = _quantity(annotation)
+
+    def each(text: str) -> str:
+        return ", ".join(check(part) for part in text.split(","))
+
+    return each
+
+
+check_rate, check_duration = _several_quantities(Rate), _quantity(PositiveDuration)
+check_rtt, check_buffer = _several_quantities(PositiveDuration), _several_quantities(Buffer)
+
+
+def check_algorithms(text: str) -> tuple[str, ...]:
+    """Names with commas between them. Raises ProfileError for one that is not known, or comes twice."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise ProfileError("expected the name of an algorithm", hint="'howdah list algorithms' shows them")
+    for index, name in enumerate(names):
+        if name not in ALGORITHMS:
+            close = nearest(name, ALGORITHMS)
+            listed = "'howdah list algorithms' shows them"
+            raise ProfileError(
+                f"there is no algorithm {name!r}", hint=f"did you mean {close}? {listed}" if close else listed
+            )
+        if name in names[:index]:
+            raise ProfileError(f"{name} is there twice")
+    return names
+
+
+def check_count(text: str, most: int) -> int:
+    if not text.strip().isdecimal() or not 1 <= int(text) <= most:
+        raise ProfileError(f"expected a whole number from 1 to {most}, not {text!r}")
+    return int(text)
+
+
+def check_flows(text: str) -> int:
+    return check_count(text, MOST_FLOWS)
+
+
+def check_repetitions(text: str) -> int:
+    return check_count(text, MOST_REPETITIONS)
+
+
+def write(draft: Draft, file: Path) -> Profile:
+    """Write the draft to a file that is not there yet, and return it as it is read.
+
+    Nothing is written where the profile would be refused. Raises ProfileError, and HowdahError where the file exists or
+    cannot be written.
+    """
+    if os.path.lexists(file):
+        raise _exists(file)
+    # A name of its own: nothing that is there is touched, and what is seen under the final name is whole and right.
+    attempt = file.with_name(f".{file.stem}-{secrets.token_hex(4)}.yaml")
+    try:
+        attempt.write_text(text(draft, file), encoding="utf-8")
+        try:
+            load(attempt)
+        except ProfileError as error:
+            where = str(error.where or "").replace(str(attempt), str(file)) or None
+            raise ProfileError(error.what, where=where, hint=error.hint) from None
+        os.link(attempt, file)
+    except FileExistsError:
+        raise _exists(file) from None
+    except OSError as error:
+        raise HowdahError(f"the profile cannot be written: {explain(error)}", where=str(file)) from error
+    finally:
+        attempt.unlink(missing_ok=True)
+    return load(file)
+
+
+def _exists(file: Path) -> HowdahError:
+    return HowdahError("this file is there already", where=str(file), hint="Choose another name, or --output FILE.")
+
+
+def text(draft: Draft, file: Path) -> str:
+    """The profile as YAML, with a comment on every line that a person may want to change."""
+    lines = [
+        f"# yaml-language-server: $schema={_schema_from(file.parent)}",
+        "#",
+        "# A list in a field is a sweep: one run for each value, and every combination of several lists.",
+        f"# 'howdah plan {file.name}' prints what a run does; an editor that reads the schema shows every field.",
+        "howdah: 1",
+        f"name: {draft.name} # results go to runs/{draft.name}",
+        f"description: {_description(draft)}",
+        "",
+        *_path(draft),
+        "",
+        f"algorithm: {_one_or_list(list(draft.algorithms))}",
+        *_flows(draft),
+        f"duration: {draft.duration} # simulated time, from the first start to the end",
+        f"repetitions: {draft.repetitions} # {_repeated(draft.repetitions)}",
+        "",
+        "# What the runs are expected to show is a claim; without one they are only reported (docs/claims.md).",
+        "# claims:",
+        "#   - id: leaves-early",
+        f"#     says: {draft.algorithms[0]} leaves slow start below twice the BDP",
+        f"#     value: {{metric: exit_cwnd_bdp, flow: 1{_at(draft)}}}",
+        "#     expect: {below: 2}",
+    ]
+    return "\n".join(_tidy(line) for line in lines) + "\n"
+
+
+def _schema_from(directory: Path) -> str:
+    """Relative within a checkout, so that the profile can be committed there."""
+    directory = directory.resolve()
+    if CHECKOUT is not None and directory.is_relative_to(CHECKOUT):
+        return os.path.relpath(SCHEMA, directory)
+    return str(SCHEMA)
+
+
+def _description(draft: Draft) -> str:
+    where = f"the path {draft.like}" if draft.like else f"{draft.rate} and {draft.rtt}"
+    several = f"{draft.flows} flows" if draft.flows > 1 else "One flow"
+    return f"{several} of {', '.join(draft.algorithms)} over {where}".replace(": ", " ")
+
+
+def _path(draft: Draft) -> list[str]:
+    if draft.like:
+        return [
+            "path:",
+            f"  like: {draft.like} # every field not given here is that path's",
+            *([f"  buffer: {_one_or_list(draft.buffer.split(', '))}"] if draft.buffer else []),
+        ]
+    return [
+        "path:",
+        f"  rate: {_one_or_list(draft.rate.split(', '))} # of the bottleneck, with all headers",
+        f"  rtt: {_one_or_list(draft.rtt.split(', '))} # without any queue, half of it each way",
+        f"  buffer: {_one_or_list(draft.buffer.split(', '))} # 1 bdp = rate x rtt; also 500 kB, 100 packets",
+    ]
+
+
+def _flows(draft: Draft) -> list[str]:
+    if draft.flows == 1:
+        return []
+    apart_us = parse_duration(draft.duration) // (_SHARE_OF_DURATION * (draft.flows - 1))
+    whole_us = next((unit for unit in (1_000_000, 1000) if apart_us >= unit), 1)
+    apart_us -= apart_us % whole_us
+    starts = [format_duration(index * apart_us) for index in range(draft.flows)]
+    return ["flows: # each begins on the path that those before it have filled",
+            *(f"  - {{start: {start}}}" for start in starts)]  # fmt: skip
+
+
+def _repeated(repetitions: int) -> str:
+    if repetitions == 1:
+        return "one run is the path as it is; several differ by +-0.5 % of RTT and by their starts"
+    return "they differ by +-0.5 % of RTT and by when the flows start"
+
+
+def _at(draft: Draft) -> str:
+    """The first value of everything that is swept: a claim is about one point, unless it says each."""
+    lists = {"algorithm": list(draft.algorithms), "path.buffer": draft.buffer.split(", ")}
+    if draft.like is None:
+        lists |= {"path.rate": draft.rate.split(", "), "path.rtt": draft.rtt.split(", ")}
+    swept = ", ".join(f"{name}: {values[0]}" for name, values in lists.items() if len(values) > 1)
+    return f", at: {{{swept}}}" if swept else ""
+
+
+def _one_or_list(values: list[str]) -> str:
+    return values[0] if len(values) == 1 else f"[{', '.join(values)}]"
+
+
+_COMMENT_AT = 34
+
+
+def _tidy(line: str) -> str:
+    """Comments begin in one column, or two spaces behind a longer line."""
+    code, mark, comment = line.partition(" # ")
+    if not mark or not code.strip() or code.lstrip().startswith("#"):
+        return line
+    return f"{code.rstrip():<{_COMMENT_AT}} # {comment.strip()}"

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two ends of the path as fields of a profile: what the senders are, and what the receivers are."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from howdah.profile.field import KernelName, ShortSection
+from howdah.profile.receiver import ReceiverName
+from howdah.profile.sender import TODAY
+from howdah.receiver import LINUX
+
+_KERNELS = "`debian-VERSION`, `debian-newest`, or the path of a source tree"
+
+
+class SenderSection(ShortSection):
+    """What the senders are. A name alone, such as `sender: of-2007`, is their behaviour."""
+
+    short: ClassVar[str] = "behaviour"
+
+    behaviour: Literal["linux", "of-2007"] = Field(
+        default=TODAY,
+        description="settings of the senders of another time, as far as the profile leaves them open "
+        "([senders.md](senders.md)); linux is as it is",
+    )
+    kernel: KernelName | None = Field(
+        default=None,
+        description="kernel of the senders and of the routers, instead of the run's (engine `uml`): " + _KERNELS,
+    )
+
+
+class ReceiverSection(ShortSection):
+    """What the receivers are. A name alone, such as `receiver: no-sack`, is their behaviour."""
+
+    short: ClassVar[str] = "behaviour"
+
+    behaviour: ReceiverName = Field(
+        default=LINUX,
+        description="how those of measured flows acknowledge ([receivers.md](receivers.md)); linux is as it is",
+    )
+    kernel: KernelName | None = Field(
+        default=None, description=f"kernel of the receivers, instead of the run's (engine `uml`): {_KERNELS}"
+    )

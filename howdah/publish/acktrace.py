@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the growing trace of a run in virtual time says of its flows so far: every ACK that is already on the disk.
+
+The guest empties its trace into tcp_probe.bin as the run goes on, and this reads the file's end from outside. Times are
+simulated seconds. Nothing here is a result: the analysis reads the whole trace when the run has ended.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from howdah.errors import HowdahError
+from howdah.ingest.ring_buffer import Integers, Layout, Trace, read_trace
+from howdah.ingest.trace_format import Field, parse_event_format, parse_event_header, parse_page_header
+from howdah.ingest.tracepoint import INFINITE_SSTHRESH
+from howdah.measure.exit import find_exit
+from howdah.measure.trace import FlowTrace, Reals
+from howdah.plan.plan import Flow, Plan
+
+_NAME = "tcp_probe"
+_FIELDS = ("sport", "dport", "snd_cwnd", "ssthresh", "srtt", "address")
+_MOST_AT_ONCE_BYTES = 64 << 20  # of one look; the rest waits for the next
+_MOST_START_UP_RECORDS = 200_000  # of a flow: an exit that comes later is left to the analysis
+_STEPS = 300  # of a course, over the whole duration
+_SOCKADDR_ADDRESS = 4  # bytes, sockaddr_in
+
+
+@dataclass(frozen=True)
+class SoFarExit:
+    """An exit as the trace shows it. Seconds count from the plan's start of the flow; the cause is not known yet."""
+
+    after_start_s: float
+    cwnd_packets: int
+
+
+@dataclass
+class FlowSoFar:
+    """One flow: the last record's values, and a course of ``_STEPS`` equal steps with NaN where no ACK came."""
+
+    flow: Flow
+    acks: int = 0
+    time_ns: int = 0
+    cwnd_packets: int = 0
+    ssthresh_packets: int | None = None
+    srtt_us: int = 0
+    exit: SoFarExit | None = None
+    cwnd: Reals = field(default_factory=lambda: np.full(_STEPS, np.nan))
+    srtt_ms: Reals = field(default_factory=lambda: np.full(_STEPS, np.nan))
+    acks_of_step: Integers = field(default_factory=lambda: np.zeros(_STEPS, dtype=np.int64))
+    start_up: list[tuple[Integers, Integers, Reals]] = field(default_factory=list)
+
+    def take(self, time_ns: Integers, columns: dict[str, Integers], step_ns: int) -> None:
+        """Records that follow those before."""
+        cwnd, ssthresh, srtt = columns["snd_cwnd"], columns["ssthresh"], columns["srtt"]
+        self.acks += time_ns.size
+        self.time_ns, self.cwnd_packets, self.srtt_us = int(time_ns[-1]), int(cwnd[-1]), int(srtt[-1])
+        self.ssthresh_packets = int(ssthresh[-1]) if ssthresh[-1] < INFINITE_SSTHRESH else None
+        step = np.clip(time_ns // step_ns, 0, _STEPS - 1)
+        self.acks_of_step += np.bincount(step, minlength=_STEPS)
+        last = np.flatnonzero(np.append(step[1:] != step[:-1], True))
+        self.cwnd[step[last]] = cwnd[last]
+        self.srtt_ms[step[last]] = srtt[last] / 1e3
+        if sum(part[0].size for part in self.start_up) < _MOST_START_UP_RECORDS:
+            finite = np.where(ssthresh < INFINITE_SSTHRESH, ssthresh.astype(np.float64), np.inf)
+            self.start_up.append((time_ns, cwnd, finite))
+            self._look_for_exit()
+
+    def acks_per_second(self, step_ns: int) -> Reals:
+        """At each step, over the round trip before it: ACKs come in bursts, as the segments were sent."""
+        steps = max(1, round(self.flow.rtt_us * 1000 / step_ns))
+        sums = np.convolve(self.acks_of_step, np.ones(steps))[:_STEPS]
+        return np.asarray(sums / (steps * step_ns / 1e9), dtype=np.float64)
+
+    def _look_for_exit(self) -> None:
+        """By the rule of the analysis, over the whole start-up: a threshold that is raised again takes an exit back."""
+        time_ns = np.concatenate([part[0] for part in self.start_up])
+        cwnd = np.concatenate([part[1] for part in self.start_up])
+        ssthresh = np.concatenate([part[2] for part in self.start_up])
+        start_ns, none = self.flow.start_us * 1000, np.zeros(time_ns.size, dtype=np.int64)
+        trace = FlowTrace(
+            *(self.flow, 1, start_ns, None, self.flow.stop_us * 1000),
+            *(time_ns, none, none, cwnd, ssthresh, none),
+        )
+        found = find_exit(trace)
+        self.exit = SoFarExit((found.time_ns - start_ns) / 1e9, found.cwnd_packets) if found is not None else None
+
+
+class AckTrace:
+    """The trace of one run, read on at each ``look``. Flows of groups are left out: there may be thousands."""
+
+    def __init__(self, raw: Path, plan: Plan) -> None:
+        self._raw = raw
+        self._plan = plan
+        self._epoch_ns = plan.epoch_us * 1000  # kept exactly in virtual time, where alone this is used
+        self._layout: Layout | None = None
+        self._offset = 0
+        self.step_ns = max(1, -(-plan.duration_us * 1000 // _STEPS))
+        self.flows = [FlowSoFar(flow) for flow in plan.flows if flow.group is None]
+        self.acks_per_second: float | None = None  # of simulated time, in what the last look found
+
+    def look(self) -> None:
+        """Read what was added. A trace that cannot be read (yet) changes nothing."""
+        try:
+            self._layout = self._layout or _layout(self._raw)
+            new = self._read_on(self._layout.subbuffer_bytes)
+            if not new:
+                return
+            trace = _decoded(new, self._layout)
+        except (OSError, HowdahError, ValueError):
+            return
+        time_ns = trace.time_ns - self._epoch_ns
+        taken = sum(self._take(flow, time_ns, trace.columns) for flow in self.flows)
+        span_ns = int(time_ns[-1] - time_ns[0]) if time_ns.size > 1 else 0
+        if span_ns > 0:
+            self.acks_per_second = taken / span_ns * 1e9
+
+    def _read_on(self, whole: int) -> bytes:
+        with (self._raw / f"{_NAME}.bin").open("rb") as file:
+            file.seek(self._offset)
+            new = file.read(_MOST_AT_ONCE_BYTES)
+        new = new[: len(new) - len(new) % whole]
+        self._offset += len(new)
+        return new
+
+    def _take(self, flow: FlowSoFar, time_ns: Integers, columns: dict[str, Integers]) -> int:
+        address = int.from_bytes(ipaddress.IPv4Address(flow.flow.source_address).packed, "little")
+        ours = (columns["address"] == address) & (columns["dport"] == flow.flow.destination_port)
+        exact = ours & (columns["sport"] == flow.flow.source_port)
+        alone = sum(_ends(other.flow) == _ends(flow.flow) for other in self.flows) == 1
+        rows = np.flatnonzero(exact if exact.any() or not alone else ours)
+        if rows.size:
+            flow.take(time_ns[rows], {name: values[rows] for name, values in columns.items()}, self.step_ns)
+        return int(rows.size)
+
+
+def _ends(flow: Flow) -> tuple[str, int]:
+    """What tells a flow where the kernel chose the sender's port."""
+    return flow.source_address, flow.destination_port
+
+
+def _layout(raw: Path) -> Layout:
+    """From the kernel's own description, which lies there before the first record; trace.json comes at the end."""
+    texts = {
+        name: (raw / name).read_text(encoding="ascii") for name in ("header_page", "header_event", f"{_NAME}.format")
+    }
+    page = parse_page_header(texts["header_page"], str(raw / "header_page"))
+    room = _data_bytes(texts["header_page"])
+    form = parse_event_format(texts[f"{_NAME}.format"], str(raw / f"{_NAME}.format"))
+    source = form.field("saddr")
+    form.fields["address"] = Field("address", source.offset + _SOCKADDR_ADDRESS, 4, False)
+    event = parse_event_header(texts["header_event"], str(raw / "header_event"))
+    return Layout(page, event, form, page.data_offset + room)
+
+
+def _data_bytes(text: str) -> int:
+    line = next(line for line in text.splitlines() if "char data;" in line)
+    return int(line.partition("size:")[2].partition(";")[0])
+
+
+def _decoded(new: bytes, layout: Layout) -> Trace:
+    """The records of some whole sub-buffers, through a file in memory: the decoder reads files."""
+    descriptor = os.memfd_create(_NAME)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(new)
+        return read_trace(Path(f"/proc/self/fd/{descriptor}"), layout, _FIELDS)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of finished runs and nights as a page that is scraped, so that a plain query finds them now.
+
+Blocks hold one sample of each result, at the end of its run. A query looks back a second or two, and finds nothing
+there but at that very time. Here the results stand as long as the server runs, as those of batch jobs do in a
+Pushgateway.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from howdah.publish.metric import END, INFO, Metric
+from howdah.publish.nights import SAMPLES, latest_nights
+from howdah.publish.openmetrics import Families, Samples, end_ms, results
+from howdah.record.result import Run
+
+RESULTS_JOB = "howdah-results"
+MOST_SERIES = 5000  # of summaries, which Prometheus reads every second
+_OF_EVERY_RUN = (INFO[0], END)
+
+
+class Finished:
+    """What the page shows now. ``stamp`` is another object whenever that has changed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._key: object = None
+        self._families: Families = {}
+        self.stamp = object()
+
+    def set(self, runs: Iterable[Run], directory: Path) -> None:
+        """Show these runs, and the last night of each suite in the directory of runs."""
+        ordered = sorted(runs, key=end_ms, reverse=True)
+        last = latest_nights(directory)
+        key = ([_identity(run) for run in ordered], last)
+        if key == self._key:
+            return
+        found = _newest(ordered)
+        known: dict[str, Metric] = {}
+        for night in last:
+            for metric, samples in _of_night((night / SAMPLES).read_text(encoding="utf-8")).items():
+                # A name has one family, whatever words an older howdah had for it.
+                found.setdefault(known.setdefault(metric.name, metric), []).extend(samples)
+        with self._lock:
+            self._key, self._families, self.stamp = key, found, object()
+
+    def families(self) -> Families:
+        with self._lock:
+            return self._families
+
+
+def _identity(run: Run) -> tuple[object, ...]:
+    files = (run.directory.metrics, run.directory.verdict, run.directory.provenance)
+    return str(run.directory.path), *((each.stat().st_mtime_ns if each.exists() else 0) for each in files)
+
+
+def _newest(runs: list[Run]) -> Families:
+    """What every run is, and the summaries of as many of the first runs as there is room for."""
+    found: Families = {}
+    room = MOST_SERIES
+    for run in runs:
+        of_run = results([run])
+        room -= sum(len(samples) for metric, samples in of_run.items() if metric not in _OF_EVERY_RUN)
+        for metric, samples in of_run.items():
+            if room >= 0 or metric in _OF_EVERY_RUN:
+                found.setdefault(metric, []).extend(samples)
+    return found
+
+
+def _of_night(text: str) -> Families:
+    found: Families = {}
+    for family in text_string_to_metric_families(text):  # type: ignore[no-untyped-call]
+        for sample in family.samples:
+            metric = Metric(sample.name, family.type, family.documentation)
+            found.setdefault(metric, []).append(Samples(dict(sample.labels), [0], [float(sample.value)]))
+    return found

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of our own files a piece of the program is made of, and one hash of them all.
+
+The files are found by following import statements from an entry module, so that a new import belongs to the piece
+without anybody listing it. Nothing is imported: the files are parsed.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from howdah.place import name_of, root_of
+
+PACKAGES = ("howdah", "collectors", "topologies")
+
+
+def closure(entries: Iterable[str], root: Path | None = None, *, deferred: bool = True) -> dict[str, Path]:
+    """Files of the entry modules and of every module of ours that they import, by module name, sorted.
+
+    An import counts wherever it stands: at the top, in a function, below ``if TYPE_CHECKING``. Without ``deferred``
+    those in functions do not count. The ``__init__`` files of the packages on the way count too. The packages are those
+    of this program, or those below ``root``. Raises ValueError for an entry that does not exist.
+    """
+    found: dict[str, Path] = {}
+    waiting = list(entries)
+    for name in waiting:
+        if _file(name, root) is None:
+            raise ValueError(f"there is no module {name} below {_root(name, root)}")
+    while waiting:
+        name = waiting.pop()
+        file = _file(name, root)
+        if name in found or file is None:
+            continue
+        found[name] = file
+        waiting += _parents(name)
+        waiting += imported(file, name, deferred=deferred)
+    return dict(sorted(found.items()))
+
+
+def closure_sha256(
+    entries: Iterable[str], root: Path | None = None, *, deferred: bool = True, data: Iterable[Path] = ()
+) -> str:
+    """Hash of the names and contents of a closure's files: the version of that piece of the program.
+
+    ``data`` are files of the project, or below ``root``, that these modules read, which no import shows.
+    """
+    digest = hashlib.sha256()
+    files = closure(entries, root, deferred=deferred)
+    read = {str(each.relative_to(root) if root else name_of(each)): each for each in data}
+    for name, file in [*files.items(), *sorted(read.items())]:
+        content = file.read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def imported(file: Path, name: str, *, deferred: bool = True) -> list[str]:
+    """Names that a module imports from our packages. Some are no modules but what a module defines."""
+    return list(_imported(file, name, deferred, file.stat().st_mtime_ns))
+
+
+@lru_cache(maxsize=4096)
+def _imported(file: Path, name: str, deferred: bool, _modified_ns: int) -> tuple[str, ...]:
+    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+    names: list[str] = []
+    for node in _statements(ast.parse(file.read_bytes(), str(file)), deferred):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(node, package)
+            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
+    return tuple(dict.fromkeys(each for each in names if each.partition(".")[0] in PACKAGES))
+
+
+def _statements(tree: ast.AST, deferred: bool) -> Iterator[ast.AST]:
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if deferred or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _base(node: ast.ImportFrom, package: str) -> str:
+    """The module after ``from``; a relative one is counted from the package it stands in."""
+    if not node.level:
+        return node.module or ""
+    above = package.split(".")[: len(package.split(".")) - node.level + 1]
+    return ".".join([*above, *([node.module] if node.module else [])])
+
+
+def _parents(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _root(name: str, root: Path | None) -> Path:
+    return root or root_of(name.partition(".")[0])
+
+
+def _file(name: str, root: Path | None) -> Path | None:
+    place = _root(name, root).joinpath(*name.split("."))
+    for file in (place / "__init__.py", place.with_name(f"{place.name}.py")):
+        if file.is_file():
+            return file
+    return None
+
+
+def modules_of(package: str, root: Path | None = None) -> list[str]:
+    """Names of all modules in a package, itself included."""
+    root = _root(package, root)
+    top = root.joinpath(*package.split("."))
+    found = []
+    for file in sorted(top.rglob("*.py")):
+        parts = file.relative_to(root).with_suffix("").parts
+        found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return found

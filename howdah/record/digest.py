@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Digests of a run's files, kept in run.json: whoever reads a file sees whether it is the one that was recorded.
+
+run.json has no digest of itself. A person who changes a file and its digest is found out by computing the results anew
+(``howdah verify``), or by a signature (``howdah sign``), which covers run.json too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.errors import HowdahError
+from howdah.record.directory import RunDirectory, read_json, write_json
+
+DIGESTS = "digests"  # in run.json: {path in the run directory: SHA-256 in hexadecimal}
+SOURCES = ("plan.json", "raw/", "share/")  # what the analysis reads; all else in a run is made from it
+MANIFEST = "manifest.sha256"  # of a signature (howdah/verify/signature.py)
+SSH_SIGNATURE, MINISIGN_SIGNATURE = f"{MANIFEST}.sig", f"{MANIFEST}.minisig"
+UNCOVERED = ("run.json", "report.html", MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
+
+CHANGED, MISSING, ADDED = "changed", "missing", "added"
+
+
+class MismatchError(HowdahError):
+    """A file is not the one that run.json recorded."""
+
+    exit_code = 6
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A file (its path in the run directory) that was ``changed`` since, is ``missing``, or was ``added``."""
+
+    file: str
+    what: str
+
+    def __str__(self) -> str:
+        return {
+            CHANGED: f"{self.file} was changed after it was recorded",
+            MISSING: f"{self.file} is missing",
+            ADDED: f"{self.file} was added after the files were recorded",
+        }[self.what]
+
+
+_State = tuple[Path, int, int, int, int]
+_known: dict[_State, str] = {}
+
+
+def file_sha256(file: Path) -> str:
+    """SHA-256 of a file, computed once in a process as long as the file keeps its size and times."""
+    status = file.stat()
+    state = (file, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    if state not in _known:
+        with file.open("rb") as stream:
+            _known[state] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return _known[state]
+
+
+def forget() -> None:
+    """Compute every digest anew from now on."""
+    _known.clear()
+
+
+def covered(directory: RunDirectory) -> list[str]:
+    """Paths of the files that have a digest: all but run.json, a report, a signature, and hidden files."""
+    found = []
+    for file in directory.path.rglob("*"):
+        path = file.relative_to(directory.path)
+        if file.is_file() and not any(part.startswith(".") for part in path.parts) and str(path) not in UNCOVERED:
+            found.append(path.as_posix())
+    return sorted(found)
+
+
+def digests(directory: RunDirectory) -> dict[str, str]:
+    return {name: file_sha256(directory.path / name) for name in covered(directory)}
+
+
+def seal(directory: RunDirectory, record: dict[str, Any]) -> None:
+    """Write ``record`` as run.json with the digests of all other files as they are now."""
+    write_json(directory.provenance, {**record, DIGESTS: digests(directory)})
+
+
+def seal_file(directory: RunDirectory, file: Path) -> None:
+    """Record one file that was written again; of a run without digests nothing is recorded."""
+    record = read_json(directory.provenance)
+    known = record.get(DIGESTS)
+    name = file.relative_to(directory.path).as_posix()
+    if known is None or known.get(name) == file_sha256(file):
+        return
+    write_json(directory.provenance, {**record, DIGESTS: dict(sorted({**known, name: file_sha256(file)}.items()))})
+
+
+def is_source(name: str) -> bool:
+    return name.startswith(SOURCES)
+
+
+def only(record: dict[str, Any], keep: Callable[[str], bool]) -> dict[str, Any]:
+    """The record with the digests of some files alone."""
+    if DIGESTS not in record:
+        return record
+    return {**record, DIGESTS: {name: digest for name, digest in record[DIGESTS].items() if keep(name)}}
+
+
+def mismatches(
+    directory: RunDirectory, record: dict[str, Any], keep: Callable[[str], bool] = lambda _name: True
+) -> list[Mismatch]:
+    """Every file that differs from what the record says, in the order of their paths; none without digests.
+
+    ``keep`` says which files are looked at.
+    """
+    known = record.get(DIGESTS)
+    if known is None:
+        return []
+    there = covered(directory)
+    found = [Mismatch(name, ADDED) for name in there if keep(name) and name not in known]
+    for name, digest in known.items():
+        if not keep(name):
+            continue
+        if name not in there:
+            found.append(Mismatch(name, MISSING))
+        elif file_sha256(directory.path / name) != digest:
+            found.append(Mismatch(name, CHANGED))
+    return sorted(found, key=lambda each: each.file)
+
+
+def check(directory: RunDirectory, record: dict[str, Any], files: Iterable[Path]) -> None:
+    """Raise MismatchError for the first of these files that is not as the record says; nothing without digests."""
+    known = record.get(DIGESTS)
+    if known is None:
+        return
+    for file in files:
+        name = file.relative_to(directory.path).as_posix()
+        if not file.exists():
+            what = MISSING if name in known else None
+        elif name not in known:
+            what = ADDED
+        else:
+            what = None if file_sha256(file) == known[name] else CHANGED
+        if what is not None:
+            raise refusal(directory, Mismatch(name, what))
+
+
+def refusal(directory: RunDirectory, mismatch: Mismatch) -> MismatchError:
+    """The error that says what is wrong with a file, and what to do."""
+    if is_source(mismatch.file):
+        remedy = "'howdah run --again' makes the run anew."
+    else:
+        remedy = "'howdah report --reanalyse' computes the results again from raw/, where the run still has it."
+    return MismatchError(
+        f"these results are not shown: {mismatch}",
+        where=str(directory.path),
+        hint=f"'howdah verify' shows every difference. {remedy}",
+    )

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run directory: the one place every stage reads from and writes to."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.errors import RecordError
+
+PARTIAL = ".partial-"
+WRITING = ".writing-"  # a file that is being written, beside its place
+_OWNER = re.compile(r"-(\d+)$")
+_PARTIAL_NAME = re.compile(rf"{re.escape(PARTIAL)}(.+)-\d+")
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Names of the files of one run (one boot of one plan). See docs/data-format.md."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The run's name, also while its directory still has the name of a partial one."""
+        partial = _PARTIAL_NAME.fullmatch(self.path.name)
+        return partial.group(1) if partial else self.path.name
+
+    @property
+    def plan(self) -> Path:
+        return self.path / "plan.json"
+
+    @property
+    def provenance(self) -> Path:
+        """run.json: written first with status ``running`` and last with the final status."""
+        return self.path / "run.json"
+
+    @property
+    def share(self) -> Path:
+        """What the guest may read: plan, agent, collectors, kernel modules."""
+        return self.path / "share"
+
+    @property
+    def raw(self) -> Path:
+        """What the guest writes, and the console."""
+        return self.path / "raw"
+
+    @property
+    def console(self) -> Path:
+        return self.raw / "console.log"
+
+    @property
+    def tables(self) -> Path:
+        return self.path / "tables"
+
+    def table(self, name: str) -> Path:
+        return self.tables / f"{name}.parquet"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.json"
+
+    @property
+    def verdict(self) -> Path:
+        return self.path / "verdict.json"
+
+    @property
+    def log(self) -> Path:
+        """Everything the host side did to make this run, with times."""
+        return self.path / "engine.log"
+
+
+def writing_name(path: Path) -> Path:
+    """Where a file is written before it takes its place by a rename; ``sweep_writing`` finds it if we are killed."""
+    return path.with_name(f"{WRITING}{path.name}-{os.getpid()}")
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that a reader sees either the old one or the whole new one, and nothing else if we fail."""
+    temporary = writing_name(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON as ``write_whole`` does."""
+    write_whole(path, json.dumps(value, indent=1, sort_keys=False) + "\n")
+
+
+def is_abandoned(path: Path) -> bool:
+    """Whether the process whose number ends the name of a partial directory or file is gone."""
+    owner = _OWNER.search(path.name)
+    return owner is None or not Path(f"/proc/{owner.group(1)}").exists()
+
+
+def sweep_writing(directory: Path) -> list[Path]:
+    """Remove files that killed commands were writing into ``directory`` itself; returns them."""
+    found = [entry for entry in directory.glob(f"{WRITING}*") if is_abandoned(entry)]
+    for entry in found:
+        entry.unlink(missing_ok=True)
+    return found
+
+
+def remove_whole(path: Path) -> None:
+    """Remove a directory so that no moment of it looks whole: it loses its name first. Raises OSError."""
+    doomed = path.with_name(f"{PARTIAL}{path.name}-{os.getpid()}")
+    if path != doomed and not path.name.startswith(PARTIAL):
+        shutil.rmtree(doomed, ignore_errors=True)
+        path = path.rename(doomed)
+    # A kill from here on leaves an experiment without an index, and runs that are not finished.
+    for pattern in ("experiment.json", "run.json", "*/run.json"):
+        for mark in path.glob(pattern):
+            mark.unlink(missing_ok=True)
+    shutil.rmtree(path)
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds; numbers are finite. Raises RecordError, and FileNotFoundError where there is none."""
+    try:
+        return parse_json(path.read_bytes(), path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RecordError(f"this cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def parse_json(content: bytes, path: Path) -> Any:
+    """The value of JSON that was read from a file; numbers are finite. Raises RecordError."""
+    try:
+        return json.loads(content, parse_constant=_refused, parse_float=_finite)
+    except RecursionError:
+        raise RecordError("this is not JSON: it is nested too deep", where=str(path)) from None
+    except ValueError as error:
+        raise RecordError(f"this is not JSON: {error}", where=str(path)) from error
+
+
+def _refused(text: str) -> float:
+    raise ValueError(f"{text} is not a number of JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refused(text)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""run.json: where a run came from, what it ran on, and how it ended."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import subprocess
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from howdah import __version__
+from howdah.metric import TABLE
+from howdah.place import CHECKOUT
+from howdah.record.closure import closure_sha256, modules_of
+
+PROVENANCE_FORMAT = 1
+ANALYSIS_DATA = (TABLE,)  # files that the analysis reads beside its modules
+
+
+def now() -> str:
+    """The time as ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def sha256_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def agent_sha256() -> str:
+    """Version of the code that runs inside the guest, part of a run's key: the agent, the collectors, and all they
+    import.
+
+    Imports in functions do not count: they are those of the wiring by Mininet, which no guest has. The engines that use
+    it name its version in their identity.
+    """
+    return closure_sha256([*modules_of("howdah.agent"), *modules_of("collectors")], deferred=False)
+
+
+@cache
+def analysis_sha256() -> str:
+    """Version of the code that turns raw/ into tables, metrics and verdict: those are made again when it changes.
+
+    It covers ``howdah.work.analysis`` and all that it imports, the table schemas with it, and the table of metrics.
+    """
+    return closure_sha256(["howdah.work.analysis"], data=ANALYSIS_DATA)
+
+
+def _git(*arguments: str) -> str | None:
+    if CHECKOUT is None:
+        return None  # site-packages may lie in a repository of somebody else's
+    try:
+        answer = subprocess.run(["git", "-C", str(CHECKOUT), *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None
+
+
+def software() -> dict[str, Any]:
+    """Version and git revision of howdah; ``modified`` is true when the checkout differs from the revision."""
+    changes = _git("status", "--porcelain", "--untracked-files=no")
+    return {
+        "version": __version__,
+        "revision": _git("rev-parse", "HEAD"),
+        "modified": bool(changes) if changes is not None else None,
+    }
+
+
+def machine() -> dict[str, Any]:
+    cpu = None
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [
+            line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if line[:10] == "model name"
+        ]
+        cpu = names[0] if names else None
+    return {
+        "machine": platform.machine(),
+        "system": platform.platform(),
+        "cpu": cpu,
+        "python": platform.python_version(),
+    }
+
+
+def run_key(plan_json: str, engine_identity: dict[str, Any]) -> str:
+    """The content address of a run: plan, everything the engine says it is made of, and the guest-side code.
+
+    Two runs with the same key have equal tables, so a finished run with the key need not be made again.
+    """
+    parts = [plan_json, repr(sorted(engine_identity.items())), agent_sha256()]
+    return sha256_text("\0".join(parts))
+
+
+def first_record(plan_json: str, key: str) -> dict[str, Any]:
+    return {
+        "format": PROVENANCE_FORMAT,
+        "status": "running",
+        "key": key,
+        "plan_sha256": sha256_text(plan_json),
+        **({"sender": sender} if (sender := json.loads(plan_json).get("sender")) else {}),
+        "howdah": software(),
+        "host": machine(),
+        "started": now(),
+        "stages": [],
+        "error": None,
+    }

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of raw/, stored as they are or compressed: who reads them asks here, and gets what the guest wrote.
+
+A compressed file is ``NAME.zst``, or ``NAME.xz`` where it has records of one length: xz has a filter for those.
+Digests are those of the files as they are stored, so that ``sha256sum`` checks them, and ``zstd -d`` and ``xz -d`` give
+what the guest wrote.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import lzma
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import zstandard
+
+from howdah.errors import RecordError
+from howdah.record.directory import parse_json, writing_name
+
+ZSTD, XZ = ".zst", ".xz"
+SUFFIXES = (ZSTD, XZ)
+LEAST_BYTES = 256 * 1024  # a smaller file stays as it is: most are JSON, which people read
+LEAST_RECORDS_BYTES = 1 << 20  # of a file for which records are looked for
+# Both are the fastest: on traces of ACKs further levels take twice the time and more for 5 % (docs/performance.md).
+_ZSTD_LEVEL, _XZ_PRESET = 1, 0
+_WORTH = 0.9  # what does not shrink below this share of its size stays as it is
+_CHUNK_BYTES = 1 << 20
+_HEADER_BYTES = 18  # of a zstd frame, at most
+_STRIDES = range(16, 257, 4)  # lengths of a record that are tried; xz subtracts bytes at most 256 apart
+_ALIKE = 0.8  # of the bytes of two neighbouring records
+_DAMAGE = (zstandard.ZstdError, lzma.LZMAError, EOFError)
+
+
+def stored(path: Path) -> Path:
+    """The file that holds ``path``: itself, or ``path`` with a suffix. Raises FileNotFoundError without any."""
+    if path.exists():
+        return path
+    for suffix in SUFFIXES:
+        compressed = path.with_name(f"{path.name}{suffix}")
+        if compressed.exists():
+            return compressed
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+
+
+def raw_exists(path: Path) -> bool:
+    try:
+        stored(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def content_name(path: Path) -> Path:
+    """The name under which the guest wrote a stored file."""
+    return path.with_suffix("") if path.suffix in SUFFIXES else path
+
+
+def open_raw(path: Path) -> BinaryIO:
+    """The content as a stream of bytes. It raises OSError where the file is damaged, or ends too early."""
+    file = stored(path)
+    if file == path:
+        return file.open("rb")
+    return cast("BinaryIO", io.BufferedReader(_Content(file), _CHUNK_BYTES))
+
+
+def read_raw_bytes(path: Path) -> bytes:
+    with open_raw(path) as opened:
+        return opened.read()
+
+
+def read_raw_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -> str:
+    return read_raw_bytes(path).decode(encoding, errors)
+
+
+def read_raw_json(path: Path) -> Any:
+    """What a JSON file holds; numbers are finite. Raises RecordError, and FileNotFoundError where there is none."""
+    try:
+        return parse_json(read_raw_bytes(path), path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RecordError(f"this cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def raw_files(folder: Path) -> Iterator[Path]:
+    """Stored files below a folder, in the order of their names, without hidden ones."""
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and not file.is_symlink() and not file.name.startswith("."):
+            yield file
+
+
+class _Content(io.RawIOBase):
+    """What a compressed file holds. A zstd frame that is cut off is an error, which zstd's own reader would not say."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._opened = file, file.open("rb")
+        self._left: int | None = None
+        if file.suffix == XZ:
+            self._reader: Any = lzma.LZMAFile(self._opened)  # noqa: SIM115
+            return
+        try:
+            size = zstandard.frame_content_size(self._opened.read(_HEADER_BYTES))
+        except zstandard.ZstdError as error:
+            raise self._damaged(str(error)) from error
+        if size < 0:
+            raise self._damaged("it does not say how large its content is")
+        self._left = int(size)
+        self._opened.seek(0)
+        self._reader = zstandard.ZstdDecompressor().stream_reader(self._opened, read_size=_CHUNK_BYTES)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(cast("bytearray", buffer))
+        try:
+            data = self._reader.read(len(view))
+        except _DAMAGE as error:
+            raise self._damaged(str(error)) from error
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left < 0 or (not data and len(view) and self._left):
+                raise self._damaged("it is cut off" if self._left > 0 else "it is longer than it says")
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._opened.close()
+        super().close()
+
+    def _damaged(self, why: str) -> OSError:
+        return OSError(errno.EIO, f"the compressed file is damaged ({why})", str(self._file))
+
+
+def compress_raw(folder: Path) -> int:
+    """Compress what is large below raw/ of a run; return the bytes that were saved.
+
+    A file takes the place of the other by a rename, and only then the other goes: whoever is killed in between leaves
+    one or both, and both hold the same. Raises OSError.
+    """
+    saved = 0
+    for file in raw_files(folder):
+        size = file.stat().st_size
+        if size < LEAST_BYTES or file.suffix in SUFFIXES:
+            continue
+        packed = _compress(file, size)
+        if packed is not None:
+            file.unlink()
+            saved += size - packed
+    return saved
+
+
+def _compress(file: Path, size: int) -> int | None:
+    """Bytes of the compressed file; None, and no such file, where it is not worth it."""
+    stride = record_bytes(file, size) if size >= LEAST_RECORDS_BYTES else None
+    target = file.with_name(f"{file.name}{ZSTD if stride is None else XZ}")
+    temporary = writing_name(target)
+    try:
+        with file.open("rb") as content, temporary.open("wb") as opened:
+            if stride is None:
+                compressor = zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True, write_content_size=True)
+                compressor.copy_stream(content, opened, size=size, read_size=_CHUNK_BYTES)
+            else:
+                filters = [{"id": lzma.FILTER_DELTA, "dist": stride}, {"id": lzma.FILTER_LZMA2, "preset": _XZ_PRESET}]
+                with lzma.LZMAFile(opened, "w", check=lzma.CHECK_CRC64, filters=filters) as packing:
+                    while part := content.read(_CHUNK_BYTES):
+                        packing.write(part)
+            opened.flush()
+            os.fsync(opened.fileno())
+        packed = temporary.stat().st_size
+        if packed > size * _WORTH:
+            temporary.unlink()
+            return None
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return packed
+
+
+def record_bytes(file: Path, size: int) -> int | None:
+    """The length of a file's records, where most bytes of one are those of the one before; None where they are not.
+
+    A megabyte in the middle of the file decides.
+    """
+    with file.open("rb") as opened:
+        opened.seek(max(size // 2 - (1 << 19), 0))
+        sample = np.frombuffer(opened.read(1 << 20), dtype=np.uint8)
+    alike = {stride: float((sample[stride:] == sample[:-stride]).mean()) for stride in _STRIDES if stride < sample.size}
+    best = max(alike, key=lambda stride: alike[stride], default=None)
+    return best if best is not None and alike[best] >= _ALIKE else None

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a run directory that may be somebody else's: damaged, cut off, or written by another version.
+
+Each function checks what it reads as far as the stages behind it rely on it, so that they meet no surprise, and raises
+RecordError, which names the file and the place in it. Fields that are not known are left alone.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from howdah.errors import RecordError
+from howdah.plan.plan import Plan
+from howdah.record.directory import RunDirectory, read_json
+
+Scalar = str | int | float | bool | None
+_HINT = "The file is damaged, or another version of howdah wrote it."
+
+
+def _plain_name(name: str) -> str:
+    if not name or "/" in name or "\0" in name or name in (".", ".."):
+        raise ValueError("this is not the name of a run")
+    return name
+
+
+_LEFT_OUT: Any = None  # a field that may be missing; where it is there, it is of its type
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _Cell(_Part):
+    run: Annotated[str, AfterValidator(_plain_name)]
+    axes: dict[str, Scalar] = _LEFT_OUT
+    algorithm: str = _LEFT_OUT
+    repetition: int = _LEFT_OUT
+    status: str = _LEFT_OUT
+    verdict: str | None = _LEFT_OUT
+
+
+class _Source(_Part):
+    file: str = _LEFT_OUT
+    sha256: str = _LEFT_OUT
+
+
+class _Index(_Part):
+    format: Literal[1] = _LEFT_OUT
+    name: str = _LEFT_OUT
+    profile: _Source = _LEFT_OUT
+    description: str | None = _LEFT_OUT
+    created: str = _LEFT_OUT
+    quick: bool = _LEFT_OUT
+    axes: dict[str, list[Scalar]] = _LEFT_OUT
+    cells: list[_Cell]
+
+
+class _Stage(_Part):
+    stage: str
+    wall_s: float = _LEFT_OUT
+
+
+class _Kernel(_Part):
+    release: str | None = _LEFT_OUT
+    image_sha256: str | None = _LEFT_OUT
+    config_sha256: str | None = _LEFT_OUT
+    source: str | None = _LEFT_OUT
+    compiler: str | None = _LEFT_OUT
+    options_not_taken: list[str] = _LEFT_OUT
+
+
+class _Record(_Part):
+    format: Literal[1] = _LEFT_OUT
+    status: Literal["running", "finished", "failed"]
+    key: str = _LEFT_OUT
+    plan_sha256: str = _LEFT_OUT
+    analysis_sha256: str | None = _LEFT_OUT
+    digests: dict[str, str] = _LEFT_OUT
+    data_removed: bool = _LEFT_OUT
+    error: str | None = _LEFT_OUT
+    started: str | None = _LEFT_OUT
+    ended: str = _LEFT_OUT
+    wall_s: float = _LEFT_OUT
+    virtual_s: float = _LEFT_OUT
+    stages: list[_Stage] = _LEFT_OUT
+    parameter_places: dict[str, str] = _LEFT_OUT
+    howdah: dict[str, Scalar] = _LEFT_OUT
+    host: dict[str, Scalar] = _LEFT_OUT
+    engine: dict[str, Any] = _LEFT_OUT
+    kernel: _Kernel = _LEFT_OUT
+    guest_tree: dict[str, Any] | None = _LEFT_OUT  # several machines have none
+    modules: dict[str, dict[str, Any]] = _LEFT_OUT
+
+
+class _Row(_Part):
+    run: str = _LEFT_OUT
+    engine: str = _LEFT_OUT
+    kernel: str = _LEFT_OUT
+    algorithm: str = _LEFT_OUT
+    receiver: str = _LEFT_OUT
+    repetition: int = _LEFT_OUT
+    axes: dict[str, Scalar] = _LEFT_OUT
+    flow: int | str | None
+    metric: str
+    value: Scalar
+    unit: str | None
+    why: str | None = _LEFT_OUT
+
+
+class _CrossCheck(_Part):
+    flow: int | str | None
+    metric: str
+    sources: dict[str, Any]
+    agree: bool | None
+    message: str | None
+
+
+class _Metrics(_Part):
+    format: Literal[1] = _LEFT_OUT
+    rows: list[_Row]
+    cross_checks: list[_CrossCheck] = _LEFT_OUT
+
+
+class _Check(_Part):
+    name: str
+    stage: str
+    ok: bool | None
+    expected: Any
+    measured: Any
+    tolerance: Any
+    unit: str | None
+    message: str
+
+
+class _Verdict(_Part):
+    format: Literal[1] = _LEFT_OUT
+    verdict: Literal["pass", "fail", "invalid"]
+    checks: list[_Check] = _LEFT_OUT
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _checked(kind: Any, value: Any, path: Path) -> Any:
+    """The value itself, when it is of the kind. Raises RecordError."""
+    try:
+        _adapter(kind).validate_python(value, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        shown = repr(first["input"])
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        what = f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}, not {shown}" if place else first["msg"]
+        raise RecordError(what, where=str(path), hint=_HINT) from None
+    return value
+
+
+def read_index(path: Path) -> dict[str, Any]:
+    """experiment.json, checked. Raises RecordError, and OSError where it cannot be read at all."""
+    found: dict[str, Any] = _checked(_Index, read_json(path), path)
+    return found
+
+
+def read_record(directory: RunDirectory) -> dict[str, Any]:
+    """run.json, checked."""
+    found: dict[str, Any] = _checked(_Record, read_json(directory.provenance), directory.provenance)
+    return found
+
+
+def read_metrics(directory: RunDirectory) -> dict[str, Any]:
+    """metrics.json, checked."""
+    found: dict[str, Any] = _checked(_Metrics, read_json(directory.metrics), directory.metrics)
+    return found
+
+
+def read_verdict(directory: RunDirectory) -> dict[str, Any]:
+    """verdict.json, checked."""
+    found: dict[str, Any] = _checked(_Verdict, read_json(directory.verdict), directory.verdict)
+    return found
+
+
+def read_plan_file(path: Path) -> Plan:
+    """plan.json, checked: types of every field, and that what it names is there."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise RecordError("this is not a plan", where=str(path), hint=_HINT)
+    try:
+        plan = Plan.from_json(path.read_text(encoding="utf-8"))
+        _adapter(Plan).validate_json(path.read_bytes(), strict=True)
+        _check_names(plan)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise RecordError(
+            f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}", where=str(path), hint=_HINT
+        ) from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RecordError(f"the plan cannot be read: {error}", where=str(path), hint=_HINT) from None
+    return plan
+
+
+def _check_names(plan: Plan) -> None:
+    hosts = {host.name for host in plan.hosts}
+    for flow in plan.flows:
+        for end in (flow.sender, flow.receiver):
+            if end not in hosts:
+                raise ValueError(f"flow {flow.id} has an end at {end}, which is no host")
+    if len({flow.id for flow in plan.flows}) != len(plan.flows):
+        raise ValueError("two flows have the same number")
+    if plan.duration_us <= 0 or plan.path.rtt_us <= 0 or plan.path.rate_bits_per_second <= 0:
+        raise ValueError("duration, round trip and rate are not all above 0")

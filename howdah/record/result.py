@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment as the stages after the verdict read it: every run with what exists of it, and nothing assumed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from howdah.errors import HowdahError, RecordError
+from howdah.plan.plan import Plan
+from howdah.record.digest import check
+from howdah.record.directory import RunDirectory
+from howdah.record.reading import read_index, read_metrics, read_plan_file, read_record, read_verdict
+from howdah.record.retention import REMOVED
+from howdah.record.schema import TABLES
+from howdah.record.table import check_columns
+
+# Axes that have a label of their own; the others name the sweep point.
+_OWN_LABEL = {"algorithm", "algorithms", "flows.algorithm", "repetition", "repetitions"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. A run that failed may lack a plan, tables, metrics or a verdict; ``problem`` then says why."""
+
+    directory: RunDirectory
+    experiment: str
+    algorithm: str
+    repetition: int
+    axes: dict[str, Any]
+    status: str
+    plan: Plan | None
+    metrics: list[dict[str, Any]]
+    cross_checks: list[dict[str, Any]]
+    verdict: dict[str, Any] | None
+    provenance: dict[str, Any]
+    problem: str | None = None
+    likely_kernel: str | None = (
+        None  # release that other runs of the experiment had by the same name, see _with_kernels
+    )
+
+    @property
+    def name(self) -> str:
+        return self.directory.name
+
+    @property
+    def verdict_name(self) -> str:
+        """The verdict; the status (``failed``) of a run that did not finish; ``unjudged`` without a verdict."""
+        if self.status != "finished":
+            return self.status
+        return str(self.verdict["verdict"]) if self.verdict else "unjudged"
+
+    @property
+    def counts(self) -> bool:
+        """Whether the run's measures may enter a summary."""
+        return self.status == "finished" and self.verdict_name in ("pass", "fail", "unjudged")
+
+    @property
+    def data_kept(self) -> bool:
+        """False when the profile keeps the results alone of this run: there are no tables to draw from."""
+        return not self.provenance.get(REMOVED, False)
+
+    @property
+    def kernel(self) -> str:
+        """Its release; of a run that failed before there was one, that of its siblings, else the name in its plan."""
+        return str(self.release or self.likely_kernel or (self.plan.kernel if self.plan else "unknown"))
+
+    @property
+    def release(self) -> str | None:
+        """What run.json says of the kernel that ran."""
+        found = (self.provenance.get("kernel") or {}).get("release")
+        return str(found) if found else None
+
+    @property
+    def point(self) -> str:
+        """The sweep point in one line, without the algorithm: ``path.rate=100000000, receiver=freebsd``."""
+        return ", ".join(f"{key}={value}" for key, value in sorted(self.axes.items()) if key not in _OWN_LABEL)
+
+    @property
+    def started_s(self) -> float:
+        """Host time at which the run started, seconds since 1970; virtual times are published relative to it."""
+        return _seconds(self.provenance.get("started"))
+
+    def table(self, name: str) -> pa.Table | None:
+        """A table, or None when the run has none of that name or no row in it.
+
+        Raises MismatchError when it is not the one that run.json recorded.
+        """
+        file = self.directory.table(name)
+        check(self.directory, self.provenance, [file])
+        if not file.exists():
+            return None
+        try:
+            with file.open("rb") as opened:  # pyarrow takes no name that is not UTF-8
+                parquet = pq.ParquetFile(opened)
+                check_columns(parquet.schema_arrow, name, file)
+                table = parquet.read(columns=TABLES[name].names)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise HowdahError(
+                f"the table cannot be read: {error}",
+                where=str(file),
+                hint="'howdah report --reanalyse' makes the tables again from raw/.",
+            ) from error
+        return table if table.num_rows else None
+
+    def ordered_checks(self) -> list[dict[str, Any]]:
+        """The checks: broken ones first, then those that could not be made, then those that hold."""
+        checks: list[dict[str, Any]] = (self.verdict or {}).get("checks", [])
+        return sorted(checks, key=lambda check: (False, None, True).index(check.get("ok")))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A list of runs with a name. ``pending`` counts cells that have no run directory yet."""
+
+    path: Path
+    name: str
+    description: str
+    profile: dict[str, Any]
+    created: str
+    runs: list[Run]
+    pending: list[str] = field(default_factory=list)
+
+
+def _seconds(text: object) -> float:
+    if isinstance(text, int | float):
+        return float(text)
+    if isinstance(text, str):
+        try:
+            return datetime.fromisoformat(text).timestamp()
+        except ValueError:
+            return 0.0
+    return 0.0
+
+
+def load_run(path: Path, experiment: str, cell: dict[str, Any] | None = None) -> Run:
+    """Read one run directory; ``cell`` is its row in experiment.json, for what a run without a plan cannot say.
+
+    Raises MismatchError when a file is not the one that run.json recorded.
+    """
+    directory = RunDirectory(path)
+    cell = cell or {}
+    provenance = read_record(directory) if directory.provenance.exists() else {}
+    check(directory, provenance, [directory.plan, directory.metrics, directory.verdict])
+    measured = read_metrics(directory) if directory.metrics.exists() else {}
+    status = str(provenance.get("status") or cell.get("status") or "unknown")
+    plan, problem = None, provenance.get("error")
+    if directory.plan.exists():
+        try:
+            plan = read_plan_file(directory.plan)
+        except RecordError as error:
+            status, problem = "failed", f"plan.json cannot be read: {error.what}"
+    elif not problem:
+        problem = "the run has no plan.json"
+    return Run(
+        directory=directory,
+        experiment=experiment,
+        algorithm=plan.algorithm if plan else str(cell.get("algorithm", "unknown")),
+        repetition=plan.repetition if plan else int(cell.get("repetition", 0)),
+        axes=plan.axes if plan else dict(cell.get("axes", {})),
+        status=status,
+        plan=plan,
+        metrics=list(measured.get("rows", [])),
+        cross_checks=list(measured.get("cross_checks", [])),
+        verdict=read_verdict(directory) if directory.verdict.exists() else None,
+        provenance=provenance,
+        problem=str(problem) if problem else None,
+    )
+
+
+def load_experiment(path: Path) -> Experiment:
+    """Read an experiment directory, or a single run directory as an experiment of one run.
+
+    Raises HowdahError when the directory is neither.
+    """
+    index_file = path / "experiment.json"
+    if index_file.exists():
+        index = read_index(index_file)
+        name = str(index.get("name", path.name))
+        runs, pending = [], []
+        for cell in index.get("cells", []):
+            directory = path / str(cell["run"])
+            if directory.is_dir():
+                runs.append(load_run(directory, name, cell))
+            else:
+                pending.append(str(cell["run"]))
+        return Experiment(
+            path=path,
+            name=name,
+            description=str(index.get("description") or ""),
+            profile={"file": "", "sha256": ""} | index.get("profile", {}),
+            created=str(index.get("created", "")),
+            runs=_with_kernels(runs),
+            pending=pending,
+        )
+    if (path / "plan.json").exists():
+        name = path.parent.name if (path.parent / "experiment.json").exists() else path.name
+        run = load_run(path, name)
+        return Experiment(
+            path=path,
+            name=name,
+            description="",
+            profile={"file": run.plan.profile if run.plan else "", "sha256": ""},
+            created=str(run.provenance.get("started", "")),
+            runs=[run],
+        )
+    raise HowdahError(
+        "this directory is neither an experiment nor a run: it has no experiment.json and no plan.json",
+        where=str(path),
+        hint="'howdah list runs' shows what is there.",
+    )
+
+
+def _with_kernels(runs: list[Run]) -> list[Run]:
+    """Give a run that failed too early the kernel of the others that asked for the same: one kernel has one label."""
+    releases: dict[tuple[object, ...], set[str]] = {}
+    for run in runs:
+        if run.plan and run.release:
+            releases.setdefault(_kernel_asked(run.plan), set()).add(run.release)
+    found = []
+    for run in runs:
+        known = releases.get(_kernel_asked(run.plan), set()) if run.plan and not run.release else set()
+        found.append(replace(run, likely_kernel=next(iter(known))) if len(known) == 1 else run)
+    return found
+
+
+def _kernel_asked(plan: Plan) -> tuple[object, ...]:
+    return plan.engine, *plan.kernels, plan.own_kernel, *sorted((plan.machine_kernels or {}).items())
+
+
+def without_controls(experiments: list[Experiment]) -> list[Experiment]:
+    """The experiments without the runs of their controls, which only claims and figures that name them show; an
+    experiment of nothing else is left as it is."""
+    found = []
+    for experiment in experiments:
+        runs = [run for run in experiment.runs if "control" not in run.axes]
+        found.append(replace(experiment, runs=runs) if runs else experiment)
+    return found

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a finished run stays on the disk: all of it, or its results alone.
+
+What is large in raw/ is compressed when the run is finished (``howdah/record/raw.py``).
+
+Raw records and tables of a long run are megabytes; ``howdah rerun`` makes them again, equal to the byte.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any, Literal
+
+from howdah.record.digest import only
+from howdah.record.directory import RunDirectory, read_json, write_json
+
+Keep = Literal["everything", "first"]
+REMOVED = "data_removed"  # in run.json
+RAW_LEFT_OUT = "raw_left_out"  # in run.json of a copy: files of raw/ that it was given away without (howdah/pack)
+
+
+def keeps_data(keep: Keep, repetition: int) -> bool:
+    """Whether raw/ and tables/ of this repetition (from 0) stay. Those of invalid runs do in any case."""
+    return keep == "everything" or repetition == 0
+
+
+def can_be_analysed(record: dict[str, Any]) -> bool:
+    """Whether a run still has all that its tables are made from."""
+    return not record.get(REMOVED, False) and not record.get(RAW_LEFT_OUT)
+
+
+def has_data(directory: RunDirectory) -> bool:
+    """Whether raw/ and tables/ of a finished run are there."""
+    return not read_json(directory.provenance).get(REMOVED, False)
+
+
+def remove_data(directory: RunDirectory) -> bool:
+    """Remove raw/, tables/ and share/ of a run that counts; return whether it was done.
+
+    run.json says so before anything is removed: a run that is killed in between has no tables that look whole. The
+    digests of what stays remain.
+    """
+    record = read_json(directory.provenance)
+    verdict = read_json(directory.verdict)["verdict"] if directory.verdict.exists() else "invalid"
+    if record["status"] != "finished" or verdict == "invalid":
+        return False
+    folders = (directory.raw, directory.tables, directory.share)
+    gone = tuple(f"{folder.name}/" for folder in folders)
+    write_json(directory.provenance, {**only(record, lambda name: not name.startswith(gone)), REMOVED: True})
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    return True

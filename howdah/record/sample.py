@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables to evenly spaced samples: what a scrape every few milliseconds would have seen.
+
+Both ways to a figure start here: OpenMetrics for Prometheus, and the report drawn from Parquet without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from howdah.plan.plan import Plan
+from howdah.record.result import Run
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+STEPS_MS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
+_UNLIMITED = 2.0**63 - 1024  # ~0UL as the tables hold it, less what a float cannot tell from it
+_SAMPLES_WANTED = 3200  # of one series; a screen shows fewer, and a range query may return 11 000
+
+
+@dataclass(frozen=True)
+class Series:
+    """One time series of one run: ``time_ms`` from the epoch, on the run's grid; ``value`` in the metric's unit."""
+
+    metric: str
+    labels: tuple[tuple[str, str], ...]
+    time_ms: Int64
+    value: Float64
+
+    def label(self, name: str) -> str:
+        return dict(self.labels).get(name, "")
+
+
+def step_ms(plan: Plan) -> int:
+    """Interval of the published series: 10 to 100 ms for runs up to five minutes, coarser for longer ones."""
+    wanted = plan.duration_us / 1000 / _SAMPLES_WANTED
+    return next((step for step in STEPS_MS if step >= wanted), STEPS_MS[-1])
+
+
+def queue_step_ms(plan: Plan) -> int:
+    """Interval of the bottleneck's queue: that of the run, or that of its readings when these are rarer."""
+    return _coarsest(step_ms(plan), (plan.collect.qdisc_us or 0) * 1000)
+
+
+def flow_step_ms(plan: Plan) -> int:
+    """Interval of the series of flows: that of the run, or of tcp_info when tcp_probe is off."""
+    return step_ms(plan) if plan.collect.tcp_probe else _coarsest(step_ms(plan), (plan.collect.tcp_info_us or 0) * 1000)
+
+
+def _coarsest(step: int, interval_ns: int) -> int:
+    return max(step, next((each for each in STEPS_MS if each * 1_000_000 >= interval_ns), STEPS_MS[-1]))
+
+
+def sample_run(run: Run) -> Iterator[Series]:
+    """Every series of a run that has a plan and tables."""
+    plan = run.plan
+    if plan is None:
+        return
+    step = step_ms(plan)
+    probed: set[int] = set()
+    info = run.table("tcp_info")
+    for series in _tcp_probe(run.table("tcp_probe"), plan, step, _confirmed(info, plan)):
+        probed.add(int(series.label("flow")))
+        yield series
+    yield from _tcp_info(info, plan, step, probed)
+    yield from _queues(run.table("qdisc"), plan, step)
+    yield from _interfaces(run.table("interface"), plan, step)
+
+
+def _grid(first_ns: int, last_ns: int, step: int, plan: Plan) -> Int64:
+    """Multiples of ``step`` ms that lie within the records and within the experiment."""
+    first = max(0, -(-int(first_ns) // (step * 1_000_000)))
+    last = min(int(last_ns) // 1_000_000, plan.duration_us // 1000) // step
+    return np.arange(first, last + 1, dtype=np.int64) * step
+
+
+def column(table: pa.Table, name: str) -> Float64:
+    """A column as floats; null and the kernel's *unlimited* (an unpaced flow's pacing rate) become NaN."""
+    values: Float64 = np.array(table.column(name).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    values[values >= _UNLIMITED] = np.nan
+    return values
+
+
+def _times(table: pa.Table) -> Int64:
+    return np.asarray(table.column("time_ns").to_numpy(), dtype=np.int64)
+
+
+def _present(metric: str, labels: dict[str, str], grid: Int64, values: Float64) -> Iterator[Series]:
+    """The series without the grid points that have no value; nothing when none has one."""
+    known = ~np.isnan(values)
+    if known.any():
+        yield Series(metric, tuple(sorted(labels.items())), grid[known], values[known])
+
+
+def _groups(table: pa.Table, keys: list[str]) -> Iterator[tuple[tuple[str, ...], pa.Table]]:
+    """Parts of a table with equal keys, each in order of time."""
+    plain = pa.table({key: table.column(key).cast(pa.string()) for key in keys})
+    for row in plain.group_by(keys).aggregate([]).sort_by([(key, "ascending") for key in keys]).to_pylist():
+        mask = None
+        for key in keys:
+            equal = pc.equal(plain.column(key), pa.scalar(row[key], pa.string()))
+            mask = equal if mask is None else pc.and_(mask, equal)
+        yield tuple(str(row[key]) for key in keys), table.filter(mask).sort_by("time_ns")
+
+
+def _confirmed(table: pa.Table | None, plan: Plan) -> dict[str, tuple[Int64, Float64]]:
+    """Of each flow, the times of tcp_info and the bytes that the receiver had confirmed by then: those that are
+    acknowledged, and the segments that SACK reports beyond a hole, each counted as a full one."""
+    found = {}
+    if table is not None:
+        for (flow, end), part in _groups(table, ["flow", "end"]):
+            if end == "sender":
+                held = np.nan_to_num(column(part, "sacked_packets")) * plan.path.mss_bytes
+                values = column(part, "bytes_acked_bytes") + held
+                known = ~np.isnan(values)
+                if known.any():
+                    found[flow] = (_times(part)[known], values[known])
+    return found
+
+
+def _delivered(grid: Int64, acked: Float64, confirmed: tuple[Int64, Float64] | None) -> Float64:
+    """Bytes delivered at each instant: never less than what is acknowledged, so that an ACK that fills a hole does not
+    count at once what arrived before it. Between two readings of tcp_info the segments beyond holes come evenly."""
+    if confirmed is not None:
+        acked = np.maximum(acked, np.interp(grid * 1_000_000, *confirmed, left=0.0))
+    return np.asarray(np.maximum.accumulate(acked))
+
+
+def _tcp_probe(
+    table: pa.Table | None, plan: Plan, step: int, confirmed: dict[str, tuple[Int64, Float64]]
+) -> Iterator[Series]:
+    """A record is the state before its ACK is processed, so the state at an instant is that of the *next* record."""
+    if table is None:
+        return
+    for (flow,), part in _groups(table, ["flow"]):
+        time = _times(part)
+        grid = _grid(time[0], time[-1], step, plan)
+        if not len(grid):
+            continue
+        at = np.searchsorted(time, grid * 1_000_000, side="left")
+        labels = {"flow": flow, "role": "sender"}
+        acked = column(part, "snd_una_bytes")
+        yield from _present("howdah_flow_cwnd_packets", labels, grid, column(part, "cwnd_packets")[at])
+        yield from _present("howdah_flow_ssthresh_packets", labels, grid, column(part, "ssthresh_packets")[at])
+        yield from _present("howdah_flow_srtt_seconds", labels, grid, column(part, "srtt_us")[at] / 1e6)
+        flight = column(part, "snd_nxt_bytes") - acked
+        yield from _present("howdah_flow_inflight_bytes", labels, grid, flight[at])
+        in_order = np.maximum.accumulate(acked)[at]
+        yield from _present("howdah_flow_acked_bytes_total", labels, grid, in_order)
+        delivered = _delivered(grid, in_order, confirmed.get(flow))
+        yield from _present("howdah_flow_delivered_bytes_total", labels, grid, delivered)
+
+
+def _held(part: pa.Table, step: int, plan: Plan) -> tuple[Int64, Int64] | None:
+    """Grid and, for each of its points, the index of the last snapshot taken at or before it."""
+    time = _times(part)
+    usual = int(np.median(np.diff(time))) if len(time) > 1 else 0
+    step = _coarsest(step, usual)
+    grid = _grid(time[0], time[-1], step, plan)
+    if not len(grid):
+        return None
+    at = np.searchsorted(time, grid * 1_000_000, side="right") - 1
+    fresh = grid * 1_000_000 - time[at] <= max(2 * usual, step * 1_000_000)
+    return grid[fresh], np.asarray(at[fresh], dtype=np.int64)
+
+
+def _tcp_info(table: pa.Table | None, plan: Plan, step: int, probed: set[int]) -> Iterator[Series]:
+    """What tcp_probe does not see; and its series too, for flows it did not record."""
+    if table is None:
+        return
+    sender = [
+        ("howdah_flow_min_rtt_seconds", "min_rtt_us", 1e-6),
+        ("howdah_flow_pacing_rate_bytes_per_second", "pacing_rate_bytes_per_second", 1.0),
+        ("howdah_flow_retransmitted_packets_total", "total_retrans_packets", 1.0),
+    ]
+    unprobed = [
+        ("howdah_flow_cwnd_packets", "cwnd_packets", 1.0),
+        ("howdah_flow_ssthresh_packets", "ssthresh_packets", 1.0),
+        ("howdah_flow_srtt_seconds", "rtt_us", 1e-6),
+        ("howdah_flow_acked_bytes_total", "bytes_acked_bytes", 1.0),
+    ]
+    receiver = [("howdah_flow_received_bytes_total", "bytes_received_bytes", 1.0)]
+    confirmed = _confirmed(table, plan)
+    for (flow, end), part in _groups(table, ["flow", "end"]):
+        held = _held(part, step, plan)
+        if held is None:
+            continue
+        grid, at = held
+        alone = end == "sender" and int(flow) not in probed
+        wanted = receiver if end == "receiver" else sender + (unprobed if alone else [])
+        if alone and flow in confirmed:
+            delivered = _delivered(grid, np.zeros(len(grid)), confirmed[flow])
+            yield from _present("howdah_flow_delivered_bytes_total", {"flow": flow, "role": end}, grid, delivered)
+        for metric, source, factor in wanted:
+            yield from _present(metric, {"flow": flow, "role": end}, grid, column(part, source)[at] * factor)
+
+
+def _queues(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Series]:
+    """The bottleneck at the run's interval, every other queue at 100 ms or more."""
+    if table is None:
+        return
+    roles = {host.name: host.role for host in plan.hosts}
+    bottleneck = bottleneck_queue(plan)
+    for (node, interface, handle, kind), part in _groups(table, ["node", "interface", "handle", "kind"]):
+        is_bottleneck = (node, interface, handle) == bottleneck
+        held = _held(part, step if is_bottleneck else max(step, 100), plan)
+        if held is None:
+            continue
+        grid, at = held
+        role = "bottleneck" if is_bottleneck else roles.get(node, "router")
+        labels = {"node": node, "interface": interface, "handle": handle, "kind": kind, "role": role}
+        yield from _present("howdah_queue_backlog_bytes", labels, grid, column(part, "backlog_bytes")[at])
+        yield from _present("howdah_queue_backlog_packets", labels, grid, column(part, "backlog_packets")[at])
+        yield from _present("howdah_queue_sent_bytes_total", labels, grid, column(part, "sent_bytes")[at])
+        yield from _present("howdah_queue_dropped_packets_total", labels, grid, column(part, "drops_packets")[at])
+
+
+def _interfaces(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Series]:
+    if table is None:
+        return
+    roles = {host.name: host.role for host in plan.hosts}
+    for (node, interface), part in _groups(table, ["node", "interface"]):
+        held = _held(part, max(step, 100), plan)
+        if held is None:
+            continue
+        grid, at = held
+        labels = {"node": node, "interface": interface, "role": roles.get(node, "router")}
+        dropped = column(part, "rx_dropped_packets") + column(part, "tx_dropped_packets")
+        yield from _present("howdah_interface_transmitted_bytes_total", labels, grid, column(part, "tx_bytes")[at])
+        yield from _present("howdah_interface_received_bytes_total", labels, grid, column(part, "rx_bytes")[at])
+        yield from _present("howdah_interface_dropped_packets_total", labels, grid, dropped[at])
+
+
+def bottleneck_queue(plan: Plan) -> tuple[str, str, str]:
+    """Node, interface and handle of the queue whose backlog the figures show."""
+    calibration = plan.calibration
+    return calibration.bottleneck_node, calibration.bottleneck_interface, calibration.bottleneck_handle

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a run: column names carry units, and the version changes whenever a column does.
+
+Every table in a file has the columns of its axes behind these (``howdah/record/axis.py``).
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+SCHEMA_VERSION = 3  # 2: the table slow_start; 3: axes in every table, units of fields, names of flow
+# There only if they were asked for, and a property of the machine that made the run: two runs of one plan differ here.
+MACHINE_TABLES = ("cpu", "cpu_sample")
+
+_TEXT = pa.dictionary(pa.int16(), pa.string())
+
+TCP_PROBE = pa.schema(
+    [
+        ("flow", pa.int16()),
+        ("time_ns", pa.int64()),  # when the ACK arrived; the record is the state before it was processed
+        ("data_len_bytes", pa.int32()),
+        ("snd_nxt_bytes", pa.int64()),  # relative to the first data byte, unwrapped
+        ("snd_una_bytes", pa.int64()),
+        ("cwnd_packets", pa.int32()),
+        ("ssthresh_packets", pa.int64()),  # tcp_current_ssthresh(); null while infinite (0x7fffffff)
+        ("snd_wnd_bytes", pa.int64()),
+        ("srtt_us", pa.int32()),
+        ("rcv_wnd_bytes", pa.int64()),
+    ]
+)
+
+SLOW_START = pa.schema(
+    [
+        ("flow", pa.int16()),
+        ("time_ns", pa.int64()),
+        ("event", _TEXT),  # of modules/include/slow_start_event.h: "exit", "phase" …
+        ("reason", _TEXT),  # "ack-train", "delay" …; the units of quantity and threshold follow from it
+        ("cwnd_packets", pa.int64()),  # of an exit by loss or timeout: before it was cut
+        ("ssthresh_packets", pa.int64()),  # null while infinite (0x7fffffff)
+        ("quantity", pa.int64()),
+        ("threshold", pa.int64()),
+        ("round", pa.int64()),  # rounds completed since the start
+        ("min_rtt_us", pa.int64()),  # null before the first sample
+    ]
+)
+
+TCP_INFO = pa.schema(
+    [
+        ("flow", pa.int16()),
+        ("end", _TEXT),  # "sender" or "receiver"
+        ("time_ns", pa.int64()),
+        ("state", pa.int16()),
+        ("ca_state", pa.int16()),
+        ("cwnd_packets", pa.int64()),
+        ("ssthresh_packets", pa.int64()),  # tcpi_snd_ssthresh; null while infinite
+        ("rtt_us", pa.int64()),
+        ("rttvar_us", pa.int64()),
+        ("min_rtt_us", pa.int64()),
+        ("rto_us", pa.int64()),
+        ("mss_bytes", pa.int64()),
+        ("unacked_packets", pa.int64()),
+        ("sacked_packets", pa.int64()),
+        ("lost_packets", pa.int64()),
+        ("retrans_packets", pa.int64()),
+        ("total_retrans_packets", pa.int64()),
+        ("segs_out_packets", pa.int64()),
+        ("data_segs_out_packets", pa.int64()),
+        ("delivered_packets", pa.int64()),
+        ("bytes_acked_bytes", pa.int64()),
+        ("bytes_sent_bytes", pa.int64()),
+        ("bytes_retrans_bytes", pa.int64()),
+        ("bytes_received_bytes", pa.int64()),
+        ("notsent_bytes", pa.int64()),
+        ("pacing_rate_bytes_per_second", pa.int64()),
+        ("delivery_rate_bytes_per_second", pa.int64()),
+        ("app_limited", pa.bool_()),
+        ("busy_time_us", pa.int64()),
+        ("rwnd_limited_us", pa.int64()),
+        ("sndbuf_limited_us", pa.int64()),
+        ("snd_wnd_bytes", pa.int64()),
+        ("rcv_wnd_bytes", pa.int64()),
+        ("rcv_space_bytes", pa.int64()),
+        ("rcv_ooopack_packets", pa.int64()),
+        ("reordering_packets", pa.int64()),
+    ]
+)
+
+QDISC = pa.schema(
+    [
+        ("node", _TEXT),
+        ("interface", _TEXT),
+        ("handle", _TEXT),
+        ("parent", _TEXT),
+        ("kind", _TEXT),
+        ("time_ns", pa.int64()),
+        ("backlog_bytes", pa.int64()),
+        ("backlog_packets", pa.int64()),
+        ("sent_bytes", pa.int64()),
+        ("sent_packets", pa.int64()),
+        ("drops_packets", pa.int64()),
+        ("overlimits", pa.int64()),
+        ("marks_packets", pa.int64()),  # ECN marks; null for a queue that does not count them
+    ]
+)
+
+INTERFACE = pa.schema(
+    [
+        ("node", _TEXT),
+        ("interface", _TEXT),
+        ("time_ns", pa.int64()),
+        ("rx_bytes", pa.int64()),
+        ("rx_packets", pa.int64()),
+        ("rx_dropped_packets", pa.int64()),
+        ("tx_bytes", pa.int64()),
+        ("tx_packets", pa.int64()),
+        ("tx_dropped_packets", pa.int64()),
+    ]
+)
+
+COUNTER = pa.schema(
+    [
+        ("node", _TEXT),
+        ("source", _TEXT),  # snmp, netstat, softnet, sockstat, meminfo
+        ("name", _TEXT),
+        ("time_ns", pa.int64()),
+        ("value", pa.int64()),
+    ]
+)
+
+FLOW = pa.schema(
+    [
+        ("flow", pa.int16()),
+        ("flow_name", pa.string()),
+        ("sender_node", pa.string()),
+        ("receiver_node", pa.string()),
+        ("algorithm", pa.string()),
+        ("kernel_algorithm", pa.string()),
+        ("start_ns", pa.int64()),
+        ("connected_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("bytes_sent_bytes", pa.int64()),
+        ("bytes_received_bytes", pa.int64()),
+        ("complete", pa.bool_()),
+    ]
+)
+
+CPU = pa.schema(
+    [
+        ("time_ns", pa.int64()),  # virtual time at which the interval begins
+        ("duration_ns", pa.int64()),  # of the interval, virtual
+        (
+            "domain",
+            _TEXT,
+        ),  # "kernel" (the image), "module", "library" (the kernel's process, outside its image), "user", "idle"
+        ("symbol", _TEXT),  # function whose code it was
+        ("inlined", _TEXT),  # functions inlined there, innermost first, joined by "<"; empty: none, or not known
+        ("cpu_ns", pa.int64()),  # processor time of the machine
+    ]
+)
+
+TABLES: dict[str, pa.Schema] = {
+    "tcp_probe": TCP_PROBE,
+    "slow_start": SLOW_START,
+    "tcp_info": TCP_INFO,
+    "qdisc": QDISC,
+    "interface": INTERFACE,
+    "counter": COUNTER,
+    "flow": FLOW,
+    "cpu": CPU,
+    "cpu_sample": CPU,  # of the second source, where there are two
+}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the runs of a page differ in: algorithm, kernel, experiment, engine, receiver, and every field that is swept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.record.result import Experiment, Run
+from howdah.report.palette import Colour, colours
+from howdah.report.plot.swept import field_name
+from howdah.report.variant import Variants
+
+ALGORITHM = "algorithm"
+_REPEATED = ("repetition", "repetitions", "algorithms", "flows.algorithm", ALGORITHM)
+ABSENT = "—"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One thing in which runs differ. ``values`` are in the order of the runs, with a colour each.
+
+    ``of_variants``: whether the rows of the result table are told apart by it.
+    """
+
+    name: str
+    label: str
+    values: list[str]
+    colours: list[Colour]
+    of_variants: bool
+    value_of: Callable[[Run], str]
+
+    def place(self, run: Run) -> int:
+        """Where a run lies on it."""
+        return self.values.index(self.value_of(run))
+
+
+def axes(experiments: list[Experiment], variants: Variants) -> list[Axis]:
+    """Every axis on which the runs have several values, those of the table's rows first.
+
+    An axis that only says again what another says (a kernel's name and its release) is left out. A page whose runs
+    differ in nothing has the algorithm alone.
+    """
+    runs = [run for experiment in experiments for run in experiment.runs]
+    fields = dict.fromkeys(name for run in runs for name in run.axes if name not in _REPEATED)
+    ways: list[tuple[str, bool, Callable[[Run], str]]] = [(ALGORITHM, True, lambda run: run.algorithm)]
+    ways += [("kernel", True, lambda run: run.kernel)] if variants.with_kernel else []
+    ways += [("experiment", True, lambda run: run.experiment)] if variants.with_experiment else []
+    ways += [(name, False, _field(name)) for name in fields]
+    ways.append(("engine", False, lambda run: run.plan.engine if run.plan else ABSENT))
+    ways.append(("receiver", False, lambda run: run.plan.receiver if run.plan else ABSENT))
+    found: list[Axis] = []
+    seen: list[list[int]] = []
+    for name, of_variants, value_of in ways:
+        values = list(dict.fromkeys(value_of(run) for run in runs))
+        if values == [] or (len(values) == 1 and name != ALGORITHM):
+            continue
+        parts = [values.index(value_of(run)) for run in runs]
+        if parts in seen or any(each.name == name for each in found):
+            continue
+        seen.append(parts)
+        algorithms = values if name == ALGORITHM else [""] * len(values)
+        chosen = colours(list(zip(values, algorithms, strict=True)))
+        label = name if name in (ALGORITHM, "control") else field_name(name)
+        found.append(Axis(name, label, values, [chosen[value] for value in values], of_variants, value_of))
+    return found
+
+
+def _field(name: str) -> Callable[[Run], str]:
+    """What a run that lacks the field has in its place: its usual generator, or nothing."""
+
+    def value(run: Run) -> str:
+        usual = run.plan.flows[0].traffic if name == "traffic" and run.plan and run.plan.flows else ABSENT
+        return _text(run.axes.get(name, usual))
+
+    return value
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures by name: which points each takes from the tables, and how it is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from howdah.errors import HowdahError
+from howdah.number import significant
+from howdah.plan.plan import Flow
+from howdah.profile.algorithm import nearest
+from howdah.record.result import Experiment, Run, without_controls
+from howdah.record.sample import Float64, bottleneck_queue, column
+from howdah.report.ackwindow import exit_of, flow_start_ns
+from howdah.report.paper.line import MOST_LINES, Line, shown_part
+from howdah.report.paper.sheet import Sheet, write
+from howdah.report.paper.strip import draw_strip
+from howdah.report.source import TableSource
+from howdah.report.table import cause_text
+from howdah.report.variant import Variants
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_GOLDEN = 0.5  # height of the axes for their width
+_SHORTEST_IN = 1.95  # of the axes: the longest name of a vertical axis fits
+_LEGEND_ROW_IN = 0.145
+_BEYOND_EXIT = 0.35  # of the time to the last exit: what start-up shows behind it
+_LEAST_RTTS = 3
+_WITHOUT_EXIT_RTTS = 12
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What of the experiments is drawn. None stands for: the first flow, the first repetition, all that fits."""
+
+    algorithms: tuple[str, ...] = ()
+    point: str | None = None
+    flow: str | None = None
+    repetition: int | None = None
+    whole: bool = False
+
+
+Points = Callable[[Run, Flow, float], tuple[Float64, Float64] | None]
+
+
+@dataclass(frozen=True)
+class Course:
+    """A figure over time. ``points`` gives seconds since the flow's start and values, or None; ``limits`` gives the
+    names and values of reference lines; ``second`` is drawn thin beside a line that stands alone."""
+
+    title: str
+    unit: str
+    points: Points
+    limits: Callable[[Run], list[tuple[str, float]]]
+    needs: str
+    exits: bool = False
+    second: tuple[str, Points] | None = None
+
+
+def _records(run: Run, flow: Flow, name: str, factor: float, start_s: float) -> tuple[Float64, Float64] | None:
+    """A column of tcp_probe; of tcp_info where there is none."""
+    for table_name in ("tcp_probe", "tcp_info"):
+        table = run.table(table_name)
+        if table is None or name not in table.column_names:
+            continue
+        part = table.filter(pc.equal(table.column("flow"), flow.id))
+        if table_name == "tcp_info":
+            part = part.filter(pc.equal(part.column("end").cast("string"), "sender"))
+        if part.num_rows:
+            part = part.sort_by("time_ns")
+            return column(part, "time_ns") / 1e9 - start_s, column(part, name) * factor
+    return None
+
+
+def _cwnd(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
+    return _records(run, flow, "cwnd_packets", 1.0, start_s)
+
+
+def _acknowledged(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
+    return _records(run, flow, "snd_una_bytes", 1e-6, start_s) or _records(
+        run, flow, "bytes_acked_bytes", 1e-6, start_s
+    )
+
+
+def _sent(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
+    return _records(run, flow, "snd_nxt_bytes", 1e-6, start_s)
+
+
+def _queue(run: Run, _flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
+    table = run.table("qdisc")
+    if table is None or run.plan is None:
+        return None
+    for name, value in zip(("node", "interface", "handle"), bottleneck_queue(run.plan), strict=True):
+        table = table.filter(pc.equal(table.column(name).cast("string"), value))
+    if not table.num_rows:
+        return None
+    table = table.sort_by("time_ns")
+    return column(table, "time_ns") / 1e9 - start_s, column(table, "backlog_bytes") / 1e3
+
+
+def _goodput(run: Run, flow: Flow, start_s: float) -> tuple[Float64, Float64] | None:
+    """What the report draws: the mean over one round trip."""
+    curve = TableSource().curves(run).get("goodput", {}).get(str(flow.id))
+    return None if curve is None else (curve.time_ms / 1e3 - start_s, curve.value)
+
+
+def _windows(run: Run) -> list[tuple[str, float]]:
+    assert run.plan is not None
+    path = run.plan.path
+    full = (path.bdp_bytes + path.buffer_bytes) // max(1, path.frame_bytes)
+    return [("BDP", float(path.bdp_packets)), ("BDP + buffer", float(full))]
+
+
+def _buffer(run: Run) -> list[tuple[str, float]]:
+    assert run.plan is not None
+    return [("buffer", run.plan.path.buffer_bytes / 1e3)]
+
+
+def _capacity(run: Run) -> list[tuple[str, float]]:
+    assert run.plan is not None
+    return [("capacity", run.plan.path.capacity_goodput_bits_per_second / 1e6)]
+
+
+_PROBE = "tcp_probe or tcp_info records of the flow"
+_COURSES: dict[str, Course] = {
+    "start-up": Course("Congestion window", "packets", _cwnd, _windows, _PROBE, exits=True),
+    "time-sequence": Course("Sequence", "MB", _acknowledged, lambda _run: [], _PROBE, second=("sent", _sent)),
+    "queue": Course("Bottleneck queue", "kB", _queue, _buffer, "qdisc records of the bottleneck"),
+    "goodput": Course("Goodput", "Mbit/s", _goodput, _capacity, _PROBE),
+}
+NAMES: dict[str, str] = {
+    "exit-strip": "where each flow left slow start, as a share of the BDP: every repetition is a mark",
+    "start-up": "the congestion window at every ACK of the start-up, with the exits",
+    "time-sequence": "bytes acknowledged over time; of a single line also the bytes sent",
+    "queue": "the backlog of the bottleneck",
+    "goodput": "goodput, the mean over one round trip",
+}
+
+
+def draw(name: str, experiments: list[Experiment], choice: Choice, sheet: Sheet, target: Path, format_: str) -> Path:
+    """Draw one figure into ``target``. Raises HowdahError for an unknown name, and where there is nothing to draw."""
+    if name not in NAMES:
+        close = nearest(name, NAMES)
+        hint = f"The figures are {', '.join(NAMES)}."
+        raise HowdahError(f"there is no figure '{name}'", hint=f"Did you mean {close}? {hint}" if close else hint)
+    experiments = without_controls(experiments)
+    variants = Variants(experiments)
+    title = f"{', '.join(each.name for each in experiments)}: {name}"
+    with sheet.styled():
+        if name == "exit-strip":
+            figure = draw_strip(_runs(experiments, choice), variants, sheet)
+        else:
+            course = _COURSES[name]
+            lines = lines_of(course, experiments, variants, choice)
+            labels = [_named(line, course) for line in lines]
+            across = columns(labels, sheet.width_in)
+            rows = -(-len(labels) // across)
+            figure = sheet.figure(max(_SHORTEST_IN, sheet.width_in * _GOLDEN) + rows * _LEGEND_ROW_IN)
+            _draw_course(figure.subplots(), course, lines, choice)
+            handles, words = figure.axes[0].get_legend_handles_labels()
+            if words:
+                figure.legend(handles, words, loc="outside upper left", ncols=across)
+        return write(figure, target, format_, title)
+
+
+def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | None]:
+    """Every figure, and why it cannot be drawn (None: it can)."""
+    found: dict[str, str | None] = {}
+    experiments = without_controls(experiments)
+    variants = Variants(experiments)
+    for name in NAMES:
+        try:
+            if name == "exit-strip":
+                runs = _runs(experiments, choice)
+                if not any(exit_of(run, flow) for run in runs if run.plan for flow in run.plan.flows):
+                    raise HowdahError("no run reports a slow-start exit")
+            else:
+                lines_of(_COURSES[name], experiments, variants, choice)
+            found[name] = None
+        except HowdahError as error:
+            found[name] = error.what
+    return found
+
+
+def _runs(experiments: list[Experiment], choice: Choice) -> list[Run]:
+    """The runs that are chosen and have something to draw from."""
+    runs = [run for experiment in experiments for run in experiment.runs if run.plan and run.data_kept]
+    if choice.algorithms:
+        runs = [run for run in runs if run.algorithm in choice.algorithms]
+    if choice.point is not None:
+        runs = [run for run in runs if choice.point in run.point]
+    if not runs:
+        raise HowdahError("no run is left to draw", hint="'howdah list runs' shows what there is.")
+    return runs
+
+
+def lines_of(course: Course, experiments: list[Experiment], variants: Variants, choice: Choice) -> list[Line]:
+    """A line for each algorithm (kernel, experiment) and sweep point, of one repetition and one flow of it."""
+    runs = _runs(experiments, choice)
+    if choice.repetition is not None:
+        runs = [run for run in runs if run.repetition == choice.repetition]
+    firsts: dict[tuple[str, str], Run] = {}
+    for run in sorted(runs, key=lambda run: (not run.counts, run.repetition)):
+        firsts.setdefault((variants.key(run), run.point), run)
+    order = {variant.key: number for number, variant in enumerate(variants.all)}
+    kept = sorted(firsts.items(), key=lambda item: order[item[0][0]])
+    if len(kept) > MOST_LINES:
+        points = ", ".join(dict.fromkeys(point for (_key, point), _run in kept if point))
+        raise HowdahError(
+            f"{len(kept)} lines cannot be told apart in print; {MOST_LINES} can",
+            hint=f"Choose with --algorithm NAME or --point TEXT{f' ({points})' if points else ''}.",
+        )
+    several_keys, several_points = (len({each[0][place] for each in kept}) > 1 for place in (0, 1))
+    colours = {variant.key: variant.colour.light for variant in variants.all}
+    used: set[str] = set()
+    lines = []
+    for number, ((key, point), run) in enumerate(kept):
+        flow = _flow(run, choice.flow)
+        start_s = flow_start_ns(run, flow) / 1e9
+        found = course.points(run, flow, start_s)
+        if found is None or not len(found[0]):
+            continue
+        words = [key] if several_keys or not several_points else []
+        words += [point] if several_points else []
+        colour = colours[key] if colours[key] not in used else "#404040"
+        used.add(colour)
+        exit_ = exit_of(run, flow)
+        lines.append(Line(", ".join(words), number, colour, run, flow, *found, exit_))
+    if not lines:
+        raise HowdahError(f"no run has {course.needs}", hint="'howdah report' says what each run lacks.")
+    until = _until_s(lines, choice)
+    return [_cut(line, until) for line in lines]
+
+
+def _flow(run: Run, name: str | None) -> Flow:
+    assert run.plan is not None
+    own = [flow for flow in run.plan.flows if flow.group is None] or run.plan.flows
+    if name is None:
+        return own[0]
+    for flow in run.plan.flows:
+        if name in (flow.name, str(flow.id)):
+            return flow
+    names = ", ".join(flow.name for flow in own[:8])
+    raise HowdahError(f"{run.name} has no flow '{name}'", hint=f"Its flows are {names}.")
+
+
+def _until_s(lines: list[Line], choice: Choice) -> float | None:
+    """The end of the start-up of all lines together: a little behind the last exit."""
+    if choice.whole:
+        return None
+    rtt_s = max(line.flow.rtt_us for line in lines) / 1e6
+    exits = [line.exit.after_start_s for line in lines if line.exit is not None]
+    if exits:
+        return max(max(exits) * (1 + _BEYOND_EXIT), _LEAST_RTTS * rtt_s)
+    return _WITHOUT_EXIT_RTTS * rtt_s
+
+
+def _cut(line: Line, until_s: float | None) -> Line:
+    x, y = shown_part(line.x, line.y, until_s)
+    return Line(line.label, line.number, line.colour, line.run, line.flow, x, y, line.exit)
+
+
+def _draw_course(axes: Axes, course: Course, lines: list[Line], choice: Choice) -> None:
+    until = _until_s(lines, choice)
+    last = until if until is not None else max(float(line.x[-1]) for line in lines if len(line.x))
+    axes.set_xlim(0, last)
+    for line in lines:
+        # Marks lie at other places on each line, so that lines that coincide are still seen to be several.
+        every = (line.number * 0.05 % 0.2, 0.2)
+        axes.plot(
+            *(line.x, line.y),
+            color=line.colour,
+            linestyle=line.dash,
+            marker=line.mark,
+            markevery=every,
+            markerfacecolor="white",
+            label=_named(line, course),
+            gid=f"line-{line.number}",
+        )
+        if course.exits and line.exit is not None and line.exit.cwnd_packets is not None:
+            at = (line.exit.after_start_s, line.exit.cwnd_packets)
+            axes.plot(*([value] for value in at), color=line.colour, marker=line.mark, markersize=6, linestyle="none")
+    highest = [float(np.max(line.y)) for line in lines if len(line.y)]
+    if course.second is not None and len(lines) == 1:
+        label, points = course.second
+        found = points(lines[0].run, lines[0].flow, flow_start_ns(lines[0].run, lines[0].flow) / 1e9)
+        if found is not None:
+            x, y = shown_part(*found, until)
+            highest.append(float(np.max(y)))
+            axes.plot(x, y, color="#404040", linestyle=(0, (1.2, 1.2)), linewidth=0.8, label=label, gid="second")
+    axes.set_ylim(0, max(highest, default=0.0) * 1.06 or 1.0)
+    _limits(axes, course, lines)
+    axes.set_xlabel("Time since the flow’s start (s)")
+    axes.set_ylabel(f"{course.title} ({course.unit})")
+
+
+def columns(labels: list[str], width_in: float) -> int:
+    """How many entries of a legend stand side by side."""
+    each_in = 0.5 + 0.056 * max(map(len, labels))
+    return max(1, min(len(labels), int(width_in / each_in)))
+
+
+def _named(line: Line, course: Course) -> str:
+    if course.second is not None:
+        return f"{line.label}, acknowledged"
+    if not course.exits or line.exit is None:
+        return line.label
+    return f"{line.label} (exit: {cause_text(line.exit.cause)})"
+
+
+def _limits(axes: Axes, course: Course, lines: list[Line]) -> None:
+    """Reference lines of the path, where all lines have the same one; the axis reaches to the lowest at least."""
+    limits = course.limits(lines[0].run)
+    same = [limit for limit in limits if all(limit in course.limits(line.run) for line in lines)]
+    top = axes.get_ylim()[1]
+    for number, (name, value) in enumerate(same):
+        if value > top and (number or value > 2 * top):
+            continue
+        top = max(top, value * 1.1)
+        axes.axhline(value, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
+        axes.annotate(
+            f"{name} {significant(value)}",
+            (0, value),  # where a start-up has drawn nothing yet
+            xycoords=("axes fraction", "data"),
+            xytext=(3, 1.5),
+            textcoords="offset points",
+            ha="left",
+            va="bottom",
+            fontsize=6.5,
+            color="#404040",
+        )
+    axes.set_ylim(0, top)

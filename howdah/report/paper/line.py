@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One line of a paper's figure: whose it is, its points as the tables have them, and how it differs without colour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from howdah.plan.plan import Flow
+from howdah.record.result import Run
+from howdah.record.sample import Float64
+from howdah.report.ackwindow import Exit
+from howdah.report.downsample import extremes
+
+# No two lines share dash and mark, so that a copy in grey is read as well. The first lines differ in both.
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.6)),
+    (0, (1.2, 1.2)),
+    (0, (6, 1.4, 1.2, 1.4)),
+    (0, (9, 2)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
+MOST_LINES = 8
+_MOST_POINTS = 2400  # of a line: more than a column has dots, fewer than would make the file large
+
+
+@dataclass(frozen=True)
+class Line:
+    """``x`` in seconds since the flow's start, ``y`` in the unit of the figure."""
+
+    label: str
+    number: int
+    colour: str
+    run: Run
+    flow: Flow
+    x: Float64
+    y: Float64
+    exit: Exit | None = None
+
+    @property
+    def dash(self) -> Any:
+        return DASHES[self.number % len(DASHES)]
+
+    @property
+    def mark(self) -> str:
+        return MARKS[self.number % len(MARKS)]
+
+
+def shown_part(x: Float64, y: Float64, until_s: float | None) -> tuple[Float64, Float64]:
+    """The points from the start to ``until_s`` and the first one behind it, thinned where they are more than a printer
+    can tell apart: each kept point is one of the table's."""
+    keep = x >= 0
+    if until_s is not None:
+        end = int(np.searchsorted(x, until_s, side="right")) + 1
+        keep &= np.arange(len(x)) < end
+    keep &= ~np.isnan(y)
+    x, y = x[keep], y[keep]
+    if len(y) > _MOST_POINTS:
+        kept = extremes(y, _MOST_POINTS)
+        x, y = x[kept], y[kept]
+    return x, y

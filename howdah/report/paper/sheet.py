@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sheet a figure is printed on: its size as given, its style, and a file whose bytes depend on nothing else.
+
+matplotlib is loaded when a sheet is made, so that no other command pays for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from howdah.errors import HowdahError, explain
+from howdah.record.directory import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("pdf", "svg", "png")
+_DOTS_PER_INCH = 600  # of PNG; curves in PDF and SVG have no dots
+_PER_INCH = {"in": 1.0, "cm": 2.54, "mm": 25.4, "pt": 72.27, "bp": 72.0}  # pt is TeX's, as \the\columnwidth prints it
+_LENGTH = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(in|cm|mm|pt|bp)\s*")
+_NARROWEST_IN, _WIDEST_IN = 1.5, 20.0
+
+# Everything that decides how a figure looks, over matplotlib's own defaults: no matplotlibrc is heard.
+_STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",  # part of matplotlib, so the same on every machine
+    "font.size": 7.5,
+    "axes.labelsize": 7.5,
+    "axes.titlesize": 7.5,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "legend.handlelength": 2.8,
+    "legend.columnspacing": 1.2,
+    "legend.labelspacing": 0.3,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 3.6,
+    "lines.markeredgewidth": 0.8,
+    "path.simplify": False,  # what is drawn are the points that were handed over
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.h_pad": 0.02,
+    "figure.constrained_layout.w_pad": 0.02,
+    "pdf.fonttype": 42,  # TrueType, embedded: publishers refuse Type 3
+    "svg.fonttype": "path",  # outlines: the reader's machine needs no font
+    "svg.hashsalt": "howdah",
+    "savefig.dpi": _DOTS_PER_INCH,
+}
+# Dates and versions of programs would make two files of the same figure differ.
+_WITHOUT: dict[str, dict[str, str | None]] = {
+    "pdf": {"CreationDate": None, "Producer": None},
+    "svg": {"Date": None},
+    "png": {"Software": None},
+}
+
+
+def parse_length_inches(text: str) -> float:
+    """``3.4in``, ``86mm``, ``8.6 cm``, ``245pt`` (TeX's points) or ``252bp`` in inches.
+
+    Raises HowdahError for anything else, and for what no page holds.
+    """
+    match = _LENGTH.fullmatch(text)
+    if match is None:
+        raise HowdahError(f"'{text}' is no length", hint="Write it like 3.4in, 86mm, 8.6cm or 245pt.")
+    inches = float(match.group(1)) / _PER_INCH[match.group(2)]
+    if not _NARROWEST_IN <= inches <= _WIDEST_IN:
+        raise HowdahError(
+            f"{text} is not between {_NARROWEST_IN:g} and {_WIDEST_IN:g} inches",
+            hint="A column of a two-column paper is about 3.4in wide, both together 7in.",
+        )
+    return inches
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Width and height in inches, both kept exactly; without a height the figure chooses one."""
+
+    width_in: float
+    height_in: float | None = None
+
+    @contextmanager
+    def styled(self) -> Iterator[None]:
+        """matplotlib in the style of print, for drawing and for writing alike."""
+        import matplotlib as mpl
+
+        with mpl.rc_context():
+            mpl.rcdefaults()
+            style: Any = _STYLE
+            mpl.rcParams.update(style)
+            yield
+
+    def figure(self, height_in: float) -> Figure:
+        """An empty figure; ``height_in`` is what suits its contents."""
+        from matplotlib.figure import Figure
+
+        return Figure(figsize=(self.width_in, self.height_in or height_in))
+
+
+def write(figure: Figure, target: Path, format_: str, title: str) -> Path:
+    """Write the figure whole; the same figure gives the same bytes. Raises HowdahError where it cannot be written."""
+    held = BytesIO()
+    figure.savefig(held, format=format_, metadata={"Title": title, "Creator": "howdah", **_WITHOUT[format_]})
+    try:
+        write_whole(target, held.getvalue())
+    except OSError as error:
+        raise HowdahError(f"the figure cannot be written: {explain(error)}", where=str(target)) from error
+    return target

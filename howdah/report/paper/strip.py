@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exit strip in print: a row for each algorithm and sweep point, a mark for each flow of each repetition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from howdah.errors import HowdahError
+from howdah.record.result import Run
+from howdah.report.ackwindow import exit_of
+from howdah.report.paper.sheet import Sheet
+from howdah.report.variant import Variants
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ROW_IN, _AROUND_IN = 0.2, 0.62
+_KINDS = {"first flow": ("o", True), "later flows": ("s", False), "run does not count": ("x", True)}
+_ROOM = 0.7  # of the width: a name that begins further right would be cut off
+_SPREAD = 0.5  # of a row, over which the repetitions lie
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where one flow of one run left slow start; ``share`` is the window over the BDP."""
+
+    run: str
+    repetition: int
+    flow: str
+    first_flow: bool
+    share: float
+    counts: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """The exits of one variant at one sweep point; ``full`` is BDP + buffer over the BDP."""
+
+    label: str
+    colour: str
+    full: float
+    marks: list[Mark]
+
+
+def draw_strip(runs: list[Run], variants: Variants, sheet: Sheet) -> Figure:
+    """The figure. Raises HowdahError when none of the runs reports an exit."""
+    rows = _rows(runs, variants)
+    if not rows:
+        raise HowdahError("no run reports a slow-start exit", hint="'howdah report' says why of each flow.")
+    return draw_rows(rows, sheet)
+
+
+def draw_rows(rows: list[Row], sheet: Sheet) -> Figure:
+    figure = sheet.figure(_AROUND_IN + _ROW_IN * len(rows))
+    axes = figure.subplots()
+    _ground(axes, rows)
+    for number, row in enumerate(rows):
+        _marks(axes, row, number)
+    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlim(0, max(max([row.full * 1.06, *(mark.share * 1.04 for mark in row.marks)]) for row in rows))
+    _names(axes, rows[0].full)
+    axes.set_xlabel("Window at the slow-start exit / BDP")
+    _legend(figure, [mark for row in rows for mark in row.marks])
+    return figure
+
+
+def _rows(runs: list[Run], variants: Variants) -> list[Row]:
+    points = list(dict.fromkeys(run.point for run in runs))
+    rows = []
+    for point in points:
+        for variant in variants.all:
+            mine = [run for run in runs if run.point == point and variants.key(run) == variant.key]
+            marks = [mark for run in mine for mark in _marks_of(run)]
+            if marks and (plan := mine[0].plan):
+                label = variant.label if len(points) == 1 else f"{variant.label}, {point}"
+                full = 1 + plan.path.buffer_bytes / max(1, plan.path.bdp_bytes)
+                rows.append(Row(label, variant.colour.light, full, marks))
+    return rows
+
+
+def _marks_of(run: Run) -> list[Mark]:
+    assert run.plan is not None
+    own = [flow for flow in run.plan.flows if flow.group is None]
+    found = []
+    for number, flow in enumerate(own):
+        exit_ = exit_of(run, flow)
+        if exit_ is not None and exit_.cwnd_packets is not None:
+            share = exit_.cwnd_packets / max(1, run.plan.path.bdp_packets)
+            found.append(Mark(run.name, run.repetition, flow.name, number == 0, share, run.counts))
+    return found
+
+
+def _kind(mark: Mark) -> str:
+    if not mark.counts:
+        return "run does not count"
+    return "first flow" if mark.first_flow else "later flows"
+
+
+def _legend(figure: Figure, marks: list[Mark]) -> None:
+    """In ink alone, since a mark's colour says whose it is."""
+    from matplotlib.lines import Line2D
+
+    present = {_kind(mark) for mark in marks}
+    if len(present) < 2:
+        return
+    handles = [
+        Line2D([], [], color="black", marker=marker, markerfacecolor="black" if full else "white", linestyle="none")
+        for kind, (marker, full) in _KINDS.items()
+        if kind in present
+    ]
+    figure.legend(handles, [kind for kind in _KINDS if kind in present], loc="outside upper left", ncols=3)
+
+
+def _ground(axes: Axes, rows: list[Row]) -> None:
+    """What fits the path is shaded; where the buffer ends is a line, row by row where it differs."""
+    axes.axvspan(0, 1, color="#ebebeb", linewidth=0, zorder=0)
+    axes.axvline(1, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
+    for number, row in enumerate(rows):
+        ends = ([row.full, row.full], [number - 0.5, number + 0.5])
+        axes.plot(*ends, color="#808080", linewidth=0.6, linestyle="-", zorder=0)
+        axes.axhline(number, color="#c8c8c8", linewidth=0.4, zorder=0)
+
+
+def _names(axes: Axes, full: float) -> None:
+    """The names of both limits above the rows; that of the buffer is to the right of its line where there is room."""
+    most = axes.get_xlim()[1]
+    right = full / most < _ROOM
+    raised = not right and (full - 1) / most < 1 - _ROOM  # too close to the other name
+    for share, words, align in ((1.0, "BDP", "right"), (full, "BDP + buffer", "left" if right else "right")):
+        axes.annotate(
+            words,
+            (share, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(1.5 if align == "left" else -1.5, 9 if raised and share == full else 1),
+            textcoords="offset points",
+            ha=align,
+            va="bottom",
+            fontsize=6.5,
+            color="#404040",
+        )
+
+
+def _marks(axes: Axes, row: Row, number: int) -> None:
+    """Repetitions lie above each other, so that equal exits are still counted by eye."""
+    repetitions = sorted({mark.repetition for mark in row.marks})
+    for mark in row.marks:
+        place = repetitions.index(mark.repetition) - (len(repetitions) - 1) / 2
+        y = number + _SPREAD * place / max(1, len(repetitions) - 1)
+        marker, full = _KINDS[_kind(mark)]
+        axes.plot(
+            *([mark.share], [y]),
+            marker=marker,
+            color=row.colour,
+            markerfacecolor=row.colour if full else "white",
+            linestyle="none",
+            gid=f"exit-{mark.run}-{mark.flow}",
+        )

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an experiment has beside its runs: the list of them, the profile, the claims."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from howdah.claim.claims import judged, judged_with
+from howdah.errors import HowdahError
+from howdah.record.claims import CLAIMS_NAME
+from howdah.record.directory import PARTIAL, RunDirectory, read_json
+from howdah.record.provenance import sha256_text
+from howdah.verify.finding import Finding, Report
+
+_DERIVED = ("report.html", "prometheus")
+
+
+def runs_below(path: Path) -> list[RunDirectory]:
+    """Every whole run in the directory of an experiment, listed or not; of the directory of a run, itself."""
+    if (path / "plan.json").exists() or (path / "run.json").exists():
+        return [RunDirectory(path)]
+    files = sorted(path.glob("*/run.json"))
+    return [RunDirectory(file.parent) for file in files if not file.parent.name.startswith(PARTIAL)]
+
+
+def verify_experiment(path: Path) -> Report:
+    """The files beside the runs: they are derived from the profile and the runs, so each is made anew and compared."""
+    report = Report(str(path))
+    try:
+        index = read_json(path / "experiment.json")
+        cells = index["cells"]
+        _check_index(path, cells, report)
+        _check_profile(path, index, report)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        report.findings.append(Finding("experiment.json", f"it cannot be read: {error!r}"))
+        return report
+    _check_claims(path, report)
+    there = [name for name in _DERIVED if (path / name).exists()]
+    if there:
+        report.notes.append(f"{' and '.join(there)} are not checked: 'howdah report' makes them from what is")
+    return report
+
+
+def _check_index(path: Path, cells: list[dict[str, Any]], report: Report) -> None:
+    report.checked.append("experiment.json against the runs")
+    for cell in cells:
+        run = RunDirectory(path / str(cell["run"]))
+        if not run.provenance.exists():
+            if cell["status"] != "pending":
+                report.findings.append(Finding("experiment.json", f"{cell['run']} is {cell['status']}, and not there"))
+            continue
+        for name, said, found in _cell(cell, run):
+            if said != found:
+                what = f"{name} of {cell['run']} is {said!r}, the run says {found!r}"
+                report.findings.append(Finding("experiment.json", what, said, found))
+    listed = {str(cell["run"]) for cell in cells}
+    unlisted = [run.name for run in runs_below(path) if run.name not in listed]
+    if unlisted:
+        report.notes.append(f"runs of other plans are here and are not listed: {', '.join(unlisted[:5])}")
+
+
+def _cell(cell: dict[str, Any], run: RunDirectory) -> Iterator[tuple[str, Any, Any]]:
+    yield "status", cell["status"], read_json(run.provenance)["status"]
+    yield "verdict", cell["verdict"], read_json(run.verdict)["verdict"] if run.verdict.exists() else None
+    if run.plan.exists():
+        plan = read_json(run.plan)
+        for name in ("axes", "algorithm", "repetition"):
+            yield name, cell[name], plan[name]
+
+
+def _check_profile(path: Path, index: dict[str, Any], report: Report) -> None:
+    profile = path / "profile.yaml"
+    if not profile.exists():
+        return
+    report.checked.append("profile.yaml against experiment.json")
+    if sha256_text(profile.read_text(encoding="utf-8")) != index["profile"]["sha256"]:
+        report.findings.append(Finding(profile.name, "it is not the profile that experiment.json names"))
+
+
+def _check_claims(path: Path, report: Report) -> None:
+    file = path / CLAIMS_NAME
+    if not file.exists():
+        return
+    try:
+        said = read_json(file)
+        if said.get("profile") is not None and judged_with(path) is None:
+            report.gaps.append(f"{CLAIMS_NAME} has claims of {said['profile'].get('file')}, which is no longer there")
+            return
+        found = json.loads(json.dumps(judged(path, judged_with(path))))
+    except (HowdahError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        report.findings.append(Finding(CLAIMS_NAME, f"the claims cannot be judged again: {error}"))
+        return
+    report.checked.append(f"{CLAIMS_NAME} against the runs")
+    claims, again = ({claim["id"]: claim for claim in (each or {}).get("claims", [])} for each in (said, found))
+    for name in dict.fromkeys([*claims, *again]):
+        one, other = claims.get(name), again.get(name)
+        if one == other:
+            continue
+        verdicts = [(each or {}).get("verdict", "not there") for each in (one, other)]
+        what = f"{name} is {verdicts[0]}, judged again it is {verdicts[1]}"
+        if verdicts[0] == verdicts[1]:
+            what = f"{name}: what was measured is not what the runs give"
+        report.findings.append(Finding(CLAIMS_NAME, what, *verdicts))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a verification looked at and what it found."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+VERIFIED, DIGESTS_ONLY, DIFFERS, UNCHECKED = "verified", "digests only", "differs", "unchecked"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not what it should be. ``said`` is what the file says, ``found`` what came out anew."""
+
+    file: str
+    what: str
+    said: Any = None
+    found: Any = None
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.what}"
+
+
+@dataclass
+class Report:
+    """Of one run, or of the files that an experiment has beside its runs.
+
+    ``checked`` says what was compared with what. ``notes`` is what a reader should know. ``gaps`` is what could not be
+    checked and should have been: with one of them nothing is *verified*. ``computed`` is False where the files were
+    compared with their digests alone: whoever changes both is not found out.
+    """
+
+    path: str
+    checked: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    gaps: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    computed: bool = True
+
+    @property
+    def state(self) -> str:
+        if self.findings:
+            return DIFFERS
+        if self.gaps:
+            return UNCHECKED
+        return VERIFIED if self.computed else DIGESTS_ONLY
+
+    def to_json(self) -> dict[str, Any]:
+        return {"path": self.path, "state": self.state, **{k: v for k, v in asdict(self).items() if k != "path"}}

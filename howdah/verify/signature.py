@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signatures of a run or an experiment: a list of the digests of all its files, signed with an ssh or a minisign key.
+
+The list, ``manifest.sha256``, is what ``sha256sum -c`` reads, and covers run.json too. The signature beside it is one
+of ``ssh-keygen -Y sign`` or of minisign, so both can be checked without howdah (docs/verify.md).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.errors import HowdahError
+from howdah.record.digest import MANIFEST, SSH_SIGNATURE, file_sha256
+from howdah.record.digest import MINISIGN_SIGNATURE as MINISIGN
+from howdah.record.directory import RunDirectory
+from howdah.verify.experiment import runs_below
+
+NAMESPACE = "howdah"
+_BESIDE = ("experiment.json", "profile.yaml", "claims.json")  # an experiment's own; reports are made from these
+_LIMIT_S = 60
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+
+
+@dataclass(frozen=True)
+class Signed:
+    """``signer`` says whose signature it is, in words; ``vouched`` whether a list of signers, or a key that was given,
+    vouches for it. ``differing`` are the files that are not what was signed."""
+
+    signer: str
+    vouched: bool
+    differing: list[str]
+
+
+def signed_files(path: Path) -> list[str]:
+    """Paths, relative to ``path``, of all that a signature covers, sorted."""
+    found = [name for name in _BESIDE if (path / name).is_file()]
+    for run in runs_below(path):
+        found += [file.relative_to(path).as_posix() for file in _files(run)]
+    return sorted(found)
+
+
+def _files(run: RunDirectory) -> list[Path]:
+    own = {MANIFEST, SSH_SIGNATURE, MINISIGN}
+    return [
+        file
+        for file in run.path.rglob("*")
+        if file.is_file()
+        and file.name not in own
+        and not any(part.startswith(".") for part in file.relative_to(run.path).parts)
+    ]
+
+
+def manifest(path: Path) -> str:
+    """One line a file, as ``sha256sum`` writes it. Raises HowdahError for a name that such a line cannot hold."""
+    lines = []
+    for name in signed_files(path):
+        if "\n" in name or "\\" in name:
+            raise HowdahError(f"a file with the name {name!r} cannot be signed", where=str(path))
+        lines.append(f"{file_sha256(path / name)}  {name}\n")
+    if not lines:
+        raise HowdahError("there is nothing to sign: this is neither a run nor an experiment", where=str(path))
+    return "".join(lines)
+
+
+def sign(path: Path, key: Path) -> Path:
+    """Write the list and its signature; the latter's path.
+
+    A key whose file begins as those of minisign do is used with minisign, any other with ``ssh-keygen``: a private key,
+    or a public one whose private key an agent holds. Raises HowdahError when the program is missing or refuses.
+    """
+    if not key.is_file():
+        raise HowdahError("there is no such key", where=str(key))
+    text = manifest(path)
+    target = path / MANIFEST
+    minisign = key.read_bytes().startswith(b"untrusted comment:")
+    signature = path / (MINISIGN if minisign else SSH_SIGNATURE)
+    for old in (path / MINISIGN, path / SSH_SIGNATURE):
+        old.unlink(missing_ok=True)  # of another list: killed here, there is none
+    target.write_text(text, encoding="utf-8")
+    if minisign:
+        command = [_program("minisign"), "-S", "-s", str(key), "-m", str(target), "-x", str(signature)]
+    else:
+        command = [_program("ssh-keygen"), "-Y", "sign", "-q", "-f", str(key), "-n", NAMESPACE, str(target)]
+    _run(command, asks=True)
+    return signature
+
+
+def check_signature(path: Path, allowed_signers: Path | None = None, public_key: Path | None = None) -> Signed:
+    """Whose signature it is, and which files are no longer what was signed.
+
+    Raises HowdahError where nothing is signed, and where the signature is not one of this list or not by an allowed
+    signer.
+    """
+    target = path / MANIFEST
+    if not target.exists():
+        raise HowdahError("it is not signed", where=str(path), hint="'howdah sign' signs a run or an experiment.")
+    if (path / SSH_SIGNATURE).exists():
+        signer, vouched = _check_ssh(path, allowed_signers)
+    elif (path / MINISIGN).exists():
+        signer, vouched = _check_minisign(path, public_key)
+    else:
+        raise HowdahError("the list is there and its signature is not", where=str(target))
+    return Signed(signer, vouched, _differing(path, target.read_text(encoding="utf-8")))
+
+
+def _check_ssh(path: Path, allowed_signers: Path | None) -> tuple[str, bool]:
+    program, signature = _program("ssh-keygen"), path / SSH_SIGNATURE
+    text = (path / MANIFEST).read_bytes()
+    if allowed_signers is None:
+        said = _run([program, "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature)], text)
+        return said.strip().splitlines()[-1] if said.strip() else "a key", False
+    if not allowed_signers.is_file():
+        raise HowdahError("there is no such list of signers", where=str(allowed_signers))
+    principals = _run([program, "-Y", "find-principals", "-f", str(allowed_signers), "-s", str(signature)], text)
+    said = ""
+    for principal in principals.split():
+        command = [program, "-Y", "verify", "-f", str(allowed_signers), "-I", principal, "-n", NAMESPACE]
+        said = _run([*command, "-s", str(signature)], text)
+        break
+    return said.strip().splitlines()[-1], True
+
+
+def _check_minisign(path: Path, public_key: Path | None) -> tuple[str, bool]:
+    if public_key is None:
+        raise HowdahError(
+            "a signature by minisign cannot be checked without the key", where=str(path), hint="--public-key FILE"
+        )
+    command = [_program("minisign"), "-V", "-p", str(public_key), "-m", str(path / MANIFEST)]
+    _run([*command, "-x", str(path / MINISIGN)])
+    return f"minisign key {public_key}", True
+
+
+def _differing(path: Path, text: str) -> list[str]:
+    """Files that have changed, are gone, or were added since the list was signed."""
+    known = {}
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise HowdahError(f"this is no line of a list of digests: {line[:80]!r}", where=str(path / MANIFEST))
+        known[match[2]] = match[1]
+    now = {name: file_sha256(path / name) for name in signed_files(path)}
+    found = [f"{name} was changed since it was signed" for name in known if name in now and now[name] != known[name]]
+    found += [f"{name} was signed and is missing" for name in known if name not in now]
+    found += [f"{name} was added after the signature" for name in now if name not in known]
+    return sorted(found)
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        package = {"ssh-keygen": "openssh-client"}.get(name, name)
+        raise HowdahError(f"the program {name} is missing", hint=f"apt install {package}")
+    return found
+
+
+def _run(command: list[str], text: bytes | None = None, *, asks: bool = False) -> str:
+    """Run a program and return what it said; one that ``asks`` for a passphrase has the terminal, and time."""
+    errors = None if asks else subprocess.PIPE
+    limit = None if asks else _LIMIT_S
+    done = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=errors, check=False, timeout=limit)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        raise HowdahError(f"{Path(command[0]).name} refuses: {said[-1] if said else f'status {done.returncode}'}")
+    return done.stdout.decode(errors="replace")

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A finished run made once more from its own plan, and what of it came out otherwise."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from howdah.engine.registry import engine as find_engine
+from howdah.errors import HowdahError
+from howdah.plan.plan import Plan
+from howdah.record.directory import PARTIAL, RunDirectory, read_json, write_json
+from howdah.record.provenance import first_record
+from howdah.record.retention import has_data
+from howdah.record.table import equal
+from howdah.work.stage import execute, outdated, read_plan, refresh
+
+Progress = Callable[[str, int, int], None]
+# What a run was made on, in run.json. Tables that differ while one of these has changed need no other explanation.
+MADE_ON = ("kernel", "guest_tree", "modules", "howdah")
+
+
+METRICS, VERDICT = "metrics.json", "verdict.json"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something in ``file`` that is not what it was: ``what`` in words, ``said`` before and ``found`` now."""
+
+    file: str
+    what: str
+    said: Any = None
+    found: Any = None
+
+    def __str__(self) -> str:
+        return self.what if self.file.startswith("tables/") else f"{self.file} {self.what}"
+
+
+@dataclass(frozen=True)
+class Again:
+    """``differences``: the first one of the tables, and all of the measures and of the verdict.
+
+    ``changed`` maps what the run was made on to how it was then and is now.
+    """
+
+    directory: RunDirectory
+    verdict: str
+    differences: list[Difference] = field(default_factory=list)
+    changed: dict[str, list[Any]] = field(default_factory=dict)
+    tables_compared: bool = True
+
+    @property
+    def equal(self) -> bool:
+        return not self.differences
+
+    def changes_text(self) -> list[str]:
+        """One line for each thing the run was made on that has changed."""
+        shown = [(name, _short(name, before), _short(name, now)) for name, (before, now) in self.changed.items()]
+        return [f"{name}: {before}, now {now}" for name, before, now in shown]
+
+
+def make_again(
+    original: RunDirectory, final: Path, build: Progress, progress: Progress, *, up_to_date: bool = True
+) -> Again:
+    """Make the run of ``original`` again in the new directory ``final`` and compare.
+
+    Results of the original that another analysis made are made again first; without ``up_to_date`` they are compared as
+    they are, and nothing in its directory is changed.
+
+    Raises HowdahError where there is nothing to compare with: the run did not finish, or it was analysed by another
+    version and its data were not kept.
+    """
+    plan = read_plan(original)
+    record = read_json(original.provenance)
+    if record["status"] != "finished":
+        raise HowdahError(f"this run is {record['status']}: there is nothing to compare with", where=str(original.path))
+    if outdated(original):
+        raise HowdahError(
+            "the results of this run were made by another version of the analysis, and its data were not kept",
+            where=str(original.path),
+            hint="There is nothing to compare with; 'howdah run --again' makes the run anew.",
+        )
+    partial = RunDirectory(final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}"))
+    partial.raw.mkdir(parents=True)
+    partial.share.mkdir()
+    plan_json = original.plan.read_text(encoding="utf-8")
+    partial.plan.write_text(plan_json, encoding="utf-8")
+    write_json(partial.provenance, {**first_record(plan_json, record["key"]), "rerun_of": str(original.path)})
+    try:
+        if up_to_date:
+            refresh(original)  # the same analysis on both sides, or the comparison would compare our code
+        find_engine(plan.engine).prepare([plan], build)
+        verdict = execute(partial, progress)
+        found = differences(original, partial, plan)
+        partial.path.rename(final)
+    except BaseException:
+        shutil.rmtree(partial.path, ignore_errors=True)
+        raise
+    again = read_json(final / "run.json")
+    changed = {name: [record.get(name), again.get(name)] for name in MADE_ON if record.get(name) != again.get(name)}
+    return Again(RunDirectory(final), verdict, found, changed, has_data(original))
+
+
+def differences(original: RunDirectory, again: RunDirectory, plan: Plan) -> list[Difference]:
+    """The first difference of the tables, where the original has them, then those of measures and verdict."""
+    found = []
+    if has_data(original) and (first := equal(original, again)):
+        found.append(Difference(f"tables/{first.table}.parquet", str(first)))
+    rows = [_rows(run, plan) for run in (original, again)]
+    return found + measure_differences(*rows) + verdict_differences(*(_json(run.verdict) for run in (original, again)))
+
+
+def _rows(run: RunDirectory, plan: Plan) -> list[dict[str, Any]]:
+    """The measures of a run. Where computing takes no simulated time, that of the processor is the machine's own."""
+    rows: list[dict[str, Any]] = _json(run.metrics).get("rows", [])
+    of_the_machine = plan.traits.exact_uptime
+    return [row for row in rows if not (of_the_machine and str(row["metric"]).startswith("cpu_"))]
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        found = read_json(file)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def measure_differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[Difference]:
+    """Every measure that has another value, or that only one of the two has."""
+    found = []
+    left, right = _named(before), _named(after)
+    for name in dict.fromkeys([*left, *right]):
+        one, other = left.get(name), right.get(name)
+        if one is None or other is None:
+            found.append(Difference(METRICS, f"{name}: only {'before' if one else 'now'}", one, other))
+        elif one != other:
+            key = next(key for key in ("value", *one, *other) if one.get(key) != other.get(key))
+            what = name if key == "value" else f"{name}: {key}"
+            found.append(_between(METRICS, what, one.get(key), other.get(key)))
+    return found
+
+
+def _between(file: str, what: str, said: Any, found: Any) -> Difference:
+    return Difference(file, f"{what}: {said!r} against {found!r}", said, found)
+
+
+def _named(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Rows by what a person calls them; a number tells those of one name apart."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        name = f"{row['metric']} of flow {row['flow']}" if row["flow"] is not None else str(row["metric"])
+        if row["flow"] is None and row.get("group"):
+            name = f"{row['metric']} of group {row['group']}"
+        number = 2
+        unique = name
+        while unique in found:
+            unique, number = f"{name} ({number})", number + 1
+        found[unique] = row
+    return found
+
+
+def verdict_differences(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
+    """Another verdict, and every check that came out otherwise."""
+    found = []
+    if before.get("verdict") != after.get("verdict"):
+        found.append(_between(VERDICT, "verdict", before.get("verdict"), after.get("verdict")))
+    left, right = ({(c.get("stage"), c.get("name")): c for c in each.get("checks", [])} for each in (before, after))
+    for stage, check in dict.fromkeys([*left, *right]):
+        one, other = left.get((stage, check)), right.get((stage, check))
+        name = f"check '{check}' ({stage})"
+        if one is None or other is None:
+            found.append(Difference(VERDICT, f"{name}: only {'before' if one else 'now'}", one, other))
+        elif one != other:
+            key = next(key for key in ("ok", "measured", *one, *other) if one.get(key) != other.get(key))
+            found.append(_between(VERDICT, f"{name}: {key}", one.get(key), other.get(key)))
+    return found
+
+
+def _short(name: str, value: Any) -> str:
+    """What a person tells two versions of it apart by."""
+    if not isinstance(value, dict):
+        return "none" if value is None else str(value)
+    if name == "kernel":
+        return f"{value.get('release')} (image {str(value.get('image_sha256'))[:12]})"
+    if name == "guest_tree":
+        return str(value.get("sha256"))[:12]
+    if name == "howdah":
+        modified = ", modified" if value.get("modified") else ""
+        return f"{value.get('version')} ({str(value.get('revision'))[:12]}{modified})"
+    if name == "modules":
+        versions = [f"{module} {(each or {}).get('srcversion')}" for module, each in sorted(value.items())]
+        return ", ".join(versions) or "none"
+    return str(value)

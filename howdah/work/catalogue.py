@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shipped profiles in groups, each with the number of its runs and what they are expected to cost.
+
+Expanding every sweep takes many seconds, so ``profiles/index.json`` keeps what was found, with a digest of each file; a
+profile that has changed since is read again. ``python -m howdah.work.catalogue [--check]`` writes the index.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.compact import compact_json
+from howdah.place import PROFILES
+from howdah.plan.compile import compile_plan
+from howdah.profile import Profile, load
+from howdah.record.provenance import sha256_text
+from howdah.work.cost import expected_core_s
+
+INDEX = PROFILES / "index.json"
+# Title, members (a profile, or a beginning that ends with / or -), and what they are for. The first that fits counts.
+GROUPS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        "start here",
+        ("quick", "geo-144mbit-600ms", "long-fat-400mbit-240ms"),
+        "a small, a satellite and a long fat path",
+    ),
+    ("paths", ("paths/",), "ready-made; take one with --like NAME, or path: {like: paths/NAME}"),
+    ("families", ("family-",), "algorithms of one kind beside each other"),
+    ("receivers and traffic", ("receivers", "receivers-", "flent-"), "what acknowledges, and what sends"),
+    (
+        "validation and machines",
+        ("validate", "machines-", "cpu/"),
+        "engines against each other, several machines, processor time",
+    ),
+    ("atlas", ("atlas/",), "published experiments; 'howdah atlas' runs and judges them"),
+)
+OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A shipped profile. ``file`` is below profiles/; ``core_s`` is of one core, rounded to two digits."""
+
+    profile: str
+    file: str
+    runs: int
+    core_s: float
+    description: str
+
+    @property
+    def group(self) -> str:
+        name = self.file.removesuffix(".yaml")
+        for title, members, _ in GROUPS:
+            if any(name == member or (member[-1] in "-/" and name.startswith(member)) for member in members):
+                return title
+        return OTHER
+
+
+def shipped_profiles() -> dict[str, Path]:
+    """The shipped profiles by name; ``hystart-fig1`` is the name of ``profiles/atlas/hystart-fig1.yaml``."""
+    # A suite is a list of profiles, not a profile.
+    return {file.stem: file for file in sorted(PROFILES.rglob("*.yaml")) if file.parent.name != "suites"}
+
+
+def expected_s(core_s: float) -> str:
+    """Seconds of a core as words: ``2 min``."""
+    for unit, length, limit in (("s", 1, 90), ("min", 60, 90), ("h", 3600, 48)):
+        if core_s / length < limit:
+            return f"{max(round(core_s / length), 1)} {unit}"
+    return f"{round(core_s / 86400)} d"
+
+
+def profile_core_s(profile: Profile) -> float:
+    """What all runs of a profile are expected to cost. One repetition of each point is planned; the others cost the
+    same."""
+    cells = profile.cells()
+    repetitions = Counter(cell.run.rpartition("-r")[0] for cell in cells)
+    first = [cell for cell in cells if cell.repetition == 0]
+    core_s = sum(expected_core_s(compile_plan(cell)) * repetitions[cell.run.rpartition("-r")[0]] for cell in first)
+    return float(f"{core_s:.2g}")
+
+
+def examine(name: str, file: Path) -> Entry:
+    """Read a profile and plan it."""
+    profile = load(file)
+    place, words = str(file.relative_to(PROFILES)), " ".join(profile.description.split())
+    return Entry(name, place, len(profile.cells()), profile_core_s(profile), words)
+
+
+def entries() -> list[Entry]:
+    """Every shipped profile, in the order of the groups."""
+    kept = _kept()
+    found = []
+    for name, file in shipped_profiles().items():
+        row = kept.get(name)
+        if row is None or row["sha256"] != sha256_text(file.read_text(encoding="utf-8")):
+            found.append(examine(name, file))
+        else:
+            found.append(Entry(**{key: value for key, value in row.items() if key != "sha256"}))
+    return sorted(found, key=_order)
+
+
+def _order(entry: Entry) -> tuple[int, int, str]:
+    """By group; those that a group names, in its order, before the others."""
+    for number, (title, members, _) in enumerate(GROUPS):
+        if entry.group == title:
+            return number, members.index(entry.profile) if entry.profile in members else len(members), entry.profile
+    return len(GROUPS), 0, entry.profile
+
+
+def _kept() -> dict[str, dict[str, Any]]:
+    try:
+        rows = json.loads(INDEX.read_text(encoding="utf-8"))["profiles"]
+        return {str(row["profile"]): row for row in rows}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def index() -> str:
+    """What the file is to hold."""
+    rows = []
+    for name, file in shipped_profiles().items():
+        digest = sha256_text(file.read_text(encoding="utf-8"))
+        rows.append({**asdict(examine(name, file)), "sha256": digest})
+    return compact_json({"profiles": rows}, rows=("profiles",))
+
+
+def main(arguments: list[str]) -> int:
+    text = index()
+    if "--check" not in arguments:
+        INDEX.write_text(text, encoding="utf-8")
+        return 0
+    if INDEX.is_file() and INDEX.read_text(encoding="utf-8") == text:
+        return 0
+    sys.stderr.write(f"not current: {INDEX}\n  run python -m howdah.work.catalogue\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is shown while long work goes on: bars on a terminal, a line an event in a log, nothing with --json."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from howdah.work.batch import Outcome, Rest, Work
+
+# Phases before the flows take little wall time; the bar of a run is the share of its simulated time that has passed.
+_MARKS = {"pass": "✓", "fail": "✕", "unsupported": "?", "invalid": "!"}
+_LINE_EVERY_S = 60.0  # of a log, which has no bars
+_LEAST_SHARE = 0.1  # of a run, from which on its pace tells something
+
+
+def _clock(seconds: float) -> str:
+    whole = int(seconds)
+    return (
+        f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}" if whole >= 3600 else f"{whole // 60}:{whole % 60:02}"
+    )
+
+
+class Display:
+    """Progress of builds and runs. Use as a context manager; ``build``, ``single`` and ``batch`` are the listeners."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+        self.console = Console(stderr=True, highlight=False)
+        self.live = self.console.is_terminal and not quiet
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=28),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            console=self.console,
+            transient=True,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._phases: dict[str, str] = {}
+        self._reported = 0
+        self._several = False
+        self._last_line = time.monotonic()
+
+    def __enter__(self) -> Display:
+        if self.live:
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.live:
+            self._progress.stop()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        if not self.quiet:
+            self.console.print(text, markup=False)
+
+    def build(self, what: str, done: int, total: int) -> None:
+        """A step of a build; ``total`` 0 while it is not known."""
+        if self.quiet:
+            return
+        if not self.live:
+            if self._phases.get("build") != what:
+                self._phases["build"] = what
+                self.say(f"  {what}")
+            return
+        self._bar(f"build {what}", what, done, total, f"{done}/{total}" if total else "")
+        if total and done >= total:
+            self._drop(f"build {what}")
+
+    def single(self, phase: str, done_us: int, of_us: int) -> None:
+        """The one run of a command that makes one run."""
+        if self.live:
+            self._bar("single", phase, done_us, of_us, f"{done_us / 1e6:.1f}/{of_us / 1e6:.1f} s simulated")
+        elif self._phases.get("single") != phase:
+            self._phases["single"] = phase
+            self.say(f"  {phase}")
+
+    def batch(self, active: list[Work], outcomes: list[Outcome], rest: Rest) -> None:
+        """Runs of a batch: one bar for all with the time left, one a worker; finished runs as lines.
+
+        Where there is no terminal to draw on, a line a minute says how far it is.
+        """
+        self._several = rest.experiments > 1
+        if len(outcomes) < self._reported:
+            self._reported = 0  # another batch of the same command
+        for outcome in outcomes[self._reported :]:
+            self._say_outcome(outcome)
+        self._reported = len(outcomes)
+        if self.quiet:
+            return
+        left = time_left(active, outcomes, rest)
+        note = f"{len(outcomes)}/{rest.total}" + (f"  about {_clock(left)} left" if left is not None else "")
+        if not self.live:
+            if time.monotonic() - self._last_line >= _LINE_EVERY_S and active:
+                self._last_line = time.monotonic()
+                self.say(f"  … {note}")
+            return
+        known = {f"run {work.job.name}" for work in active}
+        for name in [name for name in self._tasks if name.startswith("run ") and name not in known]:
+            self._drop(name)
+        self._bar("all", "all runs", len(outcomes), rest.total, note)
+        for work in active:
+            note = (
+                f"{work.phase}  {max(work.done_us, 0) / 1e6:.1f}/{work.of_us / 1e6:.1f} s" if work.of_us else work.phase
+            )
+            self._bar(f"run {work.job.name}", f"  {work.cell.plan.run}", work.done_us, work.of_us, note)
+
+    def _say_outcome(self, outcome: Outcome) -> None:
+        name = outcome.job.name if self._several else outcome.cell.directory_name
+        if outcome.reused:
+            self.say(f"  = {name}  already there ({outcome.verdict})")
+        elif outcome.error is not None:
+            self.say(f"  ✕ {name}  {outcome.error.what}")
+        else:
+            simulated = (outcome.cell.plan.epoch_us + outcome.cell.plan.duration_us) / 1e6
+            mark = _MARKS[outcome.verdict or "invalid"]
+            self.say(f"  {mark} {name}  {outcome.verdict}  {simulated:.0f} s simulated in {outcome.wall_s:.1f} s")
+
+    def _bar(self, key: str, description: str, done: int, total: int, note: str) -> None:
+        if key not in self._tasks:
+            self._tasks[key] = self._progress.add_task(description, total=None, note="")
+        self._progress.update(
+            self._tasks[key], description=description, completed=max(done, 0), total=total or None, note=note
+        )
+
+    def _drop(self, key: str) -> None:
+        self._progress.remove_task(self._tasks.pop(key))
+
+
+def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float | None:
+    """Seconds until the batch is done, or None while nothing tells.
+
+    Runs are unequal, so what is left is counted in expected core seconds (``run/cost.py``); how long such a second
+    takes here, with so many at once, is learnt from the runs made, and from those in progress by their share.
+    """
+    now = time.monotonic()
+    made = [each for each in outcomes if not each.reused and each.error is None]
+    spent = sum(each.wall_s for each in made)
+    expected = sum(each.job.expected_core_s for each in made)
+    for work in active:
+        if work.share >= _LEAST_SHARE:
+            spent += now - work.started
+            expected += work.share * work.job.expected_core_s
+    if not expected:
+        return None
+    pace = spent / expected
+    begun = [max(work.job.expected_core_s * pace - (now - work.started), 0.0) for work in active]
+    return max((rest.waiting_core_s * pace + sum(begun)) / max(len(active), 1), *begun, 0.0)

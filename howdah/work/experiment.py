@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An experiment: the directory that holds all runs of one profile, and the list that says which run is which cell."""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.errors import HowdahError, RecordError, explain
+from howdah.plan.plan import Plan
+from howdah.profile.algorithm import nearest
+from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, sweep_writing, write_json, writing_name
+from howdah.record.provenance import analysis_sha256, first_record, now
+from howdah.record.reading import read_index, read_record, read_verdict
+from howdah.record.retention import REMOVED, remove_data
+
+EXPERIMENT_FORMAT = 1
+
+
+@dataclass
+class Cell:
+    """One run the profile asks for: its plan, its key and where it will lie.
+
+    Without ``keep_data`` only its results stay when it is done (see ``run/retention.py``).
+    """
+
+    plan: Plan
+    key: str
+    keep_data: bool = True
+
+    @property
+    def directory_name(self) -> str:
+        return f"{self.plan.run}-{self.key[:8]}"
+
+
+class Experiment:
+    """``runs/<name>/``. Finished runs are never touched: a changed plan has another key and so another directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def index(self) -> Path:
+        return self.path / "experiment.json"
+
+    def create(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            probe = writing_name(self.path / "probe")
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise HowdahError(
+                f"the experiment directory cannot be written: {explain(error)}",
+                where=str(self.path),
+                hint="Choose another place with --runs DIR.",
+            ) from error
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the experiment for one command; a second one is told who holds it instead of waiting unseen."""
+        lock = self.path / ".lock"
+        with lock.open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().strip() or "unknown"
+                raise HowdahError(
+                    f"another howdah (process {holder}) is working in this experiment",
+                    where=str(self.path),
+                    hint="Wait for it, or give this run a place of its own with --runs DIR.",
+                ) from None
+            file.seek(0)
+            file.truncate()
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def sweep_partial(self) -> list[str]:
+        """Remove what interrupted commands left; only with the lock held, so no run is being made there."""
+        removed = []
+        for entry in self.path.glob(f"{PARTIAL}*"):
+            shutil.rmtree(entry, ignore_errors=True)
+            removed.append(entry.name)
+        # Reports are made without the lock: their files and blocks go when the command that wrote them is gone.
+        for entry in self.path.glob(f"*/{PARTIAL}*"):
+            if is_abandoned(entry):
+                shutil.rmtree(entry, ignore_errors=True)
+                removed.append(str(entry.relative_to(self.path)))
+        for directory in (self.path, *self.path.glob("*/"), *self.path.glob("*/tables/")):
+            removed += [str(entry.relative_to(self.path)) for entry in sweep_writing(directory)]
+        return removed
+
+    def finished(self, cell: Cell) -> RunDirectory | None:
+        """The run of this cell, when a finished one with the same key and all that is to be kept is there.
+
+        A run of which only the results were kept must be as this analysis would have it: nothing can be measured anew.
+        """
+        directory = RunDirectory(self.path / cell.directory_name)
+        if not directory.provenance.exists():
+            return None
+        try:
+            record = read_record(directory)
+            if record["status"] == "finished":
+                read_verdict(directory)
+        except (RecordError, FileNotFoundError):
+            return None  # damaged: it is made again, and takes this one's place
+        if record["status"] != "finished" or record.get("key") != cell.key:
+            return None
+        if not record.get(REMOVED, False):
+            return directory
+        return None if cell.keep_data or record.get("analysis_sha256") != analysis_sha256() else directory
+
+    def begin(self, cell: Cell) -> RunDirectory:
+        """A partial directory with the plan in it, ready for a worker."""
+        directory = RunDirectory(self.path / f"{PARTIAL}{cell.directory_name}-{os.getpid()}")
+        shutil.rmtree(directory.path, ignore_errors=True)
+        directory.raw.mkdir(parents=True)
+        directory.share.mkdir()
+        plan_json = cell.plan.to_json()
+        directory.plan.write_text(plan_json, encoding="utf-8")
+        record = first_record(plan_json, cell.key)
+        write_json(directory.provenance, {**record, "parameter_places": cell.plan.parameter_places})
+        return directory
+
+    def keep(self, cell: Cell, partial: RunDirectory) -> RunDirectory:
+        """Give a whole run its name. A failed run of the same key that was there before gives way."""
+        final = RunDirectory(self.path / cell.directory_name)
+        if not cell.keep_data:
+            remove_data(partial)
+        before = self.path / f"{PARTIAL}replaced-{cell.directory_name}-{os.getpid()}"
+        shutil.rmtree(before, ignore_errors=True)
+        if final.path.exists():
+            final.path.rename(before)
+        partial.path.rename(final.path)
+        shutil.rmtree(before, ignore_errors=True)
+        return final
+
+    def write_index(
+        self,
+        profile_text: str,
+        profile_file: str,
+        description: str,
+        cells: list[Cell],
+        *,
+        quick: bool = False,
+        axes: dict[str, list[str]] | None = None,
+    ) -> dict[str, Any]:
+        """experiment.json from what lies on disk, so it is true however the last command ended.
+
+        ``axes`` are the swept fields with all the values they have in the profile; ``quick`` may leave some out.
+        """
+        rows = []
+        for cell in cells:
+            status, verdict = self._state(cell.directory_name)
+            rows.append(
+                {
+                    "run": cell.directory_name,
+                    "axes": cell.plan.axes,
+                    "algorithm": cell.plan.algorithm,
+                    "repetition": cell.plan.repetition,
+                    "status": status,
+                    "verdict": verdict,
+                }
+            )
+        index = {
+            "format": EXPERIMENT_FORMAT,
+            "name": self.path.name,
+            "profile": {"file": profile_file, "sha256": hashlib.sha256(profile_text.encode()).hexdigest()},
+            "description": description,
+            "created": now(),
+            "quick": quick,
+            "axes": axes or {},
+            "cells": rows,
+        }
+        write_json(self.index, index)
+        return index
+
+    def _state(self, run: str) -> tuple[str, str | None]:
+        """Status and verdict of a run as they lie on disk; ``pending`` where it is not there."""
+        directory = RunDirectory(self.path / run)
+        if not directory.provenance.exists():
+            return "pending", None
+        try:
+            verdict = read_verdict(directory)["verdict"] if directory.verdict.exists() else None
+            return read_record(directory)["status"], verdict
+        except RecordError:
+            return "failed", None
+
+    def update_index(self) -> None:
+        """Bring status and verdict of every listed run in experiment.json up to date.
+
+        Nothing is done where there is no index, or while another command works in the experiment and will write it.
+        """
+        if not self.index.exists():
+            return
+        try:
+            with self.locked():
+                index = read_index(self.index)
+                updated = []
+                for cell in index["cells"]:
+                    status, verdict = self._state(cell["run"])
+                    updated.append({**cell, "status": status, "verdict": verdict})
+                if updated != index["cells"]:
+                    write_json(self.index, {**index, "cells": updated})
+        except HowdahError:
+            return
+
+
+def set_latest(runs: Path, experiment: Experiment) -> None:
+    """Point ``runs/latest`` at the experiment, by rename so that it is never missing."""
+    sweep_writing(runs)
+    temporary = writing_name(runs / "latest")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(experiment.path.name)
+    temporary.replace(runs / "latest")
+
+
+def find(runs: Path, name: str) -> Path:
+    """The directory a person means: a path, an experiment's name, ``experiment/run``, a run's name, or ``latest``.
+
+    A run's name may lack the end that tells it from runs of other plans, where one run has it.
+    """
+    for candidate in (Path(name), runs / name):
+        if candidate.is_dir() and ((candidate / "plan.json").exists() or (candidate / "experiment.json").exists()):
+            return candidate.resolve()
+    experiment, _, run = name.rpartition("/")
+    pattern = f"{glob.escape(experiment) or '*'}/{glob.escape(run)}*/plan.json"
+    matches = sorted(runs.glob(pattern)) if not Path(name).is_absolute() and run else []
+    matches = [match for match in matches if not match.parent.name.startswith(PARTIAL)]
+    if not experiment:  # the link to the newest and copies that 'howdah rerun' made are there to be named
+        matches = [match for match in matches if match.parts[-3] not in ("latest", "reruns")]
+    if len(matches) == 1:
+        return matches[0].parent.resolve()
+    if matches:
+        names = ", ".join(f"{match.parts[-3]}/{match.parent.name}" for match in matches[:5])
+        raise HowdahError(f"'{name}' means more than one run: {names}", hint="Name one of them.")
+    close = nearest(name, _names_below(runs, with_runs=bool(experiment)))
+    listed = "'howdah list runs' shows what is there."
+    hint = f"Did you mean {close}? {listed}" if close else listed
+    raise HowdahError(f"there is no run or experiment '{name}'", where=str(runs), hint=hint)
+
+
+def _names_below(runs: Path, *, with_runs: bool) -> list[str]:
+    """Every name that ``find`` would take: experiments, and runs by their own names or by both."""
+    found = [file.parent.name for file in runs.glob("*/experiment.json")]
+    for plan in runs.glob("*/*/plan.json"):
+        run, experiment = plan.parent.name, plan.parts[-3]
+        if not run.startswith(PARTIAL) and experiment != "latest":
+            found.append(f"{experiment}/{run}" if with_runs else run)
+    return found

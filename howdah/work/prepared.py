@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one way from a profile to its finished runs, for every command that makes runs.
+
+Compile, hold the experiment's directory, prepare the engine, name the cells, bring old results up to date, make what is
+missing, write the index. Claims of earlier runs are dropped on the way: what is interrupted has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.engine.registry import engine as find_engine
+from howdah.errors import HowdahError
+from howdah.plan.compile import compile_plan
+from howdah.plan.plan import Plan
+from howdah.profile import Profile
+from howdah.record.claims import CLAIMS_NAME
+from howdah.record.digest import check
+from howdah.record.directory import read_json, write_whole
+from howdah.record.provenance import run_key
+from howdah.record.retention import keeps_data
+from howdah.work.batch import WORKER, Job, Listener, Outcome, run_cells
+from howdah.work.experiment import Cell, Experiment
+from howdah.work.results import Tell, refresh_all, say
+
+Build = Callable[[str, int, int], None]  # a step of a build, how far it is, of how much (0: not known)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An experiment whose engine is ready. ``parallel``: whether several of its runs may be made at once."""
+
+    experiment: Experiment
+    profile: Profile
+    cells: list[Cell]
+    parallel: bool
+
+    @property
+    def jobs(self) -> list[Job]:
+        return [Job(self.experiment, cell) for cell in self.cells]
+
+    def write_index(self) -> dict[str, Any]:
+        profile = self.profile
+        about = (profile.text, str(profile.path), profile.description)
+        return self.experiment.write_index(*about, self.cells, quick=profile.is_quick, axes=profile.axes)
+
+
+def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | None = None) -> list[Plan]:
+    """The plan of every run of a profile; ``engine`` and ``kernel`` take the place of the profile's own."""
+    return [compile_plan(cell, engine=engine, kernel=kernel) for cell in profile.cells()]
+
+
+def hold(path: Path, locks: ExitStack) -> Experiment:
+    """The experiment in a directory, made if need be, and held until ``locks`` closes; leftovers in it are removed.
+
+    Raises HowdahError where another command holds it, or it cannot be written.
+    """
+    experiment = Experiment(path)
+    experiment.create()
+    locks.enter_context(experiment.locked())
+    experiment.sweep_partial()
+    return experiment
+
+
+def prepare(experiment: Experiment, profile: Profile, plans: Sequence[Plan], build: Build) -> Prepared:
+    """Make the engine ready for these plans of a profile and write down what the experiment, which is held, will be.
+
+    Raises EngineUnavailableError where the engine cannot run here, and HowdahError where something cannot be built.
+    """
+    engine = find_engine(plans[0].engine)
+    identity = engine.prepare(plans, build)
+    cells = [Cell(plan, run_key(plan.to_json(), identity), keeps_data(profile.keep, plan.repetition)) for plan in plans]
+    write_whole(experiment.path / "profile.yaml", profile.text)
+    (experiment.path / CLAIMS_NAME).unlink(missing_ok=True)
+    return Prepared(experiment, profile, cells, engine.parallel)
+
+
+def make(
+    prepared: Sequence[Prepared],
+    workers: int,
+    again: bool,
+    listen: Listener,
+    *,
+    jobs: Sequence[Job] | None = None,
+    keep_going: bool = False,
+    tell: Tell = say,
+) -> list[Outcome]:
+    """Make the runs that are not there yet; the outcomes in the order of ``jobs`` (default: all of ``prepared``).
+
+    Runs that are there are analysed again where the analysis has changed. One whose files are not those it recorded
+    gets an error as its outcome; without ``keep_going`` nothing is made then. However this ends, the indexes of the
+    experiments tell what is there.
+    """
+    if jobs is None:
+        jobs = [job for each in prepared for job in each.jobs]
+    try:
+        for each in prepared:
+            each.write_index()  # a command that is killed leaves what it finished to be read
+        refused = {} if again else _bring_up_to_date(jobs, workers, tell)
+        outcomes = [Outcome(job, error=error) for job in jobs if (error := refused.get(id(job))) is not None]
+        if outcomes and not keep_going:
+            return outcomes
+        rest = [job for job in jobs if id(job) not in refused]
+        outcomes += run_cells(rest, workers, again, listen, worker=WORKER, keep_going=keep_going)
+    finally:
+        for each in prepared:
+            each.write_index()
+    order = {id(job): position for position, job in enumerate(jobs)}
+    return sorted(outcomes, key=lambda outcome: order[id(outcome.job)])
+
+
+def _bring_up_to_date(jobs: Sequence[Job], workers: int, tell: Tell) -> dict[int, HowdahError]:
+    """Refresh what is there already; the errors of runs whose results cannot be used, by ``id`` of their jobs."""
+    there = {run.path: (run, job) for job in jobs if (run := job.experiment.finished(job.cell)) is not None}
+    refused: dict[int, HowdahError] = {}
+    for run, error in refresh_all([run for run, _ in there.values()], workers):
+        if run is None:
+            continue
+        job = there[run.path][1]
+        if error is None:
+            tell(f"  ~ {job.name}  analysed again")
+        else:
+            refused[id(job)] = error
+    for run, job in there.values():
+        try:
+            check(run, read_json(run.provenance), [run.plan, run.metrics, run.verdict])
+        except HowdahError as error:
+            refused.setdefault(id(job), error)
+    return refused

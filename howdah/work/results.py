@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results of runs as every command reads them: by today's analysis, and from files that are what was recorded.
+
+Nobody else calls ``load_experiment`` or ``refresh`` (tests/unit/test_work_reading.py): a command that read results by
+itself could print numbers of another analysis, or of a file that somebody changed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import as_completed
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.errors import HowdahError
+from howdah.record.digest import DIGESTS, MismatchError, check
+from howdah.record.directory import RunDirectory
+from howdah.record.reading import read_index, read_record, read_verdict
+from howdah.record.result import Experiment, load_experiment
+from howdah.work import experiment as run_experiment
+from howdah.work.pool import pool
+from howdah.work.stage import is_current, outdated, refresh
+
+Tell = Callable[[str], None]
+_told: set[tuple[Path, str]] = set()
+
+
+def say(text: str) -> None:
+    """A line beside the results, which go to standard output."""
+    sys.stderr.write(f"howdah: {text}\n")
+
+
+def read_results(path: Path, tell: Tell = say, *, workers: int = 1) -> Experiment:
+    """The experiment, or the one run, in a directory.
+
+    Results of another analysis are made again first. Raises HowdahError when that is not possible, when the directory
+    holds neither experiment nor run, and (MismatchError) when a file is not the one that was recorded.
+    """
+    bring_up_to_date(path, tell, workers=workers)
+    return load_experiment(path)
+
+
+def bring_up_to_date(path: Path, tell: Tell = say, *, force: bool = False, workers: int = 1) -> int:
+    """Make results again that another analysis made, all of them with ``force``; the number of runs for which it did.
+
+    What cannot be brought up to date (data that were not kept), and what cannot be checked (no digests), is told.
+    """
+    records = [(run, read_record(run)) for run in runs_of(path) if run.provenance.exists()]
+    unknown = [run for run, record in records if record["status"] == "finished" and DIGESTS not in record]
+    old = [run for run, record in records if force or not is_current(record)]
+    done = 0
+    for run, error in refresh_all(old, workers, force=force):
+        if error is not None:
+            raise error
+        done += run is not None
+    if old:
+        with suppress(OSError):  # the index of a directory that cannot be written holds no measures
+            run_experiment.Experiment(path if (path / "experiment.json").exists() else path.parent).update_index()
+    _tell_of_old(path, [run for run in old if outdated(run)], tell)
+    unchecked = [run for run in unknown if DIGESTS not in read_record(run)]
+    if unchecked:
+        _tell_once(
+            path,
+            f"{_runs(len(unchecked))} of {path.name} {'has' if len(unchecked) == 1 else 'have'} no digests (made by an "
+            "earlier version of howdah): nothing shows whether the files were changed",
+            tell,
+        )
+    return done
+
+
+def refresh_all(
+    runs: Iterable[RunDirectory], workers: int = 1, *, force: bool = False
+) -> Iterable[tuple[RunDirectory | None, HowdahError | None]]:
+    """Refresh runs, ``workers`` at a time: each run for which it was done, None for one that needed nothing, and the
+    error of one for which it is not possible."""
+    runs = list(runs)
+    if workers == 1 or len(runs) < 2:
+        for run in runs:
+            yield _refreshed(run, force)
+        return
+    with pool(min(workers, len(runs))) as processes:
+        for future in as_completed([processes.submit(_refreshed, run, force) for run in runs]):
+            yield future.result()
+
+
+def _refreshed(run: RunDirectory, force: bool) -> tuple[RunDirectory | None, HowdahError | None]:
+    try:
+        return (run if refresh(run, force=force) else None), None
+    except HowdahError as error:
+        error.where = error.where or str(run.path)
+        return run, error
+
+
+def runs_of(path: Path) -> list[RunDirectory]:
+    """The runs that an experiment lists and that are there; of the directory of one run, itself."""
+    index = path / "experiment.json"
+    if not index.exists():
+        return [RunDirectory(path)] if (path / "plan.json").exists() else []
+    places = [path / str(cell["run"]) for cell in read_index(index)["cells"]]
+    return [RunDirectory(place) for place in places if place.is_dir()]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A run in a list. ``verdict`` is empty where there is none, and where its file was ``changed``."""
+
+    run: str
+    status: str
+    verdict: str
+    outdated: bool = False  # the verdict is that of another analysis
+    changed: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The verdict, and what is to be known of it."""
+        return "(changed)" if self.changed else self.verdict + (" (outdated)" if self.outdated else "")
+
+
+def listed(path: Path) -> list[Listed]:
+    """The runs of an experiment as they lie on disk. Nothing is made again: a verdict of another analysis says so, and
+    one whose file was changed is not told."""
+    found = []
+    for cell in read_index(path / "experiment.json")["cells"]:
+        run = RunDirectory(path / str(cell["run"]))
+        if not run.provenance.exists():
+            found.append(Listed(run.name, "pending", ""))
+            continue
+        record = read_record(run)
+        verdict, changed = "", False
+        if run.verdict.exists():
+            try:
+                check(run, record, [run.verdict])
+                verdict = str(read_verdict(run)["verdict"])
+            except MismatchError:
+                changed = True
+        outdated_ = bool(verdict) and not is_current(record)
+        found.append(Listed(run.name, str(record["status"]), verdict, outdated_, changed))
+    return found
+
+
+def _tell_once(path: Path, text: str, tell: Tell) -> None:
+    """A command that reads an experiment several times says what is wrong with it once."""
+    if (path, text) not in _told:
+        _told.add((path, text))
+        tell(text)
+
+
+def _tell_of_old(path: Path, runs: list[RunDirectory], tell: Tell) -> None:
+    if runs:
+        one = len(runs) == 1
+        _tell_once(
+            path,
+            f"{_runs(len(runs))} {'was' if one else 'were'} analysed by another version of howdah, and "
+            f"{'its' if one else 'their'} data were not kept (keep: first); 'howdah run --again' makes "
+            f"{'it' if one else 'them'} anew",
+            tell,
+        )
+
+
+def _runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stages of one run after its plan: engine, ingest, measure, judge. Each can be done alone, from the directory."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import shutil
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyarrow.lib import ArrowException
+
+from howdah.engine.registry import engine as find_engine
+from howdah.errors import HowdahError, RunFailedError, explain
+from howdah.export.flent import write_flent
+from howdah.plan.plan import Plan
+from howdah.record.digest import is_source, mismatches, only, refusal, seal
+from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.provenance import analysis_sha256, now
+from howdah.record.raw import compress_raw, raw_exists, read_raw_json
+from howdah.record.reading import read_plan_file, read_record
+from howdah.record.result import load_run
+from howdah.record.retention import can_be_analysed
+from howdah.work import analysis
+
+Progress = Callable[[str, int, int], None]  # phase, done, total (microseconds of simulated time)
+
+
+@contextmanager
+def _timed(record: dict[str, Any], stage: str) -> Iterator[None]:
+    start = time.monotonic()
+    try:
+        yield
+    finally:
+        record["stages"].append({"stage": stage, "wall_s": round(time.monotonic() - start, 3)})
+
+
+_TRIPPED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, ArrowException)
+
+
+@contextmanager
+def _told(directory: RunDirectory) -> Iterator[None]:
+    """Raw records come from other programs and may be damaged in any way: what trips over them is told in words."""
+    try:
+        yield
+    except HowdahError:
+        raise
+    except _TRIPPED as error:
+        with directory.log.open("a", encoding="utf-8") as log:
+            log.write(f"not analysed:\n{traceback.format_exc()}")
+        raise HowdahError(
+            f"the records of this run cannot be analysed: {type(error).__name__}: {str(error)[:200]}",
+            where=str(directory.raw),
+            hint=f"They are damaged, or another version of howdah wrote them. {directory.log} says where it was met.",
+        ) from error
+
+
+def read_plan(directory: RunDirectory) -> Plan:
+    try:
+        return read_plan_file(directory.plan)
+    except FileNotFoundError:
+        raise HowdahError(
+            "this is not a run directory: it has no plan.json",
+            where=str(directory.path),
+            hint="Name a directory below runs/, or see 'howdah list runs'.",
+        ) from None
+
+
+def analyse(directory: RunDirectory, plan: Plan, record: dict[str, Any], progress: Progress) -> None:
+    """raw/ to tables, metrics and verdict, with the time each stage took in the record.
+
+    Raises HowdahError for records that cannot be read; engine.log then says where.
+    """
+
+    @contextmanager
+    def timed(stage: str) -> Iterator[None]:
+        progress(stage, 0, 0)
+        with _timed(record, stage):
+            yield
+
+    with _told(directory):
+        analysis.analyse(directory, plan, timed)
+    record["analysis_sha256"] = analysis_sha256()
+
+
+def _algorithms(directory: RunDirectory) -> dict[str, Any]:
+    """What the kernel said of the modules that the flows' algorithms come from; empty where the agent did not ask."""
+    agent = directory.raw / "agent.json"
+    return dict(read_raw_json(agent).get("algorithms") or {}) if raw_exists(agent) else {}
+
+
+def _export(directory: RunDirectory) -> None:
+    """The run for flent, beside its tables. What flent has no place for (a run without TCP) is no fault of the run."""
+    try:
+        write_flent(load_run(directory.path, directory.path.parent.name))
+    except HowdahError as error:
+        with directory.log.open("a", encoding="utf-8") as log:
+            log.write(f"not exported for flent: {error.what}\n")
+
+
+def _invalid(directory: RunDirectory, message: str) -> None:
+    """A run without usable data is invalid, and its verdict says why."""
+    check = {
+        "name": "engine",
+        "stage": "engine",
+        "ok": False,
+        "expected": "the run ends by itself",
+        "measured": None,
+        "tolerance": None,
+        "unit": None,
+        "message": message,
+    }
+    write_json(directory.verdict, {"format": 1, "verdict": "invalid", "checks": [check]})
+    write_json(directory.metrics, {"format": 1, "rows": []})
+
+
+def execute(directory: RunDirectory, progress: Progress) -> str:
+    """Run the plan in ``directory`` and analyse it; return the verdict.
+
+    A guest that died leaves an *invalid* run with its console, and run.json says ``failed``. Only an error that is not
+    about this run (a missing engine, a full disk) is raised.
+    """
+    plan = read_plan(directory)
+    record: dict[str, Any] = read_json(directory.provenance)
+    plan = dataclasses.replace(plan, parameter_places=record.get("parameter_places", {}))
+    start = time.monotonic()
+    try:
+        with _timed(record, "engine"):
+            record.update(find_engine(plan.engine).run(directory, plan, progress))
+            record["algorithms"] = _algorithms(directory)
+        analyse(directory, plan, record, progress)
+        record["status"] = "finished"
+    except RunFailedError as error:
+        record["status"] = "failed"
+        record.update(error.known)
+        # Whoever reads this finds the directory under the name it gets when it is kept.
+        said = str(error).replace(directory.path.name, directory.name)
+        record["error"] = said
+        _invalid(directory, said)
+    if record["status"] == "finished":
+        with _timed(record, "compress"):
+            compress_raw(directory.raw)
+    record["ended"] = now()
+    record["wall_s"] = round(time.monotonic() - start, 3)
+    record["virtual_s"] = (plan.epoch_us + plan.duration_us) / 1e6
+    shutil.rmtree(directory.share / "modules", ignore_errors=True)  # their hashes are in the record
+    _conclude(directory, record)
+    verdict: str = read_json(directory.verdict)["verdict"]
+    return verdict
+
+
+def _conclude(directory: RunDirectory, record: dict[str, Any]) -> None:
+    """Write what is derived from the results, then run.json with the digests of all files.
+
+    Until the last step run.json names no analysis, so that the results of a run that is killed here are made again.
+    """
+    if record["status"] == "finished":
+        seal(directory, {**record, "analysis_sha256": None})  # the export reads it
+        _export(directory)
+    seal(directory, record)
+
+
+@contextmanager
+def _alone(directory: RunDirectory) -> Iterator[None]:
+    """One process at a time changes the results of a run; others wait. Where there are no locks, nobody does."""
+    handle = os.open(directory.path, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def is_current(record: dict[str, Any]) -> bool:
+    """Whether the results that run.json tells of were made by today's analysis, or are those of no analysis."""
+    return record["status"] != "finished" or record.get("analysis_sha256") == analysis_sha256()
+
+
+def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
+    """Make tables, metrics and verdict again when the analysis has changed since; return whether it was done.
+
+    Of a run whose data were not kept nothing can be made again: its results stay as they are (see ``outdated``). Raises
+    MismatchError when raw/ or the plan are not what the run recorded, and HowdahError when nothing can be written.
+    """
+
+    def needed(record: dict[str, Any]) -> bool:
+        return record["status"] == "finished" and can_be_analysed(record) and (force or not is_current(record))
+
+    if not needed(read_record(directory)):
+        return False
+    try:
+        with _alone(directory):
+            record: dict[str, Any] = read_record(directory)
+            if not needed(record):
+                return False  # another process has done it meanwhile
+            wrong = mismatches(directory, record, is_source)
+            if wrong:
+                raise refusal(directory, wrong[0])
+            if not raw_exists(directory.raw / "agent.json"):
+                raise HowdahError(
+                    "the results were made by another version of the analysis, and raw/ is gone",
+                    where=str(directory.path),
+                    hint="'howdah run --again' makes the run anew.",
+                )
+            # Who finds it so, after this process was killed, makes the results again.
+            write_json(directory.provenance, {**only(record, is_source), "analysis_sha256": None})
+            record["stages"] = [item for item in record.get("stages", []) if item["stage"] == "engine"]
+            analyse(directory, read_plan(directory), record, lambda _phase, _done, _total: None)
+            _conclude(directory, record)
+    except OSError as error:
+        raise HowdahError(
+            f"the results must be computed again, and cannot be written: {explain(error)}",
+            where=str(directory.path),
+            hint="Copy the experiment to a place where it can be written, and name the copy.",
+        ) from error
+    return True
+
+
+def outdated(directory: RunDirectory) -> bool:
+    """Whether the results were made by another analysis than today's and there are no data to make them again from."""
+    record: dict[str, Any] = read_record(directory)
+    return not can_be_analysed(record) and not is_current(record)

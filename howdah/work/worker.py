@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker: ``python -m howdah.work.worker PARENT`` reads the directories of runs from its standard input, each a JSON
+string on a line of its own.
+
+Each run is a process of its own, forked from this one, which has loaded the libraries once for all of them. Progress
+goes to standard output as one JSON object a line; the last one of a run is ``{"verdict": …}``, ``{"error": …}`` or, of
+one that died without either, ``{"died": status}``. A run dies with its worker, the worker with the process that started
+it, and a guest with its run, so a ``kill -9`` of the command leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from howdah.errors import HowdahError, explain
+from howdah.record.directory import RunDirectory
+from howdah.record.provenance import analysis_sha256
+from howdah.work.parent import die_with_parent
+from howdah.work.stage import execute
+
+
+def _say(**message: object) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def _run(directory: RunDirectory) -> None:
+    try:
+        verdict = execute(directory, lambda phase, done, total: _say(phase=phase, done_us=done, of_us=total))
+    except HowdahError as error:
+        _say(error=error.what, where=error.where, hint=error.hint)
+    except OSError as error:
+        _say(error=explain(error), where=error.filename and str(error.filename), hint=None)
+    else:
+        _say(verdict=verdict)
+
+
+def _fork(directory: RunDirectory) -> None:
+    """The run in a child. Single-threaded until here, so a fork is safe.
+
+    Complaints go to the run's log, also those of the worker itself: the log of the run before is concluded.
+    """
+    worker = os.getpid()
+    with directory.log.open("a") as log:
+        os.dup2(log.fileno(), sys.stderr.fileno())
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            die_with_parent(worker)
+            _run(directory)
+            status = 0
+        except BaseException:  # noqa: BLE001 - whatever it is, the worker must not go on as a second one
+            sys.excepthook(*sys.exc_info())
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        _say(died=os.waitstatus_to_exitcode(status))
+
+
+def main() -> int:
+    die_with_parent(int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its workers in order
+    analysis_sha256()  # once for all runs: it reads every file of the analysis
+    for line in iter(sys.stdin.readline, ""):
+        _fork(RunDirectory(Path(json.loads(line))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

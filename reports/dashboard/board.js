@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs in virtual time as they are made: phases, progress, curves over simulated seconds, exits. From runs.json.
+"use strict";
+howdah.board = (() => {
+  const { theme } = howdah;
+  const find = (id) => document.getElementById(id);
+  const number = new Intl.NumberFormat("en", { maximumSignificantDigits: 4, useGrouping: "min2" });
+  const say = (value, unit) => (value === null || value === undefined ? "—" : `${number.format(value)}${unit ? ` ${unit}` : ""}`);
+  const HEIGHT = 210;
+
+  function element(name, className, text) {
+    const made = document.createElement(name);
+    if (className) made.className = className;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  // Text is only written where it differs, so that a screen reader hears changes alone.
+  function write(node, text) {
+    if (node.textContent !== text) node.textContent = text;
+  }
+
+  class Curve {
+    constructor(title, unit, part, parent, colours) {
+      Object.assign(this, { unit, part, colours, plot: null, shape: "" });
+      this.root = element("figure", "curve");
+      const caption = element("figcaption", "", `${title} `);
+      caption.append(element("span", "", unit));
+      this.canvas = element("div");
+      this.canvas.setAttribute("role", "img");
+      this.title = title;
+      this.root.append(caption, this.canvas);
+      parent.append(this.root);
+    }
+
+    draw(run) {
+      const flows = run.flows.filter((flow) => flow[this.part].length);
+      const longest = Math.max(2, ...flows.map((flow) => flow[this.part].length));
+      const step = flows.length ? flows[0].step_s : 1;
+      const x = Array.from({ length: longest }, (_none, index) => (index + 1) * step);
+      const data = [x, ...flows.map((flow) => x.map((_at, index) => flow[this.part][index] ?? null))];
+      const newest = flows.map((flow) => `${flow.name} ${say(flow[this.part].findLast((value) => value !== null), this.unit)}`);
+      this.canvas.setAttribute("aria-label", `${this.title}: ${newest.join(", ") || "no ACK yet"}`);
+      this.run = run;
+      const shape = `${flows.map((flow) => flow.name).join("\n")}${theme.current()}`;
+      if (shape !== this.shape || !this.plot) this.make(flows, data, shape);
+      else this.plot.setData(data, false);
+      const most = Math.max(0, ...data.slice(1).flat().filter((value) => value !== null));
+      this.plot.batch(() => {
+        this.plot.setScale("x", { min: 0, max: run.duration_s });
+        this.plot.setScale("y", { min: 0, max: most * 1.08 || 1 });
+      });
+    }
+
+    make(flows, data, shape) {
+      if (this.plot) this.plot.destroy();
+      this.shape = shape;
+      const axis = { stroke: theme.token("quiet"), grid: { stroke: theme.token("faint") }, ticks: { stroke: theme.token("rule") } };
+      const colour = (index) => this.colours[index % this.colours.length][theme.current()];
+      const dash = (index) => [[], [7, 4], [2, 3], [9, 3, 2, 3]][index % 4];
+      this.plot = new uPlot({
+        width: this.canvas.clientWidth,
+        height: HEIGHT,
+        legend: { show: flows.length > 1 },
+        cursor: { show: false },
+        scales: { x: { time: false, auto: false }, y: { auto: false } },
+        axes: [{ ...axis, size: 26, gap: 4, label: "simulated seconds", labelSize: 16, labelGap: 0, labelFont: "12px system-ui, sans-serif" }, { ...axis, size: 64 }],
+        series: [{}, ...flows.map((flow, index) => ({ label: flow.name, stroke: colour(index), dash: dash(index), width: 1.6, spanGaps: true, points: { show: false } }))],
+        hooks: { draw: [(plot) => this.marks(plot)] },
+      }, data, this.canvas);
+    }
+
+    // The exits so far, and the BDP, in the figure of the window.
+    marks(plot) {
+      if (this.part !== "cwnd") return;
+      const { ctx, bbox } = plot;
+      ctx.save();
+      ctx.strokeStyle = theme.token("quiet");
+      ctx.fillStyle = theme.token("ink");
+      ctx.lineWidth = devicePixelRatio;
+      ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+      for (const [value, name] of [[this.run.bdp_packets, "BDP"], [this.run.bdp_and_buffer_packets, "BDP + buffer"]]) {
+        const y = plot.valToPos(value, "y", true);
+        if (y < bbox.top) continue;
+        ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
+        ctx.beginPath();
+        ctx.moveTo(bbox.left, y);
+        ctx.lineTo(bbox.left + bbox.width, y);
+        ctx.stroke();
+        ctx.fillText(name, bbox.left + bbox.width - ctx.measureText(name).width - 2, y - 3 * devicePixelRatio);
+      }
+      ctx.setLineDash([]);
+      for (const flow of this.run.flows) {
+        if (!flow.exit) continue;
+        ctx.beginPath();
+        ctx.arc(plot.valToPos(flow.exit.time_s, "x", true), plot.valToPos(flow.exit.cwnd_packets, "y", true), 4 * devicePixelRatio, 0, 7);
+        ctx.fill();
+      }
+      ctx.restore();
+    }
+
+    resize() {
+      if (this.plot) this.plot.setSize({ width: this.canvas.clientWidth, height: HEIGHT });
+    }
+  }
+
+  class Card {
+    constructor(run, phases, parent, colours) {
+      this.root = element("article", "run");
+      this.root.append(element("h3", "", `${run.experiment}/${run.run}`));
+      this.steps = element("ol", "phases");
+      this.steps.setAttribute("aria-label", "Phases");
+      this.names = phases;
+      this.steps.append(...phases.map((phase) => element("li", "", phase)));
+      this.bar = element("progress");
+      this.bar.max = 1;
+      this.bar.setAttribute("aria-label", `Simulated time of ${run.run}`);
+      this.facts = element("p", "facts");
+      const curves = element("div", "curves");
+      this.root.append(this.steps, this.bar, this.facts, curves);
+      parent.append(this.root);
+      this.curves = run.virtual
+        ? [new Curve("Congestion window so far", "packets", "cwnd", curves, colours), new Curve("ACK rate", "ACKs/s", "acks_per_s", curves, colours)]
+        : [];
+    }
+
+    draw(run) {
+      const now = this.names.indexOf(run.phase);
+      [...this.steps.children].forEach((step, index) => {
+        step.className = index < now ? "done" : index === now ? "now" : "";
+        if (index === now) step.setAttribute("aria-current", "step");
+        else step.removeAttribute("aria-current");
+      });
+      this.bar.value = run.of_s ? Math.min(1, run.time_s / run.of_s) : 0;
+      const parts = [run.of_s ? `${say(run.time_s)} of ${say(run.of_s)} simulated seconds` : "no simulated time yet"];
+      if (run.acks_per_s !== null) parts.push(`${say(run.acks_per_s)} ACKs in a simulated second`);
+      for (const flow of run.flows) {
+        if (flow.acks) parts.push(`${flow.name}: ${say(flow.acks)} ACKs, cwnd ${say(flow.cwnd_packets, "packets")}, RTT ${say(flow.srtt_ms, "ms")}`);
+      }
+      write(this.facts, parts.join(" · "));
+      for (const curve of this.curves) curve.draw(run);
+    }
+  }
+
+  const cards = new Map();
+
+  function exits(state) {
+    const rows = [];
+    for (const run of state.underway) {
+      for (const flow of run.flows) if (flow.exit) rows.push([`${run.experiment}/${run.run}`, "in progress", flow.name, flow.exit, "known when the run is analysed"]);
+    }
+    for (const run of state.finished) {
+      for (const exit of run.exits) rows.push([`${run.experiment}/${run.run}`, run.verdict, exit.flow, exit, exit.cause]);
+    }
+    const body = find("exits");
+    const texts = rows.map(([run, verdict, flow, exit, cause]) => [run, verdict, flow, say(exit.after_start_s), say(exit.cwnd_packets), say(exit.share), cause || "—"]);
+    const shape = JSON.stringify(texts);
+    if (body.dataset.shape === shape) return;
+    body.dataset.shape = shape;
+    body.replaceChildren(...texts.map((cells) => {
+      const row = element("tr");
+      row.append(...cells.map((text, index) => {
+        const cell = element(index ? "td" : "th", index > 2 && index < 6 ? "number" : "", text);
+        if (!index) cell.scope = "row";
+        return cell;
+      }));
+      return row;
+    }));
+    find("exits-box").hidden = !rows.length;
+  }
+
+  function experiments(state) {
+    const texts = state.experiments.map((each) => {
+      if (each.building.length) return `${each.name}: building the ${each.building.join(", the ")}`;
+      return each.of ? `${each.name}: ${each.made} of ${each.of} runs made` : `${each.name}: being prepared`;
+    });
+    write(find("experiments"), texts.join(" · "));
+  }
+
+  function draw(state, colours) {
+    const present = new Set(state.underway.map((run) => `${run.experiment}/${run.run}`));
+    for (const [name, card] of cards) {
+      if (present.has(name)) continue;
+      card.root.remove();
+      cards.delete(name);
+    }
+    for (const run of state.underway) {
+      const name = `${run.experiment}/${run.run}`;
+      if (!cards.has(name)) cards.set(name, new Card(run, state.phases, find("runs"), colours));
+      cards.get(name).draw(run);
+    }
+    experiments(state);
+    exits(state);
+  }
+
+  // Resolves to the state that was drawn.
+  async function look(colours) {
+    const answer = await fetch("runs.json", { cache: "no-store" });
+    const state = await answer.json();
+    draw(state, colours);
+    return state;
+  }
+
+  window.addEventListener("resize", () => cards.forEach((card) => card.curves.forEach((curve) => curve.resize())));
+  return { look };
+})();

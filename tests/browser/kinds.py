@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One page of every kind that howdah makes, with everything that may be on it, for what holds of all of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, Route
+
+from howdah.atlas.record import Record, Sitting
+from howdah.atlas.site import write_site
+from howdah.atlas.view import views
+from howdah.nightly.page import write_page
+from howdah.nightly.sheet import Value
+from howdah.publish.dashboard import write_page as write_live_page
+from howdah.publish.live_state import LiveState
+from howdah.publish.underway import Watch
+from howdah.report import report
+from howdah.report.compare import compare
+from howdah.report.plot import draw
+from tests.atlas_factory import make_judged_atlas
+from tests.experiment_factory import Scenario, make_experiment
+from tests.nightly_factory import changed, night, sheet, usual
+from tests.unit.recorded_run import make_recorded_experiment
+from tests.unit.underway_run import make_virtual
+
+KINDS = ("report", "comparison", "atlas index", "atlas entry", "night", "live")
+_ORIGIN = "http://live.test"
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The files, and what the server of the live page answers."""
+
+    files: dict[str, Path]
+    board: str
+
+    def open(self, browser: Browser, kind: str, width: int, *, dark: bool = False) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+        )
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        if kind == "live":
+            page.route(f"{_ORIGIN}/**", lambda route: self._answer(route))
+            page.goto(f"{_ORIGIN}/user/live.html")
+            page.wait_for_selector("article.run canvas")
+        else:
+            page.goto(self.files[kind].as_uri())
+        page.wait_for_selector("html[data-ready=true]")
+        page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        return page
+
+    def _answer(self, route: Route) -> None:
+        """What Prometheus would: the page, the board beside it, and series for every query."""
+        path = route.request.url.removeprefix(_ORIGIN)
+        if path.startswith("/user/live.html"):
+            route.fulfill(body=self.files["live"].read_text(encoding="utf-8"), content_type="text/html")
+        elif path.startswith("/user/runs.json"):
+            route.fulfill(body=self.board, content_type="application/json")
+        else:
+            labels = {"experiment": "live", "run": "recorded", "algorithm": "cubic", "repetition": "0"}
+            labels |= {"flow": "bulk", "node": "left", "interface": "bottleneck"}
+            values = [[1_700_000_000 + second, str(math.sin(second) + 2)] for second in range(60)]
+            answer = {"status": "success", "data": {"result": [{"metric": labels, "values": values}]}}
+            route.fulfill(body=json.dumps(answer), content_type="application/json")
+
+
+def make_pages(root: Path) -> Pages:
+    scenario = Scenario(
+        name="a-rather-long-name-of-an-experiment-400mbit-240ms",
+        description="Everything that a report may show, and a description that is long enough to be broken into lines",
+        algorithms=("cubic-no-hystart", "cubic", "reno"),
+        invalid=(("reno", 1),),
+        axes=({"path.rate": 20_000_000}, {"path.rate": 30_000_000}),
+        second_flow_s=2.0,
+        duration_s=4.0,
+        told=True,
+    )
+    made = make_experiment(root / "runs", scenario)
+    other = make_experiment(root / "runs", Scenario(name="another", algorithms=("cubic",), duration_s=4.0))
+    files = {
+        "report": report(made, prometheus="off"),
+        "comparison": compare([made, other], root / "compare.html", "off", None).page,
+    }
+    atlas = make_judged_atlas(root / "atlas")
+    catalogue, site = atlas.read(), atlas.runs / "atlas"
+    record = Record([Sitting(started="2026-11-22T00:00:00+00:00", quick=False, made=18, wall_s=200.0)])
+    shown = views(catalogue, atlas.chapters(), site, draw, quick=False)
+    files["atlas index"] = write_site(site, catalogue, shown, record, [], quick=False)
+    files["atlas entry"] = site / "astart-tab1.html"
+    files["night"] = _night(root / "night")
+    files["live"], board = _live(root / "live")
+    return Pages(files, board)
+
+
+def _night(root: Path) -> Path:
+    root.mkdir()
+
+    def worse(slug: str, number: int) -> dict[str, Value]:
+        return changed(slug, number, retransmitted_packets__1=40.0 + number, utilisation=0.7, exit_cause__1="loss")
+
+    made = night(root, sheet("test-made-debian-6.12", usual), sheet("test-made-debian-6.12", worse))
+    made.problems.append("test-made-debian-6.12/cubic-r3: the process ended")
+    made.settle()
+    place = made.runs / "test.nights" / "20261122T020000"
+    place.mkdir(parents=True)
+    return write_page(made, place / "index.html")
+
+
+def _live(root: Path) -> tuple[Path, str]:
+    """A run in progress, and one that has ended with its exits."""
+    underway = make_virtual(root / "runs")
+    underway.write(1)
+    watch = Watch(root / "runs")
+    board = LiveState(root / "runs", root / "cache", watch)
+    make_recorded_experiment(root / "runs" / "recorded")
+    watch.families()
+    state = board.state()
+    assert state["underway"]
+    assert state["finished"]
+    return write_live_page(root), json.dumps(state)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m tests.browser.picture REPORT.html OUT.png``: the picture of the README, from a report.
+
+It shows where each flow left slow start and, below, the congestion windows during start-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from tests.browser.conftest import ARGUMENTS
+
+WIDTH_PX = 880
+SCALE = 1.5  # pixels of the file for one of the page: sharp on most screens, and still a small file
+
+_ONLY_THESE = """() => {
+  const box = document.createElement("div");
+  box.id = "picture";
+  box.style.cssText = "padding: 8px 16px";
+  const parts = [
+    document.getElementById("exits-title"),
+    document.querySelector("#exits figure.strip"),
+    document.getElementById("figure-cwnd"),
+  ];
+  if (parts.some((part) => part === null)) return false;
+  parts[0].style.cssText = "margin: 0; padding: 0; border: 0";
+  box.append(...parts);
+  document.body.replaceChildren(box);
+  for (const button of box.querySelectorAll("button.save-png, button.save-svg")) button.remove();
+  return true;
+}"""
+
+
+def take(report: Path, picture: Path) -> None:
+    """Write the picture of a report as PNG. Raises SystemExit where the report lacks one of its parts."""
+    program = shutil.which("chromium")
+    if program is None:
+        raise SystemExit("chromium is not on this machine; run apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS, headless=True)
+        page = browser.new_page(
+            viewport={"width": WIDTH_PX, "height": 1000}, device_scale_factor=SCALE, color_scheme="light"
+        )
+        page.goto(report.resolve().as_uri())
+        page.wait_for_selector("html[data-ready=true]")
+        if not page.evaluate(_ONLY_THESE):
+            raise SystemExit(f"{report}: no exit strip or no figure of the congestion window; did its runs pass?")
+        page.locator("#picture").screenshot(path=picture)
+        browser.close()
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.browser.picture", description=__doc__)
+    parser.add_argument("report", type=Path, help="report.html of an experiment")
+    parser.add_argument("picture", type=Path, help="the PNG file to write")
+    options = parser.parse_args(arguments)
+    take(options.report, options.picture)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Any axis laid over itself, the start-up as the first view, exits by any axis, and lines that coincide."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from howdah.report import report
+from howdah.report.compare import compare
+from tests.browser.conftest import Open
+from tests.browser.test_report import figure, labels, scale
+from tests.experiment_factory import Scenario, make_experiment
+
+pytestmark = pytest.mark.browser
+SWEPT = tuple({"path.rate": rate, "receiver": name} for rate in (10**7, 2 * 10**7) for name in ("linux", "freebsd"))
+
+
+@pytest.fixture(scope="module")
+def swept_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two algorithms over two rates and two receivers, one flow, one repetition."""
+    scenario = Scenario(name="swept", algorithms=("cubic", "reno"), repetitions=1, flows=1, duration_s=4.0, axes=SWEPT)
+    return report(make_experiment(tmp_path_factory.mktemp("swept"), scenario), prometheus="off")
+
+
+def press(page: Page, axis: str, text: str) -> None:
+    page.click(f"[data-axis='{axis}'] button:has-text('{text}')")
+
+
+def looks(page: Page, name: str) -> list[tuple[str, str]]:
+    found = page.evaluate(f"{figure(name)}.lines.map((line) => [line.colour, line.dash.join(' ')])")
+    return [(str(colour), str(dash)) for colour, dash in found]
+
+
+def test_the_start_up_is_the_first_view_and_the_whole_run_one_key_away(visit: Open, swept_page: Path) -> None:
+    page = visit(swept_page).page
+    exits = page.evaluate("howdah.state.runs().map((run) => run.flows[0].exit.time)")
+    begin, end = scale(page, "cwnd")
+    assert begin == 0
+    assert max(exits) < end < 3
+    assert page.get_attribute("[data-frame=start]", "aria-pressed") == "true"
+    page.keyboard.press("0")
+    assert scale(page, "goodput")[1] == pytest.approx(4.0, abs=0.1)
+    assert page.get_attribute("[data-frame=whole]", "aria-pressed") == "true"
+    page.keyboard.press("s")
+    assert scale(page, "queue") == pytest.approx((begin, end))
+    page.click("[data-frame=whole]")
+    assert scale(page, "rtt")[1] == pytest.approx(4.0, abs=0.1)
+    page.click("[aria-label='zoom in']")
+    assert page.locator("[data-frame][aria-pressed=true]").count() == 0
+
+
+def test_any_axis_is_laid_over_itself(visit: Open, swept_page: Path) -> None:
+    page = visit(swept_page).page
+    assert labels(page, "goodput") == ["cubic", "reno"]
+    press(page, "path.rate", "compare")
+    assert labels(page, "goodput") == ["cubic · 10000000", "reno · 10000000", "cubic · 20000000", "reno · 20000000"]
+    assert len(set(looks(page, "goodput"))) == 4
+    limits = page.evaluate(f"{figure('goodput')}.marksNow().limits.map((each) => each.label)")
+    assert sorted(limits) == ["capacity, 10 Mbit/s", "capacity, 20 Mbit/s"]
+    press(page, "algorithm", "one at a time")
+    press(page, "algorithm", "reno")
+    assert labels(page, "goodput") == ["10000000", "20000000"]
+    press(page, "path.rate", "one at a time")
+    press(page, "receiver", "compare")
+    assert labels(page, "rtt") == ["linux", "freebsd"]
+    assert len(set(looks(page, "rtt"))) == 2
+    press(page, "path.rate", "20000000")
+    assert page.evaluate("howdah.state.runs().every((run) => run.name.startsWith('reno-20000000'))")
+
+
+def test_flows_of_several_algorithms_have_looks_of_their_own(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    page.click("[data-flow='2']")
+    found = looks(page, "rtt")
+    assert len(found) == 6
+    assert len(set(found)) == 6
+
+
+def test_the_rows_of_the_strips_are_the_readers_choice(visit: Open, swept_page: Path) -> None:
+    page = visit(swept_page).page
+    assert page.locator("#exits figure.strip:visible").count() == 4
+    page.click("#exits button:has-text('receiver')")
+    assert page.locator("#exits h3:visible").first.inner_text() == "cubic, bottleneck rate 10000000"
+    page.click("#exits button:has-text('all in one')")
+    assert page.locator("#exits figure.strip:visible").count() == 1
+    assert page.locator("#exits .wide:visible text.name").count() == 8
+
+
+def test_a_comparison_lays_kernels_over_each_other(visit: Open, tmp_path: Path) -> None:
+    paths = [
+        make_experiment(
+            tmp_path, Scenario(name=f"on-{kernel}", kernel=kernel, repetitions=1, flows=1, duration_s=length)
+        )
+        for kernel, length in (("6.12", 3.0), ("7.0", 2.0))
+    ]
+    page = visit(compare(paths, tmp_path / "compare.html", "off").page).page
+    assert labels(page, "rtt") == ["cubic · 6.12", "reno · 6.12", "cubic · 7.0", "reno · 7.0"]
+    assert len({colour for colour, _ in looks(page, "rtt")}) == 4
+    runs = page.evaluate(f"{figure('rtt')}.lines.map((line) => line.y.length)")
+    assert runs[0] > runs[2], "runs of one name are not taken for each other"
+    press(page, "algorithm", "one at a time")
+    assert labels(page, "rtt") == ["6.12", "7.0"]
+
+
+def test_lines_that_coincide_show_through(visit: Open, swept_page: Path) -> None:
+    """Before the first exit both algorithms grow alike: the earlier line is striped over the later one until then."""
+    page = visit(swept_page).page
+    scale(page, "cwnd")
+    stripes = page.evaluate(f"{figure('cwnd')}.stripesNow()")
+    first = page.evaluate(f"{figure('cwnd')}.marksNow().exits.sort((a, b) => a.x - b.x)[0].x")
+    colours = page.evaluate(f"{figure('cwnd')}.lines.map((line) => line.colour)")
+    assert stripes
+    early = [stripe for stripe in stripes if stripe["points"][0]["x"] < first]
+    assert {stripe["colour"] for stripe in early} == {colours[0]}
+    assert all(stripe["points"][-1]["x"] < first + 25 for stripe in early)
+    saved = page.evaluate(f"howdah.save.document({figure('cwnd')})")
+    assert len(re.findall("stroke-dashoffset", saved)) == len(stripes)
+    page.click("#figure-cwnd .legend button >> nth=0")
+    hidden = page.evaluate(f"{figure('cwnd')}.stripesNow().map((each) => each.points[0].x)")
+    assert not [x for x in hidden if x < first]

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How every kind of page lies at 1440 and 390 pixels and on paper.
+
+What is asserted is the layout itself. Pictures would differ from machine to machine with its fonts: a comparison that
+bears this is blind to a table that is a few pixels too wide, which is what goes wrong.
+"""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.kinds import KINDS, Pages
+
+pytestmark = pytest.mark.browser
+
+PAPER_PX = 1031  # A4 landscape less 12 mm at both sides, at 96 to the inch
+
+# What is seen of the page and is not meant to scroll within its own box.
+_SEEN = """
+  const seen = (each) => {
+    const box = each.getBoundingClientRect();
+    const shown = each.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true });
+    return shown && box.width > 1 && box.height > 1 && !each.closest(".visually-hidden, .skip");
+  };
+  const named = (each) => [each.tagName.toLowerCase(), each.id && `#${each.id}`, `.${each.getAttribute("class") || ""}`,
+    ` "${each.textContent.trim().slice(0, 40)}"`].join("");
+"""
+
+
+def beyond_the_edge(page: Page) -> list[str]:
+    """What sticks out of the page to the right, unless it is in a box that scrolls."""
+    found: list[str] = page.evaluate(
+        f"""() => {{ {_SEEN}
+        const wide = document.documentElement.clientWidth;
+        return [...document.querySelectorAll("body *")]
+          .filter((each) => seen(each) && !each.parentElement.closest(".scroll, svg, .uplot"))
+          .filter((each) => each.getBoundingClientRect().right > wide + 1).map(named); }}"""
+    )
+    return found
+
+
+def on_top_of_each_other(page: Page) -> list[str]:
+    """Controls, headings and lines of text that cover one another."""
+    found: list[str] = page.evaluate(
+        f"""() => {{ {_SEEN}
+        const wanted = "h1, h2, h3, h4, p, button, select, summary, dt, dd, figcaption, .verdict, .scroll, canvas";
+        const outside = [...document.querySelectorAll(wanted)]
+          .filter((each) => seen(each) && !each.parentElement.closest(".scroll"));
+        const boxes = outside.map((each) => {{
+          const box = each.getBoundingClientRect();
+          const {{ left, right, top, bottom }} = box;
+          return {{ each, left, right, top, bottom, sticky: each.closest(".controls") }};
+        }});
+        const found = [];
+        boxes.forEach((a, at) => {{
+          for (const b of boxes.slice(at + 1)) {{
+            if (a.each.contains(b.each) || b.each.contains(a.each) || Boolean(a.sticky) !== Boolean(b.sticky)) continue;
+            const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+            const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+            if (across > 3 && down > 3) found.push(`${{named(a.each)}} and ${{named(b.each)}}`);
+          }}
+        }});
+        return found; }}"""
+    )
+    return found
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_sticks_out_or_lies_on_something_else(browser: Browser, pages: Pages, kind: str, width: int) -> None:
+    page = pages.open(browser, kind, width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert beyond_the_edge(page) == []
+    assert on_top_of_each_other(page) == []
+    page.context.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_wider_than_a_phone_says_that_it_scrolls(browser: Browser, pages: Pages, kind: str) -> None:
+    page = pages.open(browser, kind, 390)
+    assert page.evaluate(
+        "[...document.querySelectorAll('table:not(.u-legend)')].every((each) => each.closest('.scroll'))"
+    )
+    wide = 0
+    for box in page.locator(".scroll").all():
+        if not box.is_visible():
+            continue
+        hint = box.locator("xpath=preceding-sibling::*[1]")
+        if box.evaluate("(each) => each.scrollWidth - each.clientWidth") <= 1:
+            assert not hint.is_visible()
+            continue
+        wide += 1
+        assert "scroll" in hint.inner_text()
+        assert hint.is_visible()
+        assert box.get_attribute("tabindex") == "0"
+        box.evaluate("(each) => { each.scrollLeft = each.scrollWidth; }")
+        box.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert not hint.is_visible(), "there is no more to see"
+    if kind in ("report", "comparison", "night", "live"):
+        assert wide
+    page.context.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_paper_has_everything_and_no_controls(browser: Browser, pages: Pages, kind: str) -> None:
+    page = pages.open(browser, kind, PAPER_PX)
+    page.emulate_media(media="print")
+    assert not page.locator("button#theme").is_visible()
+    assert not page.locator(".scroll-hint:visible").count()
+    # On paper nothing scrolls: what does not fit is cut off.
+    cut: list[str] = page.evaluate(
+        f"""() => {{ {_SEEN}
+        const wide = document.documentElement.clientWidth;
+        return [...document.querySelectorAll("table")].filter(seen)
+          .filter((each) => each.getBoundingClientRect().right > wide + 1).map(named); }}"""
+    )
+    assert cut == []
+    assert page.evaluate(
+        "[...document.querySelectorAll('.scroll')].every((each) => getComputedStyle(each).overflowX === 'visible')"
+    )
+    page.context.close()
+
+
+def test_layout_faults_are_found(browser: Browser, pages: Pages) -> None:
+    page = pages.open(browser, "night", 390)
+    page.evaluate("document.querySelector('h1').style.cssText = 'width: 500px; margin-bottom: -60px'")
+    assert any("h1" in each for each in beyond_the_edge(page))
+    assert any("h1" in each for each in on_top_of_each_other(page))
+    page.context.close()

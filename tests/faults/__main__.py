@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``make faults``: mutated inputs and run directories, random kills, disks that give out; what of it went wrong.
+
+Prints a table, keeps it with every fault in var/faults/, and ends with 1 where there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from howdah.record.directory import write_json
+from howdah.record.provenance import machine, now, software
+from tests.faults.disks import namespaces_missing, run_disks
+from tests.faults.inputs import ROOT, Case, Inputs, Tally
+from tests.faults.kills import Killer
+from tests.faults.records import Records
+from tests.faults.sandbox import sandbox
+
+
+@dataclass
+class Row:
+    """One line of the table. ``found`` are the faults, in words, with what makes them again."""
+
+    what: str
+    count: int
+    details: str
+    found: list[str] = field(default_factory=list)
+
+
+def main() -> int:
+    options = _options()
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # so that the sandbox goes, too
+    console = Console(highlight=False)
+    begin = time.monotonic()
+    rows = list(_rows(options, console))
+    table = Table("what", "count", "faults", "how they ended")
+    for row in rows:
+        table.add_row(row.what, str(row.count), str(len(row.found)), row.details)
+    console.print(table)
+    target = ROOT / "var" / "faults" / f"{now().replace(':', '').replace('+', '-')}.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    about = {
+        "seed": options.seed,
+        "wall_s": round(time.monotonic() - begin, 1),
+        "howdah": software(),
+        "host": machine(),
+    }
+    write_json(target, {"format": 1, "time": now(), **about, "rows": [dataclasses.asdict(row) for row in rows]})
+    console.print(f"kept in {target.relative_to(ROOT)}", markup=False)
+    return 1 if any(row.found for row in rows) else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults")
+    parser.add_argument("--inputs", type=int, default=100_000, metavar="N", help="mutated inputs (default: 100000)")
+    parser.add_argument("--records", type=int, default=5_000, metavar="N", help="mutated run directories (5000)")
+    parser.add_argument("--kills", type=int, default=1_000, metavar="N", help="killed commands (default: 1000)")
+    parser.add_argument("--disks", type=int, default=60, metavar="N", help="disks that give out (default: 60)")
+    parser.add_argument("--seed", type=int, default=1, help="another one gives other faults (default: 1)")
+    return parser.parse_args()
+
+
+def _rows(options: argparse.Namespace, console: Console) -> Any:
+    def tell(what: str, number: int, faults: list[str]) -> None:
+        for fault in faults:
+            console.print(f"{what} {number}: {fault}", style="red", markup=False, soft_wrap=True)
+
+    if options.inputs:
+        yield _mutated("inputs", Inputs, options.inputs, options.seed, tell)
+    if options.records:
+        yield _mutated("run directories", Records, options.records, options.seed, tell)
+    if not options.kills and not options.disks:
+        return
+    with sandbox() as place:
+        if options.kills:
+            tally = Killer(place, options.seed).run(
+                options.kills,
+                lambda kill: tell(f"{kill.command}, {kill.signal} to {kill.target}, kill", kill.number, kill.faults),
+            )
+            ends = ", ".join(f"{count} {name}" for name, count in sorted(tally.count("target").items()))
+            found = [f"kill {kill.number} ({kill.command}, {kill.signal} to {kill.target}): {fault}"
+                     for kill in tally.faults for fault in kill.faults]  # fmt: skip
+            sent = f"signals to: {ends}; resumed and compared {tally.resumed} times"
+            yield Row("kills", len(tally.kills), sent, found)
+        if options.disks:
+            if missing := namespaces_missing():
+                yield Row("disks", 0, f"skipped: {missing}")
+                return
+            disks = run_disks(place, options.disks, options.seed, lambda disk: tell("disk", disk.number, disk.faults))
+            refused = sum(disk.ended != 0 for disk in disks)
+            found = [f"disk {disk.number} ({disk.place}, {disk.trouble}, {disk.room}): {fault}"
+                     for disk in disks for fault in disk.faults]  # fmt: skip
+            yield Row("disks", len(disks), f"{refused} ended with an error in words, all were resumed", found)
+
+
+def _mutated(
+    what: str,
+    kind: type[Inputs] | type[Records],
+    count: int,
+    seed: int,
+    tell: Callable[[str, int, list[str]], None],
+) -> Row:
+    directory = Path(tempfile.mkdtemp(prefix="howdah-faults-"))
+
+    def told(case: Case) -> None:
+        if case.fault:
+            tell(f"{what}: {case.kind} {case.base} {case.request.get('overrides') or ''}", case.number, [case.fault])
+
+    try:
+        tally: Tally = kind(directory, seed).run(range(count), told)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    ends = sum(number for (_, end), number in tally.outcomes.items() if end == "accepted")
+    details = (
+        f"{ends} accepted, {tally.count - ends - len(tally.faults)} refused; processor time "
+        f"{tally.processor_s / tally.count * 1000:.0f} ms each, {tally.slowest_s:.1f} s the slowest"
+    )
+    return Row(
+        what, tally.count, details, [f"{case.number} {case.kind} {case.base}: {case.fault}" for case in tally.faults]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

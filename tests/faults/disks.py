@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Disks that give out: full, without inodes, read-only, or with a limit on a file's size, under runs or cache.
+
+Each round has a mount namespace of its own, with a small tmpfs where the command writes. The command ends in words and
+leaves nothing that looks whole; once there is room again, the next one goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tests.faults.sandbox import ROOT, Sandbox
+
+TROUBLES = ("full", "inodes", "read-only", "file size")
+PLACES = ("runs", "report", "cache")
+_PAGE = 4096
+_MOST_BYTES = 2_500_000
+_ROOM = "size=400m,nr_inodes=100000"
+_NAMESPACE = ("unshare", "--mount", "--propagation", "private")
+
+
+@dataclass
+class Disk:
+    """One round: what was wrong with the disk under what, and how much room there was."""
+
+    number: int
+    place: str
+    trouble: str
+    room: int
+    ended: int = 0
+    faults: list[str] = field(default_factory=list)
+
+
+def namespaces_missing() -> str | None:
+    """Why no mount namespace can be had; None where it can."""
+    probe = [*_namespace(), "mount", "-t", "tmpfs", "none", "/mnt"]
+    try:
+        done = subprocess.run(probe, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "the program unshare is not installed"
+    return None if done.returncode == 0 else f"no mount namespace here: {done.stderr.strip()}"
+
+
+def _namespace() -> list[str]:
+    return [*_NAMESPACE, *([] if os.geteuid() == 0 else ["--map-root-user"])]
+
+
+def run_disks(sandbox: Sandbox, count: int, seed: int, told: Callable[[Disk], None] = lambda _disk: None) -> list[Disk]:
+    """So many rounds, each in a namespace of its own."""
+    found = []
+    for number in range(count):
+        chance = random.Random(f"disks-{seed}-{number}")
+        # Every combination comes in turn; how much room there is, is drawn.
+        place, trouble = PLACES[number % len(PLACES)], TROUBLES[number // len(PLACES) % len(TROUBLES)]
+        room = chance.randrange(60) if trouble == "inodes" else chance.randrange(_MOST_BYTES)
+        disk = Disk(number, place, trouble, room)
+        command = [
+            *_namespace(),
+            sys.executable,
+            "-m",
+            "tests.faults.disks",
+            str(sandbox.root),
+            json.dumps(asdict(disk)),
+        ]
+        done = subprocess.run(command, env=sandbox.environment, cwd=ROOT, capture_output=True, text=True, check=False)
+        try:
+            disk = Disk(**json.loads(done.stdout))
+        except ValueError:
+            disk.faults.append(f"the round itself failed: {done.stderr[-2000:]}")
+        disk.faults += sandbox.at_once()
+        sandbox.clear_left()
+        found.append(disk)
+        told(disk)
+    return found
+
+
+def _round(sandbox: Sandbox, disk: Disk) -> None:
+    """Within the namespace."""
+    mounted = sandbox.cache if disk.place == "cache" else sandbox.runs
+    _mount_over(mounted, keep=disk.place == "cache")
+    sandbox.expected_mounts = sandbox.mounts()
+    arguments = ["run", str(sandbox.profile), "--runs", str(sandbox.runs), "--no-report"]
+    if disk.place == "cache":
+        arguments = ["build"]
+        for kind in ("agent", "tool"):
+            shutil.rmtree(sandbox.cache / kind, ignore_errors=True)
+    elif disk.place == "report":
+        disk.faults += sandbox.resume()
+        arguments = ["report", "tiny", "--runs", str(sandbox.runs), "--reanalyse", "--without-prometheus"]
+    limit_bytes = _make_trouble(mounted, disk)
+    disk.ended = sandbox.run(arguments, file_limit_bytes=limit_bytes)
+    said = sandbox.said()
+    if disk.ended == -1:
+        disk.faults.append(f"it did not end: {said[-1000:]}")
+    if disk.ended and not said.strip():
+        disk.faults.append(f"it ended with {disk.ended} and said nothing")
+    disk.faults += sandbox.traceback()
+    _remount(mounted, f"rw,{_ROOM}")
+    disk.faults += [*sandbox.at_once(), *sandbox.resume()]
+    if disk.faults:
+        disk.faults.append(f"what it had said: {said[-1500:]}")
+
+
+def _mount_over(place: Path, *, keep: bool) -> None:
+    """A tmpfs over a directory; with ``keep`` what was there is linked into it."""
+    behind = place.with_name(f"{place.name}-behind")
+    behind.mkdir(exist_ok=True)
+    place.mkdir(exist_ok=True)
+    _call("mount", "--bind", str(place), str(behind))
+    _call("mount", "-t", "tmpfs", "-o", _ROOM, "none", str(place))
+    for entry in behind.iterdir() if keep else ():
+        if entry.name not in ("agent", "tool", "log"):
+            (place / entry.name).symlink_to(entry)
+
+
+def _make_trouble(mounted: Path, disk: Disk) -> int | None:
+    """Take the room away; a limit of a file's size is that of the command's process and is returned."""
+    if disk.trouble == "file size":
+        return disk.room
+    status = os.statvfs(mounted)
+    used_bytes = (status.f_blocks - status.f_bfree) * status.f_frsize
+    if disk.trouble == "full":
+        _remount(mounted, f"size={-(-(used_bytes + disk.room) // _PAGE) * _PAGE or _PAGE}")
+    elif disk.trouble == "inodes":
+        _remount(mounted, f"nr_inodes={status.f_files - status.f_ffree + disk.room}")
+    else:
+        _remount(mounted, "ro")
+    return None
+
+
+def _remount(place: Path, options: str) -> None:
+    _call("mount", "-o", f"remount,{options}", str(place))
+
+
+def _call(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def main() -> int:
+    sandbox = Sandbox(Path(sys.argv[1]))
+    sandbox.reference = sandbox.root / "reference" / "tiny"
+    disk = Disk(**json.loads(sys.argv[2]))
+    _round(sandbox, disk)
+    sys.stdout.write(json.dumps(asdict(disk)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

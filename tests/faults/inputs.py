@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutated profiles, overrides, suites, machines files: each is accepted or refused with its place, soon, in words."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from howdah.profile.model import Scenario
+from howdah.profile.source import parse_yaml
+from howdah.profile.sweep import shape_of
+from tests.faults.limited import Answer, Limited
+from tests.faults.mutation import Corpus, Mutator
+
+ROOT = Path(__file__).resolve().parents[2]
+_SHARES = {"profile": 0.6, "override": 0.2, "suite": 0.1, "machines": 0.1}
+_PLACED = re.compile(r".+:\d+($|: )|--set ", re.DOTALL)  # after the line perhaps the other file it is about
+_ONLY_FILES = (  # what is wrong with these is not in a line
+    *("the profile is empty", "larger than", "cannot be read", "there is no such", "not a regular file", "directory"),
+    "not UTF-8",
+)
+
+
+@dataclass
+class Case:
+    """One input: ``number`` and the seed give it again. ``where`` is the place its errors must name."""
+
+    number: int
+    kind: str
+    base: str
+    request: dict[str, Any]
+    content: bytes
+    answer: Answer | None = None
+    fault: str | None = None
+
+
+@dataclass
+class Tally:
+    """How many inputs of each kind ended how, the slowest one, and those that ended wrong."""
+
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    processor_s: float = 0.0
+    slowest_s: float = 0.0
+    faults: list[Case] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return sum(self.outcomes.values())
+
+    def take(self, case: Case) -> None:
+        assert case.answer is not None
+        self.outcomes[case.kind, (case.fault and "fault") or case.answer.outcome] += 1
+        self.processor_s += case.answer.processor_s
+        self.slowest_s = max(self.slowest_s, case.answer.processor_s)
+        if case.fault:
+            self.faults.append(case)
+
+
+def field_names(model: Any = Scenario, prefix: str = "", depth: int = 0) -> Iterator[str]:
+    """Dotted names of every field a profile may have, with member 0 of lists."""
+    for name, info in model.model_fields.items():
+        dotted = f"{prefix}{info.alias or name}"
+        yield dotted
+        shape, inner = shape_of(info.annotation)
+        if shape == "list":
+            dotted, (shape, inner) = f"{dotted}.0", shape_of(inner)
+        elif shape == "mapping":
+            dotted, (shape, inner) = f"{dotted}.mine", shape_of(inner)
+        if shape == "section" and depth < 4:
+            yield from field_names(inner, f"{dotted}.", depth + 1)
+
+
+class Inputs:
+    """A copy of what howdah ships with, in which inputs are written and read. ``make(n)`` is the same for ever."""
+
+    def __init__(self, directory: Path, seed: int) -> None:
+        self.directory = directory
+        self.seed = seed
+        for name in ("profiles", "playbooks/machines", "docs/examples"):
+            shutil.copytree(ROOT / name, directory / name)
+        shutil.copytree(Path(__file__).parent / "corpus", directory / "profiles" / "corpus")
+        for name in ("modules", "topologies"):
+            (directory / name).symlink_to(ROOT / name)
+        for place in ("profiles", "profiles/atlas", "profiles/corpus", "docs/examples"):
+            os.mkfifo(directory / place / "fifo")
+            os.mkfifo(directory / place / "fifo.c")
+            os.mkfifo(directory / place / "fifo.csv")
+            (directory / place / "loop").symlink_to("loop")
+            (directory / place / "loop.c").symlink_to("loop.c")
+        files = sorted(path for path in directory.rglob("*.yaml") if path.is_file() and "modules" not in path.parts)
+        suites = [path for path in files if path.parent.name == "suites"]
+        machine_sets = [path for path in files if path.parent.name == "machines"]
+        profiles = [path for path in files if path not in (*suites, *machine_sets)]
+        names = list(field_names())
+        self._corpora = {
+            "profile": self._corpus(profiles, names),
+            "suite": self._corpus(suites, names),
+            "machines": self._corpus(machine_sets, []),
+        }
+
+    def _corpus(self, files: list[Path], fields: list[str]) -> Corpus:
+        texts = {str(file.relative_to(self.directory)): file.read_text(encoding="utf-8") for file in files}
+        return Corpus.of(texts, {name: _plain(parse_yaml(text, name)[0]) for name, text in texts.items()}, fields)
+
+    def make(self, number: int) -> Case:
+        """Write input ``number`` to its file, and say how it is to be read."""
+        chance = random.Random(f"{self.seed}-{number}")
+        kind = chance.choices(list(_SHARES), list(_SHARES.values()))[0]
+        read_as = "profile" if kind == "override" else kind
+        mutator = Mutator(self._corpora[read_as], chance)
+        overrides: list[str] = []
+        if kind == "override":
+            base = chance.choice(list(mutator.corpus.texts))
+            content = mutator.corpus.texts[base].encode()
+            overrides = [mutator.override(base) for _ in range(chance.choice([1, 1, 2, 3]))]
+        else:
+            base, content = mutator.document()
+        file = self.directory / Path(base).with_name("mutated.yaml")
+        file.write_bytes(content)
+        request = {"kind": read_as, "file": str(file), "overrides": overrides, "quick": chance.random() < 0.1}
+        return Case(number, kind, base, request, content)
+
+    def run(self, numbers: range, told: Callable[[Case], None] = lambda _case: None) -> Tally:
+        """Make the inputs of these numbers and read them, one after the other."""
+        tally = Tally()
+        good = {"file": str(self.directory / "profiles/quick.yaml"), "overrides": [], "quick": False}
+        environment = {"PYTHONPATH": str(ROOT), "HOME": str(self.directory)}
+        with Limited(self.directory, {"kind": "profile", **good}, environment) as worker:
+            worker.ask({"kind": "suite", "file": str(self.directory / "profiles/suites/nightly.yaml")}, 30)
+            worker.ask({"kind": "machines", "file": str(self.directory / "playbooks/machines/virtual.yaml")}, 30)
+            for number in numbers:
+                case = self.make(number)
+                case.answer = worker.ask(case.request)
+                case.fault = fault_of(case)
+                Path(case.request["file"]).unlink()
+                tally.take(case)
+                told(case)
+        return tally
+
+
+def fault_of(case: Case) -> str | None:
+    """What is wrong with how an input ended; None where nothing is."""
+    answer = case.answer
+    assert answer is not None
+    if answer.is_fault:
+        return f"{answer.outcome}: {answer.said}"
+    if answer.outcome == "refused" and not _placed(answer):
+        return f"refused without a place: {answer.where}: {answer.said}"
+    return None
+
+
+def _placed(answer: Answer) -> bool:
+    if answer.where is None:
+        return False
+    return bool(_PLACED.match(answer.where)) or any(words in answer.said for words in _ONLY_FILES)
+
+
+def _plain(tree: Any) -> Any:
+    """Without the floats that remember how they were written."""
+    if isinstance(tree, dict):
+        return {key: _plain(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [_plain(value) for value in tree]
+    return float(tree) if isinstance(tree, float) else tree

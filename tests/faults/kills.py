@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands killed at random moments: a random signal to a random process of theirs, and what is found afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from howdah.publish.prometheus import find as find_prometheus
+from howdah.publish.server import free_port
+from tests.faults.processes import Process, processes_of
+from tests.faults.sandbox import Sandbox
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+TERMINAL = "terminal"  # Ctrl-C: the whole process group of the command
+_ENDS_WITHIN_S = 120.0
+_SHARES = {"run": 5, "again": 3, "report": 3, "build": 2, "serve": 2, "serve --live": 1, "rerun": 2, "compare": 1}
+_SHARES |= {"export": 1, "clean": 1}
+
+
+@dataclass
+class Kill:
+    """One round; ``number`` and the seed give the same command, signal and share of its time again."""
+
+    number: int
+    command: str
+    target: str
+    signal: str
+    after_s: float
+    faults: list[str] = field(default_factory=list)
+
+
+@dataclass
+class KillTally:
+    kills: list[Kill] = field(default_factory=list)
+    resumed: int = 0
+    missed: int = 0  # the command had ended before the signal
+
+    @property
+    def faults(self) -> list[Kill]:
+        return [kill for kill in self.kills if kill.faults]
+
+    def count(self, what: str) -> Counter[str]:
+        return Counter(str(getattr(kill, what)) for kill in self.kills)
+
+
+class Killer:
+    """Kills commands in a sandbox, one after the other."""
+
+    def __init__(self, sandbox: Sandbox, seed: int) -> None:
+        self.sandbox = sandbox
+        self.seed = seed
+        self.usual_s: dict[str, float] = {}
+        shares = dict(_SHARES)
+        if find_prometheus() is None:
+            del shares["serve"], shares["serve --live"]
+        self.shares = shares
+
+    def run(self, count: int, told: Callable[[Kill], None] = lambda _kill: None) -> KillTally:
+        """So many kills; after every one to three of them the runs are resumed and compared with undisturbed ones."""
+        tally = KillTally()
+        chance = random.Random(self.seed)
+        until_resumed = 0
+        for number in range(count):
+            kill = self._kill(number, tally)
+            until_resumed -= 1
+            if until_resumed < 0 or number == count - 1:
+                kill.faults += self.sandbox.resume()
+                tally.resumed += 1
+                until_resumed = chance.randrange(3)
+            tally.kills.append(kill)
+            told(kill)
+        return tally
+
+    def _arguments(self, command: str, chance: random.Random) -> list[str]:
+        """The command line, with the sandbox brought into a state in which it has something to do."""
+        runs = ["--runs", str(self.sandbox.runs)]
+        profile = str(self.sandbox.profile)
+        if command == "run":
+            shutil.rmtree(self.sandbox.runs / "tiny", ignore_errors=True)
+            return ["run", profile, *runs, *(["--no-report"] if chance.random() < 0.5 else [])]
+        if command == "build":
+            # All of these take some seconds together; kernel and guest tree take minutes and are built the same way.
+            for kind in chance.sample(["agent", "tool"], chance.choice([1, 2])):
+                shutil.rmtree(self.sandbox.cache / kind, ignore_errors=True)
+            return ["build"]
+        if not (self.sandbox.runs / "tiny" / "experiment.json").exists():
+            self.sandbox.resume()
+        if command == "again":
+            return ["run", profile, *runs, "--again", "--no-report"]
+        if command == "report":
+            without = ["--without-prometheus"] if chance.random() < 0.5 else []
+            return ["report", "tiny", *runs, "--reanalyse", *without]
+        if command.startswith("serve"):
+            return [*command.split(), "--port", str(free_port()), *runs]
+        if command == "rerun":
+            return ["rerun", "tiny/cubic-r0", *runs]
+        if command == "compare":
+            return ["compare", "tiny", "tiny", *runs, "--without-prometheus"]
+        if command == "export":
+            return ["export", "tiny", *runs]
+        return ["clean", *runs, *(["--all-runs"] if chance.random() < 0.5 else [])]
+
+    def _kill(self, number: int, tally: KillTally) -> Kill:
+        chance = random.Random(f"{self.seed}-{number}")
+        command = chance.choices(list(self.shares), list(self.shares.values()))[0]
+        arguments = self._arguments(command, chance)
+        how = chance.choice(SIGNALS)
+        usual_s = self.usual_s.get(command, 4.0)
+        after_s = chance.uniform(0.0, usual_s)
+        start = time.monotonic()
+        process = self.sandbox.start(arguments)
+        try:
+            process.wait(after_s)
+        except subprocess.TimeoutExpired:
+            target = self._send(process, how, chance)
+        else:
+            target = "(ended)"
+            tally.missed += 1
+            self.usual_s[command] = 0.9 * usual_s
+        kill = Kill(number, command, target, how.name, round(after_s, 3))
+        kill.faults += self._wait(process, command, how)
+        if target != "(ended)" and not command.startswith("serve"):
+            self.usual_s[command] = max(usual_s, min(time.monotonic() - start, 8.0))
+        kill.faults += self.sandbox.at_once()
+        kill.faults += self.sandbox.traceback()
+        return kill
+
+    def _send(self, process: subprocess.Popen[bytes], how: signal.Signals, chance: random.Random) -> str:
+        """The signal, to a process of a kind drawn from those there are."""
+        there = processes_of(self.sandbox.root)
+        kinds = sorted({each.kind for each in there} | {TERMINAL})
+        # The command is always there, the others now and then.
+        kind = chance.choices(kinds, [1 if kind in ("command", TERMINAL) else 3 for kind in kinds])[0]
+        if kind == TERMINAL or process.poll() is not None:
+            _signal(lambda: os.killpg(process.pid, how))
+            return TERMINAL
+        target: Process = chance.choice([each for each in there if each.kind == kind])
+        _signal(lambda: os.kill(target.pid, how))
+        return kind
+
+    def _wait(self, process: subprocess.Popen[bytes], command: str, how: signal.Signals) -> list[str]:
+        """Let the command end. A server whose helper was killed may go on, and is told to end."""
+        limit_s = 1.0 if command.startswith("serve") else _ENDS_WITHIN_S
+        try:
+            process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            if command.startswith("serve"):
+                process.send_signal(signal.SIGTERM)
+                try:
+                    process.wait(_ENDS_WITHIN_S)
+                except subprocess.TimeoutExpired:
+                    pass
+                else:
+                    return []
+            process.kill()
+            process.wait()
+            return [f"'{command}' did not end in {_ENDS_WITHIN_S:g} s after {how.name}"]
+        return []
+
+
+def _signal(send: Callable[[], None]) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        send()

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m tests.faults.limited_worker MEMORY_BYTES``: gives howdah one input after the other, in one process.
+
+A request is a line of JSON on standard input, the answer one on the first file descriptor that was its standard output:
+``{"outcome": "accepted" | "refused" | "traceback", "said": …, "processor_s": …}``. The kernel ends the process when a
+request uses more processor time than ``limit_s``; the place is then in what it says last on standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import io
+import json
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from howdah.errors import HowdahError
+
+MOST_PLANS = 8
+
+
+def _limit(request: dict[str, Any]) -> None:
+    """From now on so much processor time."""
+    signal.setitimer(signal.ITIMER_PROF, request["limit_s"])
+
+
+def _profile(request: dict[str, Any]) -> str:
+    """Load a profile and make some of its plans, as ``howdah plan`` makes all of them. Each may take its time."""
+    from howdah.plan.compile import compile_plan
+    from howdah.profile import load
+
+    cells = load(request["file"], request["overrides"], quick=request["quick"]).cells()
+    for cell in cells[:: -(-len(cells) // MOST_PLANS)]:
+        _limit(request)
+        compile_plan(cell)
+    return f"{len(cells)} runs"
+
+
+def _suite(request: dict[str, Any]) -> str:
+    from howdah.nightly.suite import read_suite
+
+    return f"{len(read_suite(Path(request['file'])).series)} series"
+
+
+def _machine_set(request: dict[str, Any]) -> str:
+    from howdah.machines.inventory import MachineSetDirectory, inventory_of
+    from howdah.machines.machine_set import load_machine_set
+
+    file = Path(request["file"])
+    machine_set = load_machine_set(file)
+    inventory_of(machine_set, MachineSetDirectory(file.parent / "machines"), file)
+    return f"{len(machine_set.hosts)} hosts"
+
+
+def _command(request: dict[str, Any]) -> str:
+    """A whole command. It says what it has to say and ends with a status; anything it raises is a fault."""
+    from howdah.command.main import main
+
+    said, complained = io.StringIO(), io.StringIO()
+    status: int | str | None
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+            try:
+                status = main(request["arguments"])
+            except SystemExit as leave:  # argparse
+                status = leave.code if isinstance(leave.code, int) else 1
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if status not in range(7):
+        raise AssertionError(f"the command ended with {status!r}")
+    text = complained.getvalue()
+    if status and not text and not said.getvalue():
+        raise AssertionError(f"the command ended with {status} and said nothing")
+    if status in (1, 2, 3):
+        raise HowdahError(text or said.getvalue(), where="command")
+    return f"status {status}"
+
+
+def _publish(request: dict[str, Any]) -> str:
+    """The samples that ``howdah serve`` gives to Prometheus. It passes over what raises a HowdahError."""
+    from howdah.publish.openmetrics import families, openmetrics
+    from howdah.record.result import load_experiment
+
+    runs = [run for run in load_experiment(Path(request["directory"])).runs if run.plan is not None]
+    return f"{sum(len(piece) for piece in openmetrics(families(runs)))} characters"
+
+
+_KINDS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "profile": _profile,
+    "suite": _suite,
+    "machines": _machine_set,
+    "command": _command,
+    "publish": _publish,
+}
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"outcome": "accepted", "said": _KINDS[request["kind"]](request)}
+    except HowdahError as error:
+        return {"outcome": "refused", "said": error.what, "where": error.where}
+    except Exception:  # noqa: BLE001 - that is what is looked for
+        return {"outcome": "traceback", "said": traceback.format_exc()}
+
+
+def main() -> int:
+    memory_bytes = int(sys.argv[1])
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    faulthandler.register(signal.SIGPROF, all_threads=False, chain=True)
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for line in requests:
+        request = json.loads(line)
+        begin = time.process_time()
+        _limit(request)
+        answer = _answer(request)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        answer["processor_s"] = round(time.process_time() - begin, 4)
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A place of its own for howdah commands that will be killed: cache, runs, temporary files; and what must hold of it.
+
+*Left* is what is there when the next command has ended: until then a killed command may have left partial directories
+(``.partial-…``) and files (``.writing-…``), which no command takes for whole ones. Processes, mounts and locks must be
+gone at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from howdah.build.cache import cache_root
+from howdah.record.directory import PARTIAL, WRITING, RunDirectory
+from howdah.record.table import equal
+from tests.faults.processes import end_all, left_after
+
+ROOT = Path(__file__).resolve().parents[2]
+PROFILE = """\
+howdah: 1
+name: tiny
+path: {rate: 10 Mbit/s, rtt: 20 ms}
+algorithm: [cubic, reno]
+duration: 1 s
+"""
+_GONE_WITHIN_S = 15.0
+_MEMORY = Path("/dev/shm")
+_BUILT = ("agent", "kernel", "module", "prometheus", "tool", "tree")
+
+
+class Sandbox:
+    """``root`` has a short name: sockets of a guest lie in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.cache = root / "cache"
+        self.runs = root / "runs"
+        self.profile = root / "tiny.yaml"
+        self.reference: Path | None = None
+        self._memory = _MEMORY / root.name
+        self._places = {"TMPDIR": root / "tmp", "XDG_RUNTIME_DIR": root / "run", "HOME": root / "home"}
+        self.expected_mounts = self.mounts()
+
+    def prepare(self) -> None:
+        """Directories, the profile, and what is built already, from the cache of this machine by hard links."""
+        for directory in (*self._places.values(), self._memory, self.cache):
+            directory.mkdir()
+        # Not the locks: a link to one is the same lock, and others build in that cache.
+        others = shutil.ignore_patterns(".lock-*", ".partial-*")
+        for kind in _BUILT:
+            if (cache_root() / kind).is_dir():
+                target = self.cache / kind
+                shutil.copytree(cache_root() / kind, target, copy_function=os.link, symlinks=True, ignore=others)
+        self.profile.write_text(PROFILE)
+
+    def remove(self) -> None:
+        end_all(self.root)
+        shutil.rmtree(self._memory, ignore_errors=True)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        places = {name: str(place) for name, place in self._places.items()}
+        own = {"HOWDAH_CACHE": str(self.cache), "HOWDAH_MEMORY_DIR": str(self._memory), "PYTHONPATH": str(ROOT)}
+        return {**os.environ, **places, **own, "LC_ALL": "C.UTF-8"}
+
+    def start(self, arguments: list[str], file_limit_bytes: int | None = None) -> subprocess.Popen[bytes]:
+        """``howdah ARGUMENTS`` as the leader of a session, as in a terminal of its own."""
+        limit = [] if file_limit_bytes is None else ["prlimit", f"--fsize={file_limit_bytes}"]
+        with (self.root / "said.txt").open("wb") as said:
+            return subprocess.Popen(
+                [*limit, sys.executable, "-m", "howdah.command.main", *arguments],
+                cwd=self.root,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+
+    def said(self) -> str:
+        return (self.root / "said.txt").read_text(errors="replace")
+
+    def run(self, arguments: list[str], limit_s: float = 300.0, file_limit_bytes: int | None = None) -> int:
+        """The command to its end, which is its status; -1 where it does not come."""
+        process = self.start(arguments, file_limit_bytes)
+        try:
+            return process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return -1
+
+    def make_reference(self) -> None:
+        """The runs as they are when nothing disturbs them."""
+        status = self.run(["run", str(self.profile), "--no-report", "--runs", str(self.root / "reference")])
+        if status:
+            raise AssertionError(f"the undisturbed run ended with {status}: {self.said()}")
+        self.reference = self.root / "reference" / "tiny"
+
+    # What must hold.
+
+    def at_once(self) -> Iterator[str]:
+        """Faults that no next command is waited for to see."""
+        for process in left_after(self.root, _GONE_WITHIN_S):
+            yield f"a process is left: {process.kind} {process.pid} {process.words[:200]!r}"
+        end_all(self.root)
+        if (now := self.mounts()) != self.expected_mounts:
+            yield f"mounts have changed: {sorted(now ^ self.expected_mounts)}"
+            self.expected_mounts = now
+        yield from self.locks_held()
+        yield from self.half_written()
+
+    def mounts(self) -> frozenset[str]:
+        """Mounts on, or of, something in the sandbox, where everything that howdah writes is; others mount, too."""
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+        return frozenset(line for line in lines if str(self.root) in line)
+
+    def locks_held(self) -> Iterator[str]:
+        """Locks that somebody still has."""
+        for lock in (*self.root.glob("**/.lock*"), *self._places["XDG_RUNTIME_DIR"].glob("*.lock")):
+            if lock.is_file() and _is_held(lock):
+                yield f"a lock is held by nobody: {lock}"
+
+    def half_written(self) -> Iterator[str]:
+        """Files and runs that look whole and are not."""
+        hidden = (PARTIAL, WRITING)
+        for file in sorted(self.runs.rglob("*")):
+            parts = file.relative_to(self.runs).parts
+            if any(part.startswith(hidden) for part in parts) or "raw" in parts or "share" in parts or file.is_dir():
+                continue
+            if problem := _problem(file):
+                yield f"{file.relative_to(self.root)} is half-written: {problem}"
+        for record in sorted(self.runs.glob("*/*/run.json")):
+            if not record.parent.name.startswith(hidden) and not record.parent.parent.is_symlink():
+                yield from self._unlike_reference(RunDirectory(record.parent))
+
+    def _unlike_reference(self, run: RunDirectory) -> Iterator[str]:
+        status = json.loads(run.provenance.read_text())["status"]
+        if status == "running":
+            yield f"{run.path.name} has its whole name and is still running"
+        if status != "finished" or self.reference is None:
+            return
+        other = RunDirectory(self.reference / run.path.name[: len(run.path.name)])
+        if not other.path.is_dir():  # of a rerun, which has a time behind its name
+            other = RunDirectory(next(iter(self.reference.glob(f"{run.path.name[:12]}*"))))
+        for name in ("plan.json", "metrics.json", "verdict.json"):
+            if not (run.path / name).exists():
+                yield f"{run.path.name} is finished and has no {name}"
+        if {file.name for file in run.tables.glob("*")} != {file.name for file in other.tables.glob("*")}:
+            yield f"{run.path.name} is finished and does not have every table"
+        elif difference := equal(other, run):
+            yield f"{run.path.name} differs from the undisturbed run: {difference}"
+
+    def left(self) -> Iterator[str]:
+        """What a killed command left although another has ended since."""
+        for name in ("TMPDIR", "XDG_RUNTIME_DIR"):
+            for entry in self._places[name].iterdir():
+                if not entry.name.startswith("howdah-processor-"):  # lock files of processors stay
+                    yield f"left in ${name}: {entry.name}"
+        for entry in self._memory.iterdir():
+            yield f"left in the memory directory: {entry.name}"
+        for root in (self.cache, self.runs):
+            for entry in root.rglob(".*"):
+                if entry.name.startswith((PARTIAL, WRITING)):
+                    yield f"left: {entry.relative_to(self.root)}"
+
+    def traceback(self) -> list[str]:
+        said = self.said()
+        if "Traceback" not in said or said.rstrip().endswith("KeyboardInterrupt"):
+            return []  # a Ctrl-C before the command has loaded is told by Python itself
+        return [f"a traceback: {said[-1500:]}"]
+
+    def resume(self) -> list[str]:
+        """What the next command finds: it ends well, nothing is left, and the runs are those of an undisturbed one."""
+        arguments = ["run", str(self.profile), "--runs", str(self.runs), "--no-report"]
+        status = self.run(arguments)
+        faults = [] if status == 0 else [f"the next command ended with {status}: {self.said()[-1500:]}"]
+        self.run(["clean", "--runs", str(self.runs)])
+        faults += [*self.at_once(), *self.left()]
+        self.clear_left()
+        whole = [path for path in self.runs.glob("tiny/*/run.json") if '"finished"' in path.read_text()]
+        if len(whole) < 2:
+            faults.append(f"{len(whole)} of 2 runs are finished after the next command")
+        return faults
+
+    def clear_left(self) -> None:
+        """So that the next round does not tell of it again."""
+        for name in ("TMPDIR", "XDG_RUNTIME_DIR"):
+            for entry in self._places[name].iterdir():
+                shutil.rmtree(entry, ignore_errors=True)
+        for root in (self.cache, self.runs):
+            for entry in list(root.rglob(".*")):
+                if entry.name.startswith((PARTIAL, WRITING)):
+                    shutil.rmtree(entry, ignore_errors=True)
+                    entry.unlink(missing_ok=True)
+
+
+def _is_held(lock: Path) -> bool:
+    with lock.open("r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _problem(file: Path) -> str | None:
+    try:
+        if file.suffix == ".json":
+            json.loads(file.read_bytes())
+        elif file.suffix == ".parquet":
+            pq.read_table(file)
+        elif file.suffix == ".gz":
+            json.loads(gzip.decompress(file.read_bytes()))
+        elif file.suffix == ".html" and not file.read_text().rstrip().endswith("</html>"):
+            return "it has no end"
+        elif file.name == "profile.yaml" and file.read_text() != PROFILE:
+            return "it is not the profile"
+    except (OSError, ValueError, EOFError, pa.ArrowInvalid) as error:
+        return str(error)
+    return None
+
+
+@contextmanager
+def sandbox() -> Iterator[Sandbox]:
+    """A sandbox with its reference made, removed at the end."""
+    root = Path("/tmp") / f"hf-{os.getpid()}-{secrets.token_hex(3)}"
+    root.mkdir(mode=0o700)
+    place = Sandbox(root)
+    try:
+        place.prepare()
+        place.make_reference()
+        yield place
+    finally:
+        place.remove()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that share a run get one that is whole, whoever made it; no guest is booted here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.engine.uml.engine import UmlEngine
+from howdah.plan.plan import Plan
+from howdah.record.directory import RunDirectory, write_json
+from tests.guest import shared_run as module
+from tests.guest.guest_run import plan_of
+from tests.guest.shared_run import share_runs_in, shared_run
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Algorithms whose runs were made, in order; runs are shared in a directory of this test's own."""
+    found: list[str] = []
+
+    def run(_engine: UmlEngine, plan: Plan, path: Path) -> tuple[RunDirectory, dict[str, Any]]:
+        found.append(plan.algorithm)
+        path.mkdir()
+        write_json(path / "verdict.json", {"verdict": "pass", "run": plan.run})
+        return RunDirectory(path), {}
+
+    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module, "_places", [])
+    share_runs_in(tmp_path / "shared")
+    return found
+
+
+def test_a_plan_is_run_once_and_another_plan_again(made: list[str]) -> None:
+    engine, cubic, reno = UmlEngine(), plan_of("algorithm=cubic"), plan_of("algorithm=reno")
+    first, verdict = shared_run(engine, cubic)
+    assert shared_run(engine, cubic) == (first, verdict)
+    assert shared_run(engine, reno)[0] != first
+    assert made == ["cubic", "reno"]
+    assert verdict["run"] == cubic.run
+
+
+def test_another_way_of_building_the_network_is_another_run(made: list[str]) -> None:
+    plan = plan_of("algorithm=cubic")
+    one, other = (shared_run(UmlEngine(wiring=wiring), plan)[0] for wiring in ("netlink", "mininet"))
+    assert one != other
+    assert len(made) == 2
+
+
+def test_what_is_left_of_a_run_that_failed_is_not_shared(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of("algorithm=cubic")
+
+    def fails(_engine: UmlEngine, _plan: Plan, path: Path) -> tuple[RunDirectory, dict[str, Any]]:
+        path.mkdir()
+        write_json(path / "verdict.json", {"verdict": "fail"})
+        raise RuntimeError("in the middle")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "run", fails)
+        with pytest.raises(RuntimeError):
+            shared_run(UmlEngine(), plan)
+    assert shared_run(UmlEngine(), plan)[1]["verdict"] == "pass"
+    assert made == ["cubic"]

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Liars: each makes one thing untrue, and howdah must say so by name. docs/trust.md lists them."""

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lies of why and when a flow left slow start: evidence that looks like another cause, over traces made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from howdah.measure.event import Event
+from howdah.report.event import cause_words
+from tests.liars.bench import Bench
+from tests.liars.liar import Catch, ToldLiar
+from tests.unit import test_measure_cause as made
+from tests.unit import test_measure_decision as decided
+from tests.unit.event_factory import told as said
+
+Told = Callable[[Bench, Path], list[Catch]]
+
+
+def _cause(claimed: str, measured: Callable[[], str]) -> Told:
+    """What howdah measures, where it is not the cause that is claimed."""
+
+    def told(_bench: Bench, _path: Path) -> list[Catch]:
+        cause = measured()
+        return [] if cause == claimed else [Catch("state", cause, cause_words(cause))]
+
+    return told
+
+
+def _exit(events: list[Event]) -> Told:
+    """What the trace says against a module's word; the trace shows a window that falls from 34 to 20 packets."""
+
+    def told(_bench: Bench, _path: Path) -> list[Catch]:
+        _, sheet = decided.measure(decided.trace_of(*decided.ROLLS_BACK), events)
+        return [
+            Catch("state", "cross-check", f"{each['metric']}: {each['message']}")
+            for each in sheet.cross_checks
+            if not each["agree"]
+        ]
+
+    return told
+
+
+def _rolled_back(events: list[Event]) -> Told:
+    """Why nothing is said to be rolled back."""
+
+    def told(_bench: Bench, _path: Path) -> list[Catch]:
+        rows, _ = decided.measure(decided.trace_of(*decided.ROLLS_BACK), events)
+        row = rows["rollback_packets"]
+        return [] if row["value"] is not None else [Catch("state", "no value", row["why"])]
+
+    return told
+
+
+def _lost() -> str:
+    return made.cause(made.RECOVERS, made.counters_at_exit())
+
+
+def _cut_before_the_loss() -> str:
+    """The window is cut at 58 ms; 30 segments are retransmitted 80 ms later."""
+    after = {"ca_state": [made.OPEN, made.OPEN, made.RECOVERY], "total_retrans_packets": [0, 0, 30]}
+    return made.cause(made.CUTS, made.counters_at_exit(sack_recovery=1, retransmitted=30), [50, 70, 150], **after)
+
+
+def _recovery_of_another_flow() -> str:
+    return made.cause(made.CUTS, made.counters_at_exit(sack_recovery=1))
+
+
+def _timeout_of_another_flow() -> str:
+    return made.cause(made.RECOVERS, made.counters_at_exit(timeouts=1, retransmitted=9))
+
+
+def _marks_at_a_cut() -> str:
+    return made.cause(made.CUTS, made.counters_at_exit(marked=4), [50, 70], ca_state=[made.OPEN, made.OPEN])
+
+
+def _train(window: int) -> Callable[[], str]:
+    return lambda: made.cause(made.hystart_trace(), made.counters_at_exit(train=1, train_cwnd=window))
+
+
+def _bbr(rates: list[int], retransmitted: int, algorithm: str) -> Callable[[], str]:
+    state = made.RECOVERY if retransmitted else made.OPEN
+    return lambda: made.startup(rates, retransmitted=retransmitted, state=state, algorithm=algorithm)
+
+
+def _collapsed() -> str:
+    trace = made.cut_trace(3, cwnd_after=1, later=2)
+    return made.cause(trace, made.counters_at_exit(timeouts=1, retransmitted=9))
+
+
+def _marked() -> str:
+    return made.cause(made.REDUCES, made.counters_at_exit(marked=4))
+
+
+_LOST, _TRAIN, _TIMEOUT, _MARKED = "a loss", "HyStart's own counter", "a timeout", "marks of congestion"
+_FILLS, _LOSES = "BBR that fills its path", "BBR version 3 that loses too much"
+_TELLS, _ROLLS = "a module that tells of its exit", "a window that is rolled back"
+
+HONEST_CAUSES: dict[str, Told] = {
+    _LOST: _cause("loss", _lost),
+    _TIMEOUT: _cause("rto", _collapsed),
+    _MARKED: _cause("congestion-signal", _marked),
+    _TRAIN: _cause("ack-train", _train(16)),
+    _FILLS: _cause("bbr-drain", _bbr(made.FLAT, 0, "bbr3")),
+    _LOSES: _cause("loss", _bbr(made.RISING, 60, "bbr3")),
+    _TELLS: _exit(decided.PLUG_IN),
+    _ROLLS: _rolled_back(decided.PLUG_IN),
+}
+
+
+def _liar(name: str, lie: str, caught: tuple[str, str], honest: str, told: Told) -> ToldLiar:
+    return ToldLiar(name, "result", lie, Catch("state", *caught), honest, told)
+
+
+CAUSES = [
+    _liar(
+        "own-cut-called-loss",
+        "The algorithm cuts its own window and then loses packets: loss ended slow start.",
+        ("own-cut", cause_words("own-cut")),
+        _LOST,
+        _cause("loss", _cut_before_the_loss),
+    ),
+    _liar(
+        "recovery-of-another-flow",
+        "A recovery of another flow of the same host, at the moment of a cut: loss ended slow start.",
+        ("own-cut", cause_words("own-cut")),
+        _LOST,
+        _cause("loss", _recovery_of_another_flow),
+    ),
+    _liar(
+        "timeout-of-another-flow",
+        "A timeout of another flow of the same host, at the moment of a loss: a timeout ended slow start.",
+        ("loss", cause_words("loss")),
+        _TIMEOUT,
+        _cause("rto", _timeout_of_another_flow),
+    ),
+    _liar(
+        "marks-of-another-flow",
+        "Marks of another flow of the same host, at the moment of a cut: congestion marks ended slow start.",
+        ("own-cut", cause_words("own-cut")),
+        _MARKED,
+        _cause("congestion-signal", _marks_at_a_cut),
+    ),
+    _liar(
+        "hystart-of-another-flow",
+        "HyStart's counter grew at another window than this flow's: HyStart ended slow start.",
+        ("unknown", cause_words("unknown")),
+        _TRAIN,
+        _cause("ack-train", _train(900)),
+    ),
+    _liar(
+        "bbr3-that-left-by-loss",
+        "BBR version 3 leaves because it loses packets while its rate still grows: it has filled the path.",
+        ("loss", cause_words("loss")),
+        _FILLS,
+        _cause("bbr-drain", _bbr(made.RISING, 60, "bbr3")),
+    ),
+    _liar(
+        "bbr-whose-losses-do-not-count",
+        "BBR loses packets after its rate has stopped growing: loss ended its start-up.",
+        ("bbr-drain", cause_words("bbr-drain")),
+        _LOSES,
+        _cause("loss", _bbr(made.FLAT, 300, "bbr")),
+    ),
+    _liar(
+        "exit-told-after-the-cut",
+        "A module tells of its exit after it has cut the window, so that the exit's window is the smaller one.",
+        ("cross-check", "cut already"),
+        _TELLS,
+        _exit([said(44, "exit", "delivery-rate", 20)]),
+    ),
+    _liar(
+        "exit-told-late",
+        "A module tells of its exit three ACKs late.",
+        ("cross-check", "at another ACK"),
+        _TELLS,
+        _exit([said(50, "exit", "delivery-rate", 20)]),
+    ),
+    _liar(
+        "cut-by-a-loss-called-roll-back",
+        "TCP cuts the window after a loss: the algorithm rolled it back.",
+        ("no value", "TCP cut the window"),
+        _ROLLS,
+        _rolled_back([said(44, "exit", "loss", 34, ssthresh_packets=20)]),
+    ),
+]

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All liars. To add one, add it to the list of its file; the tests, and the table of docs/trust.md, follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.liars.baselines import BASELINES, HONEST_BASELINES
+from tests.liars.bench import Bench
+from tests.liars.causes import CAUSES, HONEST_CAUSES
+from tests.liars.collected import COLLECTED
+from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
+from tests.liars.kernels import KERNELS
+from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
+from tests.liars.machines import MACHINES
+from tests.liars.modules import HONEST_MODULES, MODULES
+from tests.liars.paths import PATHS
+from tests.liars.records import RECORDS
+from tests.liars.results import HONEST_RESULTS, RESULTS
+from tests.liars.seals import HONEST_SEALS, SEALS
+
+RUNS: list[RunLiar] = [*PATHS, *RECORDS, *COLLECTED, *MACHINES, *KERNELS]
+TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *MODULES, *BASELINES, *COMPARISONS]
+LIARS: list[Liar] = [*RUNS, *TOLD]
+# What howdah says where nobody lies: nothing.
+HONEST: dict[str, Callable[[Bench, Path], list[Catch]]] = {
+    **HONEST_RESULTS,
+    **HONEST_CAUSES,
+    **HONEST_SEALS,
+    **HONEST_MODULES,
+    **HONEST_BASELINES,
+    **HONEST_COMPARISONS,
+}

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Help fits a terminal of 80 columns, names everything, and a misspelt word is answered with the nearest one."""
+
+from __future__ import annotations
+
+import pytest
+
+from howdah.command.main import build_parser, main
+from howdah.command.parser import OTHER, commands_of, every_parser
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_help_fits_and_describes(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for parser in every_parser(build_parser()):
+        text = parser.format_help()
+        assert max(map(len, text.splitlines())) <= columns, parser.prog
+        assert parser.description, f"{parser.prog} does not say what it does"
+        for action in parser._actions:
+            assert action.help or action is commands_of(parser), f"{parser.prog}: {action.dest} has no help"
+
+
+def test_help_lists_every_command_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    parser = build_parser()
+    commands = commands_of(parser)
+    assert commands is not None
+    commands.add_parser("brandish", help="wave it about")
+    lines = parser.format_help().splitlines()
+    for name in commands.choices:
+        assert len([line for line in lines if line.startswith(f"  {name} ") and not line.startswith("  howdah")]) == 1
+    assert lines.index(f"{OTHER}:") < lines.index(next(line for line in lines if line.startswith("  brandish ")))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rnu", "quick"], "did you mean run?"),
+        (["nightyl"], "did you mean nightly?"),
+        (["run", "quick", "--kernle", "debian-6.1"], "did you mean --kernel?"),
+        (["list", "profile"], "did you mean profiles?"),
+        (["completion", "bsh"], "did you mean bash?"),
+        (["machines", "provison", "x.yaml"], "did you mean provision?"),
+    ],
+)
+def test_a_misspelt_word_of_the_command_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``--json`` of every command: one object, of a shape with a name and a version, numbers as numbers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from howdah.command import atlas as atlas_command
+from howdah.command import build as build_command
+from howdah.command.answer import SHAPE, VERSIONS, answer
+from howdah.command.main import build_parser
+from howdah.command.shapes import SHAPES, document
+from howdah.command.shapes import main as reference
+from howdah.place import DOCS, PROJECT
+from tests.experiment_factory import Scenario, make_experiment
+from tests.json_shape import SEEN, check_shape
+from tests.nightly_factory import sheet, usual, write_suite
+from tests.unit.test_machine_set import GOOD as MACHINES
+from tests.unit.test_nightly_power import NAME
+from tests.unit.test_work_reading import Bench, bench
+
+__all__ = ["bench"]  # the fixture
+
+
+def _said(text: str) -> dict[str, Any]:
+    """The one object of what was printed."""
+    (line,) = [line for line in text.splitlines() if line.startswith("{")]
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+def test_every_command_prints_an_object_of_its_shape(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Engines, builds and searches have stand-ins: what is printed of them is the commands'."""
+    SEEN.clear()
+    real = make_experiment(
+        bench.runs, Scenario(repetitions=2, duration_s=3.0, second_flow_s=1.0, invalid=(("reno", 1),))
+    )
+    said: dict[str, dict[str, Any]] = {}
+
+    def howdah(*words: str, codes: tuple[int, ...] = (0,), runs: bool = True) -> None:
+        from howdah.command.main import main
+
+        bench.capsys.readouterr()
+        code = main([*words, "--json", *(["--runs", str(bench.runs)] if runs else [])])
+        out = bench.capsys.readouterr().out
+        assert code in codes, (words, code, out[:500])
+        found = _said(out)
+        said[check_shape(found)] = found
+
+    howdah("run", str(bench.profile), "--no-report")
+    howdah("rerun", "made/cubic-r0")
+    howdah("claims", "made")
+    howdah("report", real.name, "--without-prometheus")
+    howdah("compare", real.name, "--without-prometheus", "--output", str(tmp_path / "page.html"))
+    howdah("verify", "made", "--digests-only")
+    howdah("export", real.name, "--output", str(tmp_path / "exported"))
+    howdah("plan", "quick", runs=False)
+    howdah("plan", "no-such-profile", codes=(1,), runs=False)
+    howdah("doctor", runs=False)
+    for what in ("profiles", "algorithms", "kernels", "receivers", "metrics", "runs"):
+        howdah("list", what)
+    howdah("score", "made", codes=(0, 5, 6))
+    howdah("figure", real.name, "--list")
+    howdah("figure", real.name, "--figure", "exit-strip", "--output", str(tmp_path / "strip.pdf"))
+    new = ("new", "mine", "--rate", "10 Mbit/s", "--rtt", "20 ms", "--output", str(tmp_path / "mine.yaml"))
+    howdah(*new, runs=False)
+    howdah("pack", "made", "--output", str(tmp_path / "made.tar.zst"))
+    howdah("unpack", str(tmp_path / "made.tar.zst"), str(tmp_path / "unpacked"), runs=False)
+    if shutil.which("ssh-keygen"):
+        key = tmp_path / "key"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+        howdah("sign", "made", "--key", str(key))
+    else:
+        answer("sign", {"signatures": []})
+
+    base = str(tmp_path / "base")
+    howdah("nightly", str(bench.suite), "--list")
+    howdah("nightly", str(bench.suite), "--accept", "--baseline", base)
+    howdah("nightly", str(bench.suite), "--baseline", base, codes=(0, 6))
+    from howdah.nightly.baseline import Baseline
+
+    Baseline(tmp_path / "drawn").accept(
+        sheet(NAME, lambda slug, n: {**usual(slug, n), "retransmitted_packets@1": 100.0 + n})
+    )
+    suite = write_suite(tmp_path / "drawn-suite", "suite: test\ncells:\n- {profile: made.yaml}\n")
+    howdah("nightly", str(suite), "--power", "--baseline", str(tmp_path / "drawn"))
+
+    howdah("atlas", "--list")
+    monkeypatch.setattr(atlas_command, "views", lambda *_a, **_n: [])
+    howdah("atlas", "--no-run", "--quick", "--site", str(tmp_path / "site"))
+    howdah("validate", str(bench.profile), codes=(0, 5, 6))
+    monkeypatch.setattr(build_command, "build_all", lambda *_a: {"kernel": "debian-6.12 (/cache/kernel)"})
+    howdah("build", runs=False)
+    machines = tmp_path / "machines.yaml"
+    machines.write_text(MACHINES)
+    howdah("machines", "inventory", str(machines), "--machine-sets", str(tmp_path / "sets"), runs=False)
+    found = {"first_bad": "0" * 40, "candidates": [], "steps": [], "log": "bisect.log"}
+    answer("bisect", found)
+    assert set(VERSIONS) == SEEN
+
+    rows = {(row["algorithm"], row["flow"], row["metric"]): row for row in said["compare"]["rows"]}
+    exit_row = rows["cubic", "flow1", "exit_cwnd_packets"]
+    assert exit_row["n"] == 2
+    assert isinstance(exit_row["median"], float)
+    assert exit_row["unit"] == "packets"
+    assert sum(rows["cubic", "flow1", "exit_cause"]["counts"].values()) == 2
+    assert rows["reno", None, "utilisation"]["n"] == 1
+    assert [row["run"].rpartition("-")[0] for row in said["compare"]["left_out"]] == ["reno-r1"]
+    assert said["report"]["rows"] == said["compare"]["rows"]
+    assert {row["id"] for row in said["nightly-list"]["cells"]} >= {f"{said['nightly-list']['cells'][0]['id']}"}
+    assert said["plan"]["runs"] == 2
+    assert len(said["plan"]["plans"]) == 1
+    assert said["error"]["error"]["what"] == "there is no profile 'no-such-profile'"
+
+
+def test_every_command_with_json_has_a_shape() -> None:
+    """A command that takes --json prints by ``answer``: none writes JSON in another way."""
+    parser = build_parser()
+    (commands,) = [action for action in parser._actions if hasattr(action, "choices") and action.dest == "command"]
+    assert commands.choices is not None
+    for file in sorted((PROJECT / "howdah" / "command").glob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        if "add_json_option(" in text and file.name != "common.py":
+            assert "command.answer import answer" in text, file.name
+            assert "json.dumps" not in text, file.name
+
+
+def test_a_number_that_json_lacks_is_null(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"agrees": True, "points": [{"difference": float("inf"), "values": [float("nan"), 1.5]}]}
+    named = {"validation": "x", "profile": "x", "engines": [], "planted": [], **value}
+    answer("validate", named)
+    assert json.loads(capsys.readouterr().out)["points"] == [{"difference": None, "values": [None, 1.5]}]
+
+
+def test_a_table_as_text_is_no_result() -> None:
+    with pytest.raises(AssertionError, match="median"):
+        check_shape(
+            {
+                SHAPE: "compare/1",
+                "report": "page.html",
+                "experiments": [],
+                "left_out": [],
+                "rows": [dict.fromkeys(SHAPES["compare"].model_fields) | {"median": "−14 359"}],
+            }
+        )
+
+
+def test_the_schema_is_current_and_a_schema() -> None:
+    assert set(SHAPES) == set(VERSIONS)
+    assert reference(["--check"]) == 0, "run make references"
+    written = json.loads((DOCS / "json.schema.json").read_text(encoding="utf-8"))
+    assert written == json.loads(json.dumps(document()))
+    Draft202012Validator.check_schema(written)
+    validator = Draft202012Validator(written)
+    good = {SHAPE: "sign/1", "signatures": ["a.sig"]}
+    assert not list(validator.iter_errors(good))
+    assert list(validator.iter_errors({**good, "signatures": [1]}))
+    assert list(validator.iter_errors({**good, SHAPE: "sign/2"}))

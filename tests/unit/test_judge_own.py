@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judge and a profile's own module: a run whose flows used something else is invalid."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from howdah.judge.own import own_module_checks
+from howdah.plan.plan import Plan
+from tests.unit.plan_factory import make_plan
+
+GOOD = {"srcversion": "ABC", "algorithms": ["cubic"], "uses_before": 1, "uses_most": 3}
+
+
+def _plan() -> Plan:
+    return dataclasses.replace(make_plan(), own_algorithms={"cubic": "tcp_cubic"})
+
+
+def test_a_module_in_use_passes_and_is_named() -> None:
+    (check,) = own_module_checks(_plan(), {"modules": {"tcp_cubic": GOOD}})
+    assert check.ok is True
+    assert (check.name, check.measured) == ("module of cubic", 3)
+    assert "srcversion ABC" in check.message
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        (None, "nobody looked"),
+        ({}, "nobody looked"),
+        ({"modules": {"tcp_cubic": {"srcversion": None, "parameters": {"hystart": "1"}}}}, "nobody looked"),
+        ({"modules": {"tcp_cubic": GOOD | {"algorithms": ["even"]}}}, "its module tcp_cubic registered even"),
+        ({"modules": {"tcp_cubic": GOOD | {"algorithms": []}}}, "registered nothing"),
+        ({"modules": {"tcp_cubic": GOOD | {"uses_most": 1}}}, "no connection used"),
+    ],
+)
+def test_anything_else_is_an_invalid_run(agent: dict[str, Any] | None, words: str) -> None:
+    (check,) = own_module_checks(_plan(), agent)
+    assert check.ok is False
+    assert words in check.message
+
+
+def test_a_run_without_modules_of_the_profile_has_no_such_check() -> None:
+    assert own_module_checks(make_plan(), None) == []

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever the moment at which a command is killed, nothing it leaves looks whole, and the next one removes it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from howdah.build.cache import Cache
+from howdah.command.main import main
+from howdah.engine.uml.guest import sweep
+from howdah.publish.scratch import scratch_directory, sweep_scratch
+from howdah.record.directory import PARTIAL, WRITING, RunDirectory, remove_whole, write_json, write_whole
+from howdah.work.experiment import Cell, Experiment
+from tests.unit.recorded_run import recorded_plan
+
+
+class KilledError(Exception):
+    """Stands for a kill: nothing after it is done."""
+
+
+@pytest.fixture
+def gone() -> int:
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Experiment:
+    made = Experiment(tmp_path / "runs" / "exp")
+    made.create()
+    return made
+
+
+def _whole(experiment: Experiment, cell: Cell, note: str) -> RunDirectory:
+    partial = experiment.begin(cell)
+    write_json(partial.provenance, {"status": "finished", "key": cell.key, "note": note})
+    write_json(partial.verdict, {"verdict": "pass", "checks": []})
+    (partial.tables).mkdir()
+    (partial.tables / "flow.parquet").write_bytes(b"x")
+    return partial
+
+
+def test_a_file_is_the_old_or_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "x.json"
+    write_whole(file, "old")
+
+    def killed(_descriptor: int) -> None:
+        raise KilledError
+
+    monkeypatch.setattr("os.fsync", killed)
+    with pytest.raises(KilledError):
+        write_whole(file, "new")
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file], "an error, unlike a kill, leaves nothing at all"
+
+
+@pytest.mark.parametrize("step", [0, 1])
+def test_a_run_made_again_is_the_old_or_the_new_one(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """``--again``, killed at each removal of a directory: before and after the new one has its name."""
+    cell = Cell(recorded_plan(), "a" * 64)
+    experiment.keep(cell, _whole(experiment, cell, "old"))
+    partial = _whole(experiment, cell, "new")
+    calls = []
+
+    def killed(path: Path, **_options: bool) -> None:
+        calls.append(path)
+        if len(calls) == step + 1:
+            for file in sorted(Path(path).rglob("*.parquet")):
+                file.unlink()  # it was killed in the middle
+            raise KilledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KilledError):
+            experiment.keep(cell, partial)
+    for run in experiment.path.glob("*/run.json"):
+        if not run.parent.name.startswith(PARTIAL):
+            assert (run.parent / "tables" / "flow.parquet").exists(), f"{run.parent} looks whole"
+    experiment.sweep_partial()
+    assert not list(experiment.path.glob(f"{PARTIAL}*"))
+
+
+def test_what_is_removed_loses_its_name_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kernel").mkdir()
+
+    def killed(path: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            assert Path(path).name.startswith(PARTIAL)
+            raise KilledError
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KilledError):
+        remove_whole(tmp_path / "kernel")
+    assert not (tmp_path / "kernel").exists()
+
+
+def test_nothing_in_what_is_removed_looks_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed while the files of an experiment go: what stays is neither an experiment nor a finished run."""
+    run = tmp_path / "made" / "cubic-r0"
+    run.mkdir(parents=True)
+    for file in (run.parent / "experiment.json", run / "run.json", run / "plan.json"):
+        file.write_text("{}")
+
+    def killed(_path: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise KilledError
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KilledError):
+        remove_whole(run.parent)
+    assert [file.name for file in tmp_path.rglob("*.json")] == ["plan.json"]
+
+
+def test_a_damaged_run_is_made_again(experiment: Experiment) -> None:
+    cell = Cell(recorded_plan(), "a" * 64)
+    run = experiment.keep(cell, _whole(experiment, cell, "old"))
+    assert experiment.finished(cell) is not None
+    for file in (run.provenance, run.verdict):
+        before = file.read_bytes()
+        for content in (b"", before[:20], b"[]", b'{"status": 3}'):
+            file.write_bytes(content)
+            assert experiment.finished(cell) is None, (file, content)
+        file.write_bytes(before)
+    run.verdict.unlink()
+    assert experiment.finished(cell) is None
+
+
+def test_files_of_killed_commands_go_with_the_next_one(experiment: Experiment, gone: int) -> None:
+    cell = Cell(recorded_plan(), "a" * 64)
+    run = experiment.keep(cell, _whole(experiment, cell, "old"))
+    blocks = experiment.path / "prometheus"
+    blocks.mkdir()
+    for place in (experiment.path, run.path, run.tables):
+        (place / f"{WRITING}x.json-{gone}").touch()
+        (place / f"{WRITING}x.json-{os.getpid()}").touch()
+    (blocks / f"{PARTIAL}abc-{gone}").mkdir()
+    (blocks / f"{PARTIAL}abc-{os.getpid()}").mkdir()
+    experiment.sweep_partial()
+    left = {str(entry.relative_to(experiment.path)) for entry in experiment.path.rglob(".*-*")}
+    own = os.getpid()
+    places = ("", f"{run.path.name}/", f"{run.path.name}/tables/")
+    assert left == {*(f"{place}{WRITING}x.json-{own}" for place in places), f"prometheus/{PARTIAL}abc-{own}"}
+
+
+def test_partial_entries_of_the_cache_go_unless_they_are_being_built(tmp_path: Path, gone: int) -> None:
+    cache = Cache(tmp_path)
+    (tmp_path / "agent").mkdir()
+    for key in ("dead", "alive"):
+        (tmp_path / "agent" / f"{PARTIAL}{key}-{gone}").mkdir()
+    with (tmp_path / "agent" / ".lock-alive").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert [path.name for path in cache.sweep()] == [f"{PARTIAL}dead-{gone}"]
+    # Whoever builds another entry sweeps, too.
+    cache.build("tool", "key", lambda _directory, _log: None)
+    assert not list(tmp_path.glob(f"*/{PARTIAL}*"))
+
+
+def test_a_guests_directory_goes_unless_its_launcher_lives(tmp_path: Path, gone: int) -> None:
+    names = [f"howdah-guest-{gone}-dead", f"howdah-guest-{gone}-locked", f"howdah-guest-{os.getpid()}-young"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    locked = os.open(tmp_path / names[1], os.O_RDONLY)
+    try:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        assert [path.name for path in sweep(tmp_path)] == [names[0]]
+    finally:
+        os.close(locked)
+    assert [path.name for path in sweep(tmp_path)] == [names[1]]
+
+
+def test_a_servers_directory_goes_before_and_after_it_is_locked(
+    tmp_path: Path, gone: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with scratch_directory() as data:
+        (tmp_path / f"howdah-prometheus-{gone}-young").mkdir()
+        old = tmp_path / f"howdah-prometheus-{gone}-old"
+        old.mkdir()
+        (old / ".lock").touch()
+        assert {path.name.rpartition("-")[2] for path in sweep_scratch()} == {"young", "old"}
+        assert data.is_dir()
+    assert not list(tmp_path.iterdir())
+
+
+def test_clean_removes_what_is_left_everywhere(
+    tmp_path: Path, gone: int, monkeypatch: pytest.MonkeyPatch, experiment: Experiment
+) -> None:
+    for name in ("cache/agent", "tmp", "run"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    runs = experiment.path.parent
+    (runs / "reruns" / f"{PARTIAL}x-{os.getpid()}").mkdir(parents=True)
+    kept = {runs / "reruns" / f"{PARTIAL}x-{os.getpid()}"}
+    left = [
+        runs / f"{WRITING}latest-{gone}",
+        runs / "reruns" / f"{PARTIAL}x-{gone}",
+        experiment.path / f"{PARTIAL}x-{gone}",
+        tmp_path / "cache" / "agent" / f"{PARTIAL}x-{gone}",
+        tmp_path / f"{PARTIAL}cache-{gone}",
+        tmp_path / "tmp" / f"howdah-prometheus-{gone}-x",
+    ]
+    for path in left:
+        path.touch() if path.name.startswith(WRITING) else path.mkdir()
+    assert main(["clean", "--runs", str(runs)]) == 0
+    assert not [path for path in left if path.exists()]
+    assert all(path.exists() for path in kept)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What hosts of a machine set get: the same bytes every time, and programs that need nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from howdah.ingest.framed import parse, read_frames
+from howdah.ingest.interface import locate as locate_interface
+from howdah.ingest.tcp_info import locate as locate_tcp_info
+from howdah.machines.archive import modules, programs
+from howdah.place import PROJECT
+
+# -S leaves out site-packages, -P the working directory: nothing but the archive and the standard library is found.
+_BARE = (sys.executable, "-S", "-P", "-B")
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("host") / "howdah.zip"
+    path.write_bytes(programs())
+    return path
+
+
+def _started(archive: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*_BARE, "-m", *arguments],
+        cwd=archive.parent,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(archive)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_hear_interrupts,
+    )
+
+
+def _hear_interrupts() -> None:
+    """A test run that a shell has put behind it ignores SIGINT, and so would the program."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_archives_are_the_same_bytes_every_time() -> None:
+    assert programs() == programs()
+    assert modules() == modules()
+
+
+def test_the_archive_has_the_modules_that_kbuild_names() -> None:
+    with tarfile.open(fileobj=io.BytesIO(modules())) as tar:
+        names = tar.getnames()
+    assert {
+        f"algorithms/{path.name}"
+        for path in (PROJECT / "modules" / "algorithms").glob("ss_*.c")
+        if ".mod." not in path.name
+    } <= set(names)
+    assert {"Kbuild", "Makefile", "slow_start/core.h", "traffic/traffic_sink.c", "receiver/qdisc.c"} <= set(names)
+    assert not [name for name in names if not name.endswith((".c", ".h")) and name not in ("Kbuild", "Makefile")]
+
+
+def test_nothing_but_what_hosts_run_is_in_the_archive() -> None:
+    with zipfile.ZipFile(io.BytesIO(programs())) as found:
+        packages = {name.split("/")[1] for name in found.namelist() if name.startswith("howdah/")}
+    assert packages == {"__init__.py", "agent", "linux", "publish"}
+
+
+def test_the_exporter_runs_from_the_archive(archive: Path) -> None:
+    process = _started(archive, "howdah.publish.exporter", "--port", "0")
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert line.startswith("metrics: http://127.0.0.1:"), errors
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["interface", "tcp-info", "qdisc", "counters"])
+def test_a_collector_records_until_it_is_stopped(archive: Path, tmp_path: Path, name: str) -> None:
+    process = _started(archive, "collectors.record", name, "--interval-ms", "20", "--directory", str(tmp_path))
+    while process.poll() is None and not list(tmp_path.glob("*/recording.json")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    directory = Path(json.loads(out)["recording"])
+    about = json.loads((directory / "recording.json").read_text())
+    assert about["collector"] == name
+    assert about["end_monotonic_ns"] >= about["start_monotonic_ns"]
+    if name == "interface":
+        records = parse(read_frames(directory / "interface.bin"), locate_interface, ("tx_bytes",))
+        assert records.time_ns.size > 0
+        assert (np.diff(records.time_ns) >= 0).all()
+    elif name == "tcp-info":
+        frames = read_frames(directory / "tcp_info.bin")
+        assert frames.damage == []
+        parse(frames, locate_tcp_info, ("cwnd_packets",))
+    elif name == "counters":
+        sources = {json.loads(line)["source"] for line in (directory / "counters.jsonl").read_text().splitlines()}
+        assert {"snmp", "netstat", "softnet"} <= sources
+
+
+def test_a_second_recording_in_one_second_has_a_name_of_its_own(tmp_path: Path) -> None:
+    from collectors.record import new_directory
+
+    names = [new_directory(tmp_path, "qdisc", 0.0).name for _ in range(2)]
+    assert names == ["qdisc-19700101T000000Z", "qdisc-19700101T000000Z-1"]

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of several machines as one: flows of two ends, counters, times, and tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from howdah.engine.machines.merge import join_ends, merge_accounting, merge_accounts, merge_agents, merge_calibration
+from howdah.errors import RunFailedError
+from howdah.ingest import ingest
+from howdah.judge.machines import machine_checks, round_trip_checks
+from howdah.judge.tolerance import REAL
+from howdah.plan.plan import Plan
+from howdah.record import table as store
+from howdah.record.clock import Correction
+from howdah.record.directory import RunDirectory, write_json
+from tests.unit.plan_factory import make_plan, on_engine
+
+S = 1_000_000_000
+SENDER = {
+    "id": 1, "end": "sender", "sender_cookie": 11, "receiver_cookie": None, "source_port": 40001, "start_ns": 1000,
+    "connected_ns": 2000, "end_ns": None, "bytes_sent": 500, "bytes_received": 0, "segments_sent": 4,
+    "segments_retransmitted": 1, "complete": True, "error": None,
+}  # fmt: skip
+RECEIVER = {
+    **SENDER, "end": "receiver", "sender_cookie": None, "receiver_cookie": 22, "start_ns": 1500, "connected_ns": 1700,
+    "end_ns": 9000, "bytes_sent": 0, "bytes_received": 500, "segments_sent": None, "segments_retransmitted": None,
+}  # fmt: skip
+
+
+def test_a_flow_is_what_each_end_knows_best() -> None:
+    joined = join_ends(SENDER, RECEIVER, None)
+    assert joined == {
+        **{name: value for name, value in SENDER.items() if name != "end"},
+        "receiver_cookie": 22, "end_ns": 9000, "bytes_received": 500, "complete": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sender", "receiver", "size"),
+    [
+        ({}, {"bytes_received": 499}, None),
+        ({}, {}, 501),
+        ({}, {"complete": False}, None),
+        ({"error": "connect: Connection refused"}, {}, None),
+        ({}, {"error": "the connection was reset"}, None),
+    ],
+)
+def test_a_flow_is_complete_only_if_everything_came(
+    sender: dict[str, Any], receiver: dict[str, Any], size: int | None
+) -> None:
+    joined = join_ends({**SENDER, **sender}, {**RECEIVER, **receiver}, size)
+    assert not joined["complete"]
+    assert joined["error"] == (sender.get("error") or receiver.get("error"))
+
+
+def test_iperf3_tells_of_both_ends_at_one() -> None:
+    client = {name: value for name, value in SENDER.items() if not name.startswith("segments")}
+    told = join_ends({**client, "bytes_received": 480, "end_ns": 7}, RECEIVER, None)
+    assert (told["bytes_received"], told["end_ns"]) == (480, 7)
+
+
+def agent(part: list[str], flows: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    phase = {"phase": "flows", "start_ns": 0, "end_ns": 2 * S, "wall_us": 5}
+    return {
+        "format": 1, "status": "ok", "error": None, "kernel_release": f"of {part[0]}", "kernel_version": "#1",
+        "hertz": 250, "available_algorithms": ["cubic"], "epoch_monotonic_ns": 5, "phases": [phase], "flows": flows,
+        "part": part, "operations_wall_us": 3, "tools": {}, "sysctls": {"*": {"a": part[0]}, part[0]: {"b": "1"}},
+        "qdiscs": {part[0]: {}}, "links": {part[0]: {}}, "modules": {},
+        "memory": {"total_bytes": 10, "available_bytes_least": len(part[0])}, **more,
+    }  # fmt: skip
+
+
+def agents() -> dict[str, dict[str, Any]]:
+    return {
+        "to": agent(["r1"], [RECEIVER]),
+        "src": agent(["s1"], [SENDER]),
+        "middle": agent(["left", "right"], []),
+    }
+
+
+def test_an_agent_of_all_is_the_senders_where_only_one_can_be() -> None:
+    right = {"to": Correction(1e-3, 0), "src": Correction(), "middle": Correction()}
+    merged = merge_agents(make_plan(), agents(), right, epoch_ns=77)
+    assert merged["kernel_release"] == "of s1" and merged["epoch_monotonic_ns"] == 77 and merged["status"] == "ok"
+    assert merged["flows"][0]["end_ns"] == 9000 - 9, "in the experiment's time"
+    assert merged["phases"] == [{"phase": "flows", "start_ns": 0, "end_ns": 2 * S, "wall_us": 5}]
+    assert merged["sysctls"]["*"] == {"a": "s1"} and merged["sysctls"]["*to"] == {"a": "r1"}
+    assert set(merged["links"]) == {"s1", "left", "r1"}
+    assert merged["machines"]["to"]["kernel_release"] == "of r1"
+    assert merged["memory"]["available_bytes_least"] == 2
+
+
+def test_an_end_that_nobody_told_of_fails_the_run() -> None:
+    found = agents()
+    found["to"]["flows"] = []
+    with pytest.raises(RunFailedError, match="flow 1: of its two ends sender left a record"):
+        merge_agents(make_plan(), found, dict.fromkeys(found, Correction()), 0)
+
+
+def test_one_machine_in_error_is_an_error_of_all() -> None:
+    found = agents()
+    found["middle"] |= {"status": "error", "error": {"operation": "x", "message": "y"}}
+    merged = merge_agents(make_plan(), found, dict.fromkeys(found, Correction()), 0)
+    assert merged["status"] == "error" and merged["error"] == {"operation": "x", "message": "y"}
+
+
+def test_counters_of_kernels_are_added_and_those_of_hosts_put_together() -> None:
+    def state(node: str, dropped: int, silent: bool) -> dict[str, Any]:
+        part = {"time_ns": dropped, "nodes": {node: dropped}, "softnet": {"dropped": dropped}, "netstat": {node: {}}}
+        return {"before": part, "after": part, "silent": silent}
+
+    merged = merge_accounting([state("s1", 1, True), state("r1", 2, False)])
+    assert merged["silent"] is False
+    assert merged["after"] == {
+        "time_ns": 2, "nodes": {"s1": 1, "r1": 2}, "softnet": {"dropped": 3}, "netstat": {"s1": {}, "r1": {}},
+    }  # fmt: skip
+    account = {"subbuffer_bytes": 4096, "clock": "mono", "entries": 5, "unread": 0, "overrun": 1, "dropped_events": 0}
+    account |= {"commit_overrun": 0, "bytes_lost": 0, "cpus": [{}]}
+    assert merge_accounts([account, account])["entries"] == 10
+    assert merge_accounts([account, account])["overrun"] == 2
+
+
+def test_round_trips_stand_beside_the_emulators_measurements() -> None:
+    merged = merge_calibration({"rate": 1}, [{"round_trips": [{"sender": "s1"}]}, {"round_trips": []}])
+    assert merged == {"rate": 1, "round_trips": [{"sender": "s1"}]}
+
+
+def machine_set_plan() -> Plan:
+    plan = make_plan()
+    collect = dataclasses.replace(plan.collect, tcp_probe=False, slow_start=False)
+    return on_engine(plan, "machines", collect=collect)
+
+
+def test_tables_of_machines_are_joined_in_one_time(tmp_path: Path) -> None:
+    plan = machine_set_plan()
+    run = RunDirectory(tmp_path / "run")
+    run.raw.mkdir(parents=True)
+    run.plan.write_text(plan.to_json())
+    entries = {}
+    for number, (name, node) in enumerate((("src", "s1"), ("to", "r1"))):
+        place = run.raw / name
+        place.mkdir()
+        write_json(place / "part.json", {**json.loads(plan.to_json()), "slice": {}})
+        write_json(place / "agent.json", {"flows": [], "links": {}})
+        epoch = 100 * S * (number + 1)
+        lines = [
+            {"time_ns": epoch + at * S, "node": where, "source": "snmp", "values": {"A": at}}
+            for at in (0, 10)
+            for where in (node, None)
+        ]
+        (place / "counters.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        # The second machine's clock gains a millisecond a second, and was right at the epoch.
+        entries[name] = {"epoch_monotonic_ns": epoch, "gain": 1e-3 * number, "right_ns": 0}
+    write_json(run.raw / "clock.json", {"format": 1, "epoch_ns": 5, "machines": entries})
+    write_json(run.raw / "agent.json", {"flows": [SENDER], "epoch_monotonic_ns": 5})
+    report = ingest(run)
+    assert report.all_problems == []
+    table = store.read(run, "counter")
+    rows = list(zip(table["node"].cast(pa.string()).to_pylist(), table["time_ns"].to_pylist(), strict=True))
+    assert rows == [
+        ("s1", 0), ("@src", 0), ("r1", 0), ("@to", 0),
+        ("r1", 10 * S - 10_000_000), ("@to", 10 * S - 10_000_000), ("s1", 10 * S), ("@src", 10 * S),
+    ]  # fmt: skip
+    assert np.all(np.diff(table["time_ns"].to_numpy()) >= 0)
+    assert store.read(run, "flow").num_rows == 1
+
+
+def clock(**changed: Any) -> dict[str, Any]:
+    return {"machines": {"m": {"uncertainty_ns": 500_000, "gain": 1e-5, **changed}}}
+
+
+def watched(**changed: Any) -> dict[str, Any]:
+    seen = {"wakeups": 1000, "missed": 0, "late_worst_ns": 900_000, "late": [], "steal": 0.0}
+    return {"machines": {"m": {"processor": {**seen, **changed}}}}
+
+
+@pytest.mark.parametrize(
+    ("clocks", "agent_", "wrong"),
+    [
+        (clock(), watched(), None),
+        (clock(uncertainty_ns=5_000_000), watched(), "clock of m"),
+        (clock(gain=-2e-3), watched(), "clock rate of m"),
+        (clock(), watched(late=[[0, 3_000_000]] * 11, late_worst_ns=3_000_000), "processor of m"),
+        (clock(), watched(late=[[0, 3_000_000]] * 9, late_worst_ns=3_000_000), None),
+        (clock(), watched(missed=12), "processor of m"),
+        (clock(), watched(late_worst_ns=101_000_000), "processor of m"),
+        (clock(), watched(steal=0.02), "stolen time of m"),
+        (clock(), {"machines": {}}, "processor of m"),
+        (None, watched(), "clocks"),
+    ],
+)
+def test_clocks_and_processors_are_judged(
+    clocks: dict[str, Any] | None, agent_: dict[str, Any], wrong: str | None
+) -> None:
+    checks = machine_checks(machine_set_plan(), clocks, agent_, REAL)
+    assert [check.name for check in checks if check.ok is False] == ([wrong] if wrong else [])
+
+
+@pytest.mark.parametrize(
+    ("least_us", "ok"), [(40_300, True), (37_500, False), (42_500, False), (None, False), (42_300, True)]
+)
+def test_the_round_trip_over_the_wires_is_the_paths(least_us: int | None, ok: bool) -> None:
+    """Twice 20 ms; in real time 1 ms and 1 % of each are allowed."""
+    trips = None if least_us is None else [least_us * 1000, 10**9, 10**9]
+    plan = machine_set_plan()
+    found = {"round_trips": [{"sender": "s1", "receiver": "r1", "round_trip_ns": trips}]}
+    (check,) = round_trip_checks(plan, "before", found, REAL)
+    assert check.ok is ok, check.message

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah new``: the profile is valid, commented, never written over, and nonsense is refused before anything is."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import stat
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from ruamel.yaml import YAML
+
+from howdah.command.main import main
+from howdah.profile import load
+from howdah.profile.schema import SCHEMA, json_schema
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("options", "runs"),
+    [
+        ([], 6),
+        (["--rate", "1 Gbit/s, 2 Gbit/s", "--rtt", "10ms", "--algorithm", "cubic", "--repetitions", "2"], 4),
+        (["--flows", "3", "--duration", "10s", "--buffer", "0.5 bdp,500 kB"], 12),
+        (["--flows", "40", "--duration", "50 ms", "--rate", "20 Mbit/s", "--rtt", "5 ms"], 6),
+        (["--like", "geo"], 6),
+        (["--like", "paths/leo", "--buffer", "1 bdp, 2 bdp", "--algorithm", "search, bbr"], 12),
+        (["--like", "hystart-fig1", "--repetitions", "1"], 2),
+    ],
+)
+def test_what_is_written_is_valid_here_and_in_an_editor(
+    options: list[str], runs: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new", "mine", *options]) == 0
+    said = capsys.readouterr().out
+    assert f"wrote mine.yaml: {runs} runs" in said
+    assert "next: howdah run mine.yaml\n" in said
+    assert len(load("mine.yaml").cells()) == runs
+    text = Path("mine.yaml").read_text()
+    found = YAML(typ="safe", pure=True).load(text)
+    assert list(Draft202012Validator(json_schema()).iter_errors(found)) == []
+    assert text.splitlines()[0] == f"# yaml-language-server: $schema={SCHEMA}"
+    assert max(map(len, text.splitlines()[1:])) <= 120
+    # The claim that it proposes is one of its own runs.
+    Path("claimed.yaml").write_text(re.sub(r"^# (?=claims:|  )", "", text, flags=re.MULTILINE))
+    assert [claim.id for claim in load("claimed.yaml").claims] == ["leaves-early"]
+
+
+def test_nothing_is_written_over(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "mine"]) == 0
+    before = Path("mine.yaml").read_bytes()
+    assert main(["new", "mine", "--rate", "1 Gbit/s"]) == 1
+    assert "mine.yaml: this file is there already" in capsys.readouterr().err
+    assert Path("mine.yaml").read_bytes() == before
+    Path("dangling.yaml").symlink_to(work / "elsewhere.yaml")
+    assert main(["new", "dangling"]) == 1
+    assert not (work / "elsewhere.yaml").exists()
+    assert sorted(file.name for file in work.iterdir()) == ["dangling.yaml", "mine.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["Mine!"], "cannot name an experiment"),
+        ([], "the experiment needs a name"),
+        (["x", "--rtt", "100"], "--rtt 100: expected a duration"),
+        (["x", "--rate", "20 MB/s"], "--rate 20 MB/s: expected a rate"),
+        (["x", "--buffer", "1 bpd"], "expected a buffer"),
+        (["x", "--algorithm", "cubicc"], "did you mean cubic?"),
+        (["x", "--algorithm", "cubic,cubic"], "cubic is there twice"),
+        (["x", "--repetitions", "0"], "from 1 to 1000"),
+        (["x", "--flows", "many"], "from 1 to 1000"),
+        (["x", "--duration", "0 s"], "longer than 0"),
+        (["x", "--duration", "two days"], "expected a duration"),
+        (["x", "--like", "paths/goe"], "did you mean paths/geo?"),
+        (["x", "--like", "geo", "--rate", "1 Gbit/s"], "--rate and --like are both given"),
+        (["x", "--rate", "1 Gbit/s, 1 Gbit/s"], "lists 1 Gbit/s twice"),
+        (["x", "--output", "no/such/place.yaml"], "cannot be written"),
+    ],
+)
+def test_nonsense_is_refused_and_nothing_is_left(
+    options: list[str], said: str, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new", *options]) in (1, 2)
+    assert said in capsys.readouterr().err
+    assert list(work.iterdir()) == []
+
+
+def test_programs_get_data(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "mine", "--output", "other.yaml", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["profile"], answer["name"], answer["runs"]) == ("other.yaml", "mine", 6)
+    assert answer["core_s"] > 0
+    assert stat.S_IMODE(Path("other.yaml").stat().st_mode) & 0o444
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _on_a_terminal(answers: str, monkeypatch: pytest.MonkeyPatch) -> _Terminal:
+    shown = _Terminal()
+    monkeypatch.setattr("sys.stdin", _Terminal(answers))
+    monkeypatch.setattr("sys.stdout", shown)
+    return shown
+
+
+def test_on_a_terminal_it_asks_and_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = _on_a_terminal("asked\nfast\n50 Mbit/s\n80 ms\n\nbbr\n\n\n1\n", monkeypatch)
+    assert main(["new"]) == 0
+    assert "expected a rate" in shown.getvalue()
+    assert "algorithms to compare [cubic, reno]: " in shown.getvalue()
+    (cell,) = load("asked.yaml").cells()
+    path = cell.scenario.path
+    assert (path.rate, path.rtt, cell.scenario.algorithm) == (50_000_000, 80_000, "bbr")
+
+
+def test_what_was_given_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = _on_a_terminal("\n\n\n\n", monkeypatch)
+    assert main(["new", "mine", "--like", "geo"]) == 0
+    assert "rate of the bottleneck" not in shown.getvalue()
+    assert shown.getvalue().count("]: ") == 4
+
+
+def test_the_end_of_the_answers_writes_nothing(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _on_a_terminal("mine\n1 Gbit/s\n", monkeypatch)
+    assert main(["new"]) == 1
+    assert "no profile was written" in capsys.readouterr().err
+    assert list(work.iterdir()) == []

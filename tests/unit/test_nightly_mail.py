@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A night as KTAP and as a mail: every cell once, what fails is not ok, and two nights differ only where results do."""
+
+from __future__ import annotations
+
+import difflib
+import email
+import re
+from pathlib import Path
+
+import pytest
+
+from howdah.command import nightly as command
+from howdah.command.main import main
+from howdah.nightly.ktap import ktap
+from howdah.nightly.mail import mail, regression_lines
+from howdah.nightly.night import Night
+from howdah.nightly.sheet import Sheet, Value
+from howdah.nightly.work import Made
+from tests.ktap_reader import read_ktap
+from tests.nightly_factory import changed, night, sheet, usual, write_suite
+
+NAME = "test-made-debian-6.12"
+
+
+def _red(directory: Path, more: float = 0.0) -> Night:
+    def tonight(slug: str, number: int) -> dict[str, Value]:
+        return changed(slug, number, retransmitted_packets__1=40.0 + more + number, exit_cause__1="loss # \x1b[31m\n")
+
+    return night(directory, sheet(NAME, usual), sheet(NAME, tonight))
+
+
+def test_ktap_has_a_case_for_each_cell_with_what_it_took(tmp_path: Path) -> None:
+    (subtest,) = read_ktap(ktap(_red(tmp_path)))
+    assert (subtest.name, subtest.ok, subtest.directive) == (NAME, False, "")
+    assert [(case.name, case.ok, case.directive) for case in subtest.cases] == [
+        ("cubic", False, ""),
+        ("reno", True, ""),
+    ]
+    cubic, reno = (case.diagnostics for case in subtest.cases)
+    assert "cubic: state: regression" in cubic
+    assert "cubic: duration_ms: 15000" in cubic, "ten runs of a second and a half"
+    assert any(line.startswith("cubic: again: howdah nightly") for line in cubic)
+    assert any("retransmitted_packets of flow 1: 0 to 44.5 packets" in line for line in cubic)
+    assert reno == ["reno: state: equal", "reno: duration_ms: 15000"]
+
+
+def test_ktap_skips_what_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
+    part = sheet(NAME, usual)
+    del part.cells["reno"]
+    (subtest,) = read_ktap(ktap(night(tmp_path, part, sheet(NAME, usual))))
+    assert subtest.ok
+    assert [case.directive for case in subtest.cases] == ["", "SKIP new"]
+    (required,) = read_ktap(ktap(night(tmp_path, part, sheet(NAME, usual), require_baseline=True)))
+    assert [case.ok for case in required.cases] == [True, False]
+    broken = Sheet(NAME, "made", "debian-6.12", "", {}, problem="no such option")
+    both = night(tmp_path, broken, broken)
+    (unbuilt,) = read_ktap(ktap(both))
+    assert [case.ok for case in unbuilt.cases] == [False, False], "nothing at all was compared"
+
+
+def test_the_mail_names_regressions_cells_and_commands(tmp_path: Path) -> None:
+    made = _red(tmp_path)
+    message = email.message_from_string(mail(made))
+    assert message["Subject"] == "[howdah] test: 1 of 2 cells fails: regression"
+    text = str(message.get_payload())
+    assert f"{NAME}/cubic  retransmitted_packets of flow 1: 0 -> 44.5 packets  regression" in text.splitlines()
+    assert f"fails  regression  {NAME}/cubic" in text.splitlines()
+    assert f"       equal       {NAME}/reno" in text.splitlines()
+    assert f"  {made.command(made.cells[0])}" in text.splitlines()
+    assert "\x1b" not in text
+
+
+def test_a_green_mail_has_no_regressions(tmp_path: Path) -> None:
+    green = night(tmp_path, sheet(NAME, usual), sheet(NAME, usual))
+    assert regression_lines(green) == []
+    assert "Regressions" not in mail(green)
+    assert mail(green).startswith("Subject: [howdah] test: nothing of 2 cells fails\n\n")
+
+
+def test_two_nights_differ_only_where_their_results_do(tmp_path: Path) -> None:
+    first, second = _red(tmp_path), _red(tmp_path)
+    second.started, second.ended, second.wall_s = "2026-11-23T01:00:00+00:00", "2026-11-23T02:00:00+00:00", 1.0
+    for cell in second.cells:
+        cell.wall_s += 1
+    second.cells.reverse()
+    assert mail(first) == mail(second), "neither times nor the order of the cells are in it"
+    other = _red(tmp_path, more=1.0)
+    changes = [
+        line
+        for line in difflib.unified_diff(mail(first).splitlines(), mail(other).splitlines(), lineterm="", n=0)
+        if re.match(r"[-+][^-+]", line)
+    ]
+    assert changes == [
+        f"-{NAME}/cubic  retransmitted_packets of flow 1: 0 -> 44.5 packets  regression",
+        f"+{NAME}/cubic  retransmitted_packets of flow 1: 0 -> 45.5 packets  regression",
+    ]
+
+
+def test_the_night_leaves_both_and_copies_them_where_they_are_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Made({NAME: sheet(NAME, usual)}, 20, 0, [])
+    made.sheets["test-made-debian-6.1"] = sheet("test-made-debian-6.1", usual, kernel="debian-6.1")
+    monkeypatch.setattr(command, "make", lambda *_: made)
+    words = ["nightly", str(write_suite(tmp_path)), "--runs", str(tmp_path / "runs")]
+    words += ["--baseline", str(tmp_path / "base")]
+    assert main([*words, "--ktap", str(tmp_path / "n.ktap"), "--mail", str(tmp_path / "n.txt")]) == 7
+    left = tmp_path / "runs" / "test.nights" / "latest"
+    assert (left / "night.ktap").read_text() == (tmp_path / "n.ktap").read_text()
+    assert (left / "mail.txt").read_text() == (tmp_path / "n.txt").read_text()
+    assert len(read_ktap((tmp_path / "n.ktap").read_text())) == 2
+    capsys.readouterr()
+    assert main([*words, "--ktap", str(tmp_path / "absent" / "n.ktap")]) == 1
+    assert "absent/n.ktap" in capsys.readouterr().err

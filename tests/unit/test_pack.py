@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One file that can be mailed: whole, the same each time, without paths of the machine, and safe to open."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+import howdah
+from howdah.command.main import main
+from howdah.pack.archive import FORMAT, PackError
+from howdah.pack.local import Paths, paths_in
+from howdah.pack.pack import pack, unpack
+from howdah.record import raw as raw_module
+from howdah.record.digest import seal
+from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.raw import compress_raw
+from tests.unit.recorded_run import make_recorded_experiment
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person's home, in which the runs are."""
+    place = tmp_path / "home" / "alice"
+    (place / "runs").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(place))
+    return place
+
+
+@pytest.fixture
+def recorded(home: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    """An experiment of a recorded run, compressed, in whose records the person's paths are."""
+    monkeypatch.setattr(raw_module, "LEAST_BYTES", 100_000)
+    run = make_recorded_experiment(home / "runs" / "recorded")
+    compress_raw(run.raw)
+    run.log.write_text(f"booted {home}/.cache/howdah/kernel/linux for {run.path}\n")
+    index = read_json(run.path.parent / "experiment.json")
+    index["profile"]["file"] = f"{home}/profiles/recorded.yaml"
+    write_json(run.path.parent / "experiment.json", index)
+    seal(run, {**read_json(run.provenance), "rerun_of": f"{home}/runs/other"})
+    return run
+
+
+def _members(file: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
+    plain = io.BytesIO()
+    with file.open("rb") as opened:
+        zstandard.ZstdDecompressor().copy_stream(opened, plain)
+    plain.seek(0)
+    found = []
+    with tarfile.open(fileobj=plain) as archive:
+        for member in archive:
+            content = archive.extractfile(member)
+            assert content is not None
+            found.append((member, content.read()))
+    return found
+
+
+def _bytes(file: Path) -> dict[str, bytes]:
+    return {member.name: content for member, content in _members(file)}
+
+
+def test_a_colleague_gets_what_was_packed(
+    recorded: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "for-you.howdah.tar.zst"
+    assert main(["pack", str(recorded.path.parent), "-o", str(file)]) == 0
+    capsys.readouterr()
+    assert main(["verify", str(file)]) == 0
+    said = capsys.readouterr().out
+    assert "tables against raw/" in said
+    assert f"✓ {file}/recorded: verified" in said, "the pack is named, and not where it was unpacked"
+    place = tmp_path / "elsewhere"
+    assert main(["unpack", str(file), str(place)]) == 0
+    assert sorted(entry.name for entry in place.iterdir()) == ["README.txt", "pack.json", "recorded", "units.json"]
+    assert "<html" in (place / "recorded" / "report.html").read_text()
+    units = read_json(place / "units.json")
+    assert units["tables"]["tcp_probe"]["srtt_us"]["unit"] == "us"
+    assert units["metrics"]["exit_time_s"]["unit"] == "s"
+    there, here = howdah.load(place / "recorded", every=True), howdah.load(recorded.path.parent, every=True)
+    assert there.acks.to_arrow().equals(here.acks.to_arrow())
+    assert there.metrics.to_arrow().equals(here.metrics.to_arrow())
+
+
+def test_nothing_of_the_machine_is_in_it(recorded: RunDirectory, home: Path, tmp_path: Path) -> None:
+    packed = pack([recorded.path.parent], tmp_path / "x.howdah.tar.zst")
+    for name, content in _bytes(packed.file).items():
+        assert os.fsencode(home.name) not in content, name
+        assert os.fsencode(tmp_path) not in content, name
+        assert not name.startswith("/"), name
+    assert set(packed.index["rewritten"]) == {"recorded/experiment.json", "recorded/recorded/engine.log"}
+    record = json.loads(_bytes(packed.file)["x/recorded/recorded/run.json"])
+    assert record["rerun_of"] == "RUNS/other"
+    assert record["rewritten"] == {"engine.log": read_json(recorded.provenance)["digests"]["engine.log"]}
+    for member, _content in _members(packed.file):
+        assert (member.uid, member.gid, member.uname, member.gname, member.mtime) == (0, 0, "", "", 0)
+
+
+def test_the_same_runs_give_the_same_bytes(recorded: RunDirectory, tmp_path: Path) -> None:
+    files = [tmp_path / name / "x.tar.zst" for name in ("a", "b")]
+    for file in files:
+        file.parent.mkdir()
+        pack([recorded.path.parent], file)
+        os.utime(recorded.log, (1, 1))
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_without_raw_tables_stay_and_measures_are_checked(
+    recorded: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = pack([recorded.path.parent], tmp_path / "whole.tar.zst")
+    slim = pack([recorded.path.parent], tmp_path / "slim.tar.zst", raw=False)
+    assert [Path(name).name.partition(".")[0] for name in slim.index["left_out"]] == ["tcp_probe"]
+    assert (whole.index["raw"], slim.index["raw"]) == (True, False)
+    assert slim.file.stat().st_size < whole.file.stat().st_size
+    assert main(["verify", str(slim.file), "--json"]) == 0
+    (run,) = [
+        report
+        for report in json.loads(capsys.readouterr().out)["reports"]
+        if report["path"].endswith("recorded/recorded")
+    ]
+    assert run["state"] == "digests only"
+    assert "metrics and verdict against the tables" in run["checked"]
+    assert any("left out" in note for note in run["notes"])
+    unpack(slim.file, tmp_path / "slim")
+    assert len(howdah.load(tmp_path / "slim" / "recorded", every=True).acks)
+
+
+def test_a_number_that_was_changed_before_it_was_packed_is_found(recorded: RunDirectory, tmp_path: Path) -> None:
+    metrics = read_json(recorded.metrics)
+    metrics["rows"][0]["value"] = 1
+    write_json(recorded.metrics, metrics)
+    with pytest.raises(howdah.HowdahError, match=r"metrics\.json was changed"):
+        pack([recorded.path.parent], tmp_path / "x.tar.zst")
+    assert not list(tmp_path.glob("*.zst"))
+    seal(recorded, read_json(recorded.provenance))
+    pack([recorded.path.parent], tmp_path / "x.tar.zst")
+    assert main(["verify", str(tmp_path / "x.tar.zst")]) == 6
+
+
+def test_one_run_of_several_is_packed_with_its_row(recorded: RunDirectory, tmp_path: Path) -> None:
+    root = recorded.path.parent
+    other = RunDirectory(root / "other")
+    shutil.copytree(recorded.path, other.path)
+    index = read_json(root / "experiment.json")
+    write_json(root / "experiment.json", {**index, "cells": [*index["cells"], {**index["cells"][0], "run": "other"}]})
+    packed = pack([recorded.path], tmp_path / "x.tar.zst")
+    assert packed.index["runs"] == ["recorded/recorded"]
+    unpack(packed.file, tmp_path / "x")
+    assert [cell["run"] for cell in read_json(tmp_path / "x" / "recorded" / "experiment.json")["cells"]] == ["recorded"]
+    assert not (tmp_path / "x" / "recorded" / "other").exists()
+
+
+def test_a_signature_stays_where_nothing_was_changed(recorded: RunDirectory, tmp_path: Path) -> None:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is not installed")
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    root = recorded.path.parent
+    assert main(["sign", str(root), "--key", str(key)]) == 0
+    assert "recorded/manifest.sha256.sig" in pack([root], tmp_path / "x.tar.zst").index["left_out"]
+    recorded.log.write_text("booted\n")
+    index = read_json(root / "experiment.json")
+    write_json(root / "experiment.json", {**index, "profile": {**index["profile"], "file": "recorded.yaml"}})
+    record = read_json(recorded.provenance)
+    del record["rerun_of"]
+    seal(recorded, record)
+    assert main(["sign", str(root), "--key", str(key)]) == 0
+    packed = pack([root], tmp_path / "x.tar.zst")
+    assert packed.index["left_out"] == []
+    allowed = tmp_path / "signers"
+    allowed.write_text(f'alice namespaces="howdah" {key.with_suffix(".pub").read_text()}')
+    assert main(["verify", str(packed.file), "--allowed-signers", str(allowed)]) == 0
+
+
+Change = Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]
+
+
+def _member(name: str, content: bytes = b"", **fields: Any) -> tuple[tarfile.TarInfo, bytes]:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    for field, value in fields.items():
+        setattr(member, field, value)
+    return member, content
+
+
+def _index(**files: bytes) -> bytes:
+
+    said = {
+        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()} for name, content in files.items()
+    }
+    return json.dumps({"format": FORMAT, "experiments": [], "runs": [], "files": said}).encode()
+
+
+def _archive(file: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for member, content in members:
+            archive.addfile(member, io.BytesIO(content))
+    file.write_bytes(zstandard.ZstdCompressor(write_checksum=True).compress(out.getvalue()))
+    return file
+
+
+BAD = {
+    "above": _member("x/../../evil", b"x"),
+    "absolute": _member("/evil", b"x"),
+    "link": _member("x/a", type=tarfile.SYMTYPE, linkname="/etc"),
+    "hard link": _member("x/a", type=tarfile.LNKTYPE, linkname="/etc/passwd"),
+    "device": _member("x/a", type=tarfile.CHRTYPE),
+    "fifo": _member("x/a", type=tarfile.FIFOTYPE),
+    "directory": _member("x/a", type=tarfile.DIRTYPE),
+    "backslash": _member("x\\..\\evil", b"x"),
+    "no top": _member("a", b"x"),
+    "unlisted": _member("x/b", b"x"),
+    "other content": _member("x/a", b"y"),
+    "longer": _member("x/a", b"xx"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_pack_writes_nothing_elsewhere(what: str, tmp_path: Path) -> None:
+    place = tmp_path / "deep" / "target"
+    place.parent.mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    file = _archive(tmp_path / "bad.tar.zst", _member("x/pack.json", _index(a=b"x")), BAD[what])
+    with pytest.raises(PackError):
+        unpack(file, place)
+    assert sorted(tmp_path.rglob("*")) == sorted([*before, file])
+
+
+def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    good = _archive(tmp_path / "good.tar.zst", _member("x/pack.json", _index(**{"a/b": b"x"})), _member("x/a/b", b"x"))
+    place = tmp_path / "target"
+    place.symlink_to(outside)
+    (outside / "there").touch()
+    with pytest.raises(PackError, match="something already"):
+        unpack(good, place)
+    assert sorted(entry.name for entry in outside.iterdir()) == ["there"]
+    unpack(good, tmp_path / "new")
+    assert (tmp_path / "new" / "a" / "b").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("damage", ["cut off", "changed", "missing file", "no pack", "newer"])
+def test_a_damaged_pack_is_refused_as_a_whole(damage: str, tmp_path: Path, recorded: RunDirectory) -> None:
+    file = pack([recorded.path.parent], tmp_path / "x.tar.zst").file
+    content = bytearray(file.read_bytes())
+    if damage == "cut off":
+        file.write_bytes(content[: len(content) * 2 // 3])
+    elif damage == "changed":
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+    elif damage == "missing file":
+        _archive(file, _member("x/pack.json", _index(a=b"x", b=b"y")), _member("x/a", b"x"))
+    elif damage == "no pack":
+        _archive(file, _member("x/a", b"x"))
+    else:
+        _archive(file, _member("x/pack.json", json.dumps({"format": FORMAT + 1, "files": {}}).encode()))
+    with pytest.raises(PackError):
+        unpack(file, tmp_path / "target")
+    assert not (tmp_path / "target").exists()
+    assert not list(tmp_path.glob(".partial-*"))
+
+
+def test_paths_are_replaced_at_their_ends_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/al")
+    paths = Paths(Path("/home/al/runs"), ["/data/linux"])
+    said = b"/home/al/runs/x /home/al/y '/home/al' /home/alice /srv/home/al /data/linux/Makefile:3 /data/linux-next"
+    assert paths.replaced(said) == (
+        b"RUNS/x HOME/y 'HOME' /home/alice /srv/home/al ELSEWHERE/linux/Makefile:3 /data/linux-next"
+    )
+    tree = tmp_path / "linux"
+    tree.mkdir()
+    value = {"kernel": {"source": str(tree)}, "places": [f"{tree}:12"], "guest": "/howdah/in", "gone": "/no/such/path"}
+    assert set(paths_in(value)) == {str(tree)}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The prose linter finds what is planted, leaves good prose alone, and holds the documentation to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.prose.__main__ import legacy, main, pages
+from tests.prose.rule import check, phrases
+
+ROOT = Path(__file__).resolve().parents[2]
+GOOD = """<!-- SPDX-License-Identifier: Apache-2.0 -->
+# A title
+
+The agent starts each flow, e.g. `first`, at its time (Fig. 3 shows it).
+It says: *"the path is valid"*.
+
+- **A title in bold.** The sentence of an item.
+  A second one.
+- [A link](ADDRESS) does not make a line long.
+
+```console
+$ this is code, in which nothing is checked. Not even two sentences. Or what is told of it
+```
+
+| a table | may have long rows. And several sentences in a cell, which a page of Markdown cannot break into lines |
+|---|---|
+""".replace("ADDRESS", "https://example.org/" + "long/" * 30)
+
+
+def rules(text: str) -> list[tuple[int, str]]:
+    return [(finding.line, finding.rule) for finding in check(text)]
+
+
+def test_plain_prose_has_no_finding() -> None:
+    assert check(GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("The module told of an exit.", "phrase"),
+        ("The run cannot be begun.", "phrase"),
+        ("It refers to an entry which there is not.", "phrase"),
+        ("The files lie in a directory.", "phrase"),
+        ("Whoever uses it knows. That is two sentences.", "sentence"),
+        ("A line " + "that goes on " * 9 + "ends late.", "line"),
+        ("One " + "word\n" * 40 + "too many.", "sentence"),
+        ("It is very unique.", "uncomparables"),
+    ],
+)
+def test_a_planted_habit_is_found_at_its_line(line: str, rule: str) -> None:
+    before = GOOD.count("\n")
+    found = rules(f"{GOOD}\n{line}\n")
+    assert (before + 2, rule) in found
+    assert {number for number, _ in found} == {before + 2}
+
+
+def test_a_phrase_that_a_line_break_divides_is_found() -> None:
+    assert rules("Modules that tell\nof an exit write it.") == [(1, "phrase")]
+
+
+def test_phrases_count_in_tables_and_not_in_code_or_quotations() -> None:
+    assert rules("| a table | tells of it |") == [(1, "phrase")]
+    assert rules("The paper writes “it tells of an exit”, and the code `tells of`.") == []
+
+
+def test_every_rule_of_the_list_compiles_and_says_what_to_write() -> None:
+    assert len(phrases()) > 20
+    assert all(instead for _, instead in phrases())
+
+
+def test_every_page_is_linted_and_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    names = {str(page.relative_to(ROOT)) for page in pages()}
+    assert {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/index.md", "docs/algorithms/search.md"} <= names
+    assert legacy() <= names, "a page that is excused does not exist"
+    assert main([]) == 0, capsys.readouterr().err
+
+
+def test_a_finding_names_page_line_and_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A title\n\nThe run cannot be begun.\n")
+    assert main([str(page)]) == 1
+    assert f"{page}:3: phrase: “cannot be begun”; better: cannot start" in capsys.readouterr().err

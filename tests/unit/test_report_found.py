@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a report and the end of a command say in words, and the exits drawn by every axis on one scale."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.profile.figure import FigureSection
+from howdah.record.result import Experiment, load_experiment
+from howdah.report import report
+from howdah.report.axis import axes
+from howdah.report.compare import compare, ending, results
+from howdah.report.exitstrip import arrangements, exit_strip, scale_of
+from howdah.report.found import found
+from howdah.report.plot.draw import title_of
+from howdah.report.source import TableSource
+from howdah.report.variant import Variants
+from tests.experiment_factory import Scenario, make_experiment
+
+EXIT, LOST = "exit_cwnd_bdp", "retransmitted_packets"
+
+
+def made(tmp_path: Path, scenario: Scenario, numbers: Callable[[dict[str, Any]], object] | None = None) -> Experiment:
+    """An experiment whose rows of the first flow have the values of ``numbers`` where that is not None."""
+    scenario.duration_s, scenario.second_flow_s = 2.0, 1.0
+    directory = make_experiment(tmp_path, scenario)
+    for file in directory.glob("*/metrics.json"):
+        metrics = json.loads(file.read_text())
+        for row in metrics["rows"]:
+            value = numbers(row) if numbers and row["flow"] == 1 else None
+            if value is not None:
+                row["value"] = None if value == "none" else value
+        file.write_text(json.dumps(metrics))
+    return load_experiment(directory)
+
+
+def words(*experiments: Experiment) -> list[str]:
+    return found(results(list(experiments), TableSource()))
+
+
+def of(**by_algorithm: Mapping[str, object]) -> Callable[[dict[str, Any]], object]:
+    """Values by algorithm (with _ for -) and metric; a list has one a repetition."""
+
+    def value(row: dict[str, Any]) -> object:
+        value = by_algorithm.get(row["algorithm"].replace("-", "_"), {}).get(row["metric"])
+        return value[row["repetition"]] if isinstance(value, list) else value
+
+    return value
+
+
+CUBIC = {EXIT: 1.148, LOST: 907, "exit_cause": "ack-train", "time_to_90_percent_s": 2.88}
+WITHOUT = {EXIT: 4.0, LOST: 22595, "exit_cause": "loss"}
+
+
+def test_two_algorithms_side_by_side(tmp_path: Path) -> None:
+    scenario = Scenario(algorithms=("cubic", "cubic-no-hystart"), repetitions=1, flows=1)
+    assert words(made(tmp_path, scenario, of(cubic=CUBIC, cubic_no_hystart=WITHOUT))) == [
+        "cubic left slow start at 1.15 BDP by ACK train and retransmitted 907 packets; "
+        "cubic-no-hystart at 4 BDP by loss, and 22\u2009595."
+    ]
+
+
+def test_one_algorithm_alone(tmp_path: Path) -> None:
+    scenario = Scenario(algorithms=("cubic",), repetitions=1, flows=1)
+    assert words(made(tmp_path, scenario, of(cubic=CUBIC))) == [
+        "cubic left slow start at 1.15 BDP by ACK train, retransmitted 907 packets and reached 90 % of the capacity "
+        "after 2.88 s."
+    ]
+
+
+def test_bbr_leaves_a_start_up_and_a_flow_may_not_leave_at_all(tmp_path: Path) -> None:
+    scenario = Scenario(algorithms=("bbr", "reno"), repetitions=1, flows=1)
+    numbers = of(
+        bbr={EXIT: 2.5, LOST: 1, "exit_cause": "bbr-drain"},
+        reno={EXIT: "none", "exit_cwnd_packets": "none", "exit_cause": "none", LOST: 0},
+    )
+    assert words(made(tmp_path, scenario, numbers)) == [
+        "bbr left start-up at 2.5 BDP by BBR drain and retransmitted 1 packet; "
+        "reno did not leave slow start and retransmitted nothing."
+    ]
+
+
+def test_few_repetitions_are_bracketed_by_their_least_and_largest(tmp_path: Path) -> None:
+    scenario = Scenario(algorithms=("cubic",), repetitions=3, flows=1)
+    text, brackets = words(made(tmp_path, scenario, of(cubic={**CUBIC, LOST: [905, 44_205, 912]})))
+    assert "retransmitted 912 packets (905 … 44\u2009205)" in text
+    assert "1.15 BDP by" in text, "what is the same in all repetitions has no brackets"
+    assert brackets == "In brackets: least and largest."
+
+
+def test_many_algorithms_are_told_by_their_extremes_and_several_flows_by_the_first(tmp_path: Path) -> None:
+    names = ("cubic", "reno", "bbr", "search", "limited")
+    places = {name: {EXIT: 0.5 + place, LOST: 100 - place} for place, name in enumerate(names)}
+    (text,) = words(made(tmp_path, Scenario(algorithms=names, repetitions=1), of(**places)))
+    assert text.startswith("The first flow, flow1: cubic left slow start earliest, at 0.5 BDP")
+    assert "and limited latest, at 4.5 BDP" in text
+    assert text.endswith("limited retransmitted least (96 packets), cubic most, 100 packets.")
+
+
+def test_a_sweep_is_told_by_its_ranges(tmp_path: Path) -> None:
+    scenario = Scenario(
+        algorithms=("cubic",), repetitions=1, flows=1, axes=tuple({"path.rate": rate} for rate in (10**7, 2 * 10**7))
+    )
+
+    def numbers(row: dict[str, Any]) -> object:
+        slow = row["axes"]["path.rate"] == 10**7
+        return {EXIT: 0.6 if slow else 1.1, LOST: 0 if slow else 907}.get(row["metric"])
+
+    assert words(made(tmp_path, scenario, numbers)) == [
+        "Over 2 sweep points cubic left slow start at 0.6 BDP (bottleneck rate 10000000) to 1.1 BDP (bottleneck rate "
+        "20000000) and retransmitted 0 to 907 packets."
+    ]
+
+
+def test_the_check_of_the_generator_is_no_sweep_point(tmp_path: Path) -> None:
+    scenario = Scenario(algorithms=("cubic",), repetitions=1, flows=1, axes=({}, {"traffic": "iperf3"}))
+    (text,) = words(made(tmp_path, scenario, of(cubic=CUBIC)))
+    assert text.startswith("cubic left slow start at 1.15 BDP by ACK train,")
+
+
+def test_runs_that_do_not_count_are_counted_and_none_that_counts_is_said(tmp_path: Path) -> None:
+    scenario = Scenario(flows=1, invalid=(("cubic", 0), ("reno", 1)), failed=(("reno", 0),))
+    text, left_out = words(made(tmp_path / "some", scenario))
+    assert text.startswith("cubic left slow start")
+    assert "reno" not in text
+    assert left_out == "3 of 4 runs do not count: 2 invalid and 1 failed (bottleneck rate and others)."
+    scenario = Scenario(algorithms=("cubic",), repetitions=1, flows=1, invalid=(("cubic", 0),))
+    assert words(made(tmp_path / "none", scenario)) == [
+        "No run counts, so nothing is said of the algorithms: 1 invalid (bottleneck rate)."
+    ]
+
+
+def test_page_run_and_compare_begin_with_the_same_words(tmp_path: Path) -> None:
+    experiment = made(tmp_path, Scenario(repetitions=1, flows=1))
+    (text,) = words(experiment)
+    page = report(experiment.path, prometheus="off").read_text(encoding="utf-8")
+    body = page[page.index("<body>") :]
+    assert f"<p>{text}</p>" in body
+    order = [body.index(mark) for mark in ('class="found"', 'id="exits"', 'id="path"', 'id="results"', 'id="figures"')]
+    assert order == sorted(order)
+    compared = compare([experiment.path], tmp_path / "compare.html", "off").text
+    for end in (compared, ending(results([experiment], TableSource()))):
+        assert " ".join(end.split("\n\n")[0].split()) == " ".join(text.split())
+
+
+SWEPT = tuple({"path.rate": rate, "receiver": name} for rate in (10**7, 2 * 10**7) for name in ("linux", "freebsd"))
+
+
+def test_every_axis_can_have_the_rows_and_all_strips_have_one_scale(tmp_path: Path) -> None:
+    experiments = [made(tmp_path, Scenario(repetitions=1, flows=1, axes=SWEPT))]
+    variants = Variants(experiments)
+    across = axes(experiments, variants)
+    assert [(axis.name, len(axis.values)) for axis in across] == [("algorithm", 2), ("path.rate", 2), ("receiver", 2)]
+    ways = arrangements(experiments, variants, across)
+    assert [way.label for way in ways] == ["algorithm", "bottleneck rate", "receiver", "all in one"]
+    assert [len(way.strips) for way in ways] == [4, 4, 4, 1]
+    assert [row.label for row in ways[2].strips[0].rows] == ["linux", "freebsd"]
+    assert ways[2].strips[0].title == "cubic, bottleneck rate 10000000"
+    for way in ways:
+        marks = [mark for strip in way.strips for row in strip.rows for mark in row.marks]
+        assert len({mark.run for mark in marks}) == len(marks) == 8
+    scale = scale_of(ways)
+    limits = set()
+    for way in ways:
+        for strip in way.strips:
+            drawing = exit_strip(strip, scale, narrow=False)
+            limits.add(re.findall(r'<path d="M([\d.]+) [\d.]+L\1 [\d.]+" class="limit"', drawing)[0])
+    assert len(limits) == 1, "the BDP is at the same place in every strip"
+
+
+def test_an_axis_that_says_the_same_again_is_left_out(tmp_path: Path) -> None:
+    names = ("6.12", "7.0")
+    experiments = [
+        made(tmp_path, Scenario(name=f"on-{kernel}", kernel=kernel, repetitions=1, flows=1, axes=({"kernel": kernel},)))
+        for kernel in names
+    ]
+    found = axes(experiments, Variants(experiments))
+    assert [(axis.name, axis.values) for axis in found] == [("algorithm", ["cubic", "reno"]), ("kernel", list(names))]
+
+
+@pytest.mark.parametrize("length", [2.0, 5.0])
+def test_a_title_has_the_duration_of_the_runs_not_of_the_profile(tmp_path: Path, length: float) -> None:
+    directory = make_experiment(tmp_path, Scenario(algorithms=("reno",), repetitions=1, flows=1, duration_s=length))
+    figure = {"id": "used", "kind": "bars", "x": "algorithm", "y": "utilisation", "lines": "receiver"}
+    section = FigureSection.model_validate({**figure, "title": "Used in {duration}, window {window}"})
+    text = title_of(section, load_experiment(directory))
+    assert text == f"Used in {length:g} s, window {length:g} s"
+    with pytest.raises(ValueError, match=r"not \{length\}"):
+        FigureSection.model_validate({**figure, "title": "Used in {length}"})

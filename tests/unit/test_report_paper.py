@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures for papers: the points are the tables', the size is the one asked for, and grey paper is enough."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from howdah.command.main import main
+from howdah.errors import HowdahError
+from howdah.report.ackwindow import exit_of
+from howdah.report.paper import NAMES, Choice, Sheet, draw, parse_length_inches
+from howdah.report.paper.line import DASHES, MARKS, MOST_LINES
+from howdah.report.paper.strip import Mark, Row, draw_rows
+from howdah.work.results import read_results
+from tests.experiment_factory import Scenario, make_experiment
+
+SVG = "{http://www.w3.org/2000/svg}"
+WIDTH = Sheet(3.4)
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    scenario = Scenario(
+        name="paper",
+        algorithms=("cubic-no-hystart", "cubic"),
+        invalid=(("cubic", 1),),
+        duration_s=4.0,
+        second_flow_s=2.0,
+    )
+    return make_experiment(tmp_path_factory.mktemp("paper"), scenario)
+
+
+def drawn(experiment: Path, name: str, target: Path, choice: Choice | None = None, sheet: Sheet = WIDTH) -> Path:
+    return draw(name, [read_results(experiment, lambda _: None)], choice or Choice(), sheet, target, target.suffix[1:])
+
+
+def points(svg: Path, gid: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """The places of a line's points on the sheet, in points from its corner."""
+    group = next(each for each in ElementTree.parse(svg).iter(f"{SVG}g") if each.get("id") == gid)
+    path = next(group.iter(f"{SVG}path")).get("d", "")
+    return np.array([[float(x), float(y)] for x, y in re.findall(r"[ML] ([-\d.e]+) ([-\d.e]+)", path)])
+
+
+def lies_on_a_line(sheet: np.ndarray[tuple[int], np.dtype[np.float64]], table: list[float]) -> bool:
+    """Whether places on the sheet are the table's values on a linear axis."""
+    slope, offset = np.polyfit(np.array(table), sheet, 1)
+    return bool(np.abs(np.array(table) * slope + offset - sheet).max() < 0.01)  # in points: a 7000th of an inch
+
+
+def test_the_points_are_the_rows_of_the_table(experiment: Path, tmp_path: Path) -> None:
+    svg = drawn(experiment, "start-up", tmp_path / "figure.svg", Choice(repetition=0))
+    for number, algorithm in enumerate(("cubic-no-hystart", "cubic")):
+        run = next(
+            run for run in read_results(experiment, lambda _: None).runs if run.name.startswith(f"{algorithm}-r0")
+        )
+        rows = [row for row in pq.read_table(run.directory.table("tcp_probe")).to_pylist() if row["flow"] == 1]
+        on_sheet = points(svg, f"line-{number}")
+        assert len(on_sheet) > 20
+        shown = rows[: len(on_sheet)]
+        assert lies_on_a_line(on_sheet[:, 0], [row["time_ns"] / 1e9 for row in shown])
+        assert lies_on_a_line(on_sheet[:, 1], [row["cwnd_packets"] for row in shown])
+
+
+def test_the_start_up_ends_a_little_behind_the_last_exit(experiment: Path, tmp_path: Path) -> None:
+    found = read_results(experiment, lambda _: None)
+    exits = [exit_of(run, run.plan.flows[0]) for run in found.runs if run.plan and run.repetition == 0]
+    last = max(each.after_start_s for each in exits if each)
+    run = next(run for run in found.runs if run.name.startswith("cubic-no-hystart-r0"))
+    rows = [row for row in pq.read_table(run.directory.table("tcp_probe")).to_pylist() if row["flow"] == 1]
+    svg = drawn(experiment, "start-up", tmp_path / "figure.svg", Choice(repetition=0))
+    inside = sum(row["time_ns"] / 1e9 <= last * 1.35 for row in rows)
+    assert len(points(svg, "line-0")) == inside + 1  # and the one behind the edge, to which the line goes on
+    whole = drawn(experiment, "start-up", tmp_path / "whole.svg", Choice(repetition=0, whole=True))
+    assert len(points(whole, "line-0")) > inside + 1
+
+
+def test_the_queue_is_the_backlog_of_the_bottleneck(experiment: Path, tmp_path: Path) -> None:
+    svg = drawn(experiment, "queue", tmp_path / "figure.svg", Choice(repetition=0))
+    run = next(
+        run for run in read_results(experiment, lambda _: None).runs if run.name.startswith("cubic-no-hystart-r0")
+    )
+    on_sheet = points(svg, "line-0")
+    rows = pq.read_table(run.directory.table("qdisc")).to_pylist()[: len(on_sheet)]
+    assert lies_on_a_line(on_sheet[:, 1], [row["backlog_bytes"] for row in rows])
+
+
+def test_every_flow_of_every_repetition_is_a_mark_of_the_strip(experiment: Path, tmp_path: Path) -> None:
+    svg = drawn(experiment, "exit-strip", tmp_path / "figure.svg")
+    found = read_results(experiment, lambda _: None)
+    wanted = {
+        f"exit-{run.name}-{flow.name}": exit_of(run, flow).cwnd_packets / run.plan.path.bdp_packets  # type: ignore[union-attr, operator]
+        for run in found.runs
+        if run.plan
+        for flow in run.plan.flows
+        if exit_of(run, flow) is not None
+    }
+    uses = {
+        str(group.get("id")): float(next(group.iter(f"{SVG}use")).get("x", "nan"))
+        for group in ElementTree.parse(svg).iter(f"{SVG}g")
+        if str(group.get("id")).startswith("exit-")
+    }
+    assert uses.keys() == wanted.keys()
+    assert lies_on_a_line(np.array([uses[name] for name in wanted]), list(wanted.values()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_width_is_the_one_asked_for_and_fonts_are_in_the_file(experiment: Path, tmp_path: Path, name: str) -> None:
+    pdf = drawn(experiment, name, tmp_path / "figure.pdf", sheet=Sheet(parse_length_inches("86 mm"))).read_bytes()
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", pdf)
+    assert box is not None
+    assert float(box.group(1)) == pytest.approx(86 / 25.4 * 72, abs=0.01)
+    assert b"/FontFile2" in pdf
+    assert b"/Type3" not in pdf
+    svg = ElementTree.parse(drawn(experiment, name, tmp_path / "figure.svg", sheet=Sheet(3.4, 2.0))).getroot()
+    assert (svg.get("width"), svg.get("height")) == ("244.8pt", "144pt")
+    assert not list(svg.iter(f"{SVG}text"))  # letters are outlines: no font is asked of the reader's machine
+
+
+def test_the_same_figure_has_the_same_bytes_whatever_the_user_has_set(experiment: Path, tmp_path: Path) -> None:
+    (tmp_path / "matplotlibrc").write_text(
+        "font.size: 20\nsvg.fonttype: none\nxtick.direction: in\naxes.labelpad: 30\n"
+    )
+    for format_ in ("pdf", "svg"):
+        first = drawn(experiment, "start-up", tmp_path / f"first.{format_}").read_bytes()
+        command = [sys.executable, "-m", "howdah.command.main", "figure", str(experiment), "--figure", "start-up"]
+        subprocess.run(
+            [*command, "--output", str(tmp_path / f"second.{format_}")],
+            env=os.environ | {"MATPLOTLIBRC": str(tmp_path), "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"},
+            capture_output=True,
+            check=True,
+        )
+        assert (tmp_path / f"second.{format_}").read_bytes() == first, format_
+
+
+def test_a_png_has_the_size_in_dots_and_no_date(experiment: Path, tmp_path: Path) -> None:
+    png = drawn(experiment, "exit-strip", tmp_path / "figure.png", sheet=Sheet(2.0, 1.0)).read_bytes()
+    assert struct.unpack(">II", png[16:24]) == (1200, 600)
+    assert b"Software" not in png
+    assert b"Creation" not in png
+
+
+def test_lines_are_told_apart_without_colour(experiment: Path, tmp_path: Path) -> None:
+    pairs = [(str(DASHES[number % len(DASHES)]), MARKS[number % len(MARKS)]) for number in range(MOST_LINES)]
+    assert len(set(pairs)) == MOST_LINES
+    assert all(one != other and (one[0] != other[0] or one[1] != other[1]) for one, other in combinations(pairs, 2))
+    svg = ElementTree.parse(drawn(experiment, "goodput", tmp_path / "figure.svg"))
+    groups = [each for each in svg.iter(f"{SVG}g") if str(each.get("id")).startswith("line-")]
+    dashes = [
+        re.search(r"stroke-dasharray: ([^;]+)", next(each.iter(f"{SVG}path")).get("style", "")) for each in groups
+    ]
+    assert len(groups) == 2
+    assert len({each.group(1) if each else "" for each in dashes}) == 2
+    # Each ink is as dark on grey paper as text must be: 3:1 for lines (WCAG 1.4.11).
+    for group in groups:
+        ink = re.search(r"stroke: #(\w{6})", next(group.iter(f"{SVG}path")).get("style", ""))
+        assert ink is not None
+        shares = [int(ink.group(1)[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+        linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in shares]
+        luminance = sum(weight * each for weight, each in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+        assert 1.05 / (luminance + 0.05) >= 3
+
+
+def test_more_lines_than_print_can_hold_are_refused(tmp_path: Path) -> None:
+    axes = tuple({"path.rate": (number + 2) * 1_000_000} for number in range(MOST_LINES + 1))
+    made = make_experiment(
+        tmp_path, Scenario(name="sweep", algorithms=("cubic",), repetitions=1, flows=1, duration_s=1.0, axes=axes)
+    )
+    with pytest.raises(HowdahError, match="cannot be told apart"):
+        drawn(made, "start-up", tmp_path / "figure.svg")
+    two = drawn(made, "start-up", tmp_path / "figure.svg", Choice(point="path.rate=2000000"))
+    assert len(points(two, "line-0")) > 1
+
+
+def test_a_name_close_to_a_figures_is_suggested(experiment: Path, tmp_path: Path) -> None:
+    with pytest.raises(HowdahError) as refused:
+        drawn(experiment, "startup", tmp_path / "figure.svg")
+    assert "Did you mean start-up?" in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["3.4", "in", "-3in", "3.4 px", "1in", "40in", ""])
+def test_what_is_no_width_is_refused(text: str) -> None:
+    with pytest.raises(HowdahError):
+        parse_length_inches(text)
+
+
+def test_tex_points_are_those_of_columnwidth() -> None:
+    assert parse_length_inches("245.7 pt") == pytest.approx(3.4, abs=0.001)
+    assert parse_length_inches("8.6cm") == pytest.approx(86 / 25.4)
+
+
+def test_the_command_draws_all_that_can_be_drawn(
+    experiment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = ["--runs", str(experiment.parent)]
+    assert main(["figure", "paper", *runs, "--format", "svg", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [Path(file).name for file in said["written"]] == [f"paper-{name}.svg" for name in NAMES]
+    assert all((tmp_path / file).is_file() for file in said["written"])
+    assert main(["figure", "paper", *runs, "--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(NAMES)
+    # The ending of the file's name is the format, and two that differ are refused.
+    assert main(["figure", "paper/cubic-r0", *runs, "--figure", "queue", "--output", "q.svg"]) == 0
+    assert (tmp_path / "q.svg").read_bytes().startswith(b"<?xml")
+    assert main(["figure", "paper", *runs, "--figure", "queue", "--format", "pdf", "--output", "q.svg"]) == 1
+    assert main(["figure", "paper", *runs, "--output", "all.pdf"]) == 1
+
+
+@pytest.mark.parametrize(("full", "share"), [(2.0, 1.9), (2.0, 4.0), (1.1, 1.0), (1.05, 5.0), (9.0, 2.0)])
+def test_names_of_limits_stand_apart_and_on_the_sheet(full: float, share: float) -> None:
+    row = Row("cubic", "#000000", full, [Mark("run", 0, "flow1", True, share, True)])
+    with WIDTH.styled():
+        figure = draw_rows([row], WIDTH)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()  # type: ignore[no-untyped-call]
+        (axes,) = figure.axes
+        renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
+        boxes = [text.get_window_extent(renderer) for text in axes.texts]
+    assert len(boxes) == 2
+    assert not boxes[0].overlaps(boxes[1])
+    wide, high = figure.get_size_inches() * figure.dpi
+    assert all(box.x0 >= 0 and box.x1 <= wide + 1 and box.y1 <= high for box in boxes)

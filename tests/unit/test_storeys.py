@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Imports point down: the storeys of pyproject.toml's contract, which docs/architecture.md shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from howdah.place import DOCS, PACKAGE, PROJECT
+
+PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+CONTRACTS = PYPROJECT["tool"]["importlinter"]["contracts"]
+STOREYS = [re.split(r"\s*:\s*", line) for line in CONTRACTS[0]["layers"]]
+_LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+
+
+def _lint(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(root)!r}); {_LINT}"]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+
+def test_no_import_points_up_and_none_runs_in_a_circle() -> None:
+    found = _lint(PROJECT)
+    assert found.returncode == 0, found.stdout
+
+
+def test_every_package_has_its_storey() -> None:
+    there = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    listed = [name.removeprefix("howdah.") for storey in STOREYS for name in storey if name.startswith("howdah.")]
+    assert sorted(listed) == sorted(there - {"__init__"})
+
+
+def test_the_architecture_page_shows_the_same_storeys() -> None:
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE)
+    names = [[name.strip("` ") for name in row.split(",")] for row in shown]
+    assert [row for row in names if row in _plain()] == _plain()
+
+
+def _plain() -> list[list[str]]:
+    return [[name.removeprefix("howdah.") for name in storey] for storey in STOREYS]
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "said"),
+    [
+        ("howdah/measure/row.py", "import howdah.command.main\n", "howdah.measure is not allowed to import"),
+        ("collectors/record.py", "import howdah.agent.run\n", "collectors is not allowed to import"),
+        ("howdah/plan/queue.py", "import howdah.plan.compile\n", "cycles"),
+    ],
+)
+def test_a_planted_import_is_found(tmp_path: Path, file: str, line: str, said: str) -> None:
+    """The contract is not blind."""
+    for name in ("howdah", "collectors", "topologies"):
+        for path in (PROJECT / name).rglob("*.py"):
+            target = tmp_path / path.relative_to(PROJECT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    (tmp_path / "pyproject.toml").write_bytes((PROJECT / "pyproject.toml").read_bytes())
+    with (tmp_path / file).open("a", encoding="utf-8") as planted:
+        planted.write(f"\n{line}")
+    found = _lint(tmp_path)
+    assert found.returncode != 0
+    assert said in found.stdout

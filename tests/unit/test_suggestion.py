@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A misspelt name is answered with the nearest one, wherever a name is typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from howdah.bisect.trial import chosen_claims
+from howdah.command.main import main
+from howdah.errors import HowdahError
+from howdah.profile import load
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One experiment with one run, and one profile."""
+    run = tmp_path / "runs" / "satellite" / "cubic-r0-1a2b3c4d"
+    run.mkdir(parents=True)
+    (run / "plan.json").touch()
+    (run.parent / "experiment.json").write_text(json.dumps({"cells": []}))
+    (tmp_path / "mine.yaml").write_text(
+        "howdah: 1\nname: mine\npath: {rate: 20 Mbit/s, rtt: 40 ms}\nduration: 4 s\n"
+        "claims:\n  - {id: leaves-early, says: it, value: {metric: exit_time_s}, expect: {below: 1 s}}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOWDAH_RUNS", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (["plan", "quikc"], "quick"),
+        (["plan", "paths/goe"], "paths/geo"),
+        (["plan", "mien.yaml"], "mine.yaml"),
+        (["plan", "quikc.yaml"], "quick"),
+        (["plan", "mine.yaml", "--set", "algorithm=cubicc"], "cubic"),
+        (["plan", "mine.yaml", "--set", "flows.1.algorithm=rneo"], "reno"),
+        (["plan", "mine.yaml", "--set", "path.rat=20 Mbit/s"], "rate"),
+        (["plan", "mine.yaml", "--set", "rtt=20 ms"], "path.rtt"),
+        (["plan", "mine.yaml", "--set", "collect.tcp_inof=1 s"], "tcp_info"),
+        (["plan", "mine.yaml", "--set", "path.queue=codell"], "codel"),
+        (["plan", "mine.yaml", "--set", "path.like=paths/goe"], "paths/geo"),
+        (["plan", "mine.yaml", "--set", "kernel=debina-6.12"], "debian-6.12"),
+        (["plan", "mine.yaml", "--set", "receiver=delayed-akc"], "delayed-ack"),
+        (["plan", "mine.yaml", "--set", "engine=hots"], "host"),
+        (["plan", "mine.yaml", "--engine", "hots"], "host"),
+        (["plan", "mine.yaml", "--kernel", "debina-newest"], "debian-newest"),
+        (["plan", "mine.yaml", "--set", "claims.1.value.metric=exit_tiem_s"], "exit_time_s"),
+        (["plan", "mine.yaml", "--set", "cross_check={traffic: iperf3, algorithm: cubicc}"], "cubic"),
+        (["validate", "quikc"], "quick"),
+        (["report", "satelite"], "satellite"),
+        (["claims", "satelite"], "satellite"),
+        (["compare", "satelite"], "satellite"),
+        (["verify", "satelite"], "satellite"),
+        (["export", "satelite"], "satellite"),
+        (["rerun", "cubik-r0"], "cubic-r0-1a2b3c4d"),
+        (["rerun", "satellite/cubik-r0"], "satellite/cubic-r0-1a2b3c4d"),
+        (["nightly", "nigthly", "--list"], "nightly"),
+        (["nightly", "--only", "shortt", "--list"], "short"),
+        (["atlas", "--only", "HyStart_fig01", "--no-run"], "HyStart_fig1"),
+        (["validate", "mine.yaml", "--engines", "uml,hots"], "host"),
+        (["new", "x", "--algorithm", "cubicc"], "cubic"),
+    ],
+)
+def test_the_nearest_name_is_offered(words: list[str], near: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) in (1, 2, 3)
+    said = capsys.readouterr().err
+    assert f"did you mean {near}" in said.replace("Did", "did")
+    assert "Traceback" not in said
+
+
+def test_a_claim_to_bisect_on() -> None:
+    with pytest.raises(HowdahError, match="did you mean leaves-early"):
+        chosen_claims(load("mine.yaml"), "leave-early")

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that analyse side by side: one that is killed is an error in words, and the others end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from howdah.errors import HowdahError
+from howdah.work.pool import pool
+
+
+def _kill_myself(others: Path | None = None) -> None:
+    while others is not None and not others.exists():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _stay(here: Path) -> None:
+    here.touch()
+    time.sleep(600)
+
+
+@pytest.fixture
+def as_in_a_command() -> Iterator[None]:
+    """SIGTERM raises, as ``howdah.command.main`` has it."""
+
+    def raised(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, raised)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.usefixtures("as_in_a_command")
+def test_the_others_of_a_killed_one_end_in_the_middle_of_their_work(tmp_path: Path) -> None:
+    with pytest.raises(HowdahError, match="ended from outside"), pool(2) as processes:
+        processes.submit(_stay, tmp_path / "here")
+        processes.submit(_kill_myself, tmp_path / "here").result()
+
+
+def test_a_process_that_is_killed_is_told_in_words() -> None:
+    with pytest.raises(HowdahError, match="ended from outside") as caught, pool(2) as processes:
+        processes.submit(_kill_myself).result()
+    assert caught.value.hint is not None
+
+
+def test_what_they_answer_and_what_they_raise_comes_back() -> None:
+    with pool(2) as processes:
+        assert processes.submit(abs, -3).result() == 3
+        with pytest.raises(ZeroDivisionError):
+            processes.submit(divmod, 1, 0).result()

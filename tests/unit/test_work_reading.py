@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command that shows results shows those of today's analysis, from files that are what was recorded.
+
+A stand-in takes the place of engine, worker and analysis: what is true is what the analysis says.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from howdah.atlas import work as atlas
+from howdah.atlas.chapter import Chapter
+from howdah.atlas.record import Sitting
+from howdah.bisect import trial
+from howdah.bisect.trial import KernelTrial
+from howdah.build.cache import Cache
+from howdah.command.main import main
+from howdah.errors import HowdahError
+from howdah.place import PROJECT
+from howdah.plan.plan import Plan
+from howdah.profile import load
+from howdah.publish import serve
+from howdah.record.digest import MismatchError
+from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.provenance import analysis_sha256
+from howdah.record.result import Experiment
+from howdah.work import again, analysis, prepared, stage
+from howdah.work.display import Display
+from tests.claim_factory import write_profile
+from tests.nightly_factory import write_suite
+from tests.unit.results_stand_in import FALSE, TRUE, WORKER, results
+from tests.unit.stand_in import stand_in
+
+CLAIMS = """\
+- id: window
+  says: The window at the exit is what it is.
+  value: {metric: exit_cwnd_packets, flow: 1, at: {algorithm: cubic}}
+  expect: {above: 1}
+"""
+
+
+class _Engine:
+    parallel = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def prepare(self, _plans: Sequence[Plan], _progress: object) -> dict[str, Any]:
+        return {"engine": "stand-in"}
+
+    def run(self, directory: RunDirectory, _plan: Plan, _progress: object) -> dict[str, Any]:
+        (directory.raw / "agent.json").write_text("{}")
+        return {"kernel": {"release": "6.12.1"}}
+
+
+class Bench:
+    """A directory with a profile, and every command over its runs. Each gives what it shows, as text."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.root, self.runs, self.capsys, self.monkeypatch = root, root / "runs", capsys, monkeypatch
+        self.profile = write_profile(root, CLAIMS, repetitions=3)
+        self.suite = write_suite(root / "suite")
+        self.code = 0
+
+    def howdah(self, *words: str) -> str:
+        self.capsys.readouterr()
+        self.code = main([*words, "--runs", str(self.runs)])
+        said = self.capsys.readouterr()
+        return said.out + said.err
+
+    def run(self, *more: str) -> str:
+        return self.howdah("run", str(self.profile), "--no-report", *more)
+
+    def run_json(self) -> str:
+        return self.run("--json")
+
+    def compare(self) -> str:
+        page = self.root / "page.html"
+        return self.howdah("compare", "made", "--without-prometheus", "--output", str(page)) + _text(page)
+
+    def report(self) -> str:
+        return self.howdah("report", "made", "--without-prometheus") + _text(self.runs / "made" / "report.html")
+
+    def claims(self) -> str:
+        return self.howdah("claims", "made")
+
+    def export(self) -> str:
+        return self.howdah("export", "made")
+
+    def rerun(self) -> str:
+        self.howdah("rerun", self.one("cubic-r0").name)
+        reruns = [_text(file) for file in self.runs.glob("reruns/*/metrics.json")]
+        return "".join(reruns) + _text(self.one("cubic-r0") / "metrics.json")
+
+    def serve(self) -> str:
+        seen: list[Experiment] = []
+
+        def build(experiment: Experiment, _prometheus: object) -> list[Path]:
+            seen.append(experiment)
+            return []
+
+        self.monkeypatch.setattr(serve, "build_experiment", build)
+        found = serve.Importer(self.runs, self.root / "data", SimpleNamespace()).look()  # type: ignore[arg-type]
+        self.code = 0 if found[0] else 6
+        return str([run.metrics for experiment in seen for run in experiment.runs])
+
+    def nightly(self) -> str:
+        base = self.root / "base"
+        said = self.howdah("nightly", str(self.suite), "--accept", "--baseline", str(base))
+        return said + "".join(_text(file) for file in base.glob("*.json"))
+
+    def atlas(self) -> str:
+        chapter = Chapter(load(self.profile), self.runs / "made", results=self.root / "published")
+        with Display(quiet=True) as display:
+            sitting = Sitting("now", quick=False)
+            atlas.make([chapter], 1, False, display, sitting)
+            atlas.conclude([chapter], 1, display)
+            atlas.publish_complete([chapter], display)
+        self.code = 6 if chapter.problems else 0
+        experiment = chapter.experiment()
+        shown = [run.metrics for run in experiment.runs] if experiment else []
+        return f"{chapter.problems}{shown}" + "".join(_text(file) for file in self.root.glob("published/*.json"))
+
+    def validate(self) -> str:
+        return self.howdah("validate", str(self.profile)).replace(" ", "")
+
+    def bisect(self) -> str:
+        cache = Cache(self.root / "cache")
+        cache.root.mkdir(exist_ok=True)
+        tree = self.root / "tree"
+        tree.mkdir(exist_ok=True)
+        self.monkeypatch.setattr(trial, "build_kernel", lambda *_arguments, **_more: None)
+        judge = KernelTrial(load(self.profile), ["window"], self.runs, 1, lambda *_: None, lambda *_: None, cache)
+        answer = judge(tree)
+        self.code = 0 if answer.verdict == "good" else 6
+        return answer.why
+
+    def one(self, run: str) -> Path:
+        return next(path for path in self.runs.glob(f"*/{run}-*") if "reruns" not in path.parts)
+
+    def doctor(self, **changes: Any) -> None:
+        """Another number into every metrics.json there is, and ``changes`` into every run.json."""
+        found = [path for path in self.runs.glob("*/*/metrics.json") if "reruns" not in path.parts]
+        assert found
+        for file in found:
+            run = RunDirectory(file.parent)
+            metrics = read_json(run.metrics)
+            metrics["rows"][0]["value"] = FALSE
+            write_json(run.metrics, metrics)
+            write_json(run.provenance, {**read_json(run.provenance), **changes})
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
+    monkeypatch.setenv("PYTHONPATH", str(PROJECT))
+    monkeypatch.setattr(
+        prepared, "WORKER", stand_in(tmp_path / "worker.py", WORKER.replace("ANALYSIS", repr(analysis_sha256())))
+    )
+    for module in (prepared, again, stage):
+        monkeypatch.setattr(module, "find_engine", _Engine)
+    monkeypatch.setattr(analysis, "analyse", lambda run, _plan, _timed: results(run))
+    return Bench(tmp_path, monkeypatch, capsys)
+
+
+# What a command prints of an experiment that ``run`` made, or of one that it made itself.
+_OWN = ("nightly", "atlas", "validate", "bisect")
+_COMMANDS = ("run", "run_json", "compare", "report", "claims", "export", "rerun", "serve", *_OWN)
+
+
+def _made(bench: Bench, command: str) -> Callable[[], str]:
+    shown: Callable[[], str] = getattr(bench, command)
+    if command in _OWN:
+        shown()
+    else:
+        bench.run()
+    return shown
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_results_of_another_analysis_are_made_again_before_they_are_shown(bench: Bench, command: str) -> None:
+    shown = _made(bench, command)
+    bench.doctor(analysis_sha256="older")
+    text = shown()
+    assert str(FALSE) not in text
+    if command != "export":  # what it writes has no measures
+        assert str(TRUE) in text
+    for file in bench.runs.glob("*/*/metrics.json"):
+        if command != "rerun" or file.parent.name.startswith("cubic-r0"):
+            assert read_json(file)["rows"][0]["value"] == TRUE
+            assert read_json(file.with_name("run.json"))["analysis_sha256"] == analysis_sha256()
+
+
+@pytest.mark.parametrize("command", [each for each in _COMMANDS if each != "rerun"])
+def test_a_number_that_somebody_wrote_is_refused_and_not_shown(bench: Bench, command: str) -> None:
+    shown = _made(bench, command)
+    bench.doctor()
+    try:
+        text = shown()
+    except HowdahError as error:
+        text, bench.code = str(error), error.exit_code
+    assert bench.code != 0
+    assert str(FALSE) not in text
+    if command != "serve":  # which logs it
+        assert "metrics.json" in text
+        assert "was changed after it was recorded" in text.replace("\n", " ") or command == "validate"
+
+
+def test_rerun_says_what_was_written_and_what_is_true(bench: Bench) -> None:
+    bench.run()
+    bench.doctor()
+    text = bench.howdah("rerun", bench.one("cubic-r0").name)
+    assert bench.code == 6
+    assert f"metrics.json exit_cwnd_packets of flow 1: {FALSE} against {TRUE}" in text
+    assert "metrics.json was changed after it was recorded" in text
+
+
+_RELEASE = "6.12.1"
+
+
+@pytest.mark.parametrize("release", [_RELEASE, "6.99.0"])
+def test_rerun_always_says_what_it_was_made_on(bench: Bench, release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.run()
+    monkeypatch.setattr(_Engine, "run", _engine_of(release))
+    text = bench.howdah("rerun", bench.one("cubic-r0").name)
+    assert text.startswith("equal: ")
+    if release == _RELEASE:
+        assert "same kernel, guest tree, modules and howdah" in text
+    else:
+        assert "changed since the original run: kernel: 6.12.1" in text
+        assert "now 6.99.0" in text
+
+
+def _engine_of(release: str) -> Callable[..., dict[str, Any]]:
+    def run(_self: object, directory: RunDirectory, _plan: Plan, _progress: object) -> dict[str, Any]:
+        (directory.raw / "agent.json").write_text("{}")
+        return {"kernel": {"release": release}}
+
+    return run
+
+
+def test_who_makes_runs_brings_those_that_are_there_up_to_date_first(bench: Bench) -> None:
+    """And one whose files were changed stops no other, where a command goes on after errors."""
+    bench.run()
+    bench.doctor(analysis_sha256="older")
+    assert bench.run().count("analysed again") == 6
+    assert "analysed again" not in bench.run()
+    changed = RunDirectory(bench.one("reno-r1"))
+    results(changed, FALSE)
+    told: list[str] = []
+    for keep_going in (True, False):
+        with ExitStack() as locks:
+            profile = load(bench.profile)
+            experiment = prepared.hold(bench.runs / "made", locks)
+            ready = prepared.prepare(experiment, profile, prepared.compile_plans(profile), lambda *_: None)
+            outcomes = prepared.make([ready], 1, False, lambda *_: None, keep_going=keep_going, tell=told.append)
+        errors = [outcome for outcome in outcomes if outcome.error is not None]
+        assert [outcome.cell.plan.run for outcome in errors] == ["reno-r1"]
+        assert isinstance(errors[0].error, MismatchError)
+        assert [outcome.reused for outcome in outcomes].count(True) == (5 if keep_going else 0)
+    assert told == []
+    assert bench.run("--again").count("pass ") >= 6
+    assert bench.code == 0, "made anew, it is what it says"
+
+
+def test_a_list_of_runs_tells_no_verdict_of_another_analysis_as_if_it_were_todays(bench: Bench) -> None:
+    bench.run()
+    assert "pass" in bench.howdah("list", "runs")
+    bench.doctor(analysis_sha256="older")
+    rows = json.loads(bench.howdah("list", "runs", "--json"))["runs"]
+    assert {(row["verdict"], row["outdated"]) for row in rows} == {("pass", True)}
+    bench.claims()
+    rows = json.loads(bench.howdah("list", "runs", "--json"))["runs"]
+    assert {(row["verdict"], row["outdated"]) for row in rows} == {("pass", False)}
+    for file in bench.runs.glob("*/*/verdict.json"):
+        write_json(file, {"format": 1, "verdict": "fail", "checks": []})
+    rows = json.loads(bench.howdah("list", "runs", "--json"))["runs"]
+    assert {(row["verdict"], row["changed"]) for row in rows} == {(None, True)}
+
+
+def test_a_verdict_that_comes_out_otherwise_is_in_the_index(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.run()
+    bench.doctor(analysis_sha256="older")
+
+    def invalid(run: RunDirectory, _plan: Plan, _timed: object) -> None:
+        results(run)
+        write_json(run.verdict, {"format": 1, "verdict": "invalid", "checks": []})
+
+    monkeypatch.setattr(analysis, "analyse", invalid)
+    bench.report()
+    index = read_json(bench.runs / "made" / "experiment.json")
+    assert {cell["verdict"] for cell in index["cells"]} == {"invalid"}
+
+
+def test_claims_of_other_runs_are_not_shown(bench: Bench) -> None:
+    """An old claims.json is judged again by what shows it, and gone while the runs are made anew."""
+    bench.run()
+    file = bench.runs / "made" / "claims.json"
+    claims = read_json(file)
+    claims["claims"][0]["measured"]["text"] = f"{FALSE} packets"
+    write_json(file, claims)
+    assert str(FALSE) not in bench.compare()
+    assert str(FALSE) not in _text(file)
+
+
+def test_runs_without_digests_are_named(bench: Bench) -> None:
+    bench.run()
+    for file in bench.runs.glob("*/*/run.json"):
+        write_json(file, {name: value for name, value in read_json(file).items() if name != "digests"})
+    assert "6 runs of made have no digests" in bench.compare()
+
+
+def test_sources_that_were_changed_are_not_analysed(bench: Bench) -> None:
+    """Else an outdated analysis would be a way to have any raw record taken for the guest's."""
+    bench.run()
+    bench.doctor(analysis_sha256="older")
+    (bench.one("cubic-r0") / "raw" / "agent.json").write_text('{"flows": []}')
+    text = bench.report()
+    assert bench.code == 6
+    assert "raw/agent.json was changed after it was recorded" in text
+
+
+def test_results_whose_analysis_was_killed_are_made_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.run()
+    run = RunDirectory(bench.one("cubic-r0"))
+
+    def killed(directory: RunDirectory, _plan: Plan, _timed: object) -> None:
+        results(directory, FALSE)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(analysis, "analyse", killed)
+    assert main(["report", "made", "--reanalyse", "--runs", str(bench.runs)]) == 130
+    assert read_json(run.provenance)["analysis_sha256"] is None
+    assert [name for name in read_json(run.provenance)["digests"] if name.startswith(("metrics", "verdict"))] == []
+    monkeypatch.setattr(analysis, "analyse", lambda directory, _plan, _timed: results(directory))
+    assert str(FALSE) not in bench.compare()
+    assert read_json(run.metrics)["rows"][0]["value"] == TRUE
+
+
+# ---- nobody reads results by another way --------------------------------------------------------------------------
+
+_READERS = {
+    "load_experiment": {"howdah/record/result.py", "howdah/work/results.py", "howdah/claim/claims.py"},
+    "load_run": {
+        "howdah/record/result.py",
+        "howdah/work/stage.py",  # of the run that is being concluded
+        "howdah/publish/underway.py",  # of runs in progress, which have no results
+    },
+    "refresh": {"howdah/work/stage.py", "howdah/work/results.py", "howdah/work/again.py"},
+    "judge_claims": {
+        "howdah/claim/claims.py",
+        "howdah/work/judged.py",
+        "howdah/command/report.py",  # once it has brought the runs up to date
+    },
+    "run_cells": {"howdah/work/batch.py", "howdah/work/prepared.py"},
+    "run_key": {"howdah/record/provenance.py", "howdah/work/prepared.py"},
+}
+
+
+@cache
+def _names() -> dict[str, set[str]]:
+    """Names that each of our files uses, imports or defines."""
+    found = {}
+    for file in (PROJECT / "howdah").rglob("*.py"):
+        names = set()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Name):
+                names.add(node.id)
+            elif isinstance(node, ast.FunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.ImportFrom):
+                names |= {alias.name for alias in node.names}
+        found[str(file.relative_to(PROJECT))] = names
+    return found
+
+
+@pytest.mark.parametrize("function", _READERS)
+def test_there_is_one_way_to_results_and_one_to_runs(function: str) -> None:
+    assert {file for file, names in _names().items() if function in names} == _READERS[function]

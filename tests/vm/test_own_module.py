@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A profile's own module on an unmodified kernel, where its name is built in (cubic) or a module of its own (bbr)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from howdah.build.accelerator import QEMU
+from howdah.command.main import main
+from tests.guest.test_own_module import MODULE, PROFILE
+
+pytestmark = pytest.mark.vm
+
+
+@pytest.mark.parametrize("algorithm", ["cubic", "bbr"])
+def test_a_file_with_the_name_of_the_kernels_own_is_what_is_measured(tmp_path: Path, algorithm: str) -> None:
+    if shutil.which(QEMU) is None:
+        pytest.skip(f"{QEMU} is not on this machine; apt-get install qemu-system-x86")
+    (tmp_path / f"tcp_{algorithm}.c").write_text(MODULE.replace("NAME", algorithm))
+    profile = tmp_path / "own.yaml"
+    profile.write_text(f"{PROFILE}modules: [tcp_{algorithm}.c]\nalgorithm: {algorithm}\n")
+    assert main(["run", str(profile), "--engine", "vm", "--no-report", "--runs", str(tmp_path / "runs")]) == 0
+    (run,) = [path.parent for path in tmp_path.glob("runs/own/*/run.json")]
+    module = json.loads((run / "run.json").read_text())["modules"][f"tcp_{algorithm}"]
+    assert module["algorithms"] == [algorithm]
+    assert module["uses_most"] > module["uses_before"]
+    windows = pq.read_table(run / "tables/tcp_probe.parquet", columns=["cwnd_packets"])["cwnd_packets"]
+    assert max(windows.to_pylist()) == 10
+
+
+# What a copy of an older tcp_cubic.c does: kernels from 6.9 on ask for BTF_KFUNCS_START.
+_KFUNCS = """\
+#include <linux/btf.h>
+#include <linux/btf_ids.h>
+BTF_SET8_START(ids)
+BTF_SET8_END(ids)
+static const struct btf_kfunc_id_set set = { .owner = THIS_MODULE, .set = &ids };
+"""
+_REGISTER = "register_btf_kfunc_id_set(BPF_PROG_TYPE_STRUCT_OPS, &set) ?: tcp_register"
+
+
+def test_what_a_stock_kernel_refuses_and_the_user_mode_kernel_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """docs/caveats.md says so."""
+    if shutil.which(QEMU) is None:
+        pytest.skip(f"{QEMU} is not on this machine; apt-get install qemu-system-x86")
+    source = MODULE.replace("NAME", "mine").replace("static u32 keep", f"{_KFUNCS}static u32 keep")
+    (tmp_path / "tcp_mine.c").write_text(source.replace("return tcp_register", f"return {_REGISTER}"))
+    profile = tmp_path / "own.yaml"
+    profile.write_text(f"{PROFILE}modules: [tcp_mine.c]\nalgorithm: mine\n")
+    command = ["run", str(profile), "--no-report", "--runs", str(tmp_path / "runs")]
+    assert main(command) == 0
+    assert main([*command, "--engine", "vm"]) == 4
+    said = capsys.readouterr()
+    assert "Invalid argument" in said.out + said.err
