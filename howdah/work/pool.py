@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -17,11 +19,16 @@ from howdah.work.parent import die_with_parent
 def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of ``workers`` processes; what has not begun when the block ends is not begun.
 
+    Ctrl-C ends what the processes are at: whatever they write is whole or is not there.
     Raises HowdahError where one of them was ended from outside.
     """
-    executor = ProcessPoolExecutor(workers, initializer=die_with_parent, initargs=(os.getpid(),))
+    executor = ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(),))
     try:
         yield executor
+    except KeyboardInterrupt:
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
     except BrokenProcessPool:
         raise HowdahError(
             "a process that worked for this command was ended from outside",
@@ -29,3 +36,16 @@ def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         ) from None
     finally:
         executor.shutdown(cancel_futures=True)
+
+
+def _begin(parent: int) -> None:
+    """Signals of a worker: the command's own handlers, which a fork inherits, would keep it alive.
+
+    The executor ends the other workers with SIGTERM when one has died.
+    A handler that raises makes an exception of their task instead, and they wait for the next one,
+    for ever where the dead one held the lock of the queue.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command hears Ctrl-C and ends its workers
+    die_with_parent(parent)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,15 @@ def _kill_myself(others: Path | None = None) -> None:
 def _stay(here: Path) -> None:
     here.touch()
     time.sleep(600)
+
+
+def _kill_myself_with_the_lock(others: Path) -> None:
+    """As when the kernel ends a process that is just taking its next task: nobody else can take one any more."""
+    frame: Any = sys._getframe()
+    while "call_queue" not in frame.f_locals:
+        frame = frame.f_back
+    frame.f_locals["call_queue"]._rlock.acquire()
+    _kill_myself(others)
 
 
 @pytest.fixture
@@ -45,6 +56,27 @@ def test_the_others_of_a_killed_one_end_in_the_middle_of_their_work(tmp_path: Pa
     with pytest.raises(HowdahError, match="ended from outside"), pool(2) as processes:
         processes.submit(_stay, tmp_path / "here")
         processes.submit(_kill_myself, tmp_path / "here").result()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.usefixtures("as_in_a_command")
+def test_the_others_end_where_the_killed_one_held_the_lock(tmp_path: Path) -> None:
+    with pytest.raises(HowdahError, match="ended from outside"), pool(2) as processes:
+        processes.submit(_stay, tmp_path / "here")
+        processes.submit(_kill_myself_with_the_lock, tmp_path / "here").result()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.usefixtures("as_in_a_command")
+def test_ctrl_c_ends_what_they_are_at(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        while not (tmp_path / "here").exists():
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), pool(2) as processes:
+        processes.submit(_stay, tmp_path / "here")
+        interrupted()
 
 
 def test_a_process_that_is_killed_is_told_in_words() -> None:
