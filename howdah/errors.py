@@ -4,7 +4,16 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from typing import Any
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name closest to a mistyped one, or None if nothing is close."""
+    candidates = sorted(known)
+    lowered = {candidate.lower(): candidate for candidate in reversed(candidates)}
+    found = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
+    return lowered[found[0]] if found else None
 
 
 class HowdahError(Exception):

@@ -10,9 +10,8 @@ from typing import Any
 
 from howdah.atlas.catalogue import Catalogue, Entry
 from howdah.atlas.published import RESULTS, Published, published
-from howdah.errors import HowdahError, ProfileError
+from howdah.errors import HowdahError, ProfileError, nearest
 from howdah.profile import Profile, load
-from howdah.profile.algorithm import nearest
 from howdah.profile.experiment import names_of
 from howdah.record.directory import read_json
 from howdah.record.result import Experiment

@@ -15,9 +15,8 @@ from howdah.build.prepared_kernel import forget_kernels
 from howdah.build.uml_kernel import build_kernel
 from howdah.claim.finding import DIFFERS, FAIL, PASS
 from howdah.default import DEFAULT_ENGINE
-from howdah.errors import EngineUnavailableError, HowdahError
+from howdah.errors import EngineUnavailableError, HowdahError, nearest
 from howdah.profile import Profile
-from howdah.profile.algorithm import nearest
 from howdah.profile.control import CONTROL_AXIS
 from howdah.work.batch import Listener
 from howdah.work.experiment import Experiment

@@ -29,7 +29,7 @@ RECORD = "atlas.json"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("atlas", help="run the published experiments, judge their claims, write the site")
+    parser = commands.add_parser("atlas")
     parser.add_argument("--quick", action="store_true", help="fewer points and repetitions")
     parser.add_argument(
         "--only",

@@ -24,7 +24,7 @@ FORMAT = 1
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("bisect", help="find the commit of a kernel tree that broke a claim")
+    parser = commands.add_parser("bisect")
     parser.add_argument("--tree", type=Path, default=Path(), metavar="DIR", help="a kernel tree in git (default: here)")
     parser.add_argument("--good", metavar="REVISION", help="a commit on which the claim passes")
     parser.add_argument("--bad", metavar="REVISION", help="a commit on which it fails")

@@ -14,7 +14,7 @@ from howdah.work.display import Display
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("build", help="build the kernel, the guest tree and the modules, once")
+    parser = commands.add_parser("build")
     parser.add_argument(
         "--kernel", default=DEFAULT_KERNEL, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"
     )

@@ -22,7 +22,7 @@ _SIGNS = {PASS: "✓", FAIL: "✕", DIFFERS: "≠", UNSUPPORTED: "–", INVALID:
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("claims", help="judge an experiment's claims again; needs no kernel")
+    parser = commands.add_parser("claims")
     parser.add_argument("experiment", nargs="?", default="latest", help="directory or name (default: latest)")
     parser.add_argument(
         "--profile",

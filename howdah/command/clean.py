@@ -20,7 +20,7 @@ from howdah.work.experiment import Experiment
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("clean", help="remove leftovers; with options also old runs or the built kernels")
+    parser = commands.add_parser("clean")
     parser.add_argument("--unlisted", action="store_true", help="also runs that their experiment no longer lists")
     parser.add_argument("--all-runs", action="store_true", help="also every experiment below --runs")
     parser.add_argument(

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from howdah.command.parser import section
 from howdah.engine.machines.machine import MACHINES_FILE
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, nearest
 from howdah.place import PROFILES
 from howdah.plan.plan import Plan
 from howdah.profile import Profile, load
-from howdah.profile.algorithm import nearest
 from howdah.work.catalogue import shipped_profiles
 from howdah.work.prepared import compile_plans
 

@@ -17,7 +17,7 @@ from howdah.work.results import bring_up_to_date
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("compare", help="put algorithms, kernels, experiments or runs side by side")
+    parser = commands.add_parser("compare")
     parser.add_argument("what", nargs="*", default=["latest"], help="experiments or runs (default: latest)")
     parser.add_argument("--algorithm", action="append", metavar="NAME", help="only this one; may be repeated")
     parser.add_argument("--output", type=Path, metavar="FILE", help="the page (default: compare-….html in --runs)")

@@ -38,7 +38,6 @@ from howdah.trait import engines
 from howdah.work.catalogue import shipped_profiles
 
 SHELLS = ("bash", "zsh", "fish")
-REQUESTED = "_ARGCOMPLETE" in os.environ
 Completer = Callable[..., Iterable[str]]
 
 

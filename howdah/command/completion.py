@@ -20,8 +20,7 @@ fish:
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    text = "print the script that completes commands, options and names"
-    parser = commands.add_parser("completion", help=text, epilog=_HOW)
+    parser = commands.add_parser("completion", epilog=_HOW)
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
     parser.set_defaults(execute=execute)
 

@@ -23,7 +23,7 @@ _MARK = {"ok": ("✓", "green"), "missing": ("✕", "red"), "note": ("i", "yello
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("doctor", help="show what each engine lacks on this machine, and the remedy")
+    parser = commands.add_parser("doctor")
     add_json_option(parser)
     parser.set_defaults(execute=execute)
 

@@ -37,7 +37,7 @@ qlog: window, RTT and state of each flow as events of QUIC's recovery"""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("export", help="write a run's data for another tool; needs no kernel")
+    parser = commands.add_parser("export")
     parser.add_argument("run", nargs="?", default="latest", help="a run or an experiment (default: latest)")
     parser.add_argument("--format", choices=["flent", "csv", "parquet", *_BY_RUN], default="flent", help=_HELP)
     parser.add_argument(

@@ -10,7 +10,7 @@ from howdah.publish.exporter import AddressError, add_arguments, serve
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("exporter", help="serve what this machine's TCP and queues do now, for Prometheus")
+    parser = commands.add_parser("exporter")
     add_arguments(parser)
     parser.set_defaults(execute=execute)
 

@@ -20,7 +20,6 @@ _COLUMN = "3.4in"
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "figure",
-        help="draw figures for a paper: PDF, SVG or PNG, a column wide",
         description=f"The figures: {'; '.join(f'{name}, {what}' for name, what in NAMES.items())}.",
     )
     parser.add_argument("what", nargs="*", default=["latest"], help="experiments or runs (default: latest)")

@@ -37,7 +37,7 @@ class _List:
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("list", help="list profiles, algorithms, kernels, receivers, metrics or runs")
+    parser = commands.add_parser("list")
     about = "; ".join(f"{name}: {each.about}" for name, each in _LISTS.items())
     parser.add_argument("what", choices=list(_LISTS), metavar="WHAT", help=about)
     add_runs_option(parser)

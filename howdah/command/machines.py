@@ -17,7 +17,7 @@ from howdah.command import run
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.engine.machines.machine import MACHINE_SETS
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, nearest
 from howdah.machines.fleet import Fleet
 from howdah.machines.inventory import MachineSetDirectory, directory_of, remove_directory, write_inventory
 from howdah.machines.life import BOOT_LIMIT_S, Starting, bring_up, take_down
@@ -26,14 +26,13 @@ from howdah.machines.provision import Provisioned, provision
 from howdah.machines.state import MachineSetState, locked, read_state
 from howdah.machines.tap import lost
 from howdah.place import PLAYBOOKS
-from howdah.profile.algorithm import nearest
 
 PROFILE = "machines-5mbit"
 Execute = Callable[[argparse.Namespace], int]
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("machines", help="several machines, virtual or your own")
+    parser = commands.add_parser("machines")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     texts: dict[str, tuple[str, Execute]] = {
         "inventory": (

@@ -10,41 +10,15 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import signal
 import sys
+from collections.abc import Collection
 from types import FrameType
 
 from howdah import __version__
-from howdah.command import (
-    atlas,
-    bisect,
-    build,
-    claims,
-    clean,
-    compare,
-    completing,
-    completion,
-    doctor,
-    export,
-    exporter,
-    figure,
-    listing,
-    machines,
-    new,
-    nightly,
-    pack,
-    plan,
-    report,
-    rerun,
-    run,
-    schema,
-    score,
-    serve,
-    sign,
-    validate,
-    verify,
-)
 from howdah.command.answer import answer
+from howdah.command.commands import add_commands
 from howdah.command.parser import TopParser, describe, exit_codes
 from howdah.errors import HowdahError, explain
 
@@ -59,7 +33,8 @@ Start with:
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(words: Collection[str] | None = None) -> argparse.ArgumentParser:
+    """The parser of every command, or of those among the words of a command line; of the others it knows the names."""
     parser = TopParser(
         prog="howdah",
         usage="howdah COMMAND ...",
@@ -68,37 +43,16 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"howdah {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="howdah")
-    for module in (
-        new,
-        build,
-        run,
-        plan,
-        report,
-        figure,
-        claims,
-        atlas,
-        compare,
-        score,
-        rerun,
-        verify,
-        sign,
-        nightly,
-        bisect,
-        validate,
-        listing,
-        export,
-        pack,
-        serve,
-        exporter,
-        machines,
-        doctor,
-        clean,
-        completion,
-        schema,
-    ):
-        module.add_parser(commands)
+    add_commands(commands, words)
     describe(parser)
     return parser
+
+
+def _complete() -> None:
+    """Answer a shell whose user has pressed TAB, and end the process."""
+    from howdah.command.completing import complete  # it loads what knows the names of profiles, kernels and runs
+
+    complete(build_parser(re.findall(r"[\w-]+", os.environ.get("COMP_LINE", ""))))
 
 
 def _terminated(_signal: int, _frame: FrameType | None) -> None:
@@ -108,9 +62,9 @@ def _terminated(_signal: int, _frame: FrameType | None) -> None:
 def main(arguments: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # a file's name may be any bytes; they are printed as they are
-    parser = build_parser()
-    if completing.REQUESTED:
-        completing.complete(parser)
+    if "_ARGCOMPLETE" in os.environ:
+        _complete()
+    parser = build_parser(sys.argv[1:] if arguments is None else arguments)
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _terminated)
     signal.signal(signal.SIGHUP, _terminated)

@@ -14,9 +14,8 @@ from typing import Any
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.command.parser import section
-from howdah.errors import HowdahError, ProfileError
+from howdah.errors import HowdahError, ProfileError, nearest
 from howdah.profile import Profile
-from howdah.profile.algorithm import nearest
 from howdah.profile.draft import (
     Draft,
     check_algorithms,
@@ -66,7 +65,7 @@ _QUESTIONS = (
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("new", help="write a commented profile of your own", epilog=_EXAMPLES)
+    parser = commands.add_parser("new", epilog=_EXAMPLES)
     parser.add_argument("name", nargs="?", metavar="NAME", help="name of the experiment, and of the file NAME.yaml")
     path = section(parser, "path")
     path.add_argument("--like", metavar="PROFILE", help="take the path of another profile, such as paths/geo")

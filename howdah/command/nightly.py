@@ -13,7 +13,7 @@ from howdah.atlas.catalogue import read_catalogue
 from howdah.command.answer import answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores, find_profile
 from howdah.default import DEFAULT_KERNEL
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, nearest
 from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import CellResult
 from howdah.nightly.claims import compare_claims, gone_claims
@@ -28,7 +28,6 @@ from howdah.nightly.suite import Series, Suite, Wanted, chosen, chosen_items, re
 from howdah.nightly.work import explain as explain_experiment
 from howdah.nightly.work import make
 from howdah.place import PROFILES
-from howdah.profile.algorithm import nearest
 from howdah.record.provenance import now
 from howdah.work.display import Display
 
@@ -38,7 +37,7 @@ _SUITE = "nightly"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("nightly", help="run a suite and compare every measure with the stored baseline")
+    parser = commands.add_parser("nightly")
     parser.add_argument(
         "suite", nargs="?", default=_SUITE, help="a suite file, or the name of one in profiles/suites (nightly)"
     )

@@ -17,7 +17,7 @@ from howdah.work.experiment import find
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("pack", help="write runs or experiments as one file that can be mailed")
+    parser = commands.add_parser("pack")
     parser.add_argument("what", nargs="*", default=["latest"], help="runs or experiments (default: latest)")
     parser.add_argument("--output", "-o", type=Path, metavar="FILE", help=f"the file (default: NAME{SUFFIX})")
     parser.add_argument(
@@ -30,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_json_option(parser)
     parser.set_defaults(execute=_pack)
 
-    parser = commands.add_parser("unpack", help="write the content of a pack to a new directory")
+    parser = commands.add_parser("unpack")
     parser.add_argument("file", type=Path, help="a file that 'howdah pack' wrote")
     parser.add_argument("directory", type=Path, nargs="?", help="where to (default: ./NAME of the file)")
     add_json_option(parser)

@@ -10,7 +10,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from howdah.profile.algorithm import nearest
+from howdah.command.commands import Commands
+from howdah.errors import nearest
 
 WRONG_USAGE = 2
 EXIT_CODES = {
@@ -128,7 +129,7 @@ class TopParser(Parser):
     """That of ``howdah`` itself. The parsers of its commands are plain ``Parser`` objects."""
 
     def add_subparsers(self, **settings: Any) -> Any:
-        return super().add_subparsers(**{"parser_class": Parser, **settings})
+        return super().add_subparsers(**{"parser_class": Parser, "action": Commands, **settings})
 
 
 def commands_of(parser: argparse.ArgumentParser) -> argparse._SubParsersAction[argparse.ArgumentParser] | None:

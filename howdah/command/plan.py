@@ -13,7 +13,7 @@ from howdah.plan.text import render
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("plan", help="print every operation of a profile's runs, without running anything")
+    parser = commands.add_parser("plan")
     add_profile_options(parser)
     add_json_option(parser)
     parser.add_argument("--all", action="store_true", help="every run of the profile (default: the first one)")

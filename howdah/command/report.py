@@ -19,7 +19,7 @@ from howdah.work.results import bring_up_to_date, read_results
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("report", help="make the HTML report of an experiment again; needs no kernel")
+    parser = commands.add_parser("report")
     parser.add_argument("experiment", nargs="?", default="latest", help="directory or name (default: latest)")
     parser.add_argument("--reanalyse", action="store_true", help="make tables, metrics and verdicts again first")
     parser.add_argument("--without-prometheus", action="store_true", help="draw from the Parquet tables")

@@ -21,7 +21,7 @@ _MOST_SHOWN = 8
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("rerun", help="replay a run and compare tables, measures and verdict")
+    parser = commands.add_parser("rerun")
     parser.add_argument("run", help="directory or name of a run")
     add_runs_option(parser)
     add_json_option(parser)

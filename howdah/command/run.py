@@ -42,7 +42,7 @@ FAILED, INVALID = 4, 5
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("run", help="run a profile and report it")
+    parser = commands.add_parser("run")
     add_profile_options(parser)
     add_runs_option(parser)
     add_json_option(parser)

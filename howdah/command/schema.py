@@ -17,9 +17,7 @@ An editor that runs yaml-language-server checks and completes a profile with thi
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "schema", help="print the path of the profiles' JSON Schema, for an editor", epilog=_HOW
-    )
+    parser = commands.add_parser("schema", epilog=_HOW)
     parser.add_argument("--text", action="store_true", help="print the schema itself")
     parser.set_defaults(execute=execute)
 

@@ -20,7 +20,7 @@ _SIGNS = {PASS: "✓", FAIL: "✕", UNKNOWN: "?"}
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("score", help="score an experiment's runs against thresholds; needs no kernel")
+    parser = commands.add_parser("score")
     parser.add_argument("experiment", nargs="*", default=["latest"], help="directories or names (default: latest)")
     parser.add_argument(
         "--thresholds", type=Path, default=THRESHOLDS, metavar="FILE", help="in place of reports/scores.yaml"

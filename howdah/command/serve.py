@@ -11,7 +11,7 @@ from howdah.publish.serve import serve
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("serve", help="keep a Prometheus running on loopback over all runs")
+    parser = commands.add_parser("serve")
     parser.add_argument("--port", type=int, default=9090, help="port on 127.0.0.1 (default: 9090)")
     parser.add_argument(
         "--live", action="store_true", help="also scrape runs while they are made, and show a page of them"

@@ -17,7 +17,7 @@ from howdah.work.experiment import find
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("sign", help="sign runs or experiments, for those who verify them elsewhere")
+    parser = commands.add_parser("sign")
     parser.add_argument("what", nargs="+", help="runs or experiments")
     parser.add_argument("--key", type=Path, required=True, metavar="FILE", help="an ssh key, or a minisign secret key")
     add_runs_option(parser)

@@ -36,7 +36,7 @@ _LOG_WIDTH = 160
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("validate", help="run a profile on two engines and compare what they say")
+    parser = commands.add_parser("validate")
     parser.add_argument("profile", nargs="?", default="validate", help="a profile (default: profiles/validate.yaml)")
     parser.add_argument("--engines", default="uml,vm", metavar="A,B", help="the two engines (default: uml,vm)")
     add_machines_option(parser)

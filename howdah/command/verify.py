@@ -28,7 +28,7 @@ _MOST_SHOWN = 20
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("verify", help="check that runs are what they say they are")
+    parser = commands.add_parser("verify")
     parser.add_argument("what", nargs="*", default=["latest"], help="runs, experiments or packs (default: latest)")
     level = parser.add_mutually_exclusive_group()
     level.add_argument("--digests-only", action="store_true", help="compare files with their digests; compute nothing")

@@ -14,14 +14,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from howdah.default import DEFAULT_KERNEL
-from howdah.errors import HowdahError, ProfileError
+from howdah.errors import HowdahError, ProfileError, nearest
 from howdah.metric import known_metrics
 from howdah.nightly.effect import is_left_out
 from howdah.nightly.primary import Measures
 from howdah.nightly.significance import MOST_REPETITIONS
 from howdah.place import PROFILES
 from howdah.profile import Profile, load
-from howdah.profile.algorithm import nearest
 from howdah.profile.control import CONTROL_AXIS
 from howdah.profile.field import FieldError, Section
 from howdah.profile.report import profile_error

@@ -7,13 +7,12 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from howdah.errors import ProfileError
+from howdah.errors import ProfileError, nearest
 from howdah.plan.generated import GeneratedFlow
 from howdah.plan.network import Network, bare
 from howdah.plan.perturbation import Perturbation
 from howdah.plan.plan import Flow
 from howdah.profile import Cell
-from howdah.profile.algorithm import nearest
 from howdah.profile.model import FlowSection
 
 FIRST_SOURCE_PORT = 40001

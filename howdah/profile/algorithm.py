@@ -7,7 +7,6 @@ is compared is how a flow starts, not which file the code is in.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -172,11 +171,3 @@ def from_modules(modules: Iterable[Path]) -> dict[str, Algorithm]:
         for name in {kernel, kernel.replace("_", "-").lower()}:
             found[name] = Algorithm(name, kernel, module, kernel, summary, builtin=False)
     return found
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name closest to a mistyped one, or None if nothing is close."""
-    candidates = sorted(known)
-    lowered = {candidate.lower(): candidate for candidate in reversed(candidates)}
-    found = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
-    return lowered[found[0]] if found else None

@@ -6,8 +6,8 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from howdah.errors import ProfileError
-from howdah.profile.algorithm import ALGORITHMS, Algorithm, module_name, nearest, table_with
+from howdah.errors import ProfileError, nearest
+from howdah.profile.algorithm import ALGORITHMS, Algorithm, module_name, table_with
 from howdah.profile.kernel import check_kernel_name
 from howdah.profile.model import AlgorithmSection, Scenario
 from howdah.profile.module import check_modules

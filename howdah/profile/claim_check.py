@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from howdah.errors import ProfileError
+from howdah.errors import ProfileError, nearest
 from howdah.metric import RATIO, Metric, known_entries, known_metrics, read_share
-from howdah.profile.algorithm import nearest
 from howdah.profile.claim import ClaimSection, RangeSection, SelectorSection
 from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
 from howdah.profile.model import Scenario

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from howdah.errors import ProfileError
-from howdah.profile.algorithm import nearest
+from howdah.errors import ProfileError, nearest
 from howdah.profile.field import Section, Text, fixed
 from howdah.profile.figure import AxisValues
 from howdah.profile.override import canonical, field_value, set_field

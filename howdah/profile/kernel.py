@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 from howdah.default import DEFAULT_KERNEL
-from howdah.errors import ProfileError
-from howdah.profile.algorithm import nearest
+from howdah.errors import ProfileError, nearest
 
 KERNEL_FORM = r"(debian-|linux-source-)?([0-9]+\.[0-9]+(\+[a-z0-9-]+)?|newest)"  # +NAME: a set of patches
 # What a misspelt name is compared with: Debian's long-term kernels of these years, and the newest.

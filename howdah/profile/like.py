@@ -7,9 +7,8 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from howdah.errors import ProfileError
+from howdah.errors import ProfileError, nearest
 from howdah.place import PROFILES
-from howdah.profile.algorithm import nearest
 from howdah.profile.path import PathSection
 from howdah.profile.source import Document, Path_, read_document
 from howdah.profile.sweep import Point, find_axes

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from howdah.errors import ProfileError
-from howdah.profile.algorithm import nearest
+from howdah.errors import ProfileError, nearest
 from howdah.profile.changes import check_changes, check_changes_together
 from howdah.profile.check import check_scenario
 from howdah.profile.claim_check import ClaimCheck

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from howdah.profile.algorithm import nearest
+from howdah.errors import nearest
 from howdah.quantity import QuantityError
 from howdah.receiver import RECEIVERS
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from howdah.errors import ProfileError
-from howdah.profile.algorithm import nearest
+from howdah.errors import ProfileError, nearest
 from howdah.profile.dotted import dotted
 from howdah.profile.field import FieldError
 from howdah.profile.model import Scenario

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import stat
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from howdah.errors import ProfileError
 LARGEST_FILE_BYTES = 1 << 20
 LARGEST_DEPTH = 32
 MOST_VALUES = 20_000
+_KEPT_CHARACTERS = 16 << 10  # of the texts that are remembered; longer ones could hold much memory
 
 _INTEGER = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
@@ -97,8 +99,23 @@ def _yaml_files(directory: Path) -> str | None:
 def parse_yaml(text: str, name: str, *, lines: bool = True) -> tuple[Any, dict[Path_, str]]:
     """The value of a YAML text and the place of each value in it: ``name``, and the line unless ``lines`` is false.
 
+    A text that has been parsed before is not parsed again: suites, the atlas and profiles that take their path from
+    another one read the same files many times. What is returned is the caller's own.
+
     Raises ProfileError.
     """
+    value, places = (_parse_again if len(text) <= _KEPT_CHARACTERS else _parse)(text, name, lines)
+    return _copy(value), dict(places)
+
+
+def _copy(value: Any) -> Any:
+    """Mappings and lists anew; scalars do not change."""
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
+
+
+def _parse(text: str, name: str, lines: bool) -> tuple[Any, dict[Path_, str]]:
     builder = _Builder(name, lines=lines)
     try:
         for event in YAML(typ="rt", pure=True).parse(text):
@@ -115,6 +132,9 @@ def parse_yaml(text: str, name: str, *, lines: bool = True) -> tuple[Any, dict[P
         what = f"the character {shown} is not allowed" if character is not None else str(error).splitlines()[0]
         raise ProfileError(f"this is not YAML: {what}", where=builder.line(line)) from None
     return builder.value, builder.places
+
+
+_parse_again = lru_cache(maxsize=256)(_parse)
 
 
 @dataclass

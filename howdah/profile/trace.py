@@ -13,8 +13,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from howdah.errors import ProfileError
-from howdah.profile.algorithm import nearest
+from howdah.errors import ProfileError, nearest
 from howdah.profile.varying import MOST_CHANGES, SHORTEST_STEP_US, StepSection, TraceSection
 from howdah.quantity import QuantityError, format_duration, parse_duration
 

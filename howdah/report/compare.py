@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, nearest
 from howdah.layout import folded
-from howdah.profile.algorithm import nearest
 from howdah.record.result import Experiment, without_controls
 from howdah.report.build import source_for
 from howdah.report.fold import fold

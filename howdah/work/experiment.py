@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.errors import HowdahError, RecordError, explain
+from howdah.errors import HowdahError, RecordError, explain, nearest
 from howdah.plan.plan import Plan
-from howdah.profile.algorithm import nearest
 from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, sweep_writing, write_json, writing_name
 from howdah.record.provenance import analysis_sha256, first_record, now
 from howdah.record.reading import read_index, read_record, read_verdict

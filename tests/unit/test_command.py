@@ -120,6 +120,6 @@ def test_an_interrupted_command_tells_what_there_is(
     options = parser.parse_args(words)
     options.execute = interrupt
     monkeypatch.setattr(parser, "parse_args", lambda _: options)
-    monkeypatch.setattr(command, "build_parser", lambda: parser)
+    monkeypatch.setattr(command, "build_parser", lambda _words: parser)
     assert main(words) == 130
     assert said in capsys.readouterr().err

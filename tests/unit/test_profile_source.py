@@ -135,3 +135,16 @@ def test_no_content_ends_in_anything_but_a_profile_error(tmp_path: Path, content
 def test_a_folded_text_holds_what_was_written_and_nothing_else() -> None:
     value, _ = parse_yaml("text: >-\n  one line,\n  and its rest\n", "profile.yaml")
     assert value == {"text": "one line, and its rest"}
+
+
+def test_a_text_that_is_read_again_is_not_what_somebody_has_changed() -> None:
+    text = "path: {rate: 1 Mbit/s}\nflows: [{}, {start: 1 s}]\n"
+    first, places = parse_yaml(text, "profile.yaml")
+    first["path"]["rate"] = "2 Mbit/s"
+    first["flows"].append({})
+    places.clear()
+    value, places = parse_yaml(text, "profile.yaml")
+    assert value == {"path": {"rate": "1 Mbit/s"}, "flows": [{}, {"start": "1 s"}]}
+    assert places["flows", 1, "start"] == "profile.yaml:2"
+    assert parse_yaml(text, "other.yaml")[1]["path",] == "other.yaml:1", "the name is a part of each place"
+    assert parse_yaml(text, "other.yaml", lines=False)[1]["path",] == "other.yaml"

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, nearest
 from howdah.number import significant
 from howdah.plan.plan import Flow
-from howdah.profile.algorithm import nearest
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.record.sample import Float64, bottleneck_queue, column
 from howdah.report.ackwindow import exit_of, flow_start_ns

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of ``howdah``: the module of each, imported for its own command alone, and its line in the help.
+
+A command's module loads what the command works with (tables, figures, profiles). Help, a misspelt word and the TAB key
+need names and lines only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+
+class Command(NamedTuple):
+    """``module`` below howdah/command has ``add_parser``; ``says`` is what ``howdah --help`` says."""
+
+    module: str
+    says: str
+
+
+# In the order of the messages; `howdah --help` has its own (parser.py).
+COMMANDS = {
+    "new": Command("new", "write a commented profile of your own"),
+    "build": Command("build", "build the kernel, the guest tree and the modules, once"),
+    "run": Command("run", "run a profile and report it"),
+    "plan": Command("plan", "print every operation of a profile's runs, without running anything"),
+    "report": Command("report", "make the HTML report of an experiment again; needs no kernel"),
+    "figure": Command("figure", "draw figures for a paper: PDF, SVG or PNG, a column wide"),
+    "claims": Command("claims", "judge an experiment's claims again; needs no kernel"),
+    "atlas": Command("atlas", "run the published experiments, judge their claims, write the site"),
+    "compare": Command("compare", "put algorithms, kernels, experiments or runs side by side"),
+    "score": Command("score", "score an experiment's runs against thresholds; needs no kernel"),
+    "rerun": Command("rerun", "replay a run and compare tables, measures and verdict"),
+    "verify": Command("verify", "check that runs are what they say they are"),
+    "sign": Command("sign", "sign runs or experiments, for those who verify them elsewhere"),
+    "nightly": Command("nightly", "run a suite and compare every measure with the stored baseline"),
+    "bisect": Command("bisect", "find the commit of a kernel tree that broke a claim"),
+    "validate": Command("validate", "run a profile on two engines and compare what they say"),
+    "list": Command("listing", "list profiles, algorithms, kernels, receivers, metrics or runs"),
+    "export": Command("export", "write a run's data for another tool; needs no kernel"),
+    "pack": Command("pack", "write runs or experiments as one file that can be mailed"),
+    "unpack": Command("pack", "write the content of a pack to a new directory"),
+    "serve": Command("serve", "keep a Prometheus running on loopback over all runs"),
+    "exporter": Command("exporter", "serve what this machine's TCP and queues do now, for Prometheus"),
+    "machines": Command("machines", "several machines, virtual or your own"),
+    "doctor": Command("doctor", "show what each engine lacks on this machine, and the remedy"),
+    "clean": Command("clean", "remove leftovers; with options also old runs or the built kernels"),
+    "completion": Command("completion", "print the script that completes commands, options and names"),
+    "schema": Command("schema", "print the path of the profiles' JSON Schema, for an editor"),
+}
+
+
+class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
+    """The subcommands of ``howdah``: a parser that is added under a name of the table has its line."""
+
+    def add_parser(self, name: str, **settings: Any) -> Any:
+        if name in COMMANDS:
+            settings.setdefault("help", COMMANDS[name].says)
+        return super().add_parser(name, **settings)
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser], words: Collection[str] | None) -> None:
+    """Every command by its name; those among ``words`` with their arguments. ``None`` stands for all of them."""
+    for name, command in COMMANDS.items():
+        if name in commands.choices:
+            continue  # its module has two of them
+        if words is None or name in words:
+            importlib.import_module(f"howdah.command.{command.module}").add_parser(commands)
+        else:
+            commands.add_parser(name)
