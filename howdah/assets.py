@@ -24,6 +24,7 @@ _SCRIPTS = (
     "lines.js",
     "marks.js",
     "stripes.js",
+    "bands.js",
     "legend.js",
     "touch.js",
     "figure.js",

@@ -13,9 +13,11 @@ from howdah.command.common import add_runs_option
 from howdah.engine.ending import runtime_base
 from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
+from howdah.number import size
 from howdah.publish.scratch import sweep_scratch
-from howdah.record.directory import PARTIAL, is_abandoned, remove_whole, sweep_writing
+from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
 from howdah.record.reading import read_index
+from howdah.work.compress import compress_run, is_large, refused
 from howdah.work.experiment import Experiment
 
 
@@ -25,6 +27,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--all-runs", action="store_true", help="also every experiment below --runs")
     parser.add_argument(
         "--cache", action="store_true", help="also built kernels, kernel trees' objects, guest trees, tools"
+    )
+    parser.add_argument(
+        "--compress",
+        action="store_true",
+        help="also compress raw records of finished runs that an earlier release left as they were written",
     )
     add_runs_option(parser)
     parser.set_defaults(execute=execute)
@@ -41,7 +48,32 @@ def _remove(path: Path) -> None:
     sys.stdout.write(f"removed {path}\n")
 
 
+class _Savings:
+    """What ``--compress`` does to the runs of all experiments, and says."""
+
+    def __init__(self) -> None:
+        self.runs, self.bytes = 0, 0
+
+    def compress(self, run: Path) -> None:
+        directory = RunDirectory(run)
+        if not directory.provenance.exists() or not is_large(directory):
+            return
+        if (why := refused(directory)) is not None:
+            sys.stdout.write(f"left {run} as it is: {why}\n")
+            return
+        done = compress_run(directory)
+        if done is not None:
+            sys.stdout.write(f"compressed {run}: {size(done.before)} of raw/ to {size(done.after)}\n")
+            self.runs += 1
+            self.bytes += done.before - done.after
+
+    def say(self) -> None:
+        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        sys.stdout.write(f"saved {size(self.bytes)} in {runs}\n" if self.runs else "no run has anything to compress\n")
+
+
 def execute(options: argparse.Namespace) -> int:
+    savings = _Savings()
     for entry in sorted(options.runs.glob("*/")) if options.runs.is_dir() else []:
         if entry.is_symlink():
             continue
@@ -56,8 +88,12 @@ def execute(options: argparse.Namespace) -> int:
                 of_a_rerun = entry.name == "reruns" and not is_abandoned(run)  # made without a lock
                 if (run.name.startswith(PARTIAL) and not of_a_rerun) or (options.unlisted and unlisted):
                     _remove(run)
+                elif options.compress and listed is not None and not run.name.startswith(PARTIAL):
+                    savings.compress(run)
             for swept in experiment.sweep_partial() if entry.name != "reruns" else ():
                 sys.stdout.write(f"removed {entry / swept}\n")
+    if options.compress:
+        savings.say()
     latest = options.runs / "latest"
     if latest.is_symlink() and not latest.exists():
         _remove(latest)

@@ -29,6 +29,7 @@ _COMMON = (
     "/usr",
     "/var",
 )
+_HOMES = ("/home/", "/root/", "/Users/")  # also of whoever gave the run to this machine
 _END = rb"(?![\w.-])"
 _BEGIN = rb"(?<![\w./-])"
 
@@ -50,7 +51,8 @@ class Paths:
 
 
 def paths_in(value: Any) -> Iterator[str]:
-    """Absolute paths in a JSON value that this machine has, other than those that all machines have."""
+    """Absolute paths in a JSON value that this machine has, other than those that all machines have; and those below
+    anybody's home, which a run that came from elsewhere may name."""
     if isinstance(value, dict):
         for item in value.values():
             yield from paths_in(item)
@@ -59,5 +61,5 @@ def paths_in(value: Any) -> Iterator[str]:
             yield from paths_in(item)
     elif isinstance(value, str) and value.startswith("/"):
         path = value.partition(":")[0]  # file:line
-        if len(path) > 1 and not path.startswith(_COMMON) and os.path.lexists(path):
+        if len(path) > 1 and not path.startswith(_COMMON) and (path.startswith(_HOMES) or os.path.lexists(path)):
             yield path

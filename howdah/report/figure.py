@@ -16,6 +16,7 @@ from howdah.report.axis import Axis
 from howdah.report.codec import Column, encode, encode_integers, scale_of
 from howdah.report.downsample import extremes
 from howdah.report.event import ToldEvent, told_events
+from howdah.report.pageband import PageBands
 from howdah.report.palette import dashes
 from howdah.report.shown import shown_flows
 from howdah.report.source import Curve, Curves, Source
@@ -116,6 +117,12 @@ def page_data(experiments: list[Experiment], source: Source, variants: Variants,
     paths = _Paths(runs)
     curve_points = max(200, _CURVE_VALUES // max(1, 4 * flows + len(runs)))
     acks = min(_MOST_ACKS, max(300, _ACK_VALUES // (4 * flows)))
+    bands = PageBands(runs, axes, [figure["series"][0] for figure in FIGURES if figure["axis"] == "time"])
+    coded = [
+        _run(run, source, variants, curve_points, acks, bands)
+        | {"at": [axis.place(run) for axis in axes], "limits": paths.place(run)}
+        for run in runs
+    ]
     return {
         "figures": FIGURES,
         "limitNames": _LIMIT_NAMES,
@@ -132,11 +139,8 @@ def page_data(experiments: list[Experiment], source: Source, variants: Variants,
         ],
         "limits": paths.limits,
         "variants": [{"label": each.label, **asdict(each.colour)} for each in variants.all],
-        "runs": [
-            _run(run, source, variants, curve_points, acks)
-            | {"at": [axis.place(run) for axis in axes], "limits": paths.place(run)}
-            for run in runs
-        ],
+        "runs": coded,
+        "bands": bands.coded(),
     }
 
 
@@ -188,10 +192,11 @@ def _limits(path: Path) -> dict[str, float]:
     }
 
 
-def _run(run: Run, source: Source, variants: Variants, most: int, acks: int) -> dict[str, Any]:
+def _run(run: Run, source: Source, variants: Variants, most: int, acks: int, bands: PageBands) -> dict[str, Any]:
     assert run.plan is not None
     labels = [variant.key for variant in variants.all]
     curves = source.curves(run)
+    bands.add(run, curves)
     probe = run.table("tcp_probe")
     flows = []
     missing = missing_data(run, curves)

@@ -128,7 +128,8 @@ class Experiment:
         plan_json = cell.plan.to_json()
         directory.plan.write_text(plan_json, encoding="utf-8")
         record = first_record(plan_json, cell.key)
-        write_json(directory.provenance, {**record, "parameter_places": cell.plan.parameter_places})
+        places = {name: _from_here(place) for name, place in cell.plan.parameter_places.items()}
+        write_json(directory.provenance, {**record, "parameter_places": places})
         return directory
 
     def keep(self, cell: Cell, partial: RunDirectory) -> RunDirectory:
@@ -213,6 +214,15 @@ class Experiment:
                     write_json(self.index, {**index, "cells": updated})
         except HowdahError:
             return
+
+
+def _from_here(place: str) -> str:
+    """``file:line`` with the file relative to the working directory, or its name alone where it lies elsewhere.
+
+    A run travels: directories of the machine where it was made mean nothing to others, and tell of its owner.
+    """
+    here = f"{Path.cwd()}/"
+    return place.removeprefix(here) if place.startswith(here) or not place.startswith("/") else place.rpartition("/")[2]
 
 
 def set_latest(runs: Path, experiment: Experiment) -> None:

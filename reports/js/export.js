@@ -114,6 +114,9 @@ howdah.save = (() => {
     const height = top + plot.height + 4;
     const title = `${figure.description.title}, ${figure.unit.name}`;
     let body = "";
+    for (const band of figure.outlinesNow()) {
+      body += `<path d="${band.path}" fill="${band.colour}" fill-opacity="${howdah.bands.OPACITY}"/>`;
+    }
     figure.lines.forEach((line, index) => {
       if (state.view.hidden.has(line.key)) return;
       const dash = line.dash.length ? ` stroke-dasharray="${line.dash.join(" ")}"` : "";

@@ -79,6 +79,16 @@ howdah.Figure = (() => {
       return howdah.stripes.of(shown, this.plot.scales.x, (x, y) => this.position(x, y));
     }
 
+    bandsNow() {
+      return lines.bands(this.description, this.lines.filter((line) => !state.view.hidden.has(line.key)));
+    }
+
+    // The bands in view: {colour, path}.
+    outlinesNow() {
+      const at = (x, y) => this.position(x, y);
+      return this.bandsNow().map((band) => ({ colour: band.colour, path: howdah.bands.outline(band, this.plot.scales.x, at) }));
+    }
+
     marksNow() {
       const shown = this.lines.filter((line) => !state.view.hidden.has(line.key));
       return marks.layout(
@@ -145,6 +155,8 @@ howdah.Figure = (() => {
       }
       for (const text of lacking.slice(0, 4)) this.notes.append(element("p", "note loud", `Missing: ${text}`));
       for (const text of notCounting.slice(0, 4)) this.notes.append(element("p", "note loud", `✕ ${text}`));
+      const shaded = howdah.bands.words(lines.bands(this.description, this.lines));
+      if (shaded) this.notes.append(element("p", "note", shaded));
       const told = lines.events(this.description, this.lines).length;
       if (told) this.notes.append(element("p", "note", "◇ what a slow-start module told of its decisions: point at one, or move the cursor to it."));
       const peak = this.clipped();
@@ -165,8 +177,9 @@ howdah.Figure = (() => {
     }
 
     // The range of values: from zero and with the limits while nothing is zoomed, else what is in view.
-    range(least, most) {
+    range(plot, least, most) {
       if (least === null || least === undefined) return [0, 1];
+      [least, most] = howdah.bands.reach(this.bandsNow(), plot.scales.x, least, most);
       if (state.view.zoom[this.axis] && !(this.axis === "time" && state.view.frame)) {
         const pad = (most - least || Math.abs(most) || 1) * 0.08;
         return [least >= 0 ? Math.max(0, least - pad) : least - pad, this.ceiling(most + pad)];
@@ -204,7 +217,7 @@ howdah.Figure = (() => {
         height: this.height,
         legend: { show: false },
         padding: [8, 14, 0, 0],
-        scales: { x: { time: false }, y: { range: (_, least, most) => this.range(least, most) } },
+        scales: { x: { time: false }, y: { range: (plot, least, most) => this.range(plot, least, most) } },
         axes: [
           { ...axis, size: 24, gap: 4, label: xLabel, labelSize: 18, labelGap: 0, labelFont: marks.FONT },
           { ...axis, size: 58, gap: 4, space: 32 },
@@ -237,23 +250,33 @@ howdah.Figure = (() => {
         hooks: {
           setSelect: [(plot) => this.selected(plot)],
           setCursor: [(plot) => { this.spoken = legend.show(this.legend, plot, this.unit.name); }],
+          drawAxes: [(plot) => this.underlay(plot)],
           draw: [(plot) => this.overlay(plot, tokens)],
         },
       };
     }
 
-    overlay(plot, tokens) {
+    // Draw in CSS pixels, within the axes.
+    inside(plot, draw) {
       if (this.plot !== plot) this.plot = plot;
-      const ratio = devicePixelRatio;
-      plot.ctx.save();
-      plot.ctx.scale(ratio, ratio);
-      plot.ctx.save();
       const { left, top, right, bottom } = this.bounds();
+      plot.ctx.save();
+      plot.ctx.scale(devicePixelRatio, devicePixelRatio);
       plot.ctx.beginPath();
       plot.ctx.rect(left, top, right - left, bottom - top);
       plot.ctx.clip();
-      howdah.stripes.draw(plot.ctx, this.stripesNow());
+      draw(plot.ctx);
       plot.ctx.restore();
+    }
+
+    underlay(plot) {
+      this.inside(plot, (context) => howdah.bands.draw(context, this.outlinesNow()));
+    }
+
+    overlay(plot, tokens) {
+      this.inside(plot, (context) => howdah.stripes.draw(context, this.stripesNow()));
+      plot.ctx.save();
+      plot.ctx.scale(devicePixelRatio, devicePixelRatio);
       marks.draw(plot.ctx, this.marksNow(), this.bounds(), tokens);
       plot.ctx.restore();
     }

@@ -130,6 +130,30 @@ howdah.lines = (() => {
     return found;
   }
 
+  // The bands of the lines shown: {colour, count, x, low, high}. Where all repetitions are lines there are none.
+  function bands(figure, shown) {
+    if (figure.axis !== "time" || state.view.repetition === "all") return [];
+    const { factor } = unitOf(figure);
+    const side = (column) => codec.column(column).map((each) => (each === null ? null : each * factor));
+    const found = [];
+    for (const line of shown) {
+      const flow = line.flow ? line.flow.id : "";
+      const number = state.data.bands.findIndex((each) =>
+        each.series === line.part && each.flow === flow && each.at.every((value, axis) => value === line.run.at[axis]));
+      if (number < 0) continue;
+      const coded = state.data.bands[number];
+      const [first, step, count] = coded.even;
+      found.push(once(`band/${number}/${factor}`, () => ({
+        count: coded.count,
+        x: Array.from({ length: count }, (_, index) => (first + step * index) / 1000),
+        low: side(coded.low),
+        high: side(coded.high),
+      })));
+      found[found.length - 1] = { ...found.at(-1), colour: line.colour };
+    }
+    return found;
+  }
+
   // Horizontal reference lines of a figure, of each path that is shown; of many paths they would cover the lines.
   function limits(figure) {
     const here = paths(state.runs());
@@ -200,5 +224,5 @@ howdah.lines = (() => {
     return { lacking, notCounting };
   }
 
-  return { of, coloursBy, limits, exits, events, remarks, unitOf };
+  return { of, bands, coloursBy, limits, exits, events, remarks, unitOf };
 })();

@@ -351,3 +351,27 @@ def test_numbers_are_written_as_in_the_tables(visit: Open, report_page: Path) ->
     page = visit(report_page).page
     for value in (0, 9430, 15893, 3.21456, 0.00012345, -2.5, 1234567.8, 0.99996):
         assert page.evaluate("(v) => howdah.format.significant(v)", value) == significant(value)
+
+
+def test_the_repetitions_of_a_line_are_shaded_behind_it(visit: Open, report_page: Path) -> None:
+    page = visit(report_page).page
+    notes = page.locator("#figure-cwnd p.note", has_text="Shaded")
+    assert notes.inner_text() == "Shaded: 2 repetitions, from the least to the largest."
+    # Of reno one repetition is invalid, and those of cubic without HyStart are equal.
+    bands = page.evaluate(f"{figure('cwnd')}.bandsNow()")
+    colours = page.evaluate(f"{figure('cwnd')}.lines.filter((line) => line.part === 'cwnd').map((line) => line.colour)")
+    assert [band["colour"] for band in bands] == colours[1:2]
+    line = page.evaluate(
+        f"((line) => [line.x, line.y])({figure('cwnd')}.lines.find((each) => each.run.name.startsWith('cubic-r0')))"
+    )
+    step = max(value or 0 for value in bands[0]["high"]) / 1000  # of the coded values
+    for at, value in zip(*line, strict=True):
+        cell = next(number for number, edge in enumerate(bands[0]["x"][1:]) if at <= edge)
+        assert bands[0]["low"][cell] - step <= value <= bands[0]["high"][cell] + step
+    outlines = page.evaluate(f"{figure('cwnd')}.outlinesNow()")
+    saved = page.evaluate(f"howdah.save.document({figure('cwnd')})")
+    assert outlines
+    assert all(f'd="{outline["path"]}"' in saved for outline in outlines)
+    page.select_option("#repetition", "all")
+    assert page.evaluate(f"{figure('cwnd')}.bandsNow()") == []
+    assert notes.count() == 0

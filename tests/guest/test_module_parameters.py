@@ -81,8 +81,10 @@ def test_the_other_algorithms_of_a_profile_run(engine: UmlEngine, tmp_path: Path
         "odd": "failed",
     }
     assert records["bent"]["modules"]["ss_limited"]["parameters"]["max_ssthresh"] == "200"
-    assert records["bent"]["parameter_places"] == {"ss_limited.max_ssthresh": f"{profile}:{first + 1}"}
-    assert f"{profile}:{first + 2}: the module ss_limited has no parameter 'max_sstresh'" in records["wrong"]["error"]
+    assert records["bent"]["parameter_places"] == {"ss_limited.max_ssthresh": f"{profile.name}:{first + 1}"}
+    assert (
+        f"{profile.name}:{first + 2}: the module ss_limited has no parameter 'max_sstresh'" in records["wrong"]["error"]
+    )
     assert "did you mean max_ssthresh?" in records["wrong"]["error"]
     assert "the parameters max_ssthresh=1" in records["refused"]["error"]
     assert "the kernel's log: ss_limited" in records["refused"]["error"]

@@ -284,3 +284,8 @@ def test_paths_are_replaced_at_their_ends_only(tmp_path: Path, monkeypatch: pyte
     tree.mkdir()
     value = {"kernel": {"source": str(tree)}, "places": [f"{tree}:12"], "guest": "/howdah/in", "gone": "/no/such/path"}
     assert set(paths_in(value)) == {str(tree)}
+    # A run that came from another machine names what is not here.
+    assert set(paths_in([{"own": "/home/somebody/linux"}, "/root/mine.yaml:3"])) == {
+        "/home/somebody/linux",
+        "/root/mine.yaml",
+    }

@@ -97,6 +97,22 @@ def test_the_queue_is_the_backlog_of_the_bottleneck(experiment: Path, tmp_path: 
     assert lies_on_a_line(on_sheet[:, 1], [row["backlog_bytes"] for row in rows])
 
 
+def test_behind_a_line_is_the_band_of_its_repetitions(tmp_path: Path) -> None:
+    """Of runs that count and differ. A repetition that is asked for stands alone."""
+    scenario = Scenario(name="bands", algorithms=("cubic", "cubic-no-hystart"), repetitions=6, duration_s=3.0, flows=1)
+    experiment = make_experiment(tmp_path, scenario)
+    svg = drawn(experiment, "start-up", tmp_path / "figure.svg")
+    groups = [str(group.get("id")) for group in ElementTree.parse(svg).iter(f"{SVG}g")]
+    assert [name for name in groups if name.startswith("band-")] == ["band-0"]
+    band, line = points(svg, "band-0"), points(svg, "line-0")
+    # Places on the sheet: y grows downwards. The line is one of the repetitions, and the other leaves it.
+    assert band[:, 1].min() <= line[:, 1].min() + 0.01
+    widths = [np.ptp(band[np.abs(band[:, 0] - x) < 0.01, 1]) for x in np.unique(band[:, 0])]
+    assert max(widths) > 1.0
+    alone = drawn(experiment, "start-up", tmp_path / "alone.svg", Choice(repetition=1))
+    assert "band-" not in alone.read_text(encoding="utf-8")
+
+
 def test_every_flow_of_every_repetition_is_a_mark_of_the_strip(experiment: Path, tmp_path: Path) -> None:
     svg = drawn(experiment, "exit-strip", tmp_path / "figure.svg")
     found = read_results(experiment, lambda _: None)

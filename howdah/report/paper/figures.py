@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,9 @@ from howdah.plan.plan import Flow
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.record.sample import Float64, bottleneck_queue, column
 from howdah.report.ackwindow import exit_of, flow_start_ns
-from howdah.report.paper.line import MOST_LINES, Line, shown_part
+from howdah.report.band import Band
+from howdah.report.paper.band import band_legend, bands_of, draw_bands
+from howdah.report.paper.line import MOST_LINES, Line, Points, shown_part
 from howdah.report.paper.sheet import Sheet, write
 from howdah.report.paper.strip import draw_strip
 from howdah.report.source import TableSource
@@ -44,9 +46,6 @@ class Choice:
     flow: str | None = None
     repetition: int | None = None
     whole: bool = False
-
-
-Points = Callable[[Run, Flow, float], tuple[Float64, Float64] | None]
 
 
 @dataclass(frozen=True)
@@ -158,14 +157,16 @@ def draw(name: str, experiments: list[Experiment], choice: Choice, sheet: Sheet,
         else:
             course = _COURSES[name]
             lines = lines_of(course, experiments, variants, choice)
-            labels = [_named(line, course) for line in lines]
+            bands = bands_of(lines, course.points, _last_s(lines, choice))
+            handles, words = band_legend(bands)
+            labels = [*(_named(line, course) for line in lines), *words]
             across = columns(labels, sheet.width_in)
             rows = -(-len(labels) // across)
             figure = sheet.figure(max(_SHORTEST_IN, sheet.width_in * _GOLDEN) + rows * _LEGEND_ROW_IN)
-            _draw_course(figure.subplots(), course, lines, choice)
-            handles, words = figure.axes[0].get_legend_handles_labels()
-            if words:
-                figure.legend(handles, words, loc="outside upper left", ncols=across)
+            axes = figure.subplots()
+            _draw_course(axes, course, lines, bands, choice)
+            drawn, named = axes.get_legend_handles_labels()
+            figure.legend([*drawn, *handles], [*named, *words], loc="outside upper left", ncols=across)
         return write(figure, target, format_, title)
 
 
@@ -206,8 +207,11 @@ def lines_of(course: Course, experiments: list[Experiment], variants: Variants, 
     if choice.repetition is not None:
         runs = [run for run in runs if run.repetition == choice.repetition]
     firsts: dict[tuple[str, str], Run] = {}
+    alike: dict[tuple[str, str], tuple[Run, ...]] = {}
     for run in sorted(runs, key=lambda run: (not run.counts, run.repetition)):
-        firsts.setdefault((variants.key(run), run.point), run)
+        place = (variants.key(run), run.point)
+        firsts.setdefault(place, run)
+        alike[place] = (*alike.get(place, ()), *([run] if run.counts else []))
     order = {variant.key: number for number, variant in enumerate(variants.all)}
     kept = sorted(firsts.items(), key=lambda item: order[item[0][0]])
     if len(kept) > MOST_LINES:
@@ -231,7 +235,7 @@ def lines_of(course: Course, experiments: list[Experiment], variants: Variants, 
         colour = colours[key] if colours[key] not in used else "#404040"
         used.add(colour)
         exit_ = exit_of(run, flow)
-        lines.append(Line(", ".join(words), number, colour, run, flow, *found, exit_))
+        lines.append(Line(", ".join(words), number, colour, run, flow, *found, exit_, alike[key, point]))
     if not lines:
         raise HowdahError(f"no run has {course.needs}", hint="'howdah report' says what each run lacks.")
     until = _until_s(lines, choice)
@@ -263,13 +267,19 @@ def _until_s(lines: list[Line], choice: Choice) -> float | None:
 
 def _cut(line: Line, until_s: float | None) -> Line:
     x, y = shown_part(line.x, line.y, until_s)
-    return Line(line.label, line.number, line.colour, line.run, line.flow, x, y, line.exit)
+    return replace(line, x=x, y=y)
 
 
-def _draw_course(axes: Axes, course: Course, lines: list[Line], choice: Choice) -> None:
+def _last_s(lines: list[Line], choice: Choice) -> float:
+    """Where the axis ends."""
     until = _until_s(lines, choice)
-    last = until if until is not None else max(float(line.x[-1]) for line in lines if len(line.x))
-    axes.set_xlim(0, last)
+    return until if until is not None else max(float(line.x[-1]) for line in lines if len(line.x))
+
+
+def _draw_course(axes: Axes, course: Course, lines: list[Line], bands: list[tuple[Line, Band]], choice: Choice) -> None:
+    until = _until_s(lines, choice)
+    axes.set_xlim(0, _last_s(lines, choice))
+    draw_bands(axes, bands)
     for line in lines:
         # Marks lie at other places on each line, so that lines that coincide are still seen to be several.
         every = (line.number * 0.05 % 0.2, 0.2)
@@ -287,6 +297,7 @@ def _draw_course(axes: Axes, course: Course, lines: list[Line], choice: Choice) 
             at = (line.exit.after_start_s, line.exit.cwnd_packets)
             axes.plot(*([value] for value in at), color=line.colour, marker=line.mark, markersize=6, linestyle="none")
     highest = [float(np.max(line.y)) for line in lines if len(line.y)]
+    highest += [float(np.nanmax(band.high)) for _line, band in bands]
     if course.second is not None and len(lines) == 1:
         label, points = course.second
         found = points(lines[0].run, lines[0].flow, flow_start_ns(lines[0].run, lines[0].flow) / 1e9)

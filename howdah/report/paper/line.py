@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,12 +26,17 @@ DASHES: tuple[Any, ...] = (
 )
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 MOST_LINES = 8
+# Seconds since a time, here the flow's start, and values of a flow of a run; None where there are none.
+Points = Callable[[Run, Flow, float], tuple[Float64, Float64] | None]
 _MOST_POINTS = 2400  # of a line: more than a column has dots, fewer than would make the file large
 
 
 @dataclass(frozen=True)
 class Line:
-    """``x`` in seconds since the flow's start, ``y`` in the unit of the figure."""
+    """``x`` in seconds since the flow's start, ``y`` in the unit of the figure.
+
+    ``alike`` are the runs that count of the same variant and sweep point, this one among them if it counts.
+    """
 
     label: str
     number: int
@@ -40,6 +46,7 @@ class Line:
     x: Float64
     y: Float64
     exit: Exit | None = None
+    alike: tuple[Run, ...] = ()
 
     @property
     def dash(self) -> Any:

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs whose raw records lie as the guest wrote them, made small: those of releases that did not compress them.
+
+A new run compresses its own (``howdah/work/stage.py``). Here a copy of the run is made beside it, of hard links and
+compressed files, and the two change places in one step of the kernel: whoever is killed leaves the old or the new one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.errors import HowdahError, RecordError, explain
+from howdah.record.digest import DIGESTS, MANIFEST, digests, file_sha256, mismatches
+from howdah.record.directory import PARTIAL, RunDirectory, write_json
+from howdah.record.raw import LEAST_BYTES, SUFFIXES, compress_raw, open_raw, raw_files
+from howdah.record.reading import read_record
+from howdah.record.retention import REMOVED
+
+_AT_FDCWD = -100  # <fcntl.h>
+_RENAME_EXCHANGE = 2  # <linux/fs.h>
+_CANNOT = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """Bytes of raw/ before and after."""
+
+    before: int
+    after: int
+
+
+def refused(directory: RunDirectory) -> str | None:
+    """Why a run stays as it is although it has large files, in words; None where it may be compressed."""
+    try:
+        record = read_record(directory)
+    except RecordError as error:
+        return error.what
+    if record["status"] != "finished":
+        return f"it is {record['status']}"
+    if (directory.path / MANIFEST).exists():
+        return "its signature is of the files as they are"
+    wrong = mismatches(directory, record)
+    return str(wrong[0]) if wrong else None
+
+
+def is_large(directory: RunDirectory) -> bool:
+    """Whether raw/ has files that a new run would compress."""
+    if not directory.raw.is_dir():
+        return False
+    return any(file.suffix not in SUFFIXES and file.stat().st_size >= LEAST_BYTES for file in raw_files(directory.raw))
+
+
+def compress_run(directory: RunDirectory) -> Compressed | None:
+    """Compress what is large in raw/ of a finished run that nothing speaks against (``refused``).
+
+    None where nothing becomes smaller. The caller holds the experiment's lock. A run without digests gets none: nothing
+    says what its files were. Raises HowdahError where it cannot be done; the run is then as it was.
+    """
+    copy = RunDirectory(directory.path.with_name(f"{PARTIAL}{directory.path.name}-{os.getpid()}"))
+    shutil.rmtree(copy.path, ignore_errors=True)
+    try:
+        before = _size(directory.raw)
+        _link(directory.path, copy.path)
+        if not compress_raw(copy.raw):
+            return None
+        _compare(directory, copy)
+        record = read_record(directory)
+        if DIGESTS in record and not record.get(REMOVED):
+            write_json(copy.provenance, {**record, DIGESTS: digests(copy)})
+        after = _size(copy.raw)
+        _exchange(copy.path, directory.path)
+    except OSError as error:
+        raise HowdahError(
+            f"its raw records cannot be compressed: {explain(error)}", where=str(directory.path)
+        ) from error
+    finally:
+        shutil.rmtree(copy.path, ignore_errors=True)
+    return Compressed(before, after)
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in raw_files(folder))
+
+
+def _link(source: Path, target: Path) -> None:
+    """A tree of hard links; copies where the file system has no links."""
+
+    def link(one: str, other: str) -> None:
+        try:
+            os.link(one, other, follow_symlinks=False)
+        except OSError:
+            shutil.copy2(one, other, follow_symlinks=False)
+
+    shutil.copytree(source, target, symlinks=True, copy_function=link)
+
+
+def _compare(directory: RunDirectory, copy: RunDirectory) -> None:
+    """Raises OSError where a compressed file does not hold what the guest wrote."""
+    for file in raw_files(directory.raw):
+        if (copy.path / file.relative_to(directory.path)).exists():
+            continue
+        digest = hashlib.sha256()
+        with open_raw(copy.path / file.relative_to(directory.path)) as opened:
+            while part := opened.read(_CHUNK_BYTES):
+                digest.update(part)
+        if digest.hexdigest() != file_sha256(file):
+            raise OSError(errno.EIO, "what was compressed does not read as before", str(file))
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Two directories change names in one step (renameat2(2)). Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return
+    number = ctypes.get_errno()
+    why = "this file system cannot exchange two directories" if number in _CANNOT else os.strerror(number)
+    raise OSError(number, why, str(other))
