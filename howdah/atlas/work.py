@@ -15,6 +15,7 @@ from howdah.errors import HowdahError
 from howdah.report import report
 from howdah.work.batch import Outcome, Rest, Work
 from howdah.work.display import Display
+from howdah.work.executor import Executor
 from howdah.work.judged import judged_claims
 from howdah.work.pool import pool
 from howdah.work.prepared import Prepared, compile_plans, hold, prepare
@@ -22,7 +23,14 @@ from howdah.work.prepared import make as make_runs
 from howdah.work.results import runs_of
 
 
-def make(chapters: list[Chapter], workers: int, again: bool, display: Display, sitting: Sitting) -> None:
+def make(
+    chapters: list[Chapter],
+    workers: int,
+    again: bool,
+    display: Display,
+    sitting: Sitting,
+    executor: Executor | None = None,
+) -> None:
     """Make every run that is not there yet and fill in ``sitting``; what went wrong goes to the chapters' ``problems``.
 
     A profile that cannot be prepared or a run that fails does not stop the others; a full disk, which every run would
@@ -32,7 +40,7 @@ def make(chapters: list[Chapter], workers: int, again: bool, display: Display, s
     with ExitStack() as locks:
         prepared = [(chapter, found) for chapter in chapters if (found := _prepare(chapter, display, locks))]
         number = sum(len(each.cells) for _, each in prepared)
-        display.say(f"atlas: {len(prepared)} profiles, {number} runs, {workers} at a time")
+        display.say(f"atlas: {len(prepared)} profiles, {number} runs" + ("" if executor else f", {workers} at a time"))
         outcomes: list[Outcome] = []
 
         def listen(active: list[Work], done: list[Outcome], rest: Rest) -> None:
@@ -41,7 +49,7 @@ def make(chapters: list[Chapter], workers: int, again: bool, display: Display, s
 
         try:
             ready = [each for _, each in prepared]
-            outcomes[:] = make_runs(ready, workers, again, listen, keep_going=True, tell=display.say)
+            outcomes[:] = make_runs(ready, workers, again, listen, keep_going=True, tell=display.say, executor=executor)
         except KeyboardInterrupt:
             sitting.interrupted = True
             raise

@@ -98,10 +98,10 @@ def _build(source: KernelSource, key: str, progress: Progress, cache: Cache) -> 
     )
 
 
-def load_kernel(directory: Path) -> Kernel:
-    """Read an entry of the cache. Raises HowdahError when it was damaged."""
+def load_kernel(directory: Path, **known: str) -> Kernel:
+    """Read an entry of the cache; ``known`` takes the place of what it says. Raises HowdahError when it was damaged."""
     try:
-        record: dict[str, Any] = json.loads((directory / RECORD).read_text())
+        record: dict[str, Any] = {**json.loads((directory / RECORD).read_text()), **known}
         record["options_not_taken"] = tuple(record["options_not_taken"])
         record.pop("tree", None)  # of an older howdah
         kernel = Kernel(

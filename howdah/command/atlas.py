@@ -10,14 +10,21 @@ from typing import Any
 
 from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
 from howdah.atlas.chapter import check, chosen, read_chapters
-from howdah.atlas.part import chapters_of, read_part
 from howdah.atlas.record import add, begin, read_record
 from howdah.atlas.site import write_index, write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.view import views
 from howdah.atlas.work import conclude, make, publish_complete
 from howdah.command.answer import answer
-from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
+from howdah.command.common import (
+    add_cluster_options,
+    add_jobs_option,
+    add_json_option,
+    add_runs_option,
+    check_jobs,
+    cores,
+    workers_of,
+)
 from howdah.errors import HowdahError
 from howdah.layout import DEFAULT_WIDTH, glossary, terminal_width
 from howdah.place import PROFILES
@@ -39,12 +46,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="an entry, a paper or a profile; may be repeated. The site is of all entries even so",
     )
     parser.add_argument(
-        "--part",
-        default=None,
-        metavar="K/N",
-        help="only the K-th of N parts, whole profiles of about the same cost: one for each of N machines",
-    )
-    parser.add_argument(
         "--site", type=Path, default=None, metavar="DIR", help="where to write it (default: RUNS/atlas)"
     )
     parser.add_argument("--no-run", action="store_true", help="make no run; judge and show what is there")
@@ -56,6 +57,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--list", action="store_true", help="list the entries and do nothing")
     parser.add_argument("--again", action="store_true", help="re-run finished runs")
     add_jobs_option(parser)
+    add_cluster_options(parser)
     add_runs_option(parser)
     add_json_option(parser)
     parser.set_defaults(execute=execute)
@@ -63,6 +65,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     check_jobs(options)
+    place = workers_of(options)
     catalogue = read_catalogue()
     if options.list:
         _list(catalogue, terminal_width() or DEFAULT_WIDTH, as_json=options.json)
@@ -72,8 +75,6 @@ def execute(options: argparse.Namespace) -> int:
     chapters = read_chapters(PROFILES / "atlas", options.runs, quick=options.quick)
     check(catalogue, chapters)
     wanted = chosen(catalogue, chapters, options.only)
-    if options.part is not None:
-        wanted = chapters_of(read_part(options.part), wanted)
     site = options.site or options.runs / "atlas"
     workers = options.jobs or cores()
     record_file = options.runs / RECORD
@@ -83,7 +84,8 @@ def execute(options: argparse.Namespace) -> int:
         else:
             sitting = begin(options.quick, workers)
             try:
-                make(wanted, workers, options.again, display, sitting)
+                with place.executor(display.say, again=options.again) as executor:
+                    make(wanted, workers, options.again, display, sitting, executor)
             finally:
                 record = add(record_file, sitting)
         conclude(wanted, workers, display)

@@ -7,6 +7,7 @@ import argparse
 import os
 from pathlib import Path
 
+from howdah.cluster.place import Place, read_place
 from howdah.command.parser import section
 from howdah.engine.machines.machine import MACHINES_FILE
 from howdah.errors import HowdahError, nearest
@@ -39,6 +40,34 @@ def add_jobs_option(parser: argparse.ArgumentParser) -> None:
     section(parser, MAKING).add_argument(
         "--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)"
     )
+
+
+def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    group = section(parser, MAKING)
+    group.add_argument(
+        "--scheduler",
+        default=None,
+        metavar="ADDRESS",
+        help="have the workers of this Dask scheduler make the runs: tcp://HOST:8786 (default: $HOWDAH_SCHEDULER)",
+    )
+    group.add_argument(
+        "--cluster",
+        default=None,
+        metavar="KIND",
+        help="start workers for this command: local, local:N, ssh:hosts.txt or slurm:cluster.yaml",
+    )
+    group.add_argument(
+        "--tls",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="certificates of the cluster, which 'howdah cluster certificates' makes (default: $HOWDAH_TLS)",
+    )
+
+
+def workers_of(options: argparse.Namespace) -> Place:
+    """Where the runs are made. Raises HowdahError for what names no place."""
+    return read_place(options.scheduler, options.cluster, options.tls)
 
 
 def check_jobs(options: argparse.Namespace) -> None:

@@ -11,7 +11,16 @@ from typing import Any
 
 from howdah.atlas.catalogue import read_catalogue
 from howdah.command.answer import answer
-from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores, find_profile
+from howdah.command.common import (
+    add_cluster_options,
+    add_jobs_option,
+    add_json_option,
+    add_runs_option,
+    check_jobs,
+    cores,
+    find_profile,
+    workers_of,
+)
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import HowdahError, nearest
 from howdah.nightly.baseline import Baseline
@@ -85,6 +94,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--power", action="store_true", help="print which planted regressions the suite finds, and run nothing"
     )
     add_jobs_option(parser)
+    add_cluster_options(parser)
     parser.add_argument("--list", action="store_true", help="list the cells and do nothing")
     add_runs_option(parser)
     add_json_option(parser)
@@ -93,6 +103,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     check_jobs(options)
+    place = workers_of(options)
     suite = _suite(options)
     if options.range is not None or options.last is not None:
         return _range(suite, options)
@@ -117,7 +128,8 @@ def execute(options: argparse.Namespace) -> int:
     baseline = Baseline(night.baseline)
     with Display(quiet=options.json) as display:
         workers = options.jobs or cores()
-        made = make(suite.series, wanted, options.runs, workers, options.again, display)
+        with place.executor(display.say, again=options.again) as executor:
+            made = make(suite.series, wanted, options.runs, workers, options.again, display, executor)
         night.runs_made, night.runs_found, night.problems = made.made, made.found, made.problems
         if options.accept:
             return _accept(baseline, made.sheets, wanted, made.problems, options)
@@ -177,7 +189,8 @@ def _range(suite: Suite, options: argparse.Namespace) -> int:
         span=span,
     )
     with Display(quiet=options.json) as display:
-        compare_commits(night, span, commits, wanted, options.jobs or cores(), options.again, display)
+        with workers_of(options).executor(display.say, again=options.again) as executor:
+            compare_commits(night, span, commits, wanted, options.jobs or cores(), options.again, display, executor)
         night.settle()
         _explain(night, display)
     span.settle(night)

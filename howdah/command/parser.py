@@ -36,6 +36,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 OTHER = "other commands"
 _WIDEST = 100
+# Options that are no more, and what takes their place.
+_GONE = {
+    "--part": "the machines of a cluster make one atlas together: --scheduler tcp://HOST:8786, see docs/cluster.md",
+}
 # Commands and options that had another name.
 _RENAMED = {"lab": "machines", "--lab": "--machines", "--labs": "--machine-sets"}
 
@@ -103,6 +107,8 @@ class Parser(argparse.ArgumentParser):
             known = [text for action in self._actions for text in action.option_strings]
             if option in _RENAMED:
                 self.error(f"there is no option {option}; {option} is now called {_RENAMED[option]}")
+            if option in _GONE:
+                self.error(f"there is no option {option} any more; {_GONE[option]}")
             close = nearest(option, known)
             self.error(f"there is no option {option}" + (f"\n  did you mean {close}?" if close else ""))
         return found, rest

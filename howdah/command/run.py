@@ -17,6 +17,7 @@ from howdah.command.claims import CLAIM_FAILED, print_claims
 from howdah.command.common import (
     MAKING,
     RESULTS,
+    add_cluster_options,
     add_jobs_option,
     add_json_option,
     add_profile_options,
@@ -24,6 +25,7 @@ from howdah.command.common import (
     check_jobs,
     cores,
     load_plans,
+    workers_of,
 )
 from howdah.command.parser import section
 from howdah.layout import folded, terminal_width
@@ -47,6 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_runs_option(parser)
     add_json_option(parser)
     add_jobs_option(parser)
+    add_cluster_options(parser)
     section(parser, MAKING).add_argument("--again", action="store_true", help="re-run finished runs")
     section(parser, MAKING).add_argument(
         "--dry-run", action="store_true", help="print the plan and do nothing, as 'howdah plan' does"
@@ -59,6 +62,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.dry_run:
         return plan_command.execute(options)
     check_jobs(options)
+    place = workers_of(options)
     profile, plans = load_plans(options)
     with ExitStack() as locks, Display(quiet=options.json) as display:
         experiment = hold(options.runs / profile.name, locks)
@@ -66,7 +70,8 @@ def execute(options: argparse.Namespace) -> int:
         display.say(f"{profile.name}: {len(plans)} runs, engine {plans[0].engine}")
         workers = options.jobs or (cores() if prepared.parallel else 1)
         try:
-            outcomes = make([prepared], workers, options.again, display.batch, tell=display.say)
+            with place.executor(display.say, again=options.again) as executor:
+                outcomes = make([prepared], workers, options.again, display.batch, tell=display.say, executor=executor)
         finally:
             set_latest(options.runs, experiment)
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]

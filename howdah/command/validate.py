@@ -11,6 +11,7 @@ from rich.table import Table
 
 from howdah.command.answer import answer
 from howdah.command.common import (
+    add_cluster_options,
     add_jobs_option,
     add_json_option,
     add_machines_option,
@@ -19,6 +20,7 @@ from howdah.command.common import (
     cores,
     find_profile,
     use_machines,
+    workers_of,
 )
 from howdah.errors import HowdahError, ProfileError
 from howdah.profile import load
@@ -54,6 +56,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--quick", action="store_true", help="only the subset in the profile's quick: section")
     parser.add_argument("--again", action="store_true", help="re-run finished runs")
     add_jobs_option(parser)
+    add_cluster_options(parser)
     add_runs_option(parser)
     add_json_option(parser)
     parser.set_defaults(execute=execute)
@@ -68,7 +71,8 @@ def execute(options: argparse.Namespace) -> int:
     first, second = (
         Candidate(engine, load(file, [*options.overrides, *planted[engine]], quick=options.quick)) for engine in engines
     )
-    with Display(quiet=options.json) as display:
+    place = workers_of(options)
+    with Display(quiet=options.json) as display, place.executor(display.say, again=options.again) as executor:
         points = validate(
             (first, second),
             options.runs,
@@ -76,15 +80,16 @@ def execute(options: argparse.Namespace) -> int:
             kernel=options.kernel,
             jobs=options.jobs or cores(),
             again=options.again,
+            executor=executor,
         )
-    place = options.runs / f"{first.profile.name}-{_NAME}"
+    written = options.runs / f"{first.profile.name}-{_NAME}"
     record = {"profile": first.profile.name, "engines": list(engines), "planted": options.plant, **to_json(points)}
-    write_json(place.with_suffix(".json"), record)
-    place.with_suffix(".md").write_text(markdown(points), encoding="utf-8")
+    write_json(written.with_suffix(".json"), record)
+    written.with_suffix(".md").write_text(markdown(points), encoding="utf-8")
     if options.json:
-        answer("validate", {"validation": str(place.with_suffix(".json")), **record})
+        answer("validate", {"validation": str(written.with_suffix(".json")), **record})
     else:
-        _print(points, place)
+        _print(points, written)
     if any(point.problems for point in points):
         return INVALID
     return 0 if agree(points) else DISAGREE

@@ -29,6 +29,7 @@ from howdah.nightly.sheet import Sheet
 from howdah.nightly.suite import Series, Suite, Wanted, slugs_of
 from howdah.nightly.work import Made, make
 from howdah.work.display import Display
+from howdah.work.executor import Executor
 
 Against = Literal["previous", "start"]
 SHORT = 12
@@ -195,6 +196,7 @@ def compare_commits(
     workers: int,
     again: bool,
     display: Display,
+    executor: Executor | None = None,
 ) -> None:
     """Build and run every commit, the oldest first, and put the cells of all into the night, which is not settled.
 
@@ -214,7 +216,7 @@ def compare_commits(
             known = images.get(image or "")
             if known is None:
                 names: Wanted = {one.name: wanted[one.item] for one in of_commit}
-                made = make(of_commit, names, night.runs, workers, again, display)
+                made = make(of_commit, names, night.runs, workers, again, display, executor)
                 night.runs_made += made.made
                 night.runs_found += made.found
                 night.problems += [f"{commit.short}: {each}" for each in made.problems]

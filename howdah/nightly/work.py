@@ -16,6 +16,7 @@ from howdah.nightly.suite import Series, Wanted, slug_of, slugs_of
 from howdah.report import report
 from howdah.work.batch import Job, Outcome
 from howdah.work.display import Display
+from howdah.work.executor import Executor
 from howdah.work.experiment import Experiment
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import Prepared, compile_plans, hold, prepare
@@ -32,7 +33,15 @@ class Made:
     problems: list[str] = field(default_factory=list)
 
 
-def make(series: Iterable[Series], wanted: Wanted, runs: Path, workers: int, again: bool, display: Display) -> Made:
+def make(
+    series: Iterable[Series],
+    wanted: Wanted,
+    runs: Path,
+    workers: int,
+    again: bool,
+    display: Display,
+    executor: Executor | None = None,
+) -> Made:
     """Make every run that is not there yet. A kernel that does not build, or a run that fails, stops no other.
 
     On KeyboardInterrupt, or after a crash, what had finished is kept: the same command goes on there. Raises
@@ -61,9 +70,18 @@ def make(series: Iterable[Series], wanted: Wanted, runs: Path, workers: int, aga
             for job in prepared[one.name].jobs
             if _is_wanted(job, one, wanted[one.name])
         ]
-        display.say(f"nightly: {len(prepared)} experiments, {len(jobs)} runs, {workers} at a time")
+        display.say(
+            f"nightly: {len(prepared)} experiments, {len(jobs)} runs" + ("" if executor else f", {workers} at a time")
+        )
         outcomes = make_runs(
-            list(prepared.values()), workers, again, display.batch, jobs=jobs, keep_going=True, tell=display.say
+            list(prepared.values()),
+            workers,
+            again,
+            display.batch,
+            jobs=jobs,
+            keep_going=True,
+            tell=display.say,
+            executor=executor,
         )
         done.found = sum(outcome.reused for outcome in outcomes)
         done.made = len(outcomes) - done.found

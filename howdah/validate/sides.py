@@ -17,6 +17,7 @@ from howdah.record.result import Run
 from howdah.validate.comparison import Point, Side, compare, measures_of
 from howdah.work.batch import Outcome
 from howdah.work.display import Display
+from howdah.work.executor import Executor
 from howdah.work.prepared import compile_plans, hold, make, prepare
 from howdah.work.results import read_results
 
@@ -40,6 +41,7 @@ def validate(
     kernel: str | None = None,
     jobs: int,
     again: bool = False,
+    executor: Executor | None = None,
 ) -> list[Point]:
     """Make what is missing of both sides and compare every run of the one with that of the other.
 
@@ -49,7 +51,7 @@ def validate(
     plans = [compile_plans(each.profile, engine=each.engine, kernel=kernel) for each in candidates]
     if [_place(plan) for plan in plans[0]] != [_place(plan) for plan in plans[1]]:
         raise HowdahError("the two sides have different points, so there is nothing to compare")
-    made = [_make(each, own, runs, display, jobs, again) for each, own in zip(candidates, plans, strict=True)]
+    made = [_make(each, own, runs, display, jobs, again, executor) for each, own in zip(candidates, plans, strict=True)]
     points = []
     for number, plan in enumerate(plans[0]):
         first, second = (side[number] for side in made)
@@ -67,7 +69,13 @@ def _path(plan: Plan) -> str:
 
 
 def _make(
-    candidate: Candidate, plans: Sequence[Plan], runs: Path, display: Display, jobs: int, again: bool
+    candidate: Candidate,
+    plans: Sequence[Plan],
+    runs: Path,
+    display: Display,
+    jobs: int,
+    again: bool,
+    executor: Executor | None,
 ) -> list[Side]:
     profile = candidate.profile
     with ExitStack() as locks:
@@ -75,7 +83,7 @@ def _make(
         prepared = prepare(experiment, profile, plans, display.build)
         display.say(f"{experiment.path.name}: {len(plans)} runs, engine {candidate.engine}")
         workers = jobs if prepared.parallel else 1
-        outcomes = make([prepared], workers, again, display.batch, keep_going=True, tell=display.say)
+        outcomes = make([prepared], workers, again, display.batch, keep_going=True, tell=display.say, executor=executor)
         read = {run.name: run for run in read_results(experiment.path).runs}
         return [_side(candidate.engine, outcome, read.get(outcome.cell.directory_name)) for outcome in outcomes]
 

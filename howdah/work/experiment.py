@@ -121,16 +121,7 @@ class Experiment:
 
     def begin(self, cell: Cell) -> RunDirectory:
         """A partial directory with the plan in it, ready for a worker."""
-        directory = RunDirectory(self.path / f"{PARTIAL}{cell.directory_name}-{os.getpid()}")
-        shutil.rmtree(directory.path, ignore_errors=True)
-        directory.raw.mkdir(parents=True)
-        directory.share.mkdir()
-        plan_json = cell.plan.to_json()
-        directory.plan.write_text(plan_json, encoding="utf-8")
-        record = first_record(plan_json, cell.key)
-        places = {name: _from_here(place) for name, place in cell.plan.parameter_places.items()}
-        write_json(directory.provenance, {**record, "parameter_places": places})
-        return directory
+        return begin_run(self.path / cell.directory_name, cell.plan.to_json(), cell.key, cell.plan.parameter_places)
 
     def keep(self, cell: Cell, partial: RunDirectory) -> RunDirectory:
         """Give a whole run its name. A failed run of the same key that was there before gives way."""
@@ -223,6 +214,18 @@ def _from_here(place: str) -> str:
     """
     here = f"{Path.cwd()}/"
     return place.removeprefix(here) if place.startswith(here) or not place.startswith("/") else place.rpartition("/")[2]
+
+
+def begin_run(final: Path, plan_json: str, key: str, parameter_places: dict[str, str]) -> RunDirectory:
+    """The partial directory of a run that will lie at ``final``, with its plan in it, ready for a worker."""
+    directory = RunDirectory(final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}"))
+    shutil.rmtree(directory.path, ignore_errors=True)
+    directory.raw.mkdir(parents=True)
+    directory.share.mkdir()
+    directory.plan.write_text(plan_json, encoding="utf-8")
+    places = {name: _from_here(place) for name, place in parameter_places.items()}
+    write_json(directory.provenance, {**first_record(plan_json, key), "parameter_places": places})
+    return directory
 
 
 def set_latest(runs: Path, experiment: Experiment) -> None:

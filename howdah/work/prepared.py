@@ -8,11 +8,12 @@ missing, write the index. Claims of earlier runs are dropped on the way: what is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from howdah.engine.kit import Portable
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan
@@ -24,6 +25,7 @@ from howdah.record.directory import read_json, write_whole
 from howdah.record.provenance import run_key
 from howdah.record.retention import keeps_data
 from howdah.work.batch import WORKER, Job, Listener, Outcome, run_cells
+from howdah.work.executor import Executor
 from howdah.work.experiment import Cell, Experiment
 from howdah.work.results import Tell, refresh_all, say
 
@@ -88,8 +90,12 @@ def make(
     jobs: Sequence[Job] | None = None,
     keep_going: bool = False,
     tell: Tell = say,
+    executor: Executor | None = None,
 ) -> list[Outcome]:
     """Make the runs that are not there yet; the outcomes in the order of ``jobs`` (default: all of ``prepared``).
+
+    They are made by ``executor``; without one on this machine, ``workers`` at a time, and so are those that no other
+    machine can make.
 
     Runs that are there are analysed again where the analysis has changed. One whose files are not those it recorded
     gets an error as its outcome; without ``keep_going`` nothing is made then. However this ends, the indexes of the
@@ -105,12 +111,32 @@ def make(
         if outcomes and not keep_going:
             return outcomes
         rest = [job for job in jobs if id(job) not in refused]
-        outcomes += run_cells(rest, workers, again, listen, worker=WORKER, keep_going=keep_going)
+        travelling, staying = _divided(rest) if executor is not None else ([], rest)
+        if travelling:
+            outcomes += run_cells(travelling, workers, again, listen, keep_going=keep_going, executor=executor)
+        if staying and (keep_going or not any(outcome.error for outcome in outcomes)):
+            if travelling:
+                tell(f"{len(staying)} runs are made on this machine")
+            outcomes += run_cells(staying, workers, again, listen, worker=WORKER, keep_going=keep_going)
     finally:
         for each in prepared:
             each.write_index()
     order = {id(job): position for position, job in enumerate(jobs)}
     return sorted(outcomes, key=lambda outcome: order[id(outcome.job)])
+
+
+def _divided(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
+    """Those whose runs can be made elsewhere, and the others."""
+    engines = {name: find_engine(name) for name in {job.cell.plan.engine for job in jobs}}
+    found: tuple[list[Job], list[Job]] = [], []
+    for job in jobs:
+        engine, stays = engines[job.cell.plan.engine], True
+        if isinstance(engine, Portable):
+            with suppress(HowdahError):
+                engine.check_portable(job.cell.plan)
+                stays = False
+        found[stays].append(job)
+    return found
 
 
 def _bring_up_to_date(jobs: Sequence[Job], workers: int, tell: Tell) -> dict[int, HowdahError]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,9 +12,8 @@ import pytest
 from rich.console import Console
 
 from howdah.plan.plan import Plan
-from howdah.record.directory import RunDirectory
-from howdah.work import batch
 from howdah.work import display as progress
+from howdah.work import job as job_module
 from howdah.work.batch import Job, Outcome, Rest, Work
 from howdah.work.cost import carried_bits, expected_core_s
 from howdah.work.display import Display, time_left
@@ -36,9 +33,7 @@ def _job(plan: Plan, folder: str = "exp") -> Job:
 
 
 def _work(plan: Plan, since_s: float, share: float) -> Work:
-    process = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
-    process.wait()
-    work = Work(_job(plan), RunDirectory(Path("x")), process, time.monotonic() - since_s)
+    work = Work(_job(plan), time.monotonic() - since_s)
     work.done_us, work.of_us = int(share * 1e6), 1_000_000
     return work
 
@@ -62,7 +57,7 @@ def test_what_a_run_costs_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None
         asked.append(plan)
         return 10.0
 
-    monkeypatch.setattr(batch, "expected_core_s", cost)
+    monkeypatch.setattr(job_module, "expected_core_s", cost)
     plan = _plan(10_000_000)
     made = [Outcome(_job(plan), verdict="pass", wall_s=20.0) for _ in range(5)]
     active = [_work(plan, 5.0, 0.25)]

@@ -13,12 +13,14 @@ from howdah.build.modules import Module
 from howdah.engine.agent_record import check_agent
 from howdah.engine.ending import Ending
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
+from howdah.engine.kit import Kit, sent_kit
 from howdah.engine.uml import naming
 from howdah.engine.uml.build import Built, build
 from howdah.engine.uml.divided import choose_parts, run_parts
 from howdah.engine.uml.guest import boot
 from howdah.engine.uml.needs import lacks
 from howdah.engine.uml.parameter import check_parameters
+from howdah.engine.uml.sent import add_part, built_of, part_name
 from howdah.engine.uml.staged import described, staged_guest
 from howdah.errors import HowdahError, ParameterError, RunFailedError
 from howdah.plan.plan import Plan
@@ -72,12 +74,35 @@ class UmlEngine:
         self, plan: Plan, progress: BuildProgress, made: dict[tuple[str, ...], Built] | None = None
     ) -> dict[str, Built]:
         """What each kernel of the plan is run with; ``made`` has what was built before."""
+        sent = sent_kit(self.name)
+        if sent is not None:
+            return {kernel: built_of(sent, self._part(plan, kernel)) for kernel in plan.kernels}
         known = {} if made is None else made
         for kernel in plan.kernels:
             parts = (kernel, *plan.modules, *further_packages(plan))
             if parts not in known:
                 known[parts] = build(kernel, plan.modules, progress, self.cache, self.wiring, further_packages(plan))
         return {kernel: known[(kernel, *plan.modules, *further_packages(plan))] for kernel in plan.kernels}
+
+    def _part(self, plan: Plan, kernel: str) -> str:
+        return part_name(kernel, tuple(plan.modules), further_packages(plan), self.wiring)
+
+    def check_portable(self, plan: Plan) -> None:
+        if plan.collect.cpu:
+            raise HowdahError(
+                f"{plan.run} measures processor time, which is that of one machine",
+                hint="Make it on a machine of your choice, without --scheduler and --cluster.",
+            )
+
+    def kit(self, plans: Sequence[Plan], progress: BuildProgress) -> Kit:
+        found = Kit(self.name)
+        made: dict[tuple[str, ...], Built] = {}
+        for plan in plans:
+            if all(self._part(plan, kernel) in found.content for kernel in plan.kernels):
+                continue
+            for kernel, built in self._built(plan, progress, made).items():
+                add_part(found, self._part(plan, kernel), built, self.cache)
+        return found
 
     @staticmethod
     def _modules(plan: Plan, built: dict[str, Built]) -> list[tuple[str, Module]]:

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of a scheduler that is there, or of a cluster that is started for one command."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, LocalCluster, Security
+
+from howdah.cluster.place import Place, Tell
+from howdah.errors import HowdahError, explain
+
+LOOPBACK = "127.0.0.1"
+_CONNECT_S = 20
+
+
+@contextmanager
+def connected(place: Place, tell: Tell) -> Iterator[Client]:
+    """Raises HowdahError where the scheduler does not answer, or no cluster can be started."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is told in our own words
+    security = security_of(place.tls)
+    with ExitStack() as stack:
+        address: Any = place.scheduler
+        if place.kind is not None:
+            address = stack.enter_context(_started(place, security))
+        try:
+            client = Client(
+                address, timeout=_CONNECT_S, security=security, set_as_default=False, direct_to_workers=True
+            )
+        except (OSError, TimeoutError, ValueError) as error:
+            raise HowdahError(
+                f"the scheduler does not answer: {error}",
+                where=place.scheduler,
+                hint="'howdah cluster scheduler' starts one; a scheduler with TLS has an address tls://…",
+            ) from error
+        try:
+            tell(f"cluster: {client.scheduler.address}, dashboard {client.dashboard_link or 'none'}")
+            yield client
+        finally:
+            with suppress(OSError, TimeoutError, RuntimeError):
+                client.close(timeout=5)
+
+
+@contextmanager
+def _started(place: Place, security: Any) -> Iterator[Any]:
+    if place.kind == "local":
+        number = int(place.argument or len(os.sched_getaffinity(0)))
+        cluster: Any = LocalCluster(
+            n_workers=number,
+            threads_per_worker=1,
+            host=LOOPBACK,
+            dashboard_address=f"{LOOPBACK}:0",
+            security=security,
+            silence_logs=logging.CRITICAL,
+        )
+    elif place.kind == "ssh":
+        cluster = _ssh(Path(place.argument), security)
+    else:
+        cluster = _slurm(Path(place.argument), security)
+    try:
+        yield cluster
+    finally:
+        with suppress(OSError, TimeoutError, RuntimeError):
+            cluster.close(timeout=10)
+
+
+def security_of(directory: Path | None) -> Any:
+    """Dask's settings for certificates in a directory (howdah/cluster/certificate.py); None without one."""
+    if directory is None:
+        return None
+    files = {name: directory / name for name in ("ca.pem", "cluster.pem", "cluster.key")}
+    missing = [name for name, file in files.items() if not file.is_file()]
+    if missing:
+        raise HowdahError(
+            f"there is no {missing[0]} among the certificates",
+            where=str(directory),
+            hint=f"'howdah cluster certificates {directory}' makes them.",
+        )
+    certificate, key = str(files["cluster.pem"]), str(files["cluster.key"])
+    sides = {f"tls_{side}_{kind}": value for side in ("client", "scheduler", "worker")
+             for kind, value in (("cert", certificate), ("key", key))}  # fmt: skip
+    return Security(tls_ca_file=str(files["ca.pem"]), require_encryption=True, **sides)
+
+
+def read_hosts(file: Path) -> list[str]:
+    """One host a line; text after # is a comment. Raises HowdahError where there is none."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise HowdahError(f"the list of hosts cannot be read: {explain(error)}", where=str(file)) from error
+    hosts = [host for line in lines if (host := line.partition("#")[0].strip())]
+    if not hosts:
+        raise HowdahError("the list of hosts is empty", where=str(file))
+    return hosts
+
+
+def _ssh(file: Path, security: Any) -> Any:
+    """The scheduler runs on the first host, a worker on each."""
+    hosts = read_hosts(file)
+    try:
+        import asyncssh  # noqa: F401
+        from distributed import SSHCluster
+    except ImportError as error:
+        raise HowdahError(f"--cluster ssh needs {error.name}", hint="pip install asyncssh") from error
+    try:
+        return SSHCluster(
+            [hosts[0], *hosts],
+            connect_options={},
+            worker_options={"nthreads": 1, "n_workers": "auto"},
+            security=security,
+        )
+    except Exception as error:
+        raise HowdahError(f"the cluster cannot be started over SSH: {error}", where=str(file)) from error
+
+
+def _slurm(file: Path, security: Any) -> Any:
+    """``jobs`` of the file is how many jobs are asked for; the rest are settings of dask_jobqueue.SLURMCluster."""
+    try:
+        from dask_jobqueue import SLURMCluster
+    except ImportError as error:
+        raise HowdahError("--cluster slurm needs dask-jobqueue", hint="pip install 'howdah[slurm]'") from error
+    settings = read_settings(file)
+    jobs = settings.pop("jobs", 1)
+    try:
+        cluster = SLURMCluster(**settings, security=security)
+        cluster.scale(jobs=int(jobs))
+    except Exception as error:
+        raise HowdahError(f"the cluster cannot be started: {error}", where=str(file)) from error
+    return cluster
+
+
+def read_settings(file: Path) -> dict[str, Any]:
+    """A YAML file with one mapping. Raises HowdahError."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        value = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    except (OSError, YAMLError) as error:
+        raise HowdahError(f"this cannot be read: {error}", where=str(file)) from error
+    if not isinstance(value, dict):
+        raise HowdahError("this is no mapping of settings", where=str(file))
+    return value

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The workers of a cluster: looked at as they come, given what they lack, and refused where they cannot make the runs.
+
+A worker gets a parcel from a neighbour that has it, and from here if there is none.
+"""
+
+from __future__ import annotations
+
+import platform
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distributed import Client
+
+from howdah.cluster import worker
+from howdah.cluster.call import call
+from howdah.cluster.parcel import Parcel
+from howdah.errors import HowdahError
+from howdah.record.provenance import agent_sha256, analysis_sha256
+
+_LOOK_EVERY_S = 1.0
+_SEND_LIMIT_S = 600.0
+Heard = Callable[[str, Any], None]  # what happened, and about what
+
+
+@dataclass
+class Load:
+    """What the runs of a batch are made with: kits, and the file of each parcel."""
+
+    kits: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, Path] = field(default_factory=dict)
+
+    @property
+    def parcels(self) -> list[Parcel]:
+        found = {each["sha256"]: Parcel(**each) for kit in self.kits for each in kit["parcels"]}
+        return list(found.values())
+
+
+@dataclass
+class Member:
+    """A worker. ``store`` is the same for those that share what was sent; ``refused`` says why it is not used."""
+
+    address: str
+    ready: bool = False
+    refused: str | None = None
+    host: str = ""
+    store: str = ""
+    slots: int = 0
+    seconds: float = 0.0  # until it was ready
+
+
+class Crew:
+    """Members by address. ``heard`` is called from other threads: ``ready``, ``refused`` and ``spool``."""
+
+    def __init__(self, client: Client, load: Load, heard: Heard) -> None:
+        self.client = client
+        self._load = load
+        self._heard = heard
+        self._members: dict[str, Member] = {}
+        self._lock = threading.Lock()
+        self._sending: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._ended = threading.Event()
+        self._own = {"agent": agent_sha256(), "analysis": analysis_sha256()}  # not in threads: Python 3.11's parser
+        self._thread = threading.Thread(target=self._look, name="howdah crew", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._ended.set()
+
+    @property
+    def members(self) -> list[Member]:
+        with self._lock:
+            return list(self._members.values())
+
+    @property
+    def ready(self) -> list[Member]:
+        return [each for each in self.members if each.ready]
+
+    @property
+    def slots(self) -> int:
+        return sum(each.slots for each in self.ready)
+
+    def forget(self, address: str) -> None:
+        """Look at a worker anew: it said that it lacks something."""
+        with self._lock:
+            self._members.pop(address, None)
+
+    def refuse(self, address: str, why: str, *, whole_store: bool = False) -> None:
+        """Use this worker no more; with ``whole_store`` all that share its disk."""
+        with self._lock:
+            first = self._members.get(address)
+            chosen = [
+                each
+                for each in self._members.values()
+                if each is first or (whole_store and first is not None and each.store == first.store)
+            ]
+            for each in chosen:
+                each.ready, each.refused = False, why
+        for each in chosen:
+            self._heard("refused", each)
+
+    def _look(self) -> None:
+        while not self._ended.is_set():
+            try:
+                there = set(self.client.scheduler_info()["workers"])
+            except (OSError, KeyError, ValueError, RuntimeError):
+                there = set()  # the connection is being made again
+            with self._lock:
+                for gone in self._members.keys() - there:
+                    del self._members[gone]
+                new = [Member(address) for address in there - self._members.keys()]
+                self._members |= {each.address: each for each in new}
+            for each in new:
+                threading.Thread(target=self._make_ready, args=(each,), daemon=True).start()
+            self._ended.wait(_LOOK_EVERY_S)
+
+    def _make_ready(self, member: Member) -> None:
+        begun = time.monotonic()
+        try:
+            spool = self._prepare(member)
+        except HowdahError as error:
+            member.refused = f"{error.what} ({error.hint})" if error.hint else error.what
+            self._heard("refused", member)
+            return
+        except Exception as error:  # noqa: BLE001 - a thread that ends unheard would leave the worker in doubt
+            if not self._ended.is_set():
+                member.refused = f"{type(error).__name__}: {error}"
+                self._heard("refused", member)
+            return
+        for result in spool:  # before the worker is given anything to do
+            self._heard("spool", {**result, "worker": member.address, "host": member.host})
+        member.seconds = time.monotonic() - begun
+        member.ready = True
+        self._heard("ready", member)
+
+    def _prepare(self, member: Member) -> list[dict[str, Any]]:
+        """What the worker has made that nobody has fetched. Raises HowdahError where it cannot be used."""
+        parcels = self._load.parcels
+        about = call(self.client, member.address, worker.hello, [asdict(each) for each in parcels])
+        check(about, self._own)
+        member.host, member.store, member.slots = about["host"], about["store"], about["slots"]
+        with self._sending[member.store]:
+            if about["lacks"]:  # another worker of this machine may have got them meanwhile
+                about = call(self.client, member.address, worker.hello, [asdict(each) for each in parcels])
+            for parcel in parcels:
+                if parcel.sha256 in about["lacks"]:
+                    self._send(member, parcel)
+            for kit in self._load.kits:
+                call(self.client, member.address, worker.take_kit, kit)
+        spool: list[dict[str, Any]] = about["spool"]
+        return spool
+
+    def _send(self, member: Member, parcel: Parcel) -> None:
+        neighbours = {each.store: each.address for each in self.ready if each.store != member.store}
+        for address in neighbours.values():
+            try:
+                call(self.client, member.address, worker.fetch, asdict(parcel), address, limit_s=_SEND_LIMIT_S)
+            except HowdahError:
+                continue
+            return
+        with self._load.files[parcel.sha256].open("rb") as opened:
+            offset = 0
+            while chunk := opened.read(worker.CHUNK_BYTES):
+                call(self.client, member.address, worker.take_chunk, asdict(parcel), offset, chunk)
+                offset += len(chunk)
+
+
+def check(about: dict[str, Any], wanted: dict[str, str]) -> None:
+    """Raises HowdahError for a worker whose runs would not be those of this machine."""
+    if about["machine"] != platform.machine():
+        raise HowdahError(f"it is a {about['machine']}, and the kernels are for {platform.machine()}")
+    for name, own in wanted.items():
+        if about[name] != own:
+            raise HowdahError(
+                f"it has another howdah ({about['version']}, {name} {about[name][:12]}; here {own[:12]})",
+                hint="install the same version on all machines",
+            )

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs made by the workers of a Dask cluster. Only the client gives a run its name, so a key has one result."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import queue
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, Future, KilledWorker, fire_and_forget
+
+from howdah.build.cache import Cache, content_key
+from howdah.cluster import worker
+from howdah.cluster.call import call
+from howdah.cluster.crew import Crew, Load, Member
+from howdah.cluster.parcel import pack_piece
+from howdah.cluster.result import results_sha256, unpack_run
+from howdah.engine.kit import Kit, Portable
+from howdah.engine.registry import engine as find_engine
+from howdah.errors import HowdahError, explain
+from howdah.record.directory import PARTIAL, RunDirectory
+from howdah.work.job import Job, Outcome, Work
+from howdah.work.room import LEAST_FREE_BYTES
+
+_MOST_ATTEMPTS = 20  # of a run whose worker is lost each time
+_STALLED_AFTER_S = 60.0  # a worker that makes a run says so each second
+_RESULT_LIMIT_S = 60.0  # until a result that Dask has must be here
+_QUEUED = 2  # runs that wait on the scheduler for each run in progress, so that no worker waits for the client
+Tell = Callable[[str], None]
+
+
+@dataclass
+class _Given:
+    """A job that was given, the run of its key so far, and the workers that may make it (None: all)."""
+
+    job: Job
+    attempt: int = 0
+    future: Future | None = None
+    may: frozenset[str] | None = None
+    work: Work | None = None
+    worker: str = ""
+    heard: float = field(default_factory=time.monotonic)
+    others: list[Job] = field(default_factory=list)  # of other experiments, with the same key
+
+
+class ClusterExecutor:
+    """Use with a connected client. ``tell`` says what happens to workers."""
+
+    def __init__(self, client: Client, tell: Tell, *, again: bool = False, cache: Cache | None = None) -> None:
+        self.client = client
+        self.again = again
+        self._tell = tell
+        self._cache = cache or Cache()
+        self._given: dict[str, _Given] = {}
+        self._told: queue.Queue[tuple[str, Any]] = queue.Queue()
+        self._crew: Crew | None = None
+        self._kits: dict[str, str] = {}
+        self._agents: dict[str, Path] = {}
+        self._fetched: dict[str, list[str]] = {}
+        self._asked: set[str] = set()
+        self._spool: dict[str, dict[str, Any]] = {}
+        self._results: dict[str, str] = {}  # of the runs that were published
+
+    @property
+    def crew(self) -> Crew:
+        assert self._crew is not None
+        return self._crew
+
+    @property
+    def active(self) -> list[Work]:
+        return [each.work for each in self._given.values() if each.work is not None]
+
+    @property
+    def handed(self) -> list[Job]:
+        return [each.job for each in self._given.values() if each.work is None]
+
+    def open(self, jobs: Sequence[Job]) -> None:
+        load = Load()
+        plans: dict[str, list[Any]] = {}
+        for job in jobs:
+            with suppress(HowdahError):  # told when the job is given
+                _portable(job).check_portable(job.cell.plan)
+                plans.setdefault(job.cell.plan.engine, []).append(job.cell.plan)
+        for name, own in plans.items():
+            engine = find_engine(name)
+            assert isinstance(engine, Portable)
+            kit = self._packed(engine.kit(own, lambda _what, _done, _total: None), load)
+            self._kits[name] = kit["id"]
+        self._asked = {job.cell.key for job in jobs}
+        self.client.subscribe_topic(worker.EVENTS, self._event)
+        self._crew = Crew(self.client, load, lambda what, about: self._told.put((what, about)))
+
+    def _packed(self, kit: Kit, load: Load) -> dict[str, Any]:
+        parcels = []
+        for piece in kit.pieces.values():
+            parcel, file = pack_piece(piece, self._cache)
+            load.files[parcel.sha256] = file
+            parcels.append(asdict(parcel))
+            if piece.name.startswith("agent/"):
+                self._agents[kit.engine] = piece.directory
+        content = json.dumps([kit.content, parcels], sort_keys=True)
+        programs = {piece.name: piece.programs for piece in kit.pieces.values() if piece.programs}
+        about = {"id": content_key(kit.engine, content), "engine": kit.engine, "content": kit.content}
+        load.kits.append({**about, "parcels": parcels, "programs": programs})
+        return load.kits[-1]
+
+    # Giving
+
+    def has_room(self) -> bool:
+        return len(self._given) < (1 + _QUEUED) * self.crew.slots
+
+    def give(self, job: Job) -> None:
+        _portable(job).check_portable(job.cell.plan)
+        key = job.cell.key
+        if key in self._given:
+            self._given[key].others.append(job)
+            return
+        given = self._given[key] = _Given(job)
+        known = self._spool.pop(key, None)
+        if known is not None and known["keep_data"] == job.cell.keep_data and not self.again:
+            self._told.put(("result", known))
+        else:
+            self._submit(given)
+
+    def _submit(self, given: _Given) -> None:
+        cell = given.job.cell
+        order = {
+            "key": cell.key,
+            "name": cell.directory_name,
+            "plan": cell.plan.to_json(),
+            "parameter_places": cell.plan.parameter_places,
+            "keep_data": cell.keep_data,
+            "kit": self._kits[cell.plan.engine],
+            "again": self.again,
+        }
+        refused = any(each.refused for each in self.crew.members)
+        given.may = frozenset(each.address for each in self.crew.ready) if refused else None
+        given.attempt += 1
+        given.work, given.worker, given.heard = None, "", time.monotonic()
+        given.future = self.client.submit(
+            worker.make_run,
+            order,
+            key=f"howdah-{cell.key}-{given.attempt}",
+            workers=sorted(given.may) if given.may else None,
+            pure=False,
+        )
+        fire_and_forget(given.future)  # it goes on while the client is away
+        attempt = given.attempt
+        given.future.add_done_callback(lambda future: self._told.put(("done", (cell.key, attempt, future))))
+
+    def _event(self, event: tuple[float, dict[str, Any]]) -> None:
+        self._told.put(("event", event[1]))
+
+    # Waiting
+
+    def wait(self, timeout_s: float) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        with suppress(queue.Empty):
+            self._hear(*self._told.get(timeout=timeout_s), outcomes)
+            while len(outcomes) < 32:
+                self._hear(*self._told.get_nowait(), outcomes)
+        self._watch(outcomes)
+        self._acknowledge()
+        return outcomes
+
+    def _hear(self, what: str, about: Any, outcomes: list[Outcome]) -> None:
+        if what == "event":
+            self._progress(about)
+        elif what == "done":
+            outcomes += self._done(*about)
+        elif what == "spool":
+            outcomes += self._spooled(about)
+        elif what == "result" and about["key"] in self._given:
+            outcomes += self._published(self._given[about["key"]], about)
+        elif what == "refused":
+            self._tell(f"worker {_name(about)} is not used: {about.refused}")
+        elif what == "ready":
+            self._tell(f"worker {_name(about)}, {about.slots} at a time, is ready after {about.seconds:.1f} s")
+
+    def _progress(self, event: dict[str, Any]) -> None:
+        given = self._given.get(event.get("key", ""))
+        if given is None:
+            return
+        if given.work is None:
+            given.work = Work(given.job)
+        given.worker, given.heard = event["worker"], time.monotonic()
+        if "phase" in event:
+            given.work.phase, given.work.done_us, given.work.of_us = event["phase"], event["done_us"], event["of_us"]
+
+    def _done(self, key: str, attempt: int, future: Future) -> list[Outcome]:
+        given = self._given.get(key)
+        try:
+            result = future.result(timeout=_RESULT_LIMIT_S)
+        except KilledWorker:
+            return self._again(given, attempt, "its workers were lost")
+        except (CancelledError, TimeoutError, OSError) as error:
+            return self._again(given, attempt, str(error) or type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - whatever was raised on a worker
+            return self._ended(given, HowdahError(f"a worker failed: {type(error).__name__}: {error}"))
+        if given is None:
+            self._compare(result)
+            return []
+        if "lacks" in result:
+            self.crew.forget(result["worker"])
+            return self._again(given, attempt, "the workers cannot be made ready")
+        if "error" in result:
+            return self._failed(given, attempt, result)
+        return self._published(given, result)
+
+    def _failed(self, given: _Given, attempt: int, result: dict[str, Any]) -> list[Outcome]:
+        full = result.get("errno") in (errno.ENOSPC, errno.EDQUOT) or result.get("free_bytes", 1e18) < LEAST_FREE_BYTES
+        if full and len({each.store for each in self.crew.ready}) > 1:
+            self.crew.refuse(result["worker"], "its disk is full", whole_store=True)
+            return self._again(given, attempt, "no worker has room")
+        where = result["where"] or result["host"]
+        return self._ended(given, HowdahError(result["error"], where=f"{where}", hint=result["hint"]))
+
+    def _again(self, given: _Given | None, attempt: int, why: str) -> list[Outcome]:
+        """Give a job once more whose worker was lost."""
+        if given is None or attempt != given.attempt:
+            return []
+        if given.attempt >= _MOST_ATTEMPTS:
+            return self._ended(given, HowdahError(f"the run was begun {given.attempt} times, and {why} each time"))
+        self._submit(given)
+        return []
+
+    def _ended(self, given: _Given | None, error: HowdahError) -> list[Outcome]:
+        if given is None:
+            return []
+        del self._given[given.job.cell.key]
+        return [Outcome(job, error=error, worker=given.worker) for job in (given.job, *given.others)]
+
+    # Publishing
+
+    def _spooled(self, result: dict[str, Any]) -> list[Outcome]:
+        """A run that a worker made while nobody listened."""
+        key = result["key"]
+        given = self._given.get(key)
+        if given is not None and given.work is None and result["keep_data"] == given.job.cell.keep_data:
+            return [] if self.again else self._published(given, result)
+        if key in self._results:
+            self._compare(result)
+        elif given is None and key in self._asked:
+            self._spool[key] = result
+        return []
+
+    def _compare(self, result: dict[str, Any]) -> None:
+        """Of a run that is there already. Unequal results of one key are no noise: in virtual time there is none."""
+        first, second = self._results.get(result["key"]), result.get("results_sha256")
+        if first is None or second is None:
+            return  # of a batch before this one, or an error
+        self._fetched.setdefault(result["worker"], []).append(result["key"])
+        if first != second:
+            raise unequal(result["key"], result["host"])
+
+    def _published(self, given: _Given, result: dict[str, Any]) -> list[Outcome]:
+        key = given.job.cell.key
+        try:
+            with self._pack(given.job, result) as pack:
+                outcomes = [self._keep(job, pack, result) for job in (given.job, *given.others)]
+        except HowdahError as error:
+            return self._again(given, given.attempt, error.what)
+        del self._given[key]
+        if all(each.error is None for each in outcomes):
+            self._results[key] = result["results_sha256"]
+            self._fetched.setdefault(result["worker"], []).append(key)
+        return outcomes
+
+    @contextmanager
+    def _pack(self, job: Job, result: dict[str, Any]) -> Iterator[Path]:
+        """The packed run as a file beside its place. Raises HowdahError where it cannot be fetched."""
+        file = job.experiment.path / f"{PARTIAL}pack-{job.cell.key[:16]}-{os.getpid()}"
+        try:
+            with file.open("wb") as opened:
+                opened.write(result.get("pack", b""))
+                while opened.tell() < result["bytes"]:
+                    chunk = call(self.client, result["worker"], worker.read_run, job.cell.key, opened.tell())
+                    if not chunk:
+                        break
+                    opened.write(chunk)
+            yield file
+        finally:
+            file.unlink(missing_ok=True)
+
+    def _keep(self, job: Job, pack: Path, result: dict[str, Any]) -> Outcome:
+        outcome = Outcome(job, wall_s=result["wall_s"], worker=result["host"])
+        cell, experiment = job.cell, job.experiment
+        partial = RunDirectory(experiment.path / f"{PARTIAL}{cell.directory_name}-{os.getpid()}")
+        try:
+            unpack_run(pack, partial, cell.plan.to_json(), cell.key, self._agents.get(cell.plan.engine))
+            before = None if self.again else experiment.finished(cell)
+            if before is not None and results_sha256(before) != results_sha256(partial):
+                raise unequal(str(before.path), result["host"])
+            experiment.keep(cell, partial)
+            outcome.verdict = result["verdict"]
+        except HowdahError as error:
+            outcome.error = error
+        except OSError as error:
+            outcome.error = HowdahError(f"the run cannot be kept: {explain(error)}", where=str(experiment.path))
+        return outcome
+
+    # Watching
+
+    def _watch(self, outcomes: list[Outcome]) -> None:
+        """Workers that are gone or silent, and a cluster that has none."""
+        members = {each.address: each for each in self.crew.members}
+        if members and all(each.refused for each in members.values()):
+            why = next(iter(members.values())).refused
+            raise HowdahError(f"none of the {len(members)} workers can be used: {why}")
+        for given in list(self._given.values()):
+            if given.worker and time.monotonic() - given.heard > _STALLED_AFTER_S:
+                if given.worker in members and members[given.worker].ready:
+                    self.crew.refuse(given.worker, f"it has said nothing for {_STALLED_AFTER_S:g} s")
+                outcomes += self._again(given, given.attempt, "its worker stalled")
+            elif given.may is not None and not given.may & members.keys() and self.crew.ready:
+                outcomes += self._again(given, given.attempt, "its workers are gone")
+
+    def _acknowledge(self) -> None:
+        """Tell workers which of their runs are where they belong."""
+        fetched, self._fetched = self._fetched, {}
+        for address, keys in fetched.items():
+            with suppress(HowdahError):  # a worker that is gone tells of them when it is back
+                call(self.client, address, worker.drop_runs, keys, limit_s=5.0)
+
+    def kill(self) -> None:
+        futures = [each.future for each in self._given.values() if each.future is not None]
+        keys = list(self._given)
+        self._given.clear()
+        with suppress(Exception):  # whatever the connection is like: the command ends
+            self.client.cancel(futures, force=True)
+        for member in self.crew.ready if self._crew else []:
+            with suppress(HowdahError, RuntimeError):
+                call(self.client, member.address, worker.abandon, keys, limit_s=5.0)
+
+    def close(self) -> None:
+        if self._crew is not None:
+            self._crew.close()
+        with suppress(Exception):
+            self.client.unsubscribe_topic(worker.EVENTS)
+
+
+def _portable(job: Job) -> Portable:
+    """Raises HowdahError for an engine whose runs only this machine can make."""
+    engine = find_engine(job.cell.plan.engine)
+    if not isinstance(engine, Portable):
+        raise HowdahError(
+            f"runs of the {engine.name} engine are made on this machine alone",
+            hint="Leave out --scheduler and --cluster for this profile.",
+        )
+    return engine
+
+
+def _name(member: Member) -> str:
+    return f"{member.host} {member.address}".strip()
+
+
+def unequal(run: str, host: str) -> HowdahError:
+    """The alarm."""
+    return HowdahError(
+        "ALARM: the run was made twice with the same key and has two results",
+        where=run,
+        hint=f"The second one is of {host}. In virtual time that cannot be: compare both machines ('howdah rerun').",
+    )

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A piece of a kit as one file, named by its hash: the same files give the same bytes.
+
+Unlike a pack of runs (howdah/pack/archive.py) it has links and programs: a guest tree is a file system.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+import tarfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
+
+import zstandard
+
+from howdah.build.cache import Cache, content_key, file_sha256
+from howdah.engine.kit import Piece
+from howdah.errors import HowdahError
+
+_LAYOUT = "1"  # part of the key: raise it when the files of a parcel change
+_LEVEL = 3
+_ARCHIVE, _RECORD = "parcel.tar.zst", "parcel.json"
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """``name`` is the piece's, ``size`` that of the file in bytes."""
+
+    name: str
+    sha256: str
+    size: int
+
+
+def pack_piece(piece: Piece, cache: Cache) -> tuple[Parcel, Path]:
+    """The piece as a file in the cache, made the first time. Raises HowdahError where it cannot be."""
+
+    def build(directory: Path, _log: Path) -> None:
+        file = directory / _ARCHIVE
+        _write(piece, file)
+        parcel = Parcel(piece.name, file_sha256(file), file.stat().st_size)
+        (directory / _RECORD).write_text(json.dumps(asdict(parcel)))
+
+    entry = cache.build("parcel", content_key(_LAYOUT, piece.name, *(piece.files or ("*",))), build)
+    return Parcel(**json.loads((entry / _RECORD).read_text())), entry / _ARCHIVE
+
+
+def _write(piece: Piece, file: Path) -> None:
+    compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+    with file.open("wb") as opened, compressor.stream_writer(opened, closefd=False) as packed:
+        with tarfile.open(fileobj=cast("BinaryIO", packed), mode="w|", format=tarfile.PAX_FORMAT) as archive:
+            for name in sorted(piece.files or _all(piece.directory)):
+                _add(archive, name, piece.directory / name)
+        packed.flush(zstandard.FLUSH_FRAME)
+
+
+def _all(directory: Path) -> Iterator[str]:
+    for place in directory.rglob("*"):
+        mode = place.lstat().st_mode
+        if stat.S_ISDIR(mode) or stat.S_ISREG(mode) or stat.S_ISLNK(mode):  # a device is the guest's own affair
+            yield place.relative_to(directory).as_posix()
+
+
+def _add(archive: tarfile.TarFile, name: str, place: Path) -> None:
+    """Nothing of who packed it, where or when."""
+    status = place.lstat()
+    member = tarfile.TarInfo(name)
+    member.mode, member.mtime = stat.S_IMODE(status.st_mode) & 0o777, 0
+    if stat.S_ISDIR(status.st_mode):
+        member.type = tarfile.DIRTYPE
+        archive.addfile(member)
+    elif stat.S_ISLNK(status.st_mode):
+        member.type, member.linkname = tarfile.SYMTYPE, str(place.readlink())
+        archive.addfile(member)
+    else:
+        member.size = status.st_size
+        with place.open("rb") as opened:
+            archive.addfile(member, opened)
+
+
+def unpack_parcel(file: Path, parcel: Parcel, into: Path) -> None:
+    """Write what the file holds into a new directory. Raises HowdahError where the file is not the parcel."""
+    found = file_sha256(file)
+    if found != parcel.sha256:
+        raise HowdahError(f"what was received as {parcel.name} has the hash {found[:12]}, not {parcel.sha256[:12]}")
+    links: set[PurePosixPath] = set()
+    directories: list[tuple[Path, int]] = []
+    with (
+        file.open("rb") as opened,
+        zstandard.ZstdDecompressor().stream_reader(opened, closefd=False) as plain,
+        tarfile.open(fileobj=cast("BinaryIO", plain), mode="r|") as archive,
+    ):
+        for member in archive:
+            path = PurePosixPath(member.name)
+            if path.is_absolute() or ".." in path.parts or links & {path, *path.parents}:
+                raise HowdahError(f"{parcel.name} would write where it must not: {member.name!r}")
+            target = into / path
+            if member.isdir():
+                target.mkdir(parents=True, exist_ok=True)
+                directories.append((target, member.mode))
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if member.issym():
+                links.add(path)
+                target.symlink_to(member.linkname)
+                continue
+            source = archive.extractfile(member)
+            if source is None:
+                raise HowdahError(f"{parcel.name} has something that is no file: {member.name!r}")
+            with target.open("xb") as written:
+                while part := source.read(1 << 20):
+                    written.write(part)
+            target.chmod(member.mode)
+    for place, mode in reversed(directories):
+        place.chmod(mode | 0o700)  # so that its owner can remove it again

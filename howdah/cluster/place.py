@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the runs of a command are made: on this machine, or by the workers of a Dask cluster.
+
+Dask is imported when a cluster is asked for: it is an extra.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from howdah.errors import HowdahError
+from howdah.work.executor import Executor
+
+SCHEDULER_VARIABLE, TLS_VARIABLE = "HOWDAH_SCHEDULER", "HOWDAH_TLS"
+_ADDRESS = re.compile(r"(?:tcp|tls)://[^/\s]+:\d+")
+_KINDS = "local, local:N, ssh:hosts.txt or slurm:cluster.yaml"
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """``scheduler`` is an address, ``kind`` and ``argument`` what is started instead; without either it is here."""
+
+    scheduler: str | None = None
+    kind: str | None = None
+    argument: str = ""
+    tls: Path | None = None
+
+    @contextmanager
+    def executor(self, tell: Tell, *, again: bool = False) -> Iterator[Executor | None]:
+        """None stands for this machine. Raises HowdahError where the cluster cannot be had."""
+        if self.scheduler is None and self.kind is None:
+            yield None
+            return
+        try:
+            from howdah.cluster.connect import connected
+            from howdah.cluster.executor import ClusterExecutor
+        except ImportError as error:
+            raise HowdahError(
+                f"runs on a cluster need Dask, which is not installed ({error.name})",
+                hint="pip install 'howdah[cluster]'; without --scheduler and --cluster this machine makes the runs",
+            ) from error
+        with connected(self, tell) as client:
+            yield ClusterExecutor(client, tell, again=again)
+
+
+def read_place(scheduler: str | None, cluster: str | None, tls: Path | None = None) -> Place:
+    """From options, or from the environment where there are none. Raises HowdahError for what names no place."""
+    named = os.environ.get(TLS_VARIABLE)
+    certificates = tls or (Path(named) if named else None)
+    if scheduler is not None and cluster is not None:
+        raise HowdahError("--scheduler names a cluster that is there, --cluster starts one: give one of them")
+    if cluster is not None:
+        kind, _, argument = cluster.partition(":")
+        number = kind == "local" and (not argument or (argument.isdecimal() and 1 <= int(argument) <= 1024))
+        if not number and (kind not in ("ssh", "slurm") or not argument):
+            raise HowdahError(f"--cluster {cluster}: there is no such kind of cluster", hint=f"The kinds are {_KINDS}.")
+        return Place(kind=kind, argument=argument, tls=certificates)
+    address = scheduler or os.environ.get(SCHEDULER_VARIABLE)
+    if not address:
+        return Place()
+    if not _ADDRESS.fullmatch(address):
+        raise HowdahError(f"{address!r} is no address of a scheduler", hint="Write tcp://HOST:8786 or tls://HOST:8786.")
+    return Place(scheduler=address, tls=certificates)

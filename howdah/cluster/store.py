@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a machine of workers keeps in its cache: parcels that were sent, kits of them, and runs nobody has fetched yet.
+
+All workers of a machine that have one cache share it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from howdah.build.cache import Cache
+from howdah.cluster.parcel import Parcel, unpack_parcel
+from howdah.engine.kit import write_sent
+from howdah.errors import HowdahError
+from howdah.record.directory import PARTIAL, is_abandoned, write_whole
+
+_SENT, _KIT, _SPOOL = "sent", "kit", "spool"
+_FILE, _RESULT, _PACK = "parcel.tar.zst", "result.json", "run.howdah.tar.zst"
+_GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
+_KEPT_S = 7 * 86400  # a run that nobody has fetched by then is removed
+_KEY = re.compile(r"[0-9a-f]{8,64}")
+
+
+class Store:
+    """Raises HowdahError as the cache does."""
+
+    def __init__(self, cache: Cache | None = None) -> None:
+        self.cache = cache or Cache()
+
+    @property
+    def name(self) -> str:
+        """The same for all workers that share this store, and another one on every other machine."""
+        file = self.cache.root / "store-name"
+        try:
+            return file.read_text()
+        except FileNotFoundError:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            own = file.with_name(f"{file.name}-{os.getpid()}-{secrets.token_hex(4)}")
+            own.write_text(f"{socket.gethostname()}-{secrets.token_hex(8)}")
+            try:
+                os.link(own, file)  # the first one wins
+            except FileExistsError:
+                pass
+            finally:
+                own.unlink()
+            return file.read_text()
+
+    # Parcels and kits
+
+    def parcel(self, sha256: str) -> Path | None:
+        """The file of a parcel that is here."""
+        entry = self.cache.find(_SENT, _checked(sha256))
+        return entry / _FILE if entry else None
+
+    def incoming(self, sha256: str) -> Path:
+        """Where a parcel is written while it is received."""
+        place = self.cache.root / "incoming"
+        place.mkdir(parents=True, exist_ok=True)
+        for other in place.iterdir():
+            if is_abandoned(other):
+                other.unlink(missing_ok=True)
+        return place / f"{_checked(sha256)}-{os.getpid()}"
+
+    def take(self, parcel: Parcel, file: Path) -> None:
+        """Keep a parcel that was received, unpacked. Raises HowdahError where it is not what it should be."""
+
+        def build(directory: Path, _log: Path) -> None:
+            unpack_parcel(file, parcel, directory / parcel.name.rpartition("/")[2])
+            shutil.move(file, directory / _FILE)
+
+        try:
+            self.cache.build(_SENT, _checked(parcel.sha256), build, needs_bytes=4 * parcel.size)
+        finally:
+            file.unlink(missing_ok=True)
+
+    def lacks(self, parcels: Sequence[Parcel]) -> list[Parcel]:
+        return [parcel for parcel in parcels if self.parcel(parcel.sha256) is None]
+
+    def keep_kit(self, kit: dict[str, Any]) -> None:
+        """``kit`` is ``{"id", "engine", "content", "parcels", "programs"}``; its parcels are here."""
+        parcels = [Parcel(**each) for each in kit["parcels"]]
+        places = {}
+        for parcel in parcels:
+            entry = self.cache.find(_SENT, parcel.sha256)
+            if entry is None:
+                raise HowdahError(f"{parcel.name} is not here")
+            places[parcel.name] = entry / parcel.name.rpartition("/")[2]
+        check_programs([places[name] / file for name, files in kit["programs"].items() for file in files])
+
+        def build(directory: Path, _log: Path) -> None:
+            write_sent(directory / "kit.json", kit["engine"], kit["content"], places)
+
+        self.cache.build(_KIT, _checked(kit["id"]), build)
+
+    def kit(self, identity: str) -> Path | None:
+        """The file of a kit whose parcels are all here."""
+        entry = self.cache.find(_KIT, _checked(identity))
+        if entry is None:
+            return None
+        places = json.loads((entry / "kit.json").read_text())["places"].values()
+        return entry / "kit.json" if all(Path(place).is_dir() for place in places) else None
+
+    # Finished runs
+
+    @property
+    def scratch(self) -> Path:
+        """Where runs are made; what workers that were killed left there is removed."""
+        place = self.cache.root / _SPOOL
+        place.mkdir(parents=True, exist_ok=True)
+        for partial in place.glob(f"{PARTIAL}*"):
+            if is_abandoned(partial):
+                shutil.rmtree(partial, ignore_errors=True)
+        return place
+
+    def spooled(self) -> list[dict[str, Any]]:
+        """Results of runs that nobody has fetched."""
+        found = []
+        for file in sorted(self.scratch.glob(f"[!.]*/{_RESULT}")):
+            with suppress(FileNotFoundError):  # fetched meanwhile
+                if time.time() - file.stat().st_mtime > _KEPT_S:
+                    self.drop(file.parent.name)
+                else:
+                    found.append(json.loads(file.read_text()))
+        return found
+
+    def find(self, key: str) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = json.loads((self.cache.root / _SPOOL / _checked(key) / _RESULT).read_text())
+        except FileNotFoundError:
+            return None
+        return found
+
+    def pack_of(self, key: str) -> Path:
+        return self.cache.root / _SPOOL / _checked(key) / _PACK
+
+    def put(self, result: dict[str, Any], pack: Path) -> None:
+        """Keep a finished run until it is fetched; ``pack`` is moved."""
+        final = self.cache.root / _SPOOL / _checked(result["key"])
+        partial = final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        pack.rename(partial / _PACK)
+        write_whole(partial / _RESULT, json.dumps(result))
+        if final.exists():
+            shutil.rmtree(final)
+        partial.rename(final)
+
+    def drop(self, key: str) -> None:
+        """The run has been fetched."""
+        place = self.cache.root / _SPOOL / _checked(key)
+        (place / _RESULT).unlink(missing_ok=True)  # first: without it there is no result
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _checked(name: str) -> str:
+    """A name of hexadecimal digits: no other leaves its directory."""
+    if not _KEY.fullmatch(name):
+        raise HowdahError(f"{name!r} is no hash")
+    return name
+
+
+def check_programs(files: Sequence[Path]) -> None:
+    """Raises HowdahError where the C library of this machine is older than one of these programs asks for."""
+    name, version = platform.libc_ver()
+    has = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    for file in files:
+        asked = [(int(major), int(minor)) for major, minor in _GLIBC.findall(file.read_bytes())]
+        if asked and (name != "glibc" or max(asked) > has):
+            wanted = ".".join(map(str, max(asked)))
+            raise HowdahError(
+                f"{file.name} asks for glibc {wanted}, and this machine has {name or 'another C library'} {version}",
+                hint="Give the command on the machine with the oldest C library: its programs run on newer ones.",
+            )

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a worker does, called by the client through Dask: says what it is, takes parcels, makes runs, gives them away.
+
+The functions with ``dask_worker`` run on the worker's event loop while its threads make runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import platform
+import select
+import shutil
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from distributed.protocol.pickle import dumps
+from distributed.worker import get_worker
+
+from howdah import __version__
+from howdah.cluster.parcel import Parcel
+from howdah.cluster.result import pack_run, results_sha256
+from howdah.cluster.store import Store
+from howdah.engine.kit import KIT_VARIABLE
+from howdah.errors import HowdahError, explain
+from howdah.plan.plan import Plan
+from howdah.record.directory import RunDirectory
+from howdah.record.provenance import agent_sha256, analysis_sha256
+from howdah.record.retention import remove_data
+from howdah.work.experiment import begin_run
+from howdah.work.local import failure
+from howdah.work.maker import Makers, Making
+
+CHUNK_BYTES = 1 << 22
+INLINE_BYTES = 1 << 20  # a packed run up to this size comes with its result
+EVENTS = "howdah"  # Dask's topic of what the workers tell
+_SAY_EVERY_S = 1.0
+_LOOK_EVERY_S = 0.2
+_parsing = threading.Lock()  # ast.parse of Python 3.11 fails now and then in several threads at once
+
+
+async def hello(parcels: list[dict[str, Any]], dask_worker: Any) -> dict[str, Any]:
+    """What this worker is, what it lacks of the parcels, and what it has made that nobody has fetched."""
+
+    def look() -> dict[str, Any]:
+        store = Store()
+        store.cache.root.mkdir(parents=True, exist_ok=True)
+        with _parsing:
+            own = {"agent": agent_sha256(), "analysis": analysis_sha256()}
+        return {
+            **own,
+            "machine": platform.machine(),
+            "host": socket.gethostname(),
+            "version": __version__,
+            "store": store.name,
+            "lacks": [parcel.sha256 for parcel in store.lacks([Parcel(**each) for each in parcels])],
+            "spool": store.spooled(),
+            "slots": dask_worker.state.nthreads,
+        }
+
+    answer: dict[str, Any] = await _told(look)
+    return answer
+
+
+async def _told(function: Any, *arguments: Any) -> Any:
+    """The answer of a function that takes its time, or ``{"error", "where", "hint"}``."""
+    try:
+        return await asyncio.to_thread(function, *arguments)
+    except HowdahError as error:
+        return {"error": error.what, "where": error.where, "hint": error.hint}
+    except OSError as error:
+        return {"error": explain(error), "where": error.filename and str(error.filename), "hint": None}
+
+
+def read_parcel(sha256: str, offset: int) -> bytes:
+    """A part of a parcel that this worker has; nothing at its end."""
+    file = Store().parcel(sha256)
+    if file is None:
+        raise HowdahError(f"parcel {sha256[:12]} is not here")
+    with file.open("rb") as opened:
+        opened.seek(offset)
+        return opened.read(CHUNK_BYTES)
+
+
+async def take_chunk(parcel: dict[str, Any], offset: int, chunk: bytes) -> Any:
+    """A part of a parcel from the client; the last one completes it."""
+
+    def write() -> dict[str, Any]:
+        wanted, store = Parcel(**parcel), Store()
+        file = store.incoming(wanted.sha256)
+        with file.open("r+b" if offset else "wb") as opened:
+            opened.seek(offset)
+            opened.write(chunk)
+        if offset + len(chunk) >= wanted.size:
+            store.take(wanted, file)
+        return {}
+
+    return await _told(write)
+
+
+async def fetch(parcel: dict[str, Any], neighbour: str, dask_worker: Any) -> Any:
+    """Get a parcel from another worker."""
+    wanted, store = Parcel(**parcel), Store()
+    file = store.incoming(wanted.sha256)
+    offset = 0
+
+    def take() -> dict[str, Any]:
+        store.take(wanted, file)
+        return {}
+
+    try:
+        with file.open("wb") as opened:
+            while offset < wanted.size:
+                answer = await dask_worker.rpc(neighbour).run(
+                    function=dumps(read_parcel), args=dumps((wanted.sha256, offset)), kwargs=dumps({}), wait=True
+                )
+                if answer["status"] != "OK" or not answer["result"]:
+                    return {"error": f"{neighbour} does not give {wanted.name}", "where": None, "hint": None}
+                opened.write(answer["result"])
+                offset += len(answer["result"])
+    except OSError as error:
+        return {"error": f"{neighbour}: {explain(error)}", "where": None, "hint": None}
+    return await _told(take)
+
+
+async def take_kit(kit: dict[str, Any]) -> Any:
+    def keep() -> dict[str, Any]:
+        Store().keep_kit(kit)
+        return {}
+
+    return await _told(keep)
+
+
+def read_run(key: str, offset: int) -> bytes:
+    """A part of a packed run that this worker has."""
+    with Store().pack_of(key).open("rb") as opened:
+        opened.seek(offset)
+        return opened.read(CHUNK_BYTES)
+
+
+def drop_runs(keys: list[str]) -> None:
+    """These runs are where they belong."""
+    store = Store()
+    for key in keys:
+        store.drop(key)
+
+
+# Runs
+
+_lock = threading.Lock()
+_makers: dict[str, Makers] = {}
+_making: dict[str, Making] = {}
+
+
+def abandon(keys: list[str] | None) -> int:
+    """End the runs of these keys (None: all) that this worker makes; how many there were."""
+    with _lock:
+        chosen = [making for key, making in _making.items() if keys is None or key in keys]
+    for making in chosen:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(making.process.pid, signal.SIGKILL)  # the thread that waits for it hears of its end
+    return len(chosen)
+
+
+def make_run(order: dict[str, Any]) -> dict[str, Any]:
+    """Make one run: ``order`` has its plan as JSON text, its key, the kit it is made with.
+
+    The answer has a verdict and either the packed run (``pack``) or where to fetch it; or an error; or ``lacks``, of a
+    worker that has not been made ready.
+    """
+    worker = get_worker()
+    about = {"key": order["key"], "worker": worker.address, "host": socket.gethostname()}
+    try:
+        store = Store()
+        kit = store.kit(order["kit"])
+        if kit is None:
+            return {**about, "lacks": order["kit"]}
+        found = None if order["again"] else store.find(order["key"])
+        if found is None or found["keep_data"] != order["keep_data"]:
+            found = _made(store, kit, order, about, worker)
+        if "error" not in found and found["bytes"] <= INLINE_BYTES:
+            found = {**found, "pack": store.pack_of(order["key"]).read_bytes()}
+    except HowdahError as error:
+        return {**about, "error": error.what, "where": error.where, "hint": error.hint}
+    except OSError as error:
+        where = error.filename and str(error.filename)
+        return {**about, "error": explain(error), "where": where, "hint": None, "errno": error.errno}
+    return {**found, **about}
+
+
+def _made(store: Store, kit: Path, order: dict[str, Any], about: dict[str, Any], worker: Any) -> dict[str, Any]:
+    started = time.monotonic()
+    directory = begin_run(store.scratch / order["name"], order["plan"], order["key"], order["parameter_places"])
+    try:
+        with _lock:
+            for other, unused in _makers.items():
+                if other != str(kit):
+                    unused.end()
+            makers = _makers.setdefault(str(kit), Makers(environment={KIT_VARIABLE: str(kit)}))
+            making = _making[order["key"]] = makers.give(directory)
+        try:
+            _listen(making, order["key"], worker)
+        finally:
+            with _lock:
+                _making.pop(order["key"], None)
+                status = makers.finish(making)
+        if "verdict" not in making.last:
+            error = failure(making, status, Plan.from_json(order["plan"]).run, about["host"])
+            free = shutil.disk_usage(directory.path).free
+            return {"error": error.what, "where": error.where, "hint": error.hint, "free_bytes": free}
+        return _kept(store, directory, making.last["verdict"], order, started)
+    finally:
+        shutil.rmtree(directory.path, ignore_errors=True)
+
+
+def _kept(store: Store, directory: RunDirectory, verdict: str, order: dict[str, Any], started: float) -> dict[str, Any]:
+    if not order["keep_data"]:
+        remove_data(directory)
+    pack = directory.path.parent / f".partial-pack-{order['key'][:16]}-{os.getpid()}"
+    sha256 = pack_run(directory, order["name"], pack)
+    result = {
+        "key": order["key"],
+        "verdict": verdict,
+        "keep_data": order["keep_data"],
+        "results_sha256": results_sha256(directory),
+        "sha256": sha256,
+        "bytes": pack.stat().st_size,
+        "wall_s": round(time.monotonic() - started, 3),
+    }
+    store.put(result, pack)
+    return result
+
+
+def _listen(making: Making, key: str, worker: Any) -> None:
+    """Until the run has ended; tells the client how far it is."""
+    said = time.monotonic() - _SAY_EVERY_S
+    going = True
+    while going:
+        if select.select([making.output], [], [], _LOOK_EVERY_S)[0]:
+            going = making.read()
+        if going and time.monotonic() - said >= _SAY_EVERY_S:
+            said = time.monotonic()
+            worker.log_event(EVENTS, {"key": key, "worker": worker.address, **making.phase})

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the runs of some plans are made with, so that a machine that builds nothing can make them.
+
+A kit has *pieces*, each some files of an entry of the cache, and what the engine has to know of them as JSON. A process
+that makes runs finds the kit by its environment: a JSON file with the engine's content and the place of each piece.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from howdah.engine.engine import BuildProgress
+from howdah.errors import HowdahError
+from howdah.plan.plan import Plan
+
+KIT_VARIABLE = "HOWDAH_KIT"  # not for people
+
+
+@dataclass(frozen=True)
+class Piece:
+    """``name`` is ``KIND/KEY``. ``files`` are paths in ``directory``; None stands for all that it holds.
+
+    ``programs`` are those of them that the machine's own C library starts.
+    """
+
+    name: str
+    directory: Path
+    files: tuple[str, ...] | None = None
+    programs: tuple[str, ...] = ()
+
+
+@dataclass
+class Kit:
+    """``content`` is the engine's own, of JSON values; it names pieces by their names."""
+
+    engine: str
+    pieces: dict[str, Piece] = field(default_factory=dict)
+    content: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, piece: Piece) -> str:
+        """The piece's name, for ``content``."""
+        self.pieces[piece.name] = piece
+        return piece.name
+
+
+@runtime_checkable
+class Portable(Protocol):
+    """An engine whose runs another machine can make."""
+
+    def check_portable(self, plan: Plan) -> None:
+        """Raises HowdahError for a plan whose runs only this machine can make."""
+        ...
+
+    def kit(self, plans: Sequence[Plan], progress: BuildProgress) -> Kit:
+        """Of plans that were prepared and are portable."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A kit as it lies on the machine that makes the runs."""
+
+    engine: str
+    content: dict[str, Any]
+    places: dict[str, Path]
+
+    def place(self, piece: str) -> Path:
+        return self.places[piece]
+
+
+def write_sent(file: Path, engine: str, content: dict[str, Any], places: dict[str, Path]) -> None:
+    value = {"engine": engine, "content": content, "places": {name: str(place) for name, place in places.items()}}
+    file.write_text(json.dumps(value), encoding="utf-8")
+
+
+def sent_kit(engine: str) -> Sent | None:
+    """The kit that this process was given for an engine, if it was. Raises HowdahError where it is not there."""
+    named = os.environ.get(KIT_VARIABLE)
+    if named is None:
+        return None
+    found = _read(named)
+    return found if found.engine == engine else None
+
+
+@lru_cache(maxsize=4)
+def _read(file: str) -> Sent:
+    try:
+        value = json.loads(Path(file).read_text(encoding="utf-8"))
+        places = {name: Path(place) for name, place in value["places"].items()}
+        return Sent(value["engine"], value["content"], places)
+    except (OSError, ValueError, KeyError) as error:
+        raise HowdahError("what this run was to be made with is not here any more", where=file) from error

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a guest is made of, given to a machine that builds nothing: as a kit, and back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from howdah.build.cache import Cache, file_sha256
+from howdah.build.guest_tree import load_tree
+from howdah.build.kernel_build import RECORD
+from howdah.build.modules import Module, ModuleSet
+from howdah.build.tools import Tools
+from howdah.build.uml_kernel import load_kernel
+from howdah.engine.kit import Kit, Piece, Sent
+from howdah.engine.uml.build import Built
+from howdah.errors import HowdahError
+
+_KERNEL_FILES = (RECORD, "linux", "build/modules.builtin", "build/modules.builtin.modinfo")
+_PROGRAMS = {"kernel": ("linux",), "tool": ("launch", "shim.so")}
+
+
+def part_name(kernel: str, modules: tuple[str, ...], packages: tuple[str, ...], wiring: str) -> str:
+    """By which a plan finds what it is made of."""
+    return json.dumps([kernel, modules, packages, wiring])
+
+
+def add_part(kit: Kit, name: str, built: Built, cache: Cache) -> None:
+    """Put what ``built`` is made of into the kit."""
+    kernel = built.kernel
+    entries = {
+        "tools": _piece(kit, built.tools.directory),
+        "kernel": _piece(kit, kernel.directory, _KERNEL_FILES),
+        "tree": _piece(kit, built.tree.root.parent),
+        "agent": _piece(kit, built.agent),
+    }
+    modules = [_module(kit, module, cache) for module in built.module_set.built.values()]
+    failed = {name: [error.what, error.where, error.hint] for name, error in built.module_set.failed.items()}
+    about = {"kernel_name": kernel.name, "kernel_source": kernel.source, "tools_key": built.tools.key}
+    kit.content[name] = {**entries, **about, "modules": modules, "failed": failed}
+
+
+def _piece(kit: Kit, directory: Path, files: tuple[str, ...] | None = None) -> str:
+    kind = directory.parent.name
+    there = None if files is None else tuple(name for name in files if (directory / name).is_file())
+    return kit.add(Piece(f"{kind}/{directory.name}", directory, there, _PROGRAMS.get(kind, ())))
+
+
+def _module(kit: Kit, module: Module, cache: Cache) -> dict[str, Any]:
+    directory = module.file.parent
+    if not directory.is_relative_to(cache.root):  # a .ko file of a person
+        directory = _kept(module.file, cache)
+    about = {"name": module.name, "srcversion": module.srcversion, "source": module.source}
+    more = {"depends": module.depends, "loaded_as": module.loaded_as}
+    return {**about, **more, "piece": _piece(kit, directory), "file": module.file.name}
+
+
+def _kept(file: Path, cache: Cache) -> Path:
+    def copy(directory: Path, _log: Path) -> None:
+        shutil.copyfile(file, directory / file.name)
+
+    return cache.build("ready", file_sha256(file)[:20], copy)
+
+
+def built_of(sent: Sent, name: str) -> Built:
+    """The part of that name. Raises HowdahError where the kit has none, or something of it is damaged."""
+    part = sent.content.get(name)
+    if part is None:
+        raise HowdahError(f"what this run is made of was not sent here: {name}")
+    tools = sent.place(part["tools"])
+    kernel = load_kernel(sent.place(part["kernel"]), name=part["kernel_name"], source=part["kernel_source"])
+    modules = {
+        each["name"]: Module(
+            each["name"],
+            sent.place(each["piece"]) / each["file"],
+            each["srcversion"],
+            each["source"],
+            tuple(each["depends"]),
+            each["loaded_as"],
+        )
+        for each in part["modules"]
+    }
+    failed = {name: HowdahError(what, where=where, hint=hint) for name, (what, where, hint) in part["failed"].items()}
+    return Built(
+        Tools(directory=tools, launch=tools / "launch", shim=tools / "shim.so", key=part["tools_key"]),
+        kernel,
+        load_tree(sent.place(part["tree"])),
+        ModuleSet(modules, failed),
+        sent.place(part["agent"]),
+    )

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run that is to be made, one that is being made, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from howdah.errors import HowdahError
+from howdah.work.cost import expected_core_s
+from howdah.work.experiment import Cell, Experiment
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell and the experiment it belongs to, whose lock the caller holds."""
+
+    experiment: Experiment
+    cell: Cell
+
+    @property
+    def name(self) -> str:
+        return f"{self.experiment.path.name}/{self.cell.directory_name}"
+
+    @cached_property
+    def expected_core_s(self) -> float:
+        """Of ``work/cost.py``; kept, since the time left is told from that of every job, several times a second."""
+        return expected_core_s(self.cell.plan)
+
+
+@dataclass
+class Outcome:
+    """How one job ended; ``verdict`` is None when there is an ``error``. ``worker`` is where, if not here."""
+
+    job: Job
+    verdict: str | None = None
+    error: HowdahError | None = None
+    reused: bool = False
+    wall_s: float = 0.0
+    worker: str | None = None
+
+    @property
+    def cell(self) -> Cell:
+        return self.job.cell
+
+
+@dataclass
+class Work:
+    """A run in progress, as shown to the person who waits."""
+
+    job: Job
+    started: float = field(default_factory=time.monotonic)
+    phase: str = "start"
+    done_us: int = 0
+    of_us: int = 0
+
+    @property
+    def cell(self) -> Cell:
+        return self.job.cell
+
+    @property
+    def share(self) -> float:
+        """How much of its simulated time has passed, 0 to 1."""
+        return min(max(self.done_us / self.of_us, 0.0), 1.0) if self.of_us else 0.0
+
+
+@dataclass(frozen=True)
+class Rest:
+    """How far a batch is: jobs in all, the expected core seconds (of ``work/cost.py``) of those not begun, and of how
+    many experiments they are."""
+
+    total: int
+    waiting_core_s: float = 0.0
+    experiments: int = 1

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes that make runs (``howdah/work/worker.py``): started, told which run, listened to, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from howdah.record.directory import RunDirectory
+
+WORKER = (sys.executable, "-m", "howdah.work.worker")
+
+
+def pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None
+    return stream
+
+
+@dataclass
+class Making:
+    """A run that a process makes. ``last`` is what the process said of its end; empty while it goes on."""
+
+    directory: RunDirectory
+    process: subprocess.Popen[bytes]
+    last: dict[str, Any] = field(default_factory=dict)
+    phase: dict[str, Any] = field(default_factory=dict)
+    unread: bytes = b""
+
+    @property
+    def output(self) -> IO[bytes]:
+        """Becomes readable when there is something to read."""
+        return pipe(self.process.stdout)
+
+    def read(self) -> bool:
+        """Take what the process has said; False when it has said all, of this run or for ever."""
+        said = self.output.read(65536)
+        *lines, self.unread = (self.unread + said).split(b"\n")
+        for message in map(json.loads, lines):
+            if "phase" in message:
+                self.phase = message
+            else:
+                self.last = message
+        return bool(said) and not self.last
+
+
+class Makers:
+    """One that waits for work is used before another is started."""
+
+    def __init__(self, command: Sequence[str] = WORKER, environment: Mapping[str, str] | None = None) -> None:
+        self.command = command
+        self.environment = environment
+        self._idle: list[subprocess.Popen[bytes]] = []
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def give(self, directory: RunDirectory) -> Making:
+        """Have the run in ``directory`` made. What a process says of its own troubles is in its first run's log.
+
+        Raises OSError where no process can be started.
+        """
+        with directory.log.open("w") as errors:
+            while self._idle:
+                process = self._idle.pop()
+                if self._tell(process, directory):
+                    return Making(directory, process)
+                reap(process)
+            process = subprocess.Popen(
+                [*self.command, str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                bufsize=0,  # what has been read must be seen: select() knows nothing of a buffer
+                start_new_session=True,  # so that it can be ended together with its run
+                env=None if self.environment is None else {**os.environ, **self.environment},
+            )
+        self._started.append(process)
+        self._tell(process, directory)  # one that has died already is noticed where its result is waited for
+        return Making(directory, process)
+
+    @staticmethod
+    def _tell(process: subprocess.Popen[bytes], directory: RunDirectory) -> bool:
+        try:
+            pipe(process.stdin).write(json.dumps(str(directory.path)).encode() + b"\n")
+        except BrokenPipeError:
+            return False
+        return process.poll() is None
+
+    def finish(self, making: Making) -> int | None:
+        """Take the process of a run that has ended back; the status of one that died, None of one that did not."""
+        if making.last:
+            self._idle.append(making.process)
+            status: int | None = making.last.get("died")
+            return status
+        return reap(making.process)
+
+    def kill(self) -> None:
+        """Kill every process that was started, with its run; an interruption may have kept it from being listed."""
+        self._idle.clear()
+        for process in self._started:
+            end(process)
+
+    def end(self) -> None:
+        """End those that wait for work."""
+        while self._idle:
+            reap(self._idle.pop())
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process with its run."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # the run is in its worker's group; the guest dies with it
+        reap(process)
+
+
+def reap(process: subprocess.Popen[bytes]) -> int:
+    """Let a process that has no run end, and return its status."""
+    with contextlib.suppress(BrokenPipeError):
+        pipe(process.stdin).close()
+    pipe(process.stdout).close()
+    return process.wait()
