@@ -25,6 +25,8 @@ class Traits:
     ``boots_machine``: the engine boots a machine that the profile's ``machine:`` section describes.
     ``agent_seeds_random``: nothing but the agent gives the kernel its random seed.
     ``readable_while_running``: raw/ can be read while the run is made.
+    ``model``: the release of a simulator whose TCP is a model; empty where a kernel runs. It is shown as the kernel of
+    such a run (``label``).
     """
 
     own_kernel: bool = False
@@ -37,6 +39,12 @@ class Traits:
     boots_machine: bool = False
     agent_seeds_random: bool = False
     readable_while_running: bool = False
+    model: str = ""
+
+    @property
+    def label(self) -> str:
+        """What stands in the place of a kernel's release: ``model (ns-2 2.35)``; empty where a kernel runs."""
+        return f"model ({self.model})" if self.model else ""
 
 
 _TRAITS: dict[str, Traits] = {
@@ -46,6 +54,7 @@ _TRAITS: dict[str, Traits] = {
     ),
     "machines": Traits(own_kernel=True, outlives_run=True, several_machines=True),
     "host": Traits(outlives_run=True, readable_while_running=True),
+    "ns2": Traits(virtual_clock=True, exact_uptime=True, model="ns-2 2.35"),
 }
 
 

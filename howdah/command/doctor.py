@@ -13,6 +13,7 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.engine import host
 from howdah.engine.check import MISSING, NOTE, OK, Check
+from howdah.engine.ns2 import needs as ns2_needs
 from howdah.engine.uml import needs, profiler
 from howdah.engine.vm import needs as vm_needs
 from howdah.errors import HowdahError
@@ -53,7 +54,7 @@ __all__ = ["Check", "examine"]
 
 def examine() -> list[Check]:
     """All checks of all engines, and of what every engine's results go through."""
-    return [*needs.checks(), _perf(), *host.checks(), *vm_needs.every_check(), _prometheus()]
+    return [*needs.checks(), _perf(), *host.checks(), *vm_needs.every_check(), *ns2_needs.checks(), _prometheus()]
 
 
 def _perf() -> Check:

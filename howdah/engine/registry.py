@@ -39,7 +39,13 @@ def _host() -> Engine:
     return HostEngine()
 
 
-_FACTORIES: dict[str, Factory] = {"uml": _uml, "vm": _vm, "machines": _machines, "host": _host}
+def _ns2() -> Engine:
+    from howdah.engine.ns2.engine import Ns2Engine
+
+    return Ns2Engine()
+
+
+_FACTORIES: dict[str, Factory] = {"uml": _uml, "vm": _vm, "machines": _machines, "host": _host, "ns2": _ns2}
 
 
 def register(name: str, traits: Traits, factory: Factory) -> None:

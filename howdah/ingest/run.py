@@ -15,6 +15,7 @@ from howdah.ingest.cpu import ingest_cpu
 from howdah.ingest.flow import ingest_flow
 from howdah.ingest.interface import ingest_interface, interface_names, read_interfaces
 from howdah.ingest.machines import ingest_machines
+from howdah.ingest.ns2 import ingest_model
 from howdah.ingest.processor import ingest_processor
 from howdah.ingest.qdisc import ingest_qdisc
 from howdah.ingest.siftr import add_siftr
@@ -47,7 +48,8 @@ def ingest(directory: RunDirectory) -> IngestReport:
             f"cannot make the directory of tables: {error.strerror}", where=str(directory.tables)
         ) from error
     clocks = _clocks(directory)
-    made = _sources(context) if clocks is None else ingest_machines(directory, context.plan, clocks, _sources)
+    sources = ingest_model if context.plan.traits.model else _sources
+    made = sources(context) if clocks is None else ingest_machines(directory, context.plan, clocks, _sources)
     made["flow"] = ingest_flow(context)
     add_siftr(context, made)
     if context.plan.collect.cpu and context.plan.traits.finite_processor:

@@ -22,7 +22,7 @@ def collection_checks(
 
     Events are told where a slow-start module was loaded; without one there is no account of them and no check.
     """
-    checks = [_raw_files(report)]
+    checks = [raw_files(report)]
     if plan.collect.tcp_probe:
         checks += _trace_checks(_TCP_PROBE, report, trace)
     if plan.collect.slow_start and (events is not None or report.sources["slow_start"].problems):
@@ -53,7 +53,7 @@ def _trace_checks(source: _Source, report: IngestReport, account: dict[str, Any]
     ]
 
 
-def _raw_files(report: IngestReport) -> Check:
+def raw_files(report: IngestReport) -> Check:
     problems = report.all_problems
     more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
     good = "every raw file was read to its end"

@@ -28,18 +28,18 @@ def coverage_checks(
     plan: Plan, report: IngestReport, data: Measured, raw: Path, accounting: dict[str, Any] | None
 ) -> list[Check]:
     """``accounting`` is accounting.json, None if it is missing."""
-    checks = [*_readings(plan, report)]
+    checks = [*readings(plan, report)]
     if plan.collect.tcp_info_us is not None and plan.flows:
         checks.append(_tcp_info(data, plan.collect.tcp_info_us))
     if plan.collect.tcp_probe and plan.collect.tcp_info_us is not None and plan.flows:
-        checks.append(_trace(data))
+        checks.append(trace_to_the_end(data))
     if plan.collect.ss and plan.flows:
         checks.append(_ss(plan, raw))
     checks += _captures(plan, report, accounting)
     return checks
 
 
-def _readings(plan: Plan, report: IngestReport) -> Iterable[Check]:
+def readings(plan: Plan, report: IngestReport) -> Iterable[Check]:
     """Collectors that read at an interval begin with the run and read once more when the network is silent."""
     intervals = {
         "qdisc": plan.collect.qdisc_us,
@@ -81,7 +81,7 @@ def _tcp_info(data: Measured, interval_us: int) -> Check:
     )
 
 
-def _trace(data: Measured) -> Check:
+def trace_to_the_end(data: Measured) -> Check:
     """The last ACK that tcp_info knows of is in the trace: the trace has records up to the reading before it, or later.
 
     Readings in other states than ESTABLISHED do not count, for which the tracepoint is not called.

@@ -18,7 +18,7 @@ def engine_checks(
     if agent is None:
         return [Check("agent", ENGINE, False, "agent.json is missing: the guest did not come to its end")]
     checks = [_status(agent), *_clock(plan, agent, tolerance, idle), _epoch(plan, agent)]
-    checks += [_flow(flow, agent, tolerance, idle) for flow in plan.flows]
+    checks += [flow_check(flow, agent, tolerance, idle) for flow in plan.flows]
     checks.append(placement(plan, agent))
     return checks
 
@@ -77,7 +77,7 @@ def _clock(plan: Plan, agent: dict[str, Any], tolerance: Tolerance, idle: Idle |
     return checks
 
 
-def _flow(flow: Flow, agent: dict[str, Any], tolerance: Tolerance, idle: Idle | None) -> Check:
+def flow_check(flow: Flow, agent: dict[str, Any], tolerance: Tolerance, idle: Idle | None) -> Check:
     """The flow connected, started on time, and moved data."""
     name = f"flow {flow.id}"
     record = next((item for item in agent.get("flows") or [] if item.get("id") == flow.id), None)

@@ -18,12 +18,13 @@ from howdah.judge.during import during_checks
 from howdah.judge.engine import engine_checks
 from howdah.judge.limits import limit_checks
 from howdah.judge.machines import machine_checks, processor, round_trip_checks
+from howdah.judge.model import model_checks
 from howdah.judge.own import own_module_checks
 from howdah.judge.schedule import loss_schedule_checks
 from howdah.judge.sending import sending_checks
 from howdah.judge.settings import settings_checks
 from howdah.judge.tick import tick_checks
-from howdah.judge.tolerance import tolerance_of
+from howdah.judge.tolerance import Tolerance, tolerance_of
 from howdah.judge.wires import wire_checks
 from howdah.measure.measured import Measured, load
 from howdah.plan.plan import Plan
@@ -40,8 +41,26 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     """
     tolerance = tolerance_of(plan)
     data = load(directory, plan)
-    raw = directory.raw
-    agent = _json(raw / "agent.json")
+    agent = _json(directory.raw / "agent.json")
+    if plan.traits.model:
+        checks = model_checks(directory, data, read_report(directory), agent, tolerance)
+    else:
+        checks = _kernel_checks(directory, data, agent, tolerance)
+    invalid = any(check.ok is False for check in checks)
+    verdict = {
+        "format": 1,
+        "verdict": "invalid" if invalid else "pass",
+        "checks": [check.to_json() for check in checks],
+    }
+    write_json(directory.verdict, verdict)
+    return verdict
+
+
+def _kernel_checks(
+    directory: RunDirectory, data: Measured, agent: dict[str, Any] | None, tolerance: Tolerance
+) -> list[Check]:
+    """Of a run on real kernels; ``agent`` is agent.json, None if it is missing."""
+    plan, raw = data.plan, directory.raw
     idle = idle_of(directory, plan)
     checks: list[Check] = engine_checks(plan, agent, tolerance, idle)
     checks += settings_checks(plan, agent)
@@ -68,14 +87,7 @@ def judge(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     checks += calibration_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
     if several:
         checks += round_trip_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
-    invalid = any(check.ok is False for check in checks)
-    verdict = {
-        "format": 1,
-        "verdict": "invalid" if invalid else "pass",
-        "checks": [check.to_json() for check in checks],
-    }
-    write_json(directory.verdict, verdict)
-    return verdict
+    return checks
 
 
 def _gaps(plan: Plan, data: Measured, idle: Idle | None) -> list[Check]:

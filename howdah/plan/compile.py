@@ -13,6 +13,7 @@ from howdah.plan.division import divide
 from howdah.plan.flow import endpoints, host_delays, resolve_flows
 from howdah.plan.group import expand, pairs_of
 from howdah.plan.memory import Sizes, sizes
+from howdah.plan.model import as_model, check_model
 from howdah.plan.network import Network, bare
 from howdah.plan.operation import event, operation
 from howdah.plan.perturbation import Perturbation, draw
@@ -69,13 +70,16 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         raise ProfileError(f"there is no engine called {engine!r}", hint=f"The engines are {known_engines(engine)}.")
     real_time = _real_time(cell, traits(engine))
     kind = traits(engine, real_time=real_time is not None)
+    check_model(cell, engine, kernel, kind)
+    # What sends and receives is ours, in a kernel or in a simulator.
+    own = kind.own_kernel or bool(kind.model)
     processor_shift = scenario.machine.shift if kind.finite_processor else None
     network, topology_arguments = _network(cell)
     perturbation = draw(scenario, cell.repetition, scenario.path.forward_delay_us + scenario.path.reverse_delay_us)
     pairs = endpoints(cell, network)
     delays = host_delays(cell, network, pairs, perturbation)
-    flows = resolve_flows(cell, network, pairs, delays, perturbation, virtual_time=kind.own_kernel)
-    receivers = find_receivers(cell, flows, virtual_time=kind.own_kernel)
+    flows = resolve_flows(cell, network, pairs, delays, perturbation, virtual_time=own)
+    receivers = find_receivers(cell, flows, virtual_time=own)
     flows = name_receivers(flows, receivers)
     varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
@@ -144,6 +148,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         sender=sender_record(scenario),
         parameter_places=parameter_places(cell),
     )
+    whole = as_model(cell, whole)
     return divide(cell, whole, lambda name, place: str(cell.absolute(name, *place)) if "/" in name else name)
 
 

@@ -281,6 +281,8 @@ class Plan:
     receiver: str = "linux"  # behaviour of the receivers of measured flows that do not say otherwise
     # Name and settings of the profile's sender (howdah/profile/sender.py); in plan.json only if it is of another time.
     sender: dict[str, Any] | None = None
+    # Of an engine whose TCP is a model: its declared parameters (howdah/plan/model.py); in plan.json only there.
+    model: dict[str, Any] | None = None
     format: int = PLAN_FORMAT
     # "module.parameter" to where a person wrote it; for messages only, and not part of plan.json: a line more in a
     # profile makes no other run.
@@ -297,12 +299,14 @@ class Plan:
         _leave_out_plain_receivers(value)
         if self.processor_shift is None:
             del value["processor_shift"]
-        for name in ("real_time", "own_kernel", "machine_kernels", "measure_cwnd_packets", "sender"):
+        for name in ("real_time", "own_kernel", "machine_kernels", "measure_cwnd_packets", "sender", "model"):
             if value[name] is None:
                 del value[name]
         for name in ("own_algorithms", "parts"):
             if not value[name]:
                 del value[name]
+        if not self.traits.model:
+            del value["traits"]["model"]
         if not self.path.tick_us:
             del value["path"]["tick_us"]
         for flow in value["flows"]:

@@ -32,6 +32,7 @@ from howdah.profile.field import (
 from howdah.profile.group import GroupSection
 from howdah.profile.host import HostSection
 from howdah.profile.machine import MachineSection, MachinesSection
+from howdah.profile.ns2 import Ns2Section
 from howdah.profile.path import PathSection
 from howdah.profile.receiver import ReceiverName
 from howdah.quantity import Span
@@ -326,6 +327,7 @@ class Scenario(Section):
     machines: MachinesSection = Field(
         default_factory=MachinesSection, description="which of several machines take part"
     )
+    ns2: Ns2Section = Field(default_factory=Ns2Section, description="the model of the ns2 engine")
     measure: MeasureSection = Field(default_factory=MeasureSection, description="how results are measured")
 
     @property

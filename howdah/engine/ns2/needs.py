@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the ``ns2`` engine needs of this machine: the simulator, of the release that the parameter sets are of."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from howdah.engine.check import MISSING, OK, Check
+from howdah.profile.ns2 import declared
+
+NS = "ns"
+_ENGINE = "ns2"
+_REMEDY = "apt install ns2"
+_ASK = "puts [ns-version]\nexit 0\n"
+_PATIENCE_S = 30
+
+
+def checks() -> list[Check]:
+    """The simulator is started and asked for its version."""
+    if shutil.which(NS) is None:
+        return [Check(_ENGINE, NS, MISSING, "the simulator", _REMEDY)]
+    wanted = declared().release
+    found = _version()
+    if found is None:
+        return [Check(_ENGINE, NS, MISSING, "does not start, or is another program of that name", _REMEDY)]
+    if f"ns-2 {found}" != wanted:
+        return [Check(_ENGINE, NS, MISSING, f"it is ns-2 {found}; the declared sets are of {wanted}", _REMEDY)]
+    return [Check(_ENGINE, NS, OK, f"tried: {wanted}, a model; for controls alone")]
+
+
+def _version() -> str | None:
+    """What ``ns-version`` says; None where there is no such answer."""
+    with tempfile.TemporaryDirectory(prefix="howdah-ns2-") as place:
+        script = Path(place) / "version.tcl"
+        script.write_text(_ASK, encoding="utf-8")
+        try:
+            answer = subprocess.run(
+                [NS, script.name], cwd=place, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+    lines = answer.stdout.split()
+    return lines[0] if answer.returncode == 0 and len(lines) == 1 else None

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an engine whose TCP is a model is told, and the refusal of everything it has no counterpart for.
+
+``model`` of plan.json holds the declared parameters, resolved: nothing downstream reads howdah/profile/ns2.yaml.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from howdah.errors import ProfileError
+from howdah.plan.generated import GeneratedFlow
+from howdah.plan.plan import Flow, Plan
+from howdah.profile import Cell
+from howdah.profile.algorithm import Algorithm
+from howdah.profile.host import FIXED
+from howdah.profile.model import FlowSection, Scenario
+from howdah.profile.ns2 import Agent, ParameterSet, declared
+from howdah.profile.sender import TODAY
+from howdah.receiver import LINUX
+from howdah.trait import Traits
+
+Refusal = tuple[tuple[str | int, ...], str, str]  # place in the profile, what, hint
+
+MODELLED = "model"  # traffic and sink of every flow
+_KERNEL_NEEDED = "run it with the uml engine, which boots a kernel"
+_LEAVE_OUT = "leave it out"
+_NETWORK = ("node", "link", "qdisc", "class")  # operations that say what the network is; the others are a kernel's
+_LEAST_WINDOW_PACKETS = 10_000
+_SPARE_WINDOWS = 4  # what an unlimited window holds, in what the path holds
+_NEEDED_BUFFERS = 2  # a kernel's receive buffer holds about twice the payload; smaller ones are a limit
+
+# Kernel's name of an algorithm to what stands for it: a TCP of ns-2 by its name in ns2.yaml, None for that of the
+# parameter set. Names that are not here are congestion controls of Agent/TCP/Linux, if it has them.
+_ALGORITHMS: dict[str, str | None] = {"standard_reno": None, "reno": None, "jump_reno": None, "vegas": "vegas"}
+_JUMPS = "jump_reno"
+_PARAMETERS = {"init_ssthresh": "ssthresh_"}  # of algorithms, and what they are in ns-2
+_HYSTART = ("hystart", "1")
+_SINKS_WITHOUT_SACK = ("TCPSink",)
+_DELAYED = {"TCPSink": "TCPSink/DelAck", "TCPSink/Sack1": "TCPSink/Sack1/DelAck"}
+_TRUE = ("true", "1")
+_DELAYED_ACK_S = "0.2"  # of the behaviour delayed-ack, howdah/receiver.py
+
+
+def check_model(cell: Cell, engine: str, kernel: str | None, kind: Traits) -> None:
+    """Raise ProfileError, with file and line, for the first thing in the profile that the model does not have."""
+    if not kind.model:
+        return
+    if kernel is not None:
+        raise ProfileError(
+            f"the {engine} engine boots no kernel: it is a {kind.label}", where=f"--kernel {kernel[:60]}"
+        )
+    scenario = cell.scenario
+    for found in (_of_path, _of_hosts, _of_run, _of_traffic):
+        for place, what, hint in found(scenario):
+            where = cell.place(*place)
+            raise ProfileError(f"the {engine} engine is a {kind.label} and has no {what}", where=where, hint=hint)
+
+
+def _of_path(scenario: Scenario) -> Iterator[Refusal]:
+    path = scenario.path
+    uml = "run it with the uml engine"
+    if path.queue != "fifo":
+        yield ("path", "queue"), f"queue {path.queue} that would be the kernel's", "fifo drops at the tail"
+    for field, what in (
+        ("hops", "further hops"),
+        ("delay_variation", "delay that varies"),
+        ("reorder", "reordering"),
+        ("schedule", "path that changes"),
+        ("trace", "path that changes"),
+        ("rate_variation", "rate that varies"),
+        ("handover", "hand-overs"),
+        ("tick", "delay line with a tick"),
+    ):
+        if getattr(path, field):
+            yield ("path", field), what, uml
+    if path.gso_max_segs != 1:
+        yield ("path", "gso_max_segs"), "segmentation offload", _LEAVE_OUT
+    if scenario.perturbation.jitter.amount:
+        yield ("perturbation", "jitter"), "jitter", _LEAVE_OUT
+    if scenario.topology.file is not None or scenario.topology.name not in (None, "dumbbell"):
+        yield ("topology",), "topology but the dumbbell", _LEAVE_OUT
+
+
+def _of_hosts(scenario: Scenario) -> Iterator[Refusal]:
+    host = scenario.host
+    if host.sysctls:
+        yield ("host", "sysctls"), "sysctls", "ns2.settings are its instance variables"
+    for field in ("packets_per_ack", "first_acks_per_packet"):
+        if getattr(host, field) is not None:
+            yield ("host", field), "kernel's plug-ins", "ns2.settings are its instance variables"
+    for field in ("tcp_rmem", "tcp_wmem"):
+        asked = getattr(host, field)
+        if asked and asked != FIXED and int(asked.split()[-1]) < _needed_bytes(scenario):
+            yield ("host", field), "buffers of a host", "ns2.settings: {window_: PACKETS} is its receive window"
+    if scenario.sender.behaviour != TODAY:
+        yield ("sender",), "sender of another time", "name a set: ns2.parameters"
+    for end in ("sender", "receiver"):
+        if getattr(scenario, end).kernel is not None:
+            yield (end, "kernel"), "kernel", _KERNEL_NEEDED
+    if scenario.split:
+        yield ("split",), "kernel to divide", _LEAVE_OUT
+
+
+def _needed_bytes(scenario: Scenario) -> int:
+    path = scenario.path
+    bdp = Fraction(path.rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
+    return int(_NEEDED_BUFFERS * (bdp + path.buffer.to_bytes(bdp, path.mtu + 14)))
+
+
+def _of_run(scenario: Scenario) -> Iterator[Refusal]:
+    if scenario.modules:
+        yield ("modules", 0), "kernel to load modules into", _KERNEL_NEEDED
+    if scenario.collect.pcap:
+        yield ("collect", "pcap", 0), "packets to capture", _KERNEL_NEEDED
+    if scenario.collect.cpu:
+        yield ("collect", "cpu"), "processor whose time could be told", _KERNEL_NEEDED
+    for field in ("source", "sink"):
+        program = getattr(scenario.traffic, field)
+        if program not in (None, "kernel"):
+            yield ("traffic", field), f"{program}", "leave traffic out: its own agents send and receive"
+
+
+def _of_traffic(scenario: Scenario) -> Iterator[Refusal]:
+    for index, group in enumerate(scenario.groups):
+        place = ("groups", index)
+        for field, what in (("udp", "datagrams"), ("http", "HTTP"), ("request", "requests")):
+            if getattr(group, field) is not None:
+                yield (*place, field), f"{what} in this howdah", _KERNEL_NEEDED
+    for index, flow in enumerate(scenario.every_flow):
+        place = scenario.place_of(index)
+        if flow.opener != "sender":
+            hint = "opener: sender; ns-2's one-way TCPs are opened by what sends"
+            yield (*place, "opener"), "receiver that connects", hint
+        if flow.receiver_kernel is not None:
+            yield (*place, "receiver_kernel"), "kernel", _KERNEL_NEEDED
+
+
+def as_model(cell: Cell, plan: Plan) -> Plan:
+    """The plan with the model's parameters, and without what would be a kernel's; unchanged where a kernel runs.
+
+    Raises ProfileError for an algorithm or a receiver that ns-2 does not have.
+    """
+    if not plan.traits.model:
+        return plan
+    known, section = declared(), cell.scenario.ns2
+    chosen = known.sets[section.parameters]
+    settings = {**chosen.settings, **section.settings}
+    window = int(float(settings.pop("window_", chosen.window or _window_packets(plan))))
+    asked: list[FlowSection] = list(cell.scenario.every_flow)
+    flows = {
+        str(flow.id): _flow(cell, index, flow, chosen, settings)
+        for index, (flow, _) in enumerate(zip(plan.flows, asked, strict=True))
+    }
+    model: dict[str, Any] = {
+        "release": known.release,
+        "parameters": section.parameters,
+        "queue": chosen.queue,
+        "window_packets": window,
+        "settings": settings,
+        "flows": flows,
+    }
+    return dataclasses.replace(
+        plan,
+        kernel=plan.traits.label,
+        flows=[dataclasses.replace(flow, traffic=MODELLED, sink=MODELLED) for flow in plan.flows],
+        operations=[item for item in plan.operations if item.op in _NETWORK],
+        module_parameters={},
+        kernel_parameters={},
+        required_modules=[],
+        own_algorithms={},
+        model=model,
+    )
+
+
+def _window_packets(plan: Plan) -> int:
+    path = plan.path
+    rtt_us = max(flow.rtt_us for flow in plan.flows)
+    holds = (path.rate_bits_per_second * rtt_us // 8_000_000 + path.buffer_bytes) // path.frame_bytes
+    return max(_LEAST_WINDOW_PACKETS, _SPARE_WINDOWS * holds)
+
+
+def _flow(cell: Cell, index: int, flow: Flow, chosen: ParameterSet, settings: dict[str, str]) -> dict[str, Any]:
+    """What one flow is in ns-2: classes, congestion control of Agent/TCP/Linux, whether it jumps, own settings."""
+    scenario = cell.scenario
+    written = scenario.every_flow[index]
+    place: tuple[str | int, ...] = (*scenario.place_of(index), "algorithm") if written.algorithm else ("algorithm",)
+    if isinstance(written, GeneratedFlow) and written.algorithm:
+        place = ("groups", written.origin, "algorithm")
+    where = cell.place(*place)
+    algorithm = cell.algorithms[written.algorithm or scenario.algorithm]
+    section = scenario.algorithms.get(algorithm.name)
+    by_kernel = section is not None and section.kernel is not None
+    agent, congestion = _agent(algorithm, by_kernel, scenario.ns2.agent or chosen.agent, where)
+    sink, sink_settings = _sink(cell, agent, flow)
+    jumps = algorithm.kernel == _JUMPS
+    if jumps and flow.size_bytes is None:
+        hint = "give the flow a size, or the group its connections"
+        raise ProfileError(
+            f"{algorithm.name} sends all its data at once: {flow.title} has no size", where=where, hint=hint
+        )
+    own = {_PARAMETERS[name]: str(value) for name, value in algorithm.parameters.items() if name in _PARAMETERS}
+    return {
+        "sender": agent.sender,
+        "sink": sink,
+        "congestion_control": congestion,
+        "jumps": jumps,
+        "handshake": agent.handshake and settings.get("syn_", "true") in _TRUE,
+        "settings": {name: value for name, value in own.items() if settings.get(name) != value},
+        "sink_settings": sink_settings,
+    }
+
+
+def _agent(algorithm: Algorithm, by_kernel: bool, of_set: str, where: str) -> tuple[Agent, str | None]:
+    """Classes and congestion control; ``by_kernel``: the profile names a kernel's own, which Agent/TCP/Linux has."""
+    known = declared()
+    others = {name: value for name, value in algorithm.parameters.items() if name not in _PARAMETERS}
+    name, value = _HYSTART
+    if algorithm.kernel == "cubic" and others.pop(name, None) == value:
+        what = "Agent/TCP/Linux has the cubic of Linux 2.6.22, which is older than HyStart"
+        raise ProfileError(what, where=where, hint="cubic-no-hystart is it")
+    if algorithm.kernel in _ALGORITHMS and not others and not by_kernel:
+        return known.agents[_ALGORITHMS[algorithm.kernel] or of_set], None
+    if algorithm.kernel in known.linux and not others:
+        return Agent("TCP/Linux", "TCPSink/Sack1"), algorithm.kernel
+    if others:
+        what = f"ns-2 has no parameter {next(iter(others))} of {algorithm.name}"
+        raise ProfileError(what, where=where, hint="ns2.settings are the instance variables of its TCPs")
+    hint = (
+        "it has standard, reno, jump-start, vegas and cubic-no-hystart, and, as algorithms: {NAME: {kernel: NAME}}, "
+        f"those of Linux 2.6.22: {', '.join(known.linux)}"
+    )
+    raise ProfileError(f"ns-2 has no {algorithm.name}", where=where, hint=hint)
+
+
+def _sink(cell: Cell, agent: Agent, flow: Flow) -> tuple[str, dict[str, str]]:
+    behaviour = flow.receiver_behaviour
+    if behaviour in (LINUX, "quick-ack"):
+        return agent.sink, {}
+    if behaviour == "delayed-ack":
+        return _DELAYED[agent.sink], {"interval_": _DELAYED_ACK_S}
+    if behaviour == "no-sack" and agent.sink in _SINKS_WITHOUT_SACK:
+        return agent.sink, {}
+    hint = "it has linux and quick-ack (an ACK for every packet), delayed-ack, and no-sack for a TCP without SACK"
+    raise ProfileError(f"ns-2 has no receiver {behaviour} for {agent.sender}", where=cell.place("receiver"), hint=hint)
