@@ -96,6 +96,17 @@ def parse_duration(text: object) -> int:
     return _whole(number * scale, "microseconds", text)
 
 
+def parse_nanoseconds(text: object) -> int:
+    """Nanoseconds, written as a duration is. A bare 0 needs no unit."""
+    number, unit = _split(text, DURATION_EXPECTED)
+    if number == 0 and not unit:
+        return 0
+    scale = DURATION_UNITS.get("us" if unit in ("µs", "μs") else unit)
+    if scale is None:
+        raise QuantityError(f"expected {DURATION_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
+    return _whole(number * scale * 1000, "nanoseconds", text)
+
+
 def parse_size(text: object) -> int:
     """Bytes. A bare 0 needs no unit."""
     number, unit = _split(text, SIZE_EXPECTED)
@@ -219,6 +230,11 @@ def format_rate(bits_per_second: int) -> str:
 def format_duration(us: int) -> str:
     """``240000`` → ``240 ms``; exact."""
     return _format(us, [("s", 10**6), ("ms", 10**3), ("us", 1)], "s")
+
+
+def format_nanoseconds(ns: int) -> str:
+    """``1500`` → ``1.5 us``; exact."""
+    return _format(ns, [("s", 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1)], "s")
 
 
 def format_size(size_bytes: int) -> str:

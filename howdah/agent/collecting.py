@@ -13,6 +13,7 @@ from collectors.collector import Collector, CollectorError, Surroundings
 from collectors.counters import CountersCollector
 from collectors.interface import InterfaceCollector
 from collectors.pcap import PcapCollector
+from collectors.processor import ProcessorCollector
 from collectors.qdisc import QdiscCollector
 from collectors.slow_start import SlowStartCollector
 from collectors.ss import SsCollector
@@ -42,6 +43,8 @@ class Collecting:
             self._collectors.append(QdiscCollector(surroundings, collect["qdisc_us"]))
         if collect["interface_us"]:
             self._collectors.append(InterfaceCollector(surroundings, collect["interface_us"]))
+        if collect.get("processor_us"):
+            self._collectors.append(ProcessorCollector(surroundings, collect["processor_us"]))
         self._ss = SsCollector(surroundings) if collect["ss"] and surroundings.connections else None
         if self._ss is not None:
             self._collectors.append(self._ss)

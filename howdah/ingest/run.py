@@ -13,6 +13,7 @@ from howdah.ingest import pcap
 from howdah.ingest.counters import ingest_counters
 from howdah.ingest.cpu import ingest_cpu
 from howdah.ingest.flow import ingest_flow
+from howdah.ingest.host_processor import ingest_host_processor
 from howdah.ingest.interface import ingest_interface, interface_names, read_interfaces
 from howdah.ingest.machines import ingest_machines
 from howdah.ingest.ns2 import ingest_model
@@ -72,7 +73,7 @@ def ingest(directory: RunDirectory) -> IngestReport:
 def _sources(context: Context) -> Made:
     """What the collectors of one kernel left."""
     frames, links = read_interfaces(context)
-    return {
+    made: Made = {
         "tcp_probe": ingest_tcp_probe(context),
         "slow_start": ingest_slow_start(context),
         "tcp_info": ingest_tcp_info(context),
@@ -80,6 +81,9 @@ def _sources(context: Context) -> Made:
         "interface": ingest_interface(context, frames, links),
         "counter": ingest_counters(context),
     }
+    if context.plan.collect.processor_us is not None:
+        made["processor"] = ingest_host_processor(context)
+    return made
 
 
 def _clocks(directory: RunDirectory) -> dict[str, Any] | None:

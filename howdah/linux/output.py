@@ -15,6 +15,7 @@ FRAME = struct.Struct("<qIHH")  # time_ns, length_bytes, node, kind
 KIND_INET_DIAG = 1
 KIND_QDISC = 2
 KIND_LINK = 3
+KIND_PROCESSOR = 4
 
 _FLUSH_BYTES = 1 << 20
 

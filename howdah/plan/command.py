@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from howdah.plan.plan import Event, Operation
-from howdah.quantity import format_duration
+from howdah.profile.processor import SEARCHES
+from howdah.quantity import format_duration, format_nanoseconds
 
 _Words = list[str | int]
 
@@ -97,7 +98,7 @@ def _neighbour(a: dict[str, Any]) -> list[_Words]:
 
 
 def _qdisc(a: dict[str, Any], verb: str) -> _Words:
-    parent: _Words = ["root"] if a["parent"] == "root" else ["parent", a["parent"]]
+    parent: _Words = [a["parent"]] if a["parent"] in ("root", "ingress") else ["parent", a["parent"]]
     place: _Words = ["dev", a["interface"], *parent, "handle", a["handle"]]
     return ["tc", "-n", a["node"], "qdisc", verb, *place, a["kind"], *_OPTIONS[a["kind"]](a["options"])]
 
@@ -179,6 +180,13 @@ def _receiver(options: dict[str, Any]) -> _Words:
     return [*words, "sack-blocks", options["sack_blocks"], "backlog-blocks", options["backlog_blocks"]]
 
 
+def _processor(options: dict[str, Any]) -> _Words:
+    """Likewise."""
+    times = [(name, options[f"{name}_ns"]) for name in ("packet", "ack", "searched")]
+    words: _Words = [word for name, ns in times for word in (name, format_nanoseconds(ns).replace(" ", ""))]
+    return [*words, "search", SEARCHES[options["search"]], "limit", options["queue_packets"]]
+
+
 def _compact(us: int) -> str:
     return format_duration(us).replace(" ", "")
 
@@ -195,6 +203,7 @@ _OPTIONS: dict[str, Callable[[dict[str, Any]], _Words]] = {
     "cake": _cake,
     "netem": _netem,
     "howdah_receiver": _receiver,
+    "howdah_processor": _processor,
 }
 
 _COMMANDS: dict[str, Callable[[dict[str, Any]], list[_Words]]] = {

@@ -17,7 +17,8 @@ from howdah.plan.model import as_model, check_model
 from howdah.plan.network import Network, bare
 from howdah.plan.operation import event, operation
 from howdah.plan.perturbation import Perturbation, draw
-from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, OwnKernel, Path, Plan, RealTime
+from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, OwnKernel, Path, Plan, Processor, RealTime
+from howdah.plan.processor import PROCESSOR_MODULE, find_processors, install
 from howdah.plan.receiver import (
     RECEIVER_MODULE,
     Receivers,
@@ -81,6 +82,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     flows = resolve_flows(cell, network, pairs, delays, perturbation, virtual_time=own)
     receivers = find_receivers(cell, flows, virtual_time=own)
     flows = name_receivers(flows, receivers)
+    processors = find_processors(cell, network, receivers, kind)
     varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
     added_us = varying.forward_largest_us + varying.reverse_largest_us
@@ -118,10 +120,11 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
             *_host_settings(cell, network, size),
             *shaping.operations,
             *ack_filters(cell, network, receivers, shaping.operations),
+            *install(processors),
         ],
         timeline=_timeline(flows, shaping),
         calibration=measured,
-        collect=_collect(cell, network, size),
+        collect=_collect(cell, network, size, processors),
         modules=[str(cell.absolute(module, "modules", index)) for index, module in enumerate(scenario.modules)],
         module_parameters={
             entry.module: dict(entry.parameters)
@@ -131,7 +134,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         | core_parameters(cell),
         kernel_parameters=kernel_parameters,
         traits=kind,
-        required_modules=_required_modules(cell, flows, receivers),
+        required_modules=_required_modules(cell, flows, receivers, processors),
         own_algorithms=_own_algorithms(cell),
         epoch_us=setup_us - measured.before_us,
         duration_us=scenario.duration,
@@ -146,6 +149,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         topology_arguments=topology_arguments,
         receiver=scenario.receiver.behaviour,
         sender=sender_record(scenario),
+        processors=processors,
         parameter_places=parameter_places(cell),
     )
     whole = as_model(cell, whole)
@@ -157,8 +161,10 @@ def compile_profile(profile: Profile, engine: str | None = None, kernel: str | N
     return [compile_plan(cell, engine, kernel) for cell in profile.cells()]
 
 
-def _required_modules(cell: Cell, flows: list[Flow], receivers: Receivers) -> list[str]:
-    """Modules of algorithms, traffic and receivers, and those of the profile that no algorithm is known to come from.
+def _required_modules(
+    cell: Cell, flows: list[Flow], receivers: Receivers, processors: list[Processor]
+) -> list[str]:
+    """Modules of algorithms, traffic, receivers and processors, and those of the profile that no algorithm is known to come from.
 
     A module of an algorithm that this run does not use is left out: were it broken, this run would not be.
     """
@@ -167,6 +173,8 @@ def _required_modules(cell: Cell, flows: list[Flow], receivers: Receivers) -> li
         needed.add(TRAFFIC_MODULE)
     if receivers.needs_module:
         needed.add(RECEIVER_MODULE)
+    if processors:
+        needed.add(PROCESSOR_MODULE)
     return sorted(needed | (set(_own_modules(cell)) - claimed_modules(cell.scenario)))
 
 
@@ -317,7 +325,7 @@ def _timeline(flows: list[Flow], shaping: Shaping) -> list[Event]:
     return sorted(events + shaping.changes, key=lambda item: (item.at_us, order[item.op]))
 
 
-def _collect(cell: Cell, network: Network, size: Sizes) -> Collect:
+def _collect(cell: Cell, network: Network, size: Sizes, processors: list[Processor]) -> Collect:
     asked = cell.scenario.collect
     names = [f"{end.node}:{end.name}" for link in network.links for end in (link.a, link.b)]
     for index, name in enumerate(asked.pcap):
@@ -335,6 +343,7 @@ def _collect(cell: Cell, network: Network, size: Sizes) -> Collect:
         trace_buffer_bytes=size.trace_buffer_bytes,
         slow_start=asked.slow_start,
         cpu=asked.cpu,
+        processor_us=asked.processor if processors else None,
     )
 
 

@@ -129,6 +129,13 @@ QDISC_OPTIONS: dict[str, _Arguments] = {
         "sack_blocks": _INTEGER,
         "backlog_blocks": _INTEGER,
     },
+    "howdah_processor": {
+        "packet_ns": _INTEGER,
+        "ack_ns": _INTEGER,
+        "searched_ns": _INTEGER,
+        "search": _INTEGER,
+        "queue_packets": _INTEGER,
+    },
     # Made by the engine where it divides a plan among kernels.
     "howdah_wire": {"wire": _INTEGER, "to": _INTEGER, "delay_ns": _INTEGER},
     "cake": {"rtt_us": _INTEGER, "target_us": _INTEGER, "isolation": _TEXT, "memory_limit_bytes": _INTEGER},

@@ -192,6 +192,7 @@ class Collect:
     trace_buffer_bytes: int
     slow_start: bool = True  # where the slow-start modules are loaded
     cpu: bool = False  # processor time by function; in plan.json only if it is on
+    processor_us: int | None = None  # of the hosts' processors; in plan.json only if there are any
 
 
 @dataclass(frozen=True)
@@ -224,6 +225,22 @@ class OwnKernel:
 
     modules: str | None
     headers: str | None
+
+
+@dataclass(frozen=True)
+class Processor:
+    """What arrives at ``interface`` of ``host`` waits for a processor; howdah/profile/processor.py says what each
+    constant is. ``sources`` has where each comes from, by the profile's field."""
+
+    host: str
+    interface: str
+    model: str
+    packet_ns: int
+    ack_ns: int
+    searched_ns: int
+    search: str
+    queue_packets: int
+    sources: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -283,6 +300,7 @@ class Plan:
     sender: dict[str, Any] | None = None
     # Of an engine whose TCP is a model: its declared parameters (howdah/plan/model.py); in plan.json only there.
     model: dict[str, Any] | None = None
+    processors: list[Processor] = field(default_factory=list)  # of hosts; in plan.json only if there are any
     format: int = PLAN_FORMAT
     # "module.parameter" to where a person wrote it; for messages only, and not part of plan.json: a line more in a
     # profile makes no other run.
@@ -302,7 +320,7 @@ class Plan:
         for name in ("real_time", "own_kernel", "machine_kernels", "measure_cwnd_packets", "sender", "model"):
             if value[name] is None:
                 del value[name]
-        for name in ("own_algorithms", "parts"):
+        for name in ("own_algorithms", "parts", "processors"):
             if not value[name]:
                 del value[name]
         if not self.traits.model:
@@ -315,6 +333,8 @@ class Plan:
                     del flow[name]
         if not self.collect.cpu:
             del value["collect"]["cpu"]
+        if not self.processors:
+            del value["collect"]["processor_us"]
         return json.dumps(value, indent=1)
 
     @staticmethod
@@ -342,6 +362,7 @@ class Plan:
         if value.get("own_kernel") is not None:
             value["own_kernel"] = OwnKernel(**value["own_kernel"])
         value["parts"] = [Part(**item) for item in value.get("parts", [])]
+        value["processors"] = [Processor(**item) for item in value.get("processors", [])]
         value["measure_window_us"] = tuple(value["measure_window_us"])
         return Plan(**value)
 

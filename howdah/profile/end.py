@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from howdah.profile.field import KernelName, ShortSection
+from howdah.profile.processor import ProcessorSection
 from howdah.profile.receiver import ReceiverName
 from howdah.profile.sender import TODAY
 from howdah.receiver import LINUX
@@ -29,6 +30,9 @@ class SenderSection(ShortSection):
         default=None,
         description="kernel of the senders and of the routers, instead of the run's (engine `uml`): " + _KERNELS,
     )
+    processor: ProcessorSection = Field(
+        default_factory=ProcessorSection, description="that of each sender: a mapping, or the name of a model"
+    )
 
 
 class ReceiverSection(ShortSection):
@@ -42,4 +46,7 @@ class ReceiverSection(ShortSection):
     )
     kernel: KernelName | None = Field(
         default=None, description=f"kernel of the receivers, instead of the run's (engine `uml`): {_KERNELS}"
+    )
+    processor: ProcessorSection = Field(
+        default_factory=ProcessorSection, description="that of each receiver: a mapping, or the name of a model"
     )

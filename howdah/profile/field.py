@@ -19,6 +19,7 @@ from howdah.quantity import (
     QuantityError,
     Span,
     parse_duration,
+    parse_nanoseconds,
     parse_rate,
     parse_ratio,
     parse_size,
@@ -79,6 +80,13 @@ def _bounded_duration(text: object) -> int:
     return value
 
 
+def _short_duration(text: object) -> int:
+    value = parse_nanoseconds(text)
+    if value > 1_000_000_000:
+        raise QuantityError(f"expected a duration of at most one second, not {text!r}")
+    return value
+
+
 def _positive_duration(text: object) -> int:
     value = _bounded_duration(text)
     if value == 0:
@@ -130,6 +138,7 @@ RateOrUnlimited = Annotated[
     WithJsonSchema({"anyOf": [_quantity(_RATE), {"const": "unlimited"}], "x-value": "rate or `unlimited`"}),
 ]
 Duration = Annotated[int, BeforeValidator(_bounded_duration), _schema("duration", _TIME, bare_zero=True)]
+Nanoseconds = Annotated[int, BeforeValidator(_short_duration), _schema("duration", _TIME, bare_zero=True)]
 PositiveDuration = Annotated[int, BeforeValidator(_positive_duration), _schema("duration", _TIME)]
 IntervalOrOff = Annotated[
     int | None,

@@ -224,6 +224,11 @@ class CollectSection(Section):
         description="SNMP, netstat, softnet and memory counters",
         json_schema_extra={"x-default": "1 s"},
     )
+    processor: IntervalOrOff = Field(
+        default=100_000,
+        description="work and queue of the hosts' processors, where the profile gives them one",
+        json_schema_extra={"x-default": "100 ms"},
+    )
     ss: bool = Field(default=True, description="ss output of every host at the beginning and the end, as a cross-check")
     pcap: list[Text] = Field(
         default_factory=list, max_length=64, description="interfaces to capture, as node:interface"

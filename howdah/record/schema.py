@@ -127,6 +127,24 @@ COUNTER = pa.schema(
     ]
 )
 
+# Of a host's processor, from when it was made; all columns of a row are of one instant.
+PROCESSOR = pa.schema(
+    [
+        ("node", _TEXT),
+        ("time_ns", pa.int64()),
+        ("arrived_packets", pa.int64()),  # = served + dropped + waiting
+        ("served_packets", pa.int64()),
+        ("dropped_packets", pa.int64()),  # at a full queue
+        ("waiting_packets", pa.int64()),  # with the one in service
+        ("begun_packets", pa.int64()),  # served, and the one in service
+        ("acks_packets", pa.int64()),  # without data, of those begun
+        ("searched_packets", pa.int64()),  # passed in searches for those begun
+        ("cost_ns", pa.int64()),  # of those begun
+        ("busy_ns", pa.int64()),  # what of it is done
+        ("rests", pa.int64()),  # times that nothing was left to do
+    ]
+)
+
 FLOW = pa.schema(
     [
         ("flow", pa.int16()),
@@ -166,6 +184,7 @@ TABLES: dict[str, pa.Schema] = {
     "interface": INTERFACE,
     "counter": COUNTER,
     "flow": FLOW,
+    "processor": PROCESSOR,  # only where hosts have processors
     "cpu": CPU,
     "cpu_sample": CPU,  # of the second source, where there are two
 }

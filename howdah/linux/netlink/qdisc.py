@@ -33,6 +33,7 @@ RTM_GETQDISC = 38
 RTM_NEWTCLASS = 40
 
 _TC_H_ROOT = 0xFFFFFFFF
+_TC_H_INGRESS = 0xFFFFFFF1
 _TCA_KIND = 1
 _TCA_OPTIONS = 2
 _TCA_STATS2 = 7
@@ -69,9 +70,11 @@ class QdiscState:
 
 
 def parse_handle(value: str) -> int:
-    """``root``, ``1:`` or ``1:10`` (hexadecimal, as everywhere in tc) as a number."""
+    """``root``, ``ingress``, ``1:`` or ``1:10`` (hexadecimal, as everywhere in tc) as a number."""
     if value == "root":
         return _TC_H_ROOT
+    if value == "ingress":
+        return _TC_H_INGRESS
     major, _, minor = value.partition(":")
     return int(major or "0", 16) << 16 | int(minor or "0", 16)
 
@@ -79,6 +82,8 @@ def parse_handle(value: str) -> int:
 def format_handle(value: int) -> str:
     if value == _TC_H_ROOT:
         return "root"
+    if value == _TC_H_INGRESS:
+        return "ingress"
     minor = value & 0xFFFF
     return f"{value >> 16:x}:{minor:x}" if minor else f"{value >> 16:x}:"
 
@@ -178,6 +183,12 @@ def _receiver(options: Options) -> bytes:
     return struct.pack("=IIIII", *(options[name] for name in names))
 
 
+def _processor(options: Options) -> bytes:
+    """struct processor_options of modules/processor/processor.h."""
+    names = ("packet_ns", "ack_ns", "searched_ns", "search", "queue_packets")
+    return struct.pack("=IIIII", *(options[name] for name in names))
+
+
 def _wire(options: Options) -> bytes:
     """struct wire_options of modules/wire/wire.h."""
     return struct.pack("=IIQ", options["wire"], options["to"], options["delay_ns"])
@@ -190,6 +201,7 @@ _QDISC_OPTIONS: dict[str, Callable[[Options], bytes]] = {
     "fq": _fq,
     **ACTIVE,
     "howdah_receiver": _receiver,
+    "howdah_processor": _processor,
     "howdah_wire": _wire,
     "bfifo": lambda options: struct.pack("=I", options["limit_bytes"]),
     "pfifo": lambda options: struct.pack("=I", options["limit_packets"]),

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work and queue of the hosts' processors, where the plan gives them one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from collectors.batch import Batch
+from collectors.polled import PolledCollector
+from howdah.linux.netlink.message import NETLINK_ROUTE
+from howdah.linux.netlink.qdisc import RTM_GETQDISC, header
+from howdah.linux.output import KIND_PROCESSOR
+
+
+class ProcessorCollector(PolledCollector):
+    """Asks rtnetlink for the qdisc that is a host's processor, and keeps the answers unparsed.
+
+    Writes ``processor.bin`` (framed, kind 4): per reading and host, an RTM_NEWQDISC answer whose TCA_STATS_APP is
+    struct processor_stats of modules/processor/processor.h, all of one instant. Becomes the table ``processor``; its
+    columns are in howdah/record/schema.py.
+    """
+
+    file = "processor.bin"
+    kind = KIND_PROCESSOR
+
+    def questions(self) -> Iterator[tuple[str, Batch]]:
+        places = {
+            (item["arguments"]["node"], item["arguments"]["interface"]): item["arguments"]["handle"]
+            for item in self.surroundings.plan["operations"]
+            if item["op"] == "qdisc"
+        }
+        for each in self.surroundings.plan["processors"]:
+            namespace = self.surroundings.namespaces.get(each["host"])
+            if namespace is not None:  # it may be in another kernel
+                handle = places[each["host"], each["interface"]]
+                request = (RTM_GETQDISC, header(namespace.index(each["interface"]), handle))
+                yield each["host"], Batch(namespace, NETLINK_ROUTE, [request])

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""processor.bin to the table ``processor``: what the hosts' processors did, from RTM_NEWQDISC.
+
+Layout: struct tcmsg, TCA_KIND and, in TCA_STATS2, TCA_STATS_APP: struct processor_stats of
+modules/processor/processor.h.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+
+from howdah.ingest.framed import parse, read_frames
+from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
+from howdah.ingest.source import Context, SourceReport, nullable, texts
+from howdah.plan.processor import PROCESSOR_MODULE
+from howdah.record import table as store
+
+_RTM_NEWQDISC = 36
+_TCMSG = struct.Struct("<BxxxiIII")
+_TCA_KIND, _TCA_STATS2, _TCA_STATS_APP = 1, 7, 4
+_NAMES = (
+    "arrived_packets",
+    "served_packets",
+    "dropped_packets",
+    "waiting_packets",
+    "begun_packets",
+    "acks_packets",
+    "searched_packets",
+    "cost_ns",
+    "busy_ns",
+    "rests",
+)
+
+
+def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
+    """Map one answer; there is one processor at a node, so nothing else tells them apart."""
+    if kind != _RTM_NEWQDISC:
+        return None
+    if end - start < _TCMSG.size:
+        raise MalformedMessageError(f"an answer of {end - start} bytes about a processor")
+    found = attributes(answer, start + _TCMSG.size, end)
+    name = text_of(answer, found.get(_TCA_KIND)) or "?"
+    if name != PROCESSOR_MODULE:
+        raise MalformedMessageError(f"an answer about a queue of kind {name} instead of a processor")
+    offset, length = found[_TCA_KIND]
+    fixed = [*skeleton_of(found), (offset, offset + length)]
+    slots: dict[str, Slot] = {}
+    if _TCA_STATS2 in found:
+        offset, length = found[_TCA_STATS2]
+        inner = attributes(answer, offset, offset + length)
+        fixed += skeleton_of(inner)
+        offset, length = inner.get(_TCA_STATS_APP, (0, 0))
+        slots = {name: Slot(offset + 8 * n, 8) for n, name in enumerate(_NAMES) if 8 * (n + 1) <= length}
+    return Item((name,), slots, fixed)
+
+
+def ingest_host_processor(context: Context) -> tuple[pa.Table, SourceReport]:
+    """One row a reading and host."""
+    report = SourceReport()
+    frames = read_frames(context.directory.raw / "processor.bin")
+    records = parse(frames, locate, _NAMES)
+    report.problems.extend(str(item) for item in frames.damage)
+    columns: dict[str, object] = {name: nullable(records.columns[name], records.known[name]) for name in _NAMES}
+    columns |= {"node": texts(records.node, context.node_names()), "time_ns": records.time_ns - context.epoch_ns}
+    table = store.table_of("processor", columns)
+    report.rows = table.num_rows
+    return table, report

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processors of hosts as queueing disciplines of what arrives there."""
+
+from __future__ import annotations
+
+from howdah.errors import ProfileError
+from howdah.plan.network import Network
+from howdah.plan.operation import operation
+from howdah.plan.plan import Operation, Processor
+from howdah.plan.receiver import Receivers
+from howdah.profile import Cell
+from howdah.profile.processor import SEARCHES
+from howdah.trait import Traits
+
+PROCESSOR_MODULE = "howdah_processor"
+PROCESSOR_HANDLE = "ffff:"
+
+
+def find_processors(cell: Cell, network: Network, receivers: Receivers, kind: Traits) -> list[Processor]:
+    """The processor of each host that the profile gives one. Raises ProfileError where there can be none."""
+    found = []
+    for role in ("sender", "receiver"):
+        section = getattr(cell.scenario, role).processor
+        if not section.is_there:
+            continue
+        where = cell.place(role, "processor")
+        if not kind.own_kernel:
+            raise ProfileError(
+                "a processor is made by a kernel module", where=where, hint="run it with the uml engine, or leave it out"
+            )
+        constants = section.constants()
+        for host in (name for name, its_role in network.roles.items() if its_role == role):
+            behaviour = receivers.of_host.get(host)
+            if behaviour and behaviour.ack_filter and behaviour.ack_filter.backlog_blocks:
+                what = f"{host} cannot have a processor and be {behaviour.name}: both take what arrives"
+                raise ProfileError(what, where=where, hint="leave one of them out")
+            found.append(
+                Processor(
+                    host=host,
+                    interface=network.access_link(host).at(host).name,
+                    model=section.model,
+                    packet_ns=constants["packet"]["value"],
+                    ack_ns=constants["ack"]["value"],
+                    searched_ns=constants["searched"]["value"],
+                    search=constants["search"]["value"],
+                    queue_packets=constants["queue"]["value"],
+                    sources={name: constant["source"] for name, constant in constants.items()},
+                )
+            )
+    return found
+
+
+def install(processors: list[Processor]) -> list[Operation]:
+    """The operations that give the hosts their processors."""
+    return [
+        operation(
+            "qdisc",
+            node=each.host,
+            interface=each.interface,
+            parent="ingress",
+            handle=PROCESSOR_HANDLE,
+            kind=PROCESSOR_MODULE,
+            options={
+                "packet_ns": each.packet_ns,
+                "ack_ns": each.ack_ns,
+                "searched_ns": each.searched_ns,
+                "search": SEARCHES.index(each.search),
+                "queue_packets": each.queue_packets,
+            },
+        )
+        for each in processors
+    ]
