@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from howdah.profile.algorithm import nearest
+from howdah.errors import nearest
 from howdah.profile.field import Section, Text
 from howdah.profile.source import parse_yaml
 from howdah.quantity import QuantityError
