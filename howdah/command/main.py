@@ -10,9 +10,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import signal
 import sys
-from types import FrameType
 
 from howdah import __version__
 from howdah.command import (
@@ -45,6 +43,7 @@ from howdah.command import (
     verify,
 )
 from howdah.command.answer import answer
+from howdah.command.interruption import interruptible
 from howdah.command.parser import TopParser, describe, exit_codes
 from howdah.errors import HowdahError, explain
 
@@ -101,10 +100,6 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _terminated(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 def main(arguments: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # a file's name may be any bytes; they are printed as they are
@@ -112,8 +107,12 @@ def main(arguments: list[str] | None = None) -> int:
     if completing.REQUESTED:
         completing.complete(parser)
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, _terminated)
-    signal.signal(signal.SIGHUP, _terminated)
+    with interruptible():
+        return _execute(options)
+
+
+def _execute(options: argparse.Namespace) -> int:
+    """Run the command; its exit code. An error is one line, or an object where JSON is asked for."""
     try:
         code: int = options.execute(options)
         sys.stdout.flush()
