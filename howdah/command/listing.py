@@ -39,7 +39,7 @@ class _List:
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("list")
     about = "; ".join(f"{name}: {each.about}" for name, each in _LISTS.items())
-    parser.add_argument("what", choices=list(_LISTS), metavar="WHAT", help=about)
+    parser.add_argument("what", nargs="?", default="profiles", choices=list(_LISTS), metavar="WHAT", help=about)
     add_runs_option(parser)
     add_json_option(parser)
     parser.set_defaults(execute=execute)

@@ -11,14 +11,13 @@ import argparse
 import io
 import os
 import re
-import signal
 import sys
 from collections.abc import Collection
-from types import FrameType
 
 from howdah import __version__
 from howdah.command.answer import answer
 from howdah.command.commands import add_commands
+from howdah.command.interruption import interruptible
 from howdah.command.parser import TopParser, describe, exit_codes
 from howdah.errors import HowdahError, explain
 
@@ -55,10 +54,6 @@ def _complete() -> None:
     complete(build_parser(re.findall(r"[\w-]+", os.environ.get("COMP_LINE", ""))))
 
 
-def _terminated(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 def main(arguments: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # a file's name may be any bytes; they are printed as they are
@@ -66,8 +61,12 @@ def main(arguments: list[str] | None = None) -> int:
         _complete()
     parser = build_parser(sys.argv[1:] if arguments is None else arguments)
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, _terminated)
-    signal.signal(signal.SIGHUP, _terminated)
+    with interruptible():
+        return _execute(options)
+
+
+def _execute(options: argparse.Namespace) -> int:
+    """Run the command; its exit code. An error is one line, or an object where JSON is asked for."""
     try:
         code: int = options.execute(options)
         sys.stdout.flush()

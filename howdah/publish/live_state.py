@@ -7,6 +7,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from howdah.measure.trace import Reals
 from howdah.publish.acktrace import AckTrace, FlowSoFar
 from howdah.publish.phase import PHASES, held_experiments
 from howdah.publish.underway import LiveRun, Watch
+from howdah.publish.waiting import Queue, Queues
 from howdah.record.directory import PARTIAL, RunDirectory, write_whole
 from howdah.work.results import read_results
 
@@ -29,6 +31,7 @@ class LiveState:
         self._runs, self._cache, self._watch = runs, cache, watch
         self._began_s = time.time()
         self._finished: dict[Path, dict[str, Any]] = {}
+        self._queues = Queues()
 
     def write(self, directory: Path) -> None:
         write_whole(directory / FILE, json.dumps(self.state(), allow_nan=False))
@@ -40,7 +43,9 @@ class LiveState:
         return {
             "phases": PHASES,
             "experiments": [
-                {"name": each.path.name, "made": each.made, "of": each.of, "building": each.building} for each in held
+                {"name": each.path.name, "made": each.made, "of": each.of, "building": each.building}
+                | {"queue": _queue(self._queues.of(each.path))}
+                for each in held
             ],
             "underway": [_underway(live) for live in self._watch.underway],
             "finished": [shown for shown in self._finished.values() if shown][::-1],
@@ -77,6 +82,10 @@ class LiveState:
             except OSError:
                 continue
             yield from experiment.glob("*/run.json")
+
+
+def _queue(queue: Queue | None) -> dict[str, Any] | None:
+    return None if queue is None else asdict(queue)
 
 
 def _underway(live: LiveRun) -> dict[str, Any]:

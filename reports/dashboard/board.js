@@ -144,6 +144,42 @@ howdah.board = (() => {
 
   const cards = new Map();
 
+  // Replaces the rows of a table where they differ. Cells from `first` to before `last` are numbers.
+  function fill(body, texts, first, last) {
+    const shape = JSON.stringify(texts);
+    if (body.dataset.shape === shape) return;
+    body.dataset.shape = shape;
+    body.replaceChildren(...texts.map((cells) => {
+      const row = element("tr");
+      row.append(...cells.map((text, index) => {
+        const cell = element(index ? "td" : "th", index >= first && index < last ? "number" : "", text);
+        if (!index) cell.scope = "row";
+        return cell;
+      }));
+      return row;
+    }));
+  }
+
+  // About how long, in the largest unit that fits.
+  function span(seconds) {
+    if (seconds < 90) return `${Math.max(1, Math.round(seconds))} s`;
+    if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+    return `${Math.round(seconds / 360) / 10} h`;
+  }
+
+  function queue(state) {
+    const shown = state.experiments.filter((each) => each.queue);
+    const made = (verdicts) => Object.entries(verdicts).map(([verdict, count]) => `${say(count)} ${verdict}`).join(", ") || "none";
+    fill(find("queue"), shown.map(({ name, queue: own }) =>
+      [name, made(own.verdicts), say(own.in_progress), say(own.waiting), own.left_s === null ? "—" : `about ${span(own.left_s)}`]), 2, 5);
+    const next = shown.filter(({ queue: own }) => own.to_come.length).map(({ name, queue: own }) => {
+      const more = own.waiting - own.to_come.length;
+      return `${name}: ${own.to_come.join(", ")}${more ? ` and ${say(more)} more` : ""}`;
+    });
+    write(find("next"), next.length ? `To come: ${next.join("; ")}` : "");
+    find("queue-box").hidden = !shown.length;
+  }
+
   function exits(state) {
     const rows = [];
     for (const run of state.underway) {
@@ -152,20 +188,8 @@ howdah.board = (() => {
     for (const run of state.finished) {
       for (const exit of run.exits) rows.push([`${run.experiment}/${run.run}`, run.verdict, exit.flow, exit, exit.cause]);
     }
-    const body = find("exits");
     const texts = rows.map(([run, verdict, flow, exit, cause]) => [run, verdict, flow, say(exit.after_start_s), say(exit.cwnd_packets), say(exit.share), cause || "—"]);
-    const shape = JSON.stringify(texts);
-    if (body.dataset.shape === shape) return;
-    body.dataset.shape = shape;
-    body.replaceChildren(...texts.map((cells) => {
-      const row = element("tr");
-      row.append(...cells.map((text, index) => {
-        const cell = element(index ? "td" : "th", index > 2 && index < 6 ? "number" : "", text);
-        if (!index) cell.scope = "row";
-        return cell;
-      }));
-      return row;
-    }));
+    fill(find("exits"), texts, 3, 6);
     find("exits-box").hidden = !rows.length;
   }
 
@@ -190,6 +214,7 @@ howdah.board = (() => {
       cards.get(name).draw(run);
     }
     experiments(state);
+    queue(state);
     exits(state);
   }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -53,6 +54,25 @@ def virtual(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
         page.wait_for_selector("html[data-ready=true]")
         yield found, underway
         context.close()
+
+
+def test_the_page_shows_what_is_made_and_what_is_to_come(virtual: tuple[Live, Underway]) -> None:
+    live, underway = virtual
+    experiment = underway.directory.parent
+    cells = [{"run": f"cubic-r{number}-00000000", "algorithm": "cubic", "axes": {}} for number in range(4)]
+    write_json(experiment / "experiment.json", {"cells": cells})
+    run = experiment / "cubic-r0-00000000"
+    run.mkdir()
+    write_json(run / "verdict.json", {"verdict": "pass"})
+    write_json(run / "run.json", {"status": "finished", "wall_s": 600.0})
+    with (experiment / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        row = live.page.locator("#queue tr", has_text=experiment.name)
+        expect(row).to_contain_text("about 30 min", timeout=_SLOW_MS)
+        assert row.locator("th, td").all_inner_texts()[1:] == ["1 pass", "0", "3", "about 30 min"]
+        expect(live.page.locator("#next")).to_contain_text("cubic-r1-00000000, cubic-r2-00000000, cubic-r3-00000000")
+    expect(live.page.locator("#queue-box")).to_be_hidden(timeout=_SLOW_MS)
+    assert live.complaints == []
 
 
 def test_a_run_in_virtual_time_fills_the_page_as_its_trace_grows(virtual: tuple[Live, Underway]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah clean --compress``: runs of earlier releases become small and stay exact, and whole whenever it is killed."""
+"""``howdah clean --compress``: runs of earlier releases become small and stay exact, whole whenever it is killed."""
 
 from __future__ import annotations
 

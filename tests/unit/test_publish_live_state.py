@@ -17,6 +17,7 @@ from howdah.publish.acktrace import AckTrace
 from howdah.publish.live_state import FILE, LiveState
 from howdah.publish.phase import PHASES, held_experiments, position
 from howdah.publish.underway import Watch
+from howdah.publish.waiting import Queues
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.reading import read_plan_file
@@ -150,6 +151,39 @@ def test_an_experiment_that_is_held_is_seen_with_what_is_built_for_it(tmp_path: 
         assert held_experiments(runs, cache)[0].building == ("kernel", "tree")
         fcntl.flock(lock, fcntl.LOCK_UN)
         assert held_experiments(runs, cache) == []
+
+
+def test_the_queue_is_what_the_disk_says(tmp_path: Path) -> None:
+    """Two algorithms, three repetitions each: two are made, one has failed, one is in progress, two are to come."""
+    cells = [
+        {"run": f"{name}-r{number}-00000000", "algorithm": name, "axes": {"repetition": number}}
+        for name in ("cubic", "reno")
+        for number in range(3)
+    ]
+    queues = Queues()
+    assert queues.of(tmp_path) is None, "nothing is listed yet"
+    write_json(tmp_path / "experiment.json", {"cells": cells})
+    queue = queues.of(tmp_path)
+    assert queue is not None
+    assert (queue.verdicts, queue.in_progress, queue.waiting, queue.left_s) == ({}, 0, 6, None)
+    for name, verdict, wall_s in (("cubic-r0", "pass", 10.0), ("cubic-r1", "invalid", 14.0), ("reno-r0", None, 2.0)):
+        run = tmp_path / f"{name}-00000000"
+        run.mkdir()
+        write_json(run / "run.json", {"status": "finished" if verdict else "failed", "wall_s": wall_s})
+        if verdict:
+            write_json(run / "verdict.json", {"verdict": verdict})
+    (tmp_path / f".partial-cubic-r2-00000000-{os.getpid()}").mkdir()
+    queue = queues.of(tmp_path)
+    assert queue is not None
+    assert queue.verdicts == {"pass": 1, "invalid": 1, "failed": 1}
+    assert (queue.in_progress, queue.waiting) == (1, 2)
+    assert queue.to_come == ["reno-r1-00000000", "reno-r2-00000000"]
+    assert queue.left_s == 2 + 2 + 12 / 2
+    write_json(tmp_path / "reno-r0-00000000" / "run.json", {"status": "finished", "wall_s": 2.0})
+    write_json(tmp_path / "reno-r0-00000000" / "verdict.json", {"verdict": "pass"})
+    queue = queues.of(tmp_path)
+    assert queue is not None
+    assert queue.verdicts == {"pass": 2, "invalid": 1}, "a run that was made again"
 
 
 def test_the_page_is_told_of_a_run_while_it_is_made_and_when_it_has_ended(tmp_path: Path) -> None:

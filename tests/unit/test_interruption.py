@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second Ctrl-C does not end the clean-up that the first one began."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from howdah.command.interruption import interruptible
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+# A command that is told to end twice more while it cleans up.
+_COMMAND = """
+import os, signal, sys
+from pathlib import Path
+from howdah.command.main import main
+from howdah.command import listing
+
+def interrupted(options):
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            os.kill(os.getpid(), number)
+        Path(sys.argv[1]).write_text("cleaned up")
+
+listing.execute = interrupted
+sys.exit(main(["list"]))
+"""
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_what_has_begun_to_clean_up_ends_cleaning_up(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    done = subprocess.run([sys.executable, "-c", _COMMAND, marker], capture_output=True, text=True, check=False)
+    assert done.returncode == 130, done.stderr
+    assert marker.read_text() == "cleaned up"
+    patience = "howdah: cleaning up; a moment\n"
+    said = "howdah: interrupted; finished runs are kept, unfinished ones were removed\n"
+    assert done.stderr == 2 * patience + said
+
+
+@pytest.mark.parametrize("number", _SIGNALS)
+def test_the_first_interrupts_and_the_next_command_can_be_interrupted_too(number: int) -> None:
+    for handled in _SIGNALS:
+        signal.signal(handled, signal.SIG_DFL)
+    with interruptible():
+        pass
+    assert signal.getsignal(number) is signal.SIG_DFL
+    for _command in range(2):
+        with pytest.raises(KeyboardInterrupt), interruptible():
+            os.kill(os.getpid(), number)
+
+
+def test_what_the_shell_ignores_stays_ignored() -> None:
+    """nohup sets SIGHUP so, and a shell SIGINT of what it starts behind it."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    with interruptible():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGHUP)
