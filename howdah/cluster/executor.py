@@ -4,26 +4,26 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import queue
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, fire_and_forget
 
-from howdah.build.cache import Cache, content_key
+from howdah.build.cache import Cache
 from howdah.cluster import worker
+from howdah.cluster.attachment import DetachedError
 from howdah.cluster.call import call
-from howdah.cluster.crew import Crew, Load, Member
-from howdah.cluster.parcel import pack_piece
+from howdah.cluster.crew import Crew, Load, Member, identity
 from howdah.cluster.result import results_sha256, unpack_run
-from howdah.engine.kit import Kit, Portable
+from howdah.engine.kit import Portable
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError, explain
 from howdah.record.directory import PARTIAL, RunDirectory
@@ -83,7 +83,7 @@ class ClusterExecutor:
         return [each.job for each in self._given.values() if each.work is None]
 
     def open(self, jobs: Sequence[Job]) -> None:
-        load = Load()
+        kits = []
         plans: dict[str, list[Any]] = {}
         for job in jobs:
             with suppress(HowdahError):  # told when the job is given
@@ -92,25 +92,13 @@ class ClusterExecutor:
         for name, own in plans.items():
             engine = find_engine(name)
             assert isinstance(engine, Portable)
-            kit = self._packed(engine.kit(own, lambda _what, _done, _total: None), load)
-            self._kits[name] = kit["id"]
+            kits.append(engine.kit(own, lambda _what, _done, _total: None))
+            self._kits[name] = identity(kits[-1])
+            agents = [piece.directory for piece in kits[-1].pieces.values() if piece.name.startswith("agent/")]
+            self._agents[name] = agents[0]
         self._asked = {job.cell.key for job in jobs}
         self.client.subscribe_topic(worker.EVENTS, self._event)
-        self._crew = Crew(self.client, load, lambda what, about: self._told.put((what, about)))
-
-    def _packed(self, kit: Kit, load: Load) -> dict[str, Any]:
-        parcels = []
-        for piece in kit.pieces.values():
-            parcel, file = pack_piece(piece, self._cache)
-            load.files[parcel.sha256] = file
-            parcels.append(asdict(parcel))
-            if piece.name.startswith("agent/"):
-                self._agents[kit.engine] = piece.directory
-        content = json.dumps([kit.content, parcels], sort_keys=True)
-        programs = {piece.name: piece.programs for piece in kit.pieces.values() if piece.programs}
-        about = {"id": content_key(kit.engine, content), "engine": kit.engine, "content": kit.content}
-        load.kits.append({**about, "parcels": parcels, "programs": programs})
-        return load.kits[-1]
+        self._crew = Crew(self.client, Load(kits, self._cache), lambda what, about: self._told.put((what, about)))
 
     # Giving
 
@@ -331,6 +319,8 @@ class ClusterExecutor:
                 call(self.client, address, worker.drop_runs, keys, limit_s=5.0)
 
     def kill(self) -> None:
+        if isinstance(sys.exc_info()[1], DetachedError):
+            return  # what was given goes on, and is there when the command is given again
         futures = [each.future for each in self._given.values() if each.future is not None]
         keys = list(self._given)
         self._given.clear()

@@ -88,10 +88,12 @@ class Store:
         return [parcel for parcel in parcels if self.parcel(parcel.sha256) is None]
 
     def keep_kit(self, kit: dict[str, Any]) -> None:
-        """``kit`` is ``{"id", "engine", "content", "parcels", "programs"}``; its parcels are here."""
-        parcels = [Parcel(**each) for each in kit["parcels"]]
-        places = {}
-        for parcel in parcels:
+        """``kit`` is ``{"id", "engine", "content", "programs"}`` and ``parcels``, which are here.
+
+        Where this is the cache of the client, ``own`` names the pieces instead, which lie in it as they were built.
+        """
+        places = {name: self.cache.path(*name.split("/")) for name in kit.get("own", ())}
+        for parcel in (Parcel(**each) for each in kit.get("parcels", ())):
             entry = self.cache.find(_SENT, parcel.sha256)
             if entry is None:
                 raise HowdahError(f"{parcel.name} is not here")

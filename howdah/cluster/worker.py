@@ -44,8 +44,8 @@ _LOOK_EVERY_S = 0.2
 _parsing = threading.Lock()  # ast.parse of Python 3.11 fails now and then in several threads at once
 
 
-async def hello(parcels: list[dict[str, Any]], dask_worker: Any) -> dict[str, Any]:
-    """What this worker is, what it lacks of the parcels, and what it has made that nobody has fetched."""
+async def hello(dask_worker: Any) -> dict[str, Any]:
+    """What this worker is, and what it has made that nobody has fetched."""
 
     def look() -> dict[str, Any]:
         store = Store()
@@ -58,13 +58,17 @@ async def hello(parcels: list[dict[str, Any]], dask_worker: Any) -> dict[str, An
             "host": socket.gethostname(),
             "version": __version__,
             "store": store.name,
-            "lacks": [parcel.sha256 for parcel in store.lacks([Parcel(**each) for each in parcels])],
             "spool": store.spooled(),
             "slots": dask_worker.state.nthreads,
         }
 
     answer: dict[str, Any] = await _told(look)
     return answer
+
+
+async def lacks(parcels: list[dict[str, Any]]) -> list[str]:
+    """Hashes of those that are not here."""
+    return [parcel.sha256 for parcel in Store().lacks([Parcel(**each) for each in parcels])]
 
 
 async def _told(function: Any, *arguments: Any) -> Any:
@@ -148,6 +152,8 @@ def drop_runs(keys: list[str]) -> None:
     store = Store()
     for key in keys:
         store.drop(key)
+        with _lock:
+            _turns.pop(key, None)
 
 
 # Runs
@@ -155,6 +161,7 @@ def drop_runs(keys: list[str]) -> None:
 _lock = threading.Lock()
 _makers: dict[str, Makers] = {}
 _making: dict[str, Making] = {}
+_turns: dict[str, threading.Lock] = {}  # of a key: who asks for a run that is being made waits for it
 
 
 def abandon(keys: list[str] | None) -> int:
@@ -180,9 +187,12 @@ def make_run(order: dict[str, Any]) -> dict[str, Any]:
         kit = store.kit(order["kit"])
         if kit is None:
             return {**about, "lacks": order["kit"]}
-        found = None if order["again"] else store.find(order["key"])
-        if found is None or found["keep_data"] != order["keep_data"]:
-            found = _made(store, kit, order, about, worker)
+        with _lock:
+            turn = _turns.setdefault(order["key"], threading.Lock())
+        with turn:
+            found = None if order["again"] else store.find(order["key"])
+            if found is None or found["keep_data"] != order["keep_data"]:
+                found = _made(store, kit, order, about, worker)
         if "error" not in found and found["bytes"] <= INLINE_BYTES:
             found = {**found, "pack": store.pack_of(order["key"]).read_bytes()}
     except HowdahError as error:
