@@ -31,6 +31,7 @@ from howdah.work.job import Job, Outcome, Work
 from howdah.work.room import LEAST_FREE_BYTES
 
 _MOST_ATTEMPTS = 20  # of a run whose worker is lost each time
+_ATTEMPTS_AT_FAILED = 3  # a guest that a machine killed lives elsewhere; one that dies by itself dies again
 _STALLED_AFTER_S = 60.0  # a worker that makes a run says so each second
 _RESULT_LIMIT_S = 60.0  # until a result that Dask has must be here
 _QUEUED = 2  # runs that wait on the scheduler for each run in progress, so that no worker waits for the client
@@ -113,7 +114,7 @@ class ClusterExecutor:
             return
         given = self._given[key] = _Given(job)
         known = self._spool.pop(key, None)
-        if known is not None and known["keep_data"] == job.cell.keep_data and not self.again:
+        if known is not None and self._fits(known, job):
             self._told.put(("result", known))
         else:
             self._submit(given)
@@ -208,6 +209,8 @@ class ClusterExecutor:
         if full and len({each.store for each in self.crew.ready}) > 1:
             self.crew.refuse(result["worker"], "its disk is full", whole_store=True)
             return self._again(given, attempt, "no worker has room")
+        if result.get("killed"):
+            return self._again(given, attempt, "its process was killed")
         where = result["where"] or result["host"]
         return self._ended(given, HowdahError(result["error"], where=f"{where}", hint=result["hint"]))
 
@@ -232,13 +235,17 @@ class ClusterExecutor:
         """A run that a worker made while nobody listened."""
         key = result["key"]
         given = self._given.get(key)
-        if given is not None and given.work is None and result["keep_data"] == given.job.cell.keep_data:
-            return [] if self.again else self._published(given, result)
-        if key in self._results:
+        if given is not None and given.work is None and self._fits(result, given.job):
+            return self._published(given, result)
+        if key in self._results and not result["failed"]:
             self._compare(result)
         elif given is None and key in self._asked:
             self._spool[key] = result
         return []
+
+    def _fits(self, result: dict[str, Any], job: Job) -> bool:
+        """Whether a run that was made before can be taken."""
+        return bool(result["keep_data"] == job.cell.keep_data) and not result["failed"] and not self.again
 
     def _compare(self, result: dict[str, Any]) -> None:
         """Of a run that is there already. Unequal results of one key are no noise: in virtual time there is none."""
@@ -251,6 +258,8 @@ class ClusterExecutor:
 
     def _published(self, given: _Given, result: dict[str, Any]) -> list[Outcome]:
         key = given.job.cell.key
+        if result["failed"] and given.attempt < _ATTEMPTS_AT_FAILED:
+            return self._again(given, given.attempt, "its guest died")
         try:
             with self._pack(given.job, result) as pack:
                 outcomes = [self._keep(job, pack, result) for job in (given.job, *given.others)]

@@ -24,6 +24,7 @@ from howdah.cluster.parcel import Parcel, unpack_parcel
 from howdah.engine.kit import write_sent
 from howdah.errors import HowdahError
 from howdah.record.directory import PARTIAL, is_abandoned, write_whole
+from howdah.record.provenance import now
 
 _SENT, _KIT, _SPOOL = "sent", "kit", "spool"
 _FILE, _RESULT, _PACK = "parcel.tar.zst", "result.json", "run.howdah.tar.zst"
@@ -157,6 +158,14 @@ class Store:
         if final.exists():
             shutil.rmtree(final)
         partial.rename(final)
+        with self.made.open("a", encoding="utf-8") as log:
+            if not result["failed"]:
+                log.write(f"{now()} {result['key']} {result['results_sha256']}\n")
+
+    @property
+    def made(self) -> Path:
+        """A line for each run that was finished here: when, its key, the hash of its results."""
+        return self.cache.root / _SPOOL / ".made"
 
     def drop(self, key: str) -> None:
         """The run has been fetched."""

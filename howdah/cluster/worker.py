@@ -29,7 +29,7 @@ from howdah.cluster.store import Store
 from howdah.engine.kit import KIT_VARIABLE
 from howdah.errors import HowdahError, explain
 from howdah.plan.plan import Plan
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import RunDirectory, read_json
 from howdah.record.provenance import agent_sha256, analysis_sha256
 from howdah.record.retention import remove_data
 from howdah.work.experiment import begin_run
@@ -191,7 +191,7 @@ def make_run(order: dict[str, Any]) -> dict[str, Any]:
             turn = _turns.setdefault(order["key"], threading.Lock())
         with turn:
             found = None if order["again"] else store.find(order["key"])
-            if found is None or found["keep_data"] != order["keep_data"]:
+            if found is None or found["keep_data"] != order["keep_data"] or found["failed"]:
                 found = _made(store, kit, order, about, worker)
         if "error" not in found and found["bytes"] <= INLINE_BYTES:
             found = {**found, "pack": store.pack_of(order["key"]).read_bytes()}
@@ -222,7 +222,8 @@ def _made(store: Store, kit: Path, order: dict[str, Any], about: dict[str, Any],
         if "verdict" not in making.last:
             error = failure(making, status, Plan.from_json(order["plan"]).run, about["host"])
             free = shutil.disk_usage(directory.path).free
-            return {"error": error.what, "where": error.where, "hint": error.hint, "free_bytes": free}
+            said = {"error": error.what, "where": error.where, "hint": error.hint}
+            return {**said, "free_bytes": free, "killed": "error" not in making.last}
         return _kept(store, directory, making.last["verdict"], order, started)
     finally:
         shutil.rmtree(directory.path, ignore_errors=True)
@@ -236,6 +237,7 @@ def _kept(store: Store, directory: RunDirectory, verdict: str, order: dict[str, 
     result = {
         "key": order["key"],
         "verdict": verdict,
+        "failed": read_json(directory.provenance)["status"] != "finished",
         "keep_data": order["keep_data"],
         "results_sha256": results_sha256(directory),
         "sha256": sha256,
