@@ -6,6 +6,7 @@ A worker gets a parcel from a neighbour that has it, and from here if there is n
 
 from __future__ import annotations
 
+import json
 import platform
 import threading
 import time
@@ -17,9 +18,12 @@ from typing import Any
 
 from distributed import Client
 
+from howdah.build.cache import Cache, content_key
 from howdah.cluster import worker
 from howdah.cluster.call import call
-from howdah.cluster.parcel import Parcel
+from howdah.cluster.parcel import Parcel, pack_piece
+from howdah.cluster.store import Store
+from howdah.engine.kit import Kit
 from howdah.errors import HowdahError
 from howdah.record.provenance import agent_sha256, analysis_sha256
 
@@ -30,15 +34,34 @@ Heard = Callable[[str, Any], None]  # what happened, and about what
 
 @dataclass
 class Load:
-    """What the runs of a batch are made with: kits, and the file of each parcel."""
+    """What the runs of a batch are made with. It is packed when the first worker lacks it."""
 
-    kits: list[dict[str, Any]] = field(default_factory=list)
-    files: dict[str, Path] = field(default_factory=dict)
+    kits: list[Kit]
+    cache: Cache
+    _packed: dict[str, tuple[Parcel, Path]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    @property
-    def parcels(self) -> list[Parcel]:
-        found = {each["sha256"]: Parcel(**each) for kit in self.kits for each in kit["parcels"]}
-        return list(found.values())
+    def packed(self) -> dict[str, tuple[Parcel, Path]]:
+        """Of each piece its parcel and the file. Raises HowdahError where one cannot be made."""
+        with self._lock:
+            for kit in self.kits:
+                for piece in kit.pieces.values():
+                    if piece.name not in self._packed:
+                        self._packed[piece.name] = pack_piece(piece, self.cache)
+            return self._packed
+
+    def described(self, kit: Kit, *, own: bool) -> dict[str, Any]:
+        """What a worker is told of a kit; ``own`` of one that has this very cache, to which nothing is sent."""
+        programs = {piece.name: piece.programs for piece in kit.pieces.values() if piece.programs}
+        about = {"id": identity(kit), "engine": kit.engine, "content": kit.content, "programs": programs}
+        if own:
+            return {**about, "own": list(kit.pieces)}
+        return {**about, "parcels": [asdict(self.packed()[name][0]) for name in kit.pieces]}
+
+
+def identity(kit: Kit) -> str:
+    """Names a kit: pieces are named by what they are made of."""
+    return content_key(kit.engine, json.dumps([kit.content, sorted(kit.pieces)], sort_keys=True))
 
 
 @dataclass
@@ -60,6 +83,7 @@ class Crew:
     def __init__(self, client: Client, load: Load, heard: Heard) -> None:
         self.client = client
         self._load = load
+        self._store = Store(load.cache).name
         self._heard = heard
         self._members: dict[str, Member] = {}
         self._lock = threading.Lock()
@@ -140,30 +164,32 @@ class Crew:
 
     def _prepare(self, member: Member) -> list[dict[str, Any]]:
         """What the worker has made that nobody has fetched. Raises HowdahError where it cannot be used."""
-        parcels = self._load.parcels
-        about = call(self.client, member.address, worker.hello, [asdict(each) for each in parcels])
+        about = call(self.client, member.address, worker.hello)
         check(about, self._own)
         member.host, member.store, member.slots = about["host"], about["store"], about["slots"]
-        with self._sending[member.store]:
-            if about["lacks"]:  # another worker of this machine may have got them meanwhile
-                about = call(self.client, member.address, worker.hello, [asdict(each) for each in parcels])
-            for parcel in parcels:
-                if parcel.sha256 in about["lacks"]:
-                    self._send(member, parcel)
+        own = member.store == self._store
+        with self._sending[member.store]:  # another worker of that machine gets what this one would
+            if not own:
+                packed = list(self._load.packed().values())
+                lacks = call(self.client, member.address, worker.lacks, [asdict(parcel) for parcel, _ in packed])
+                for parcel, file in packed:
+                    if parcel.sha256 in lacks:
+                        self._send(member, parcel, file)
             for kit in self._load.kits:
-                call(self.client, member.address, worker.take_kit, kit)
+                call(self.client, member.address, worker.take_kit, self._load.described(kit, own=own))
         spool: list[dict[str, Any]] = about["spool"]
         return spool
 
-    def _send(self, member: Member, parcel: Parcel) -> None:
-        neighbours = {each.store: each.address for each in self.ready if each.store != member.store}
+    def _send(self, member: Member, parcel: Parcel, file: Path) -> None:
+        elsewhere = (self._store, member.store)
+        neighbours = {each.store: each.address for each in self.ready if each.store not in elsewhere}
         for address in neighbours.values():
             try:
                 call(self.client, member.address, worker.fetch, asdict(parcel), address, limit_s=_SEND_LIMIT_S)
             except HowdahError:
                 continue
             return
-        with self._load.files[parcel.sha256].open("rb") as opened:
+        with file.open("rb") as opened:
             offset = 0
             while chunk := opened.read(worker.CHUNK_BYTES):
                 call(self.client, member.address, worker.take_chunk, asdict(parcel), offset, chunk)

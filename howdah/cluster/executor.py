@@ -4,26 +4,26 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import queue
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, fire_and_forget
 
-from howdah.build.cache import Cache, content_key
+from howdah.build.cache import Cache
 from howdah.cluster import worker
+from howdah.cluster.attachment import DetachedError
 from howdah.cluster.call import call
-from howdah.cluster.crew import Crew, Load, Member
-from howdah.cluster.parcel import pack_piece
+from howdah.cluster.crew import Crew, Load, Member, identity
 from howdah.cluster.result import results_sha256, unpack_run
-from howdah.engine.kit import Kit, Portable
+from howdah.engine.kit import Portable
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError, explain
 from howdah.record.directory import PARTIAL, RunDirectory
@@ -31,6 +31,7 @@ from howdah.work.job import Job, Outcome, Work
 from howdah.work.room import LEAST_FREE_BYTES
 
 _MOST_ATTEMPTS = 20  # of a run whose worker is lost each time
+_ATTEMPTS_AT_FAILED = 3  # a guest that a machine killed lives elsewhere; one that dies by itself dies again
 _STALLED_AFTER_S = 60.0  # a worker that makes a run says so each second
 _RESULT_LIMIT_S = 60.0  # until a result that Dask has must be here
 _QUEUED = 2  # runs that wait on the scheduler for each run in progress, so that no worker waits for the client
@@ -83,7 +84,7 @@ class ClusterExecutor:
         return [each.job for each in self._given.values() if each.work is None]
 
     def open(self, jobs: Sequence[Job]) -> None:
-        load = Load()
+        kits = []
         plans: dict[str, list[Any]] = {}
         for job in jobs:
             with suppress(HowdahError):  # told when the job is given
@@ -92,25 +93,13 @@ class ClusterExecutor:
         for name, own in plans.items():
             engine = find_engine(name)
             assert isinstance(engine, Portable)
-            kit = self._packed(engine.kit(own, lambda _what, _done, _total: None), load)
-            self._kits[name] = kit["id"]
+            kits.append(engine.kit(own, lambda _what, _done, _total: None))
+            self._kits[name] = identity(kits[-1])
+            agents = [piece.directory for piece in kits[-1].pieces.values() if piece.name.startswith("agent/")]
+            self._agents[name] = agents[0]
         self._asked = {job.cell.key for job in jobs}
         self.client.subscribe_topic(worker.EVENTS, self._event)
-        self._crew = Crew(self.client, load, lambda what, about: self._told.put((what, about)))
-
-    def _packed(self, kit: Kit, load: Load) -> dict[str, Any]:
-        parcels = []
-        for piece in kit.pieces.values():
-            parcel, file = pack_piece(piece, self._cache)
-            load.files[parcel.sha256] = file
-            parcels.append(asdict(parcel))
-            if piece.name.startswith("agent/"):
-                self._agents[kit.engine] = piece.directory
-        content = json.dumps([kit.content, parcels], sort_keys=True)
-        programs = {piece.name: piece.programs for piece in kit.pieces.values() if piece.programs}
-        about = {"id": content_key(kit.engine, content), "engine": kit.engine, "content": kit.content}
-        load.kits.append({**about, "parcels": parcels, "programs": programs})
-        return load.kits[-1]
+        self._crew = Crew(self.client, Load(kits, self._cache), lambda what, about: self._told.put((what, about)))
 
     # Giving
 
@@ -125,7 +114,7 @@ class ClusterExecutor:
             return
         given = self._given[key] = _Given(job)
         known = self._spool.pop(key, None)
-        if known is not None and known["keep_data"] == job.cell.keep_data and not self.again:
+        if known is not None and self._fits(known, job):
             self._told.put(("result", known))
         else:
             self._submit(given)
@@ -220,6 +209,8 @@ class ClusterExecutor:
         if full and len({each.store for each in self.crew.ready}) > 1:
             self.crew.refuse(result["worker"], "its disk is full", whole_store=True)
             return self._again(given, attempt, "no worker has room")
+        if result.get("killed"):
+            return self._again(given, attempt, "its process was killed")
         where = result["where"] or result["host"]
         return self._ended(given, HowdahError(result["error"], where=f"{where}", hint=result["hint"]))
 
@@ -244,13 +235,17 @@ class ClusterExecutor:
         """A run that a worker made while nobody listened."""
         key = result["key"]
         given = self._given.get(key)
-        if given is not None and given.work is None and result["keep_data"] == given.job.cell.keep_data:
-            return [] if self.again else self._published(given, result)
-        if key in self._results:
+        if given is not None and given.work is None and self._fits(result, given.job):
+            return self._published(given, result)
+        if key in self._results and not result["failed"]:
             self._compare(result)
         elif given is None and key in self._asked:
             self._spool[key] = result
         return []
+
+    def _fits(self, result: dict[str, Any], job: Job) -> bool:
+        """Whether a run that was made before can be taken."""
+        return bool(result["keep_data"] == job.cell.keep_data) and not result["failed"] and not self.again
 
     def _compare(self, result: dict[str, Any]) -> None:
         """Of a run that is there already. Unequal results of one key are no noise: in virtual time there is none."""
@@ -263,6 +258,8 @@ class ClusterExecutor:
 
     def _published(self, given: _Given, result: dict[str, Any]) -> list[Outcome]:
         key = given.job.cell.key
+        if result["failed"] and given.attempt < _ATTEMPTS_AT_FAILED:
+            return self._again(given, given.attempt, "its guest died")
         try:
             with self._pack(given.job, result) as pack:
                 outcomes = [self._keep(job, pack, result) for job in (given.job, *given.others)]
@@ -331,6 +328,8 @@ class ClusterExecutor:
                 call(self.client, address, worker.drop_runs, keys, limit_s=5.0)
 
     def kill(self) -> None:
+        if isinstance(sys.exc_info()[1], DetachedError):
+            return  # what was given goes on, and is there when the command is given again
         futures = [each.future for each in self._given.values() if each.future is not None]
         keys = list(self._given)
         self._given.clear()

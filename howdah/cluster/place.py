@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.cluster.attachment import attachable
 from howdah.errors import HowdahError
 from howdah.work.executor import Executor
 
@@ -32,21 +33,34 @@ class Place:
     tls: Path | None = None
 
     @contextmanager
-    def executor(self, tell: Tell, *, again: bool = False) -> Iterator[Executor | None]:
-        """None stands for this machine. Raises HowdahError where the cluster cannot be had."""
+    def executor(self, tell: Tell, *, runs: Path | None = None, again: bool = False) -> Iterator[Executor | None]:
+        """None stands for this machine; ``runs`` is where the command is kept that leaves a cluster at work.
+
+        Raises HowdahError where the cluster cannot be had.
+        """
         if self.scheduler is None and self.kind is None:
             yield None
             return
-        try:
+        with needs_dask():
             from howdah.cluster.connect import connected
             from howdah.cluster.executor import ClusterExecutor
-        except ImportError as error:
-            raise HowdahError(
-                f"runs on a cluster need Dask, which is not installed ({error.name})",
-                hint="pip install 'howdah[cluster]'; without --scheduler and --cluster this machine makes the runs",
-            ) from error
-        with connected(self, tell) as client:
+        with ExitStack() as stack:
+            client = stack.enter_context(connected(self, tell))
+            if self.scheduler is not None and runs is not None:
+                stack.enter_context(attachable(runs, self.scheduler))
             yield ClusterExecutor(client, tell, again=again)
+
+
+@contextmanager
+def needs_dask() -> Iterator[None]:
+    """Around imports of what needs Dask. Raises HowdahError where it is not installed."""
+    try:
+        yield
+    except ImportError as error:
+        raise HowdahError(
+            f"runs on a cluster need Dask, which is not installed ({error.name})",
+            hint="pip install 'howdah[cluster]'; without --scheduler and --cluster this machine makes the runs",
+        ) from error
 
 
 def read_place(scheduler: str | None, cluster: str | None, tls: Path | None = None) -> Place:

@@ -24,6 +24,7 @@ from howdah.cluster.parcel import Parcel, unpack_parcel
 from howdah.engine.kit import write_sent
 from howdah.errors import HowdahError
 from howdah.record.directory import PARTIAL, is_abandoned, write_whole
+from howdah.record.provenance import now
 
 _SENT, _KIT, _SPOOL = "sent", "kit", "spool"
 _FILE, _RESULT, _PACK = "parcel.tar.zst", "result.json", "run.howdah.tar.zst"
@@ -88,10 +89,12 @@ class Store:
         return [parcel for parcel in parcels if self.parcel(parcel.sha256) is None]
 
     def keep_kit(self, kit: dict[str, Any]) -> None:
-        """``kit`` is ``{"id", "engine", "content", "parcels", "programs"}``; its parcels are here."""
-        parcels = [Parcel(**each) for each in kit["parcels"]]
-        places = {}
-        for parcel in parcels:
+        """``kit`` is ``{"id", "engine", "content", "programs"}`` and ``parcels``, which are here.
+
+        Where this is the cache of the client, ``own`` names the pieces instead, which lie in it as they were built.
+        """
+        places = {name: self.cache.path(*name.split("/")) for name in kit.get("own", ())}
+        for parcel in (Parcel(**each) for each in kit.get("parcels", ())):
             entry = self.cache.find(_SENT, parcel.sha256)
             if entry is None:
                 raise HowdahError(f"{parcel.name} is not here")
@@ -155,6 +158,14 @@ class Store:
         if final.exists():
             shutil.rmtree(final)
         partial.rename(final)
+        with self.made.open("a", encoding="utf-8") as log:
+            if not result["failed"]:
+                log.write(f"{now()} {result['key']} {result['results_sha256']}\n")
+
+    @property
+    def made(self) -> Path:
+        """A line for each run that was finished here: when, its key, the hash of its results."""
+        return self.cache.root / _SPOOL / ".made"
 
     def drop(self, key: str) -> None:
         """The run has been fetched."""

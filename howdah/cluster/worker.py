@@ -29,7 +29,7 @@ from howdah.cluster.store import Store
 from howdah.engine.kit import KIT_VARIABLE
 from howdah.errors import HowdahError, explain
 from howdah.plan.plan import Plan
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import RunDirectory, read_json
 from howdah.record.provenance import agent_sha256, analysis_sha256
 from howdah.record.retention import remove_data
 from howdah.work.experiment import begin_run
@@ -44,8 +44,8 @@ _LOOK_EVERY_S = 0.2
 _parsing = threading.Lock()  # ast.parse of Python 3.11 fails now and then in several threads at once
 
 
-async def hello(parcels: list[dict[str, Any]], dask_worker: Any) -> dict[str, Any]:
-    """What this worker is, what it lacks of the parcels, and what it has made that nobody has fetched."""
+async def hello(dask_worker: Any) -> dict[str, Any]:
+    """What this worker is, and what it has made that nobody has fetched."""
 
     def look() -> dict[str, Any]:
         store = Store()
@@ -58,13 +58,17 @@ async def hello(parcels: list[dict[str, Any]], dask_worker: Any) -> dict[str, An
             "host": socket.gethostname(),
             "version": __version__,
             "store": store.name,
-            "lacks": [parcel.sha256 for parcel in store.lacks([Parcel(**each) for each in parcels])],
             "spool": store.spooled(),
             "slots": dask_worker.state.nthreads,
         }
 
     answer: dict[str, Any] = await _told(look)
     return answer
+
+
+async def lacks(parcels: list[dict[str, Any]]) -> list[str]:
+    """Hashes of those that are not here."""
+    return [parcel.sha256 for parcel in Store().lacks([Parcel(**each) for each in parcels])]
 
 
 async def _told(function: Any, *arguments: Any) -> Any:
@@ -148,6 +152,8 @@ def drop_runs(keys: list[str]) -> None:
     store = Store()
     for key in keys:
         store.drop(key)
+        with _lock:
+            _turns.pop(key, None)
 
 
 # Runs
@@ -155,6 +161,7 @@ def drop_runs(keys: list[str]) -> None:
 _lock = threading.Lock()
 _makers: dict[str, Makers] = {}
 _making: dict[str, Making] = {}
+_turns: dict[str, threading.Lock] = {}  # of a key: who asks for a run that is being made waits for it
 
 
 def abandon(keys: list[str] | None) -> int:
@@ -180,9 +187,12 @@ def make_run(order: dict[str, Any]) -> dict[str, Any]:
         kit = store.kit(order["kit"])
         if kit is None:
             return {**about, "lacks": order["kit"]}
-        found = None if order["again"] else store.find(order["key"])
-        if found is None or found["keep_data"] != order["keep_data"]:
-            found = _made(store, kit, order, about, worker)
+        with _lock:
+            turn = _turns.setdefault(order["key"], threading.Lock())
+        with turn:
+            found = None if order["again"] else store.find(order["key"])
+            if found is None or found["keep_data"] != order["keep_data"] or found["failed"]:
+                found = _made(store, kit, order, about, worker)
         if "error" not in found and found["bytes"] <= INLINE_BYTES:
             found = {**found, "pack": store.pack_of(order["key"]).read_bytes()}
     except HowdahError as error:
@@ -212,7 +222,8 @@ def _made(store: Store, kit: Path, order: dict[str, Any], about: dict[str, Any],
         if "verdict" not in making.last:
             error = failure(making, status, Plan.from_json(order["plan"]).run, about["host"])
             free = shutil.disk_usage(directory.path).free
-            return {"error": error.what, "where": error.where, "hint": error.hint, "free_bytes": free}
+            said = {"error": error.what, "where": error.where, "hint": error.hint}
+            return {**said, "free_bytes": free, "killed": "error" not in making.last}
         return _kept(store, directory, making.last["verdict"], order, started)
     finally:
         shutil.rmtree(directory.path, ignore_errors=True)
@@ -226,6 +237,7 @@ def _kept(store: Store, directory: RunDirectory, verdict: str, order: dict[str, 
     result = {
         "key": order["key"],
         "verdict": verdict,
+        "failed": read_json(directory.provenance)["status"] != "finished",
         "keep_data": order["keep_data"],
         "results_sha256": results_sha256(directory),
         "sha256": sha256,

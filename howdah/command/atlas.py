@@ -84,7 +84,7 @@ def execute(options: argparse.Namespace) -> int:
         else:
             sitting = begin(options.quick, workers)
             try:
-                with place.executor(display.say, again=options.again) as executor:
+                with place.executor(display.say, runs=options.runs, again=options.again) as executor:
                     make(wanted, workers, options.again, display, sitting, executor)
             finally:
                 record = add(record_file, sitting)

@@ -45,6 +45,8 @@ COMMANDS = {
     "serve": Command("serve", "keep a Prometheus running on loopback over all runs"),
     "exporter": Command("exporter", "serve what this machine's TCP and queues do now, for Prometheus"),
     "machines": Command("machines", "several machines, virtual or your own"),
+    "cluster": Command("cluster", "a scheduler and workers that make runs for other machines"),
+    "attach": Command("cluster", "go on with a command that left a cluster at work"),
     "doctor": Command("doctor", "show what each engine lacks on this machine, and the remedy"),
     "clean": Command("clean", "remove leftovers; with options also old runs or the built kernels"),
     "completion": Command("completion", "print the script that completes commands, options and names"),

@@ -70,7 +70,7 @@ def execute(options: argparse.Namespace) -> int:
         display.say(f"{profile.name}: {len(plans)} runs, engine {plans[0].engine}")
         workers = options.jobs or (cores() if prepared.parallel else 1)
         try:
-            with place.executor(display.say, again=options.again) as executor:
+            with place.executor(display.say, runs=options.runs, again=options.again) as executor:
                 outcomes = make([prepared], workers, options.again, display.batch, tell=display.say, executor=executor)
         finally:
             set_latest(options.runs, experiment)

@@ -72,7 +72,10 @@ def execute(options: argparse.Namespace) -> int:
         Candidate(engine, load(file, [*options.overrides, *planted[engine]], quick=options.quick)) for engine in engines
     )
     place = workers_of(options)
-    with Display(quiet=options.json) as display, place.executor(display.say, again=options.again) as executor:
+    with (
+        Display(quiet=options.json) as display,
+        place.executor(display.say, runs=options.runs, again=options.again) as executor,
+    ):
         points = validate(
             (first, second),
             options.runs,

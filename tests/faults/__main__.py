@@ -28,6 +28,7 @@ from tests.faults.inputs import ROOT, Case, Inputs, Tally
 from tests.faults.kills import Killer
 from tests.faults.records import Records
 from tests.faults.sandbox import sandbox
+from tests.faults.workers import run_workers
 
 
 @dataclass
@@ -69,6 +70,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--records", type=int, default=5_000, metavar="N", help="mutated run directories (5000)")
     parser.add_argument("--kills", type=int, default=1_000, metavar="N", help="killed commands (default: 1000)")
     parser.add_argument("--disks", type=int, default=60, metavar="N", help="disks that give out (default: 60)")
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="faults of a cluster (default: 0)")
+    parser.add_argument("--runs", type=int, default=500, metavar="N", help="runs of that cluster's sweep (500)")
     parser.add_argument("--seed", type=int, default=1, help="another one gives other faults (default: 1)")
     return parser.parse_args()
 
@@ -82,6 +85,9 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
         yield _mutated("inputs", Inputs, options.inputs, options.seed, tell)
     if options.records:
         yield _mutated("run directories", Records, options.records, options.seed, tell)
+    if options.workers:
+        swept = run_workers(options.runs, options.workers, options.seed, lambda text: console.print(text, markup=False))
+        yield Row("workers", len(swept.faults_made), swept.details, swept.found)
     if not options.kills and not options.disks:
         return
     with sandbox() as place:

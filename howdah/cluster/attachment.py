@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A command that left a cluster at work: what it was, so that ``howdah attach`` gives it again.
+
+A terminal that closes (SIGHUP) leaves the runs that were handed out going; Ctrl-C ends them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from howdah.errors import HowdahError
+from howdah.record.directory import read_json, write_json
+from howdah.record.provenance import now
+
+_FILE = ".attach.json"
+
+
+class DetachedError(KeyboardInterrupt):
+    """The terminal is gone: the command ends and the cluster goes on."""
+
+
+@contextmanager
+def attachable(runs: Path, scheduler: str) -> Iterator[None]:
+    """Keep the command beside its runs until it has ended well."""
+
+    def leave(_signal: int, _frame: FrameType | None) -> None:
+        raise DetachedError
+
+    file = runs / _FILE
+    with suppress(OSError):
+        runs.mkdir(parents=True, exist_ok=True)
+        words = {"arguments": sys.argv[1:], "directory": str(Path.cwd())}
+        write_json(file, {**words, "scheduler": scheduler, "process": os.getpid(), "started": now()})
+    before = signal.signal(signal.SIGHUP, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    file.unlink(missing_ok=True)
+
+
+def attached(runs: Path) -> tuple[list[str], Path]:
+    """Arguments and directory of the command that did not end. Raises HowdahError where there is none."""
+    try:
+        kept = read_json(runs / _FILE)
+    except FileNotFoundError:
+        raise HowdahError(
+            "no command that used a cluster was interrupted here",
+            where=str(runs),
+            hint="Name the directory of its runs with --runs DIR.",
+        ) from None
+    if Path(f"/proc/{kept['process']}").exists() and kept["process"] != os.getpid():
+        raise HowdahError(f"that command is still at work (process {kept['process']})", where=str(runs))
+    return list(kept["arguments"]), Path(kept["directory"])

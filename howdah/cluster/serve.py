@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scheduler and a worker as processes of their own: on loopback unless another address is named."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Scheduler, Worker
+
+from howdah.cluster import worker as tasks
+from howdah.cluster.connect import security_of
+
+_LOOK_AGAIN_S = 2.0
+_WORKER_TTL = "60 s"  # a worker that is silent so long is lost: its runs are given to others
+Say = Callable[[str], None]
+
+
+def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None, say: Say) -> None:
+    """Until SIGINT or SIGTERM. Raises OSError where the port is taken."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    dask.config.set({"distributed.scheduler.worker-ttl": _WORKER_TTL})
+
+    async def serve() -> None:
+        ended = _ended()
+        async with Scheduler(
+            host=host,
+            port=port,
+            protocol="tls" if tls else "tcp",
+            security=security_of(tls),
+            dashboard=dashboard is not None,
+            dashboard_address=f"{host}:{dashboard or 0}",
+        ) as scheduler:
+            say(f"scheduler {scheduler.address}")
+            await ended.wait()
+
+    asyncio.run(serve())
+
+
+def run_worker(address: str, threads: int, host: str | None, tls: Path | None, say: Say) -> None:
+    """Until SIGINT or SIGTERM. A scheduler that is gone, or not yet there, is waited for."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+
+    async def serve() -> None:
+        ended = _ended()
+        while not ended.is_set():
+            with tempfile.TemporaryDirectory(prefix="howdah-dask-") as scratch:
+                try:
+                    one: Any = await Worker(
+                        address,
+                        nthreads=threads,
+                        host=host,
+                        security=security_of(tls),
+                        local_directory=scratch,
+                        dashboard=False,
+                        memory_limit=0,
+                    )
+                except (OSError, TimeoutError, RuntimeError) as error:
+                    say(f"the scheduler {address} does not answer: {error}")
+                else:
+                    say(f"worker {one.address}, {threads} at a time")
+                    await _first(one.finished(), ended.wait())
+                    if ended.is_set():
+                        tasks.abandon(None)
+                    await one.close(timeout=5, executor_wait=False, nanny=False)
+            if not ended.is_set():
+                await _first(asyncio.sleep(_LOOK_AGAIN_S), ended.wait())
+
+    asyncio.run(serve())
+    os._exit(0)  # threads that wait for a run's end would be waited for
+
+
+def _ended() -> asyncio.Event:
+    ended = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.set)
+    return ended
+
+
+async def _first(*waited: Awaitable[Any]) -> None:
+    tasks_ = [asyncio.ensure_future(each) for each in waited]
+    _, others = await asyncio.wait(tasks_, return_when=asyncio.FIRST_COMPLETED)
+    for each in others:
+        each.cancel()

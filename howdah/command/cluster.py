@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah cluster`` and ``howdah attach``: a scheduler, workers, their certificates; back to what was left at work."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from howdah.cluster.attachment import attached
+from howdah.cluster.place import TLS_VARIABLE, needs_dask, read_place
+from howdah.command.common import add_runs_option, cores
+from howdah.errors import HowdahError, explain
+
+_LOOPBACK = "127.0.0.1"
+_DAYS = 365
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("cluster")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    scheduler = actions.add_parser("scheduler", help="the process that gives runs to workers; until Ctrl-C")
+    scheduler.add_argument(
+        "--host", default=_LOOPBACK, metavar="ADDRESS", help="the address to listen at (default: 127.0.0.1)"
+    )
+    scheduler.add_argument("--port", type=int, default=8786, metavar="N", help="0 takes a free one (default: 8786)")
+    scheduler.add_argument("--dashboard", type=int, default=None, metavar="PORT", help="serve Dask's dashboard")
+    _add_tls(scheduler)
+    scheduler.set_defaults(execute=_scheduler)
+    worker = actions.add_parser("worker", help="make runs for the clients of a scheduler; until Ctrl-C")
+    worker.add_argument("scheduler", help="its address: tcp://HOST:8786")
+    worker.add_argument("--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)")
+    worker.add_argument("--host", default=None, metavar="ADDRESS", help="the address at which others reach this worker")
+    _add_tls(worker)
+    worker.set_defaults(execute=_worker)
+    certificates = actions.add_parser("certificates", help="make the TLS certificates of a cluster")
+    certificates.add_argument("directory", type=Path, metavar="DIR", help="where to write them")
+    certificates.add_argument("--days", type=int, default=_DAYS, metavar="N", help="how long they hold (default: 365)")
+    certificates.set_defaults(execute=_certificates)
+    attach = commands.add_parser("attach")
+    add_runs_option(attach)
+    attach.set_defaults(execute=_attach)
+
+
+def _add_tls(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tls", type=Path, default=None, metavar="DIR", help="certificates (default: $HOWDAH_TLS)")
+
+
+def _tls(options: argparse.Namespace) -> Path | None:
+    named = os.environ.get(TLS_VARIABLE)
+    return options.tls or (Path(named) if named else None)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"howdah: {text}\n")
+    sys.stderr.flush()
+
+
+def _until_told(serve: Callable[..., None], *arguments: Any) -> int:
+    try:
+        serve(*arguments, _say)
+    except OSError as error:
+        raise HowdahError(f"this address cannot be used: {explain(error)}") from error
+    return 0
+
+
+def _scheduler(options: argparse.Namespace) -> int:
+    with needs_dask():
+        from howdah.cluster.serve import run_scheduler
+    if not _tls(options) and not _is_loopback(options.host):
+        _say(f"who reaches {options.host}:{options.port} can run programs on every worker; --tls DIR asks for a key")
+    return _until_told(run_scheduler, options.host, options.port, options.dashboard, _tls(options))
+
+
+def _worker(options: argparse.Namespace) -> int:
+    with needs_dask():
+        from howdah.cluster.serve import run_worker
+    if options.jobs is not None and options.jobs < 1:
+        raise HowdahError("--jobs must be at least 1")
+    read_place(options.scheduler, None)
+    return _until_told(run_worker, options.scheduler, options.jobs or cores(), options.host, _tls(options))
+
+
+def _certificates(options: argparse.Namespace) -> int:
+    with needs_dask():
+        from howdah.cluster.certificate import make_certificates
+    if not 1 <= options.days <= 36500:
+        raise HowdahError("--days must be from 1 to 36500")
+    for file in make_certificates(options.directory, options.days):
+        sys.stdout.write(f"{file}\n")
+    return 0
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _attach(options: argparse.Namespace) -> int:
+    arguments, directory = attached(options.runs)
+    _say(f"again: howdah {' '.join(arguments)}")
+    os.chdir(directory)
+    os.execv(sys.executable, [sys.executable, "-m", "howdah.command.main", *arguments])

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sweep on a cluster whose workers, scheduler and client are killed and stopped at random.
+
+Two workers, each with a cache of its own. A supervisor starts again what has died, as systemd does. What must hold in
+the end: every run is there, equal to an undisturbed one; no worker made a run again that one had finished; no process
+is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from howdah.build.cache import cache_root
+from howdah.publish.server import free_port
+from howdah.record.directory import RunDirectory, read_json
+from tests.faults.processes import end_all, left_after, processes_of
+
+ROOT = Path(__file__).resolve().parents[2]
+_SHARES = {"worker": 8, "run": 4, "guest": 4, "stall": 1, "scheduler": 1, "client": 2}
+_PROFILE = """\
+howdah: 1
+name: tiny
+path: {{rate: 10 Mbit/s, rtt: 20 ms}}
+algorithm: [cubic, reno]
+duration: 1 s
+repetitions: {repetitions}
+"""
+_STALL_S = 10.0
+_LEFT_WITHIN_S = 20.0
+_SLOWEST_S = 120.0  # of a run, on a machine that others use too: the sweep is given up after so much for each
+
+
+@dataclass
+class Tally:
+    """``faults_made`` are those that were made, ``found`` what went wrong, in words."""
+
+    faults_made: list[str] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
+    details: str = ""
+
+
+class Cluster:
+    """Processes by name: scheduler, worker 1, worker 2, client."""
+
+    def __init__(self, root: Path, runs: int) -> None:
+        self.root = root
+        self.address = f"tcp://127.0.0.1:{free_port()}"
+        self.runs = root / "runs"
+        self.profile = root / "tiny.yaml"
+        self.profile.write_text(_PROFILE.format(repetitions=(runs + 1) // 2))
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.commands = {
+            "scheduler": ["cluster", "scheduler", "--port", self.address.rpartition(":")[2]],
+            "worker 1": ["cluster", "worker", self.address, "--jobs", "1"],
+            "worker 2": ["cluster", "worker", self.address, "--jobs", "1"],
+            "client": ["run", str(self.profile), "--runs", str(self.runs), "--no-report", "--scheduler", self.address],
+        }
+        self.client_status: int | None = None
+
+    def start(self, name: str) -> None:
+        place = self.root / name.replace(" ", "-")
+        for directory in ("tmp", "run", "home"):
+            (place / directory).mkdir(parents=True, exist_ok=True)
+        cache = cache_root() if name in ("client", "scheduler") else place / "cache"
+        places = {"TMPDIR": place / "tmp", "XDG_RUNTIME_DIR": place / "run", "HOME": place / "home"}
+        environment = {**os.environ, **{key: str(value) for key, value in places.items()}}
+        environment |= {"HOWDAH_CACHE": str(cache), "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
+        with (self.root / f"{name}.txt").open("ab") as said:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", "howdah.command.main", *self.commands[name]],
+                cwd=self.root,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+            )
+
+    def supervise(self) -> None:
+        """Start again what has died, but a client that has ended by itself."""
+        for name, process in list(self.processes.items()):
+            status = process.poll()
+            if status is None or self.client_status is not None:
+                continue
+            if name == "client" and status >= 0:
+                self.client_status = status
+            else:
+                self.start(name)
+
+    def finished(self) -> int:
+        return len(list(self.runs.glob("tiny/[!.]*/run.json")))
+
+    def made(self) -> Counter[str]:
+        """How often each key was finished by a worker."""
+        lines = [
+            line for file in self.root.glob("worker-*/cache/spool/.made") for line in file.read_text().splitlines()
+        ]
+        return Counter(line.split()[1] for line in lines)
+
+    def end(self) -> None:
+        for process in self.processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in self.processes.values():
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def run_workers(runs: int, faults: int, seed: int, tell: Callable[[str], None]) -> Tally:
+    """A sweep of ``runs`` runs with at most ``faults`` faults, spread over it."""
+    root = Path("/tmp") / f"hw-{os.getpid()}-{secrets.token_hex(3)}"
+    root.mkdir(mode=0o700)
+    tally = Tally()
+    cluster = Cluster(root, runs)
+    begun = time.monotonic()
+    try:
+        _disturb(cluster, runs, faults, random.Random(seed), tally, tell)
+        cluster.end()
+        tally.found += [
+            f"a process is left: {each.kind} {each.words[:200]!r}" for each in left_after(root, _LEFT_WITHIN_S)
+        ]
+        tally.found += _judged(cluster, runs)
+    finally:
+        with contextlib.suppress(Exception):
+            cluster.end()
+        end_all(root)
+        shutil.rmtree(root, ignore_errors=True)
+    kinds = ", ".join(f"{count} {name}" for name, count in sorted(Counter(tally.faults_made).items()))
+    tally.details = f"{runs} runs in {time.monotonic() - begun:.0f} s; {kinds}"
+    return tally
+
+
+def _disturb(
+    cluster: Cluster, runs: int, faults: int, chance: random.Random, tally: Tally, tell: Callable[[str], None]
+) -> None:
+    for name in cluster.commands:
+        cluster.start(name)
+    limit = time.monotonic() + _SLOWEST_S * (runs + 2)
+    every = runs / (faults + 1)
+    next_at = every
+    while cluster.client_status is None and time.monotonic() < limit:
+        time.sleep(chance.uniform(0.1, 0.7))
+        cluster.supervise()
+        if len(tally.faults_made) < faults and cluster.finished() >= next_at:
+            kind = chance.choices(list(_SHARES), list(_SHARES.values()))[0]
+            tally.faults_made.append(_fault(cluster, kind, chance))
+            tell(f"{cluster.finished()} of {runs} runs: {tally.faults_made[-1]}")
+            next_at += every
+    if cluster.client_status != 0:
+        said = (cluster.root / "client.txt").read_text(errors="replace")
+        tally.found.append(f"the sweep ended with {cluster.client_status}: {said[-1500:]}")
+
+
+def _fault(cluster: Cluster, kind: str, chance: random.Random) -> str:
+    """What was done."""
+    name = f"worker {chance.randint(1, 2)}"
+    place = str(cluster.root / name.replace(" ", "-"))
+    if kind in ("run", "guest"):
+        wanted = "worker" if kind == "run" else "guest"
+        there = [each for each in processes_of(cluster.root) if each.kind == wanted]
+        if there:
+            chance.choice(there).end()
+            return f"killed a {kind}"
+        kind = "worker"
+    if kind == "stall":
+        process = cluster.processes[name]
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(_STALL_S)
+        process.send_signal(signal.SIGCONT)
+        return "stopped a worker for 10 s"
+    target = cluster.processes[kind if kind in cluster.processes else name]
+    before = {each.pid for each in processes_of(cluster.root) if each.kind == "guest" and place in each.words}
+    target.kill()
+    target.wait()
+    if kind == "worker":
+        time.sleep(1.0)
+        alive = {each.pid for each in processes_of(cluster.root)} & before
+        return "killed a worker" + (f"; {len(alive)} guests outlived it" if alive else "")
+    return f"killed the {kind}"
+
+
+def _judged(cluster: Cluster, runs: int) -> list[str]:
+    """What does not hold."""
+    found = []
+    there = [RunDirectory(file.parent) for file in cluster.runs.glob("tiny/[!.]*/run.json")]
+    wanted = 2 * ((runs + 1) // 2)
+    records = [read_json(run.provenance) for run in there]
+    if sum(record["status"] == "finished" for record in records) != wanted:
+        found.append(f"{len(there)} runs are there, {wanted} were asked for: {Counter(r['status'] for r in records)}")
+    twice = {key: count for key, count in cluster.made().items() if count > 1}
+    found += [f"a run that had finished was made again: {key[:12]} {count} times" for key, count in twice.items()]
+    hidden = [path.name for path in cluster.runs.glob("tiny/.partial-*")]
+    return found + ([f"left: {hidden}"] if hidden else [])

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is sent to a worker: the same bytes for the same files, checked, and kept where it belongs."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import tarfile
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from howdah.build.cache import Cache, file_sha256
+from howdah.cluster.parcel import Parcel, pack_piece, unpack_parcel
+from howdah.cluster.store import Store, check_programs
+from howdah.engine.kit import Piece, sent_kit, write_sent
+from howdah.errors import HowdahError
+
+
+@pytest.fixture
+def piece(tmp_path: Path) -> Piece:
+    """A small file system: a program, a link, an empty directory."""
+    entry = tmp_path / "built" / "tree" / "abc"
+    (entry / "root" / "bin").mkdir(parents=True)
+    (entry / "root" / "empty").mkdir()
+    program = entry / "root" / "bin" / "run"
+    program.write_bytes(b"\x7fELF" + bytes(5000))
+    program.chmod(0o755)
+    (entry / "root" / "bin" / "sh").symlink_to("/bin/run")
+    return Piece("tree/abc", entry)
+
+
+def _cache(tmp_path: Path, name: str) -> Cache:
+    return Cache(tmp_path / name)
+
+
+def test_a_piece_comes_out_as_it_went_in(piece: Piece, tmp_path: Path) -> None:
+    parcel, file = pack_piece(piece, _cache(tmp_path, "a"))
+    out = tmp_path / "out"
+    unpack_parcel(file, parcel, out)
+    assert (out / "root/bin/run").read_bytes() == (piece.directory / "root/bin/run").read_bytes()
+    assert (out / "root/bin/run").stat().st_mode & 0o777 == 0o755
+    assert str((out / "root/bin/sh").readlink()) == "/bin/run"
+    assert (out / "root/empty").is_dir()
+
+
+def test_the_same_files_give_the_same_hash_and_others_another(piece: Piece, tmp_path: Path) -> None:
+    first, _ = pack_piece(piece, _cache(tmp_path, "a"))
+    second, _ = pack_piece(piece, _cache(tmp_path, "b"))
+    (piece.directory / "root/bin/run").write_bytes(b"another")
+    third, _ = pack_piece(piece, _cache(tmp_path, "c"))
+    assert first == second
+    assert first.sha256 != third.sha256
+
+
+def test_chosen_files_alone_are_sent(piece: Piece, tmp_path: Path) -> None:
+    parcel, file = pack_piece(Piece(piece.name, piece.directory, ("root/bin/run",)), _cache(tmp_path, "a"))
+    unpack_parcel(file, parcel, tmp_path / "out")
+    assert [each.name for each in (tmp_path / "out").rglob("*") if not each.is_dir()] == ["run"]
+
+
+def test_a_changed_parcel_is_not_kept(piece: Piece, tmp_path: Path) -> None:
+    parcel, file = pack_piece(piece, _cache(tmp_path, "a"))
+    store = Store(_cache(tmp_path, "worker"))
+    received = store.incoming(parcel.sha256)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    received.write_bytes(content)
+    with pytest.raises(HowdahError, match="has the hash"):
+        store.take(parcel, received)
+    assert store.lacks([parcel]) == [parcel]
+    assert not received.exists()
+
+
+@pytest.mark.parametrize("name", ["../out", "/etc/x", "link/inside"])
+def test_a_parcel_writes_nowhere_else(tmp_path: Path, name: str) -> None:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+        archive.addfile(link)
+        member = tarfile.TarInfo(name)
+        archive.addfile(member, io.BytesIO())
+    file = tmp_path / "parcel"
+    file.write_bytes(zstandard.ZstdCompressor().compress(content.getvalue()))
+    parcel = Parcel("tree/x", file_sha256(file), file.stat().st_size)
+    with pytest.raises(HowdahError, match="must not"):
+        unpack_parcel(file, parcel, tmp_path / "into")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["into", "parcel"]
+
+
+def _kit(parcel: Parcel, programs: dict[str, list[str]]) -> dict[str, object]:
+    about = {"id": "0123456789", "engine": "uml", "content": {"part": {"tree": parcel.name}}}
+    return {**about, "parcels": [asdict(parcel)], "programs": programs}
+
+
+def test_a_kit_needs_its_parcels(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parcel, file = pack_piece(piece, _cache(tmp_path, "a"))
+    store = Store(_cache(tmp_path, "worker"))
+    with pytest.raises(HowdahError, match="is not here"):
+        store.keep_kit(_kit(parcel, {}))
+    received = store.incoming(parcel.sha256)
+    received.write_bytes(file.read_bytes())
+    store.take(parcel, received)
+    store.keep_kit(_kit(parcel, {}))
+    kit = store.kit("0123456789")
+    assert kit is not None
+    monkeypatch.setenv("HOWDAH_KIT", str(kit))
+    sent = sent_kit("uml")
+    assert sent is not None
+    assert (sent.place("tree/abc") / "root/bin/run").is_file()
+    assert sent_kit("vm") is None
+
+
+def test_a_program_for_a_newer_c_library_is_refused(tmp_path: Path) -> None:
+    program = tmp_path / "launch"
+    program.write_bytes(b"\x7fELF..GLIBC_2.2.5\0GLIBC_2.99\0")
+    with pytest.raises(HowdahError, match=r"launch asks for glibc 2\.99, and this machine has"):
+        check_programs([program])
+    program.write_bytes(b"\x7fELF..GLIBC_2.2.5\0")
+    check_programs([program])
+
+
+def test_a_finished_run_waits_until_it_is_fetched(tmp_path: Path) -> None:
+    store = Store(_cache(tmp_path, "worker"))
+    pack = store.scratch / "pack"
+    pack.write_bytes(b"run")
+    result = {"key": "ab" * 32, "results_sha256": "cd" * 32, "failed": False}
+    store.put(result, pack)
+    assert Store(store.cache).spooled() == [result]
+    assert store.pack_of(str(result["key"])).read_bytes() == b"run"
+    store.drop(str(result["key"]))
+    assert store.spooled() == []
+    assert [line.split()[1] for line in store.made.read_text().splitlines()] == ["ab" * 32]
+
+
+@pytest.mark.parametrize("name", ["../../etc", "ABC", "", "a/b"])
+def test_names_in_a_store_are_hashes(tmp_path: Path, name: str) -> None:
+    with pytest.raises(HowdahError, match="is no hash"):
+        Store(_cache(tmp_path, "worker")).pack_of(name)
+
+
+def test_all_workers_of_a_cache_are_one_store(tmp_path: Path) -> None:
+    assert Store(_cache(tmp_path, "a")).name == Store(_cache(tmp_path, "a")).name
+    assert Store(_cache(tmp_path, "a")).name != Store(_cache(tmp_path, "b")).name
+
+
+def test_a_parcel_that_comes_in_parts(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = pytest.importorskip("howdah.cluster.worker", reason="Dask is not installed")
+    parcel, file = pack_piece(piece, _cache(tmp_path, "a"))
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "worker"))
+    content, half = file.read_bytes(), parcel.size // 2
+    assert asyncio.run(worker.take_chunk(asdict(parcel), 0, content[:half])) == {}
+    assert asyncio.run(worker.lacks([asdict(parcel)])) == [parcel.sha256]
+    assert asyncio.run(worker.take_chunk(asdict(parcel), half, content[half:])) == {}
+    assert asyncio.run(worker.lacks([asdict(parcel)])) == []
+    assert worker.read_parcel(parcel.sha256, 0) == content
+    wrong = {**asdict(parcel), "sha256": "0" * 64}
+    assert "has the hash" in asyncio.run(worker.take_chunk(wrong, 0, content))["error"]
+
+
+def test_a_kit_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "kit.json"
+    monkeypatch.setenv("HOWDAH_KIT", str(file))
+    with pytest.raises(HowdahError, match="not here any more"):
+        sent_kit("uml")
+    write_sent(file, "uml", {}, {"tree/a": tmp_path})
+    assert json.loads(file.read_text())["places"] == {"tree/a": str(tmp_path)}
