@@ -53,11 +53,12 @@ def make_runs(
     measured: Measured,
     *,
     quick: bool = False,
+    unknowns: bool = False,
     overrides: Iterable[str] = (),
     verdict: Verdict = lambda _plan: "pass",
 ) -> Path:
     """The experiment of a profile with these metrics in every run; a run whose verdict is ``pending`` is not there."""
-    loaded = load(profile, overrides, quick=quick)
+    loaded = load(profile, overrides, quick=quick, unknowns=unknowns)
     experiment = Experiment(directory / "runs" / loaded.name)
     experiment.create()
     cells = []

@@ -100,9 +100,19 @@ class Chapter:
         judged = self.judged()
         return list(judged["claims"]) if judged is not None else []
 
+    def together(self) -> str:
+        """Whether the claims hold at one point of what the paper leaves open; empty where that was not looked at."""
+        shown = self.shown()
+        unknown = shown.unknown if shown is not None else (self.judged() or {}).get("unknown")
+        return str(unknown["text"]) if unknown else ""
 
-def read_chapters(profiles: Path, runs: Path, *, quick: bool, only: Iterable[str] = ()) -> list[Chapter]:
+
+def read_chapters(
+    profiles: Path, runs: Path, *, quick: bool, only: Iterable[str] = (), unknowns: bool = False
+) -> list[Chapter]:
     """Every profile of a directory, in the order of their names; ``only`` keeps those of these names.
+
+    With ``unknowns`` each has the runs of the grid of what its paper leaves open.
 
     Raises ProfileError for the first profile that is wrong, or for a directory without any.
     """
@@ -114,7 +124,7 @@ def read_chapters(profiles: Path, runs: Path, *, quick: bool, only: Iterable[str
     for file in files:
         if wanted and file.stem not in wanted:
             continue
-        profile = load(file, quick=quick)
+        profile = load(file, quick=quick, unknowns=unknowns)
         if profile.name != file.stem:
             hint = f"rename the file to {profile.name}.yaml, or the profile to {file.stem}"
             raise ProfileError(f"profile name and file name differ: {profile.name!r}", where=str(file), hint=hint)

@@ -30,6 +30,7 @@ class Published:
     """Claims of one profile as claims.json has them, and where they come from.
 
     ``runs_sha256`` is of the keys of all runs: plan, kernel, modules and agent. ``core_s`` is seconds of one core.
+    ``unknown`` is what claims.json says of the grid of what the paper leaves open.
     ``outdated`` says what has changed since in what was measured, so that the same profile would find something else;
     a person writes it into the file, publishing again removes it.
     """
@@ -45,6 +46,7 @@ class Published:
     simulated_s: float
     claims: list[dict[str, Any]] = field(default_factory=list)
     outdated: str = ""
+    unknown: dict[str, Any] | None = None
 
     @property
     def counts_text(self) -> str:
@@ -90,8 +92,10 @@ def published(profile: str, profile_text: str, directory: Path = RESULTS) -> Pub
     return found if found.profile_sha256 == sha256_text(profile_text) else None
 
 
-def publish(experiment: Experiment, profile_text: str, claims: list[dict[str, Any]], directory: Path = RESULTS) -> Path:
-    """Write what an experiment found. Raises HowdahError for one that is not complete, or is of another profile."""
+def publish(experiment: Experiment, profile_text: str, judged: dict[str, Any], directory: Path = RESULTS) -> Path:
+    """Write what an experiment found (``judged`` is its claims.json).
+
+    Raises HowdahError for one that is not complete, or is of another profile."""
     if experiment.pending:
         missing = f"{len(experiment.pending)} of {len(experiment.pending) + len(experiment.runs)} runs are missing"
         raise HowdahError(f"{experiment.name} cannot be published: {missing}", where=str(experiment.path))
@@ -116,7 +120,8 @@ def publish(experiment: Experiment, profile_text: str, claims: list[dict[str, An
         kernels=sorted({run.kernel for run in runs}),
         core_s=round(sum(_wall_s(run) for run in runs), 1),
         simulated_s=round(sum((run.plan.epoch_us + run.plan.duration_us) / 1e6 for run in runs if run.plan), 1),
-        claims=claims,
+        claims=judged["claims"],
+        unknown=judged.get("unknown"),
     )
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"{experiment.name}.json"

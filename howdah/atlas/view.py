@@ -43,6 +43,14 @@ class ControlView:
 
 
 @dataclass(frozen=True)
+class UnknownView:
+    """The claim over the grid of what the paper leaves open: where it holds, and every point."""
+
+    text: str
+    points: list[PointView]
+
+
+@dataclass(frozen=True)
 class ClaimView:
     """One claim of claims.json; ``data`` is what it holds there."""
 
@@ -77,7 +85,8 @@ class ClaimView:
     def because(self) -> str:
         """Why it differs, as a sentence: shown only where the control proved it."""
         text = str(self.data.get("because") or "").rstrip(".")
-        return f"{text[:1].upper()}{text[1:]}." if text and self.verdict == "differs" else ""
+        proved = self.control is not None and self.control.verdict == "pass"
+        return f"{text[:1].upper()}{text[1:]}." if text and self.verdict == "differs" and proved else ""
 
     @property
     def expected_text(self) -> str:
@@ -105,6 +114,15 @@ class ClaimView:
         return ControlView(str(control["what"]).rstrip("."), str(control["verdict"]), found)
 
     @property
+    def unknown(self) -> UnknownView | None:
+        """Where it holds over what the paper leaves open; None where that was not looked at."""
+        found = self.data.get("unknown")
+        if not found:
+            return None
+        points = [PointView(_at(point["at"]), str(point["text"]), str(point["verdict"])) for point in found["points"]]
+        return UnknownView(str(found["text"]), points)
+
+    @property
     def points(self) -> list[PointView]:
         points = (self.data.get("measured") or {}).get("points") or []
         return [PointView(_at(point.get("at")), _text(point), str(point.get("verdict") or "")) for point in points]
@@ -120,6 +138,7 @@ class ChapterView:
     command: str
     problem: str
     published: Published | None = None  # what is shown is not of runs made here
+    together: str = ""  # whether all claims hold at one point of what the paper leaves open
 
 
 @dataclass(frozen=True)
@@ -220,7 +239,7 @@ def _chapter(chapter: Chapter, site: Path, *, quick: bool) -> ChapterView:
     if shown is not None:
         text = shown.counts_text
     command = f"howdah run {shlex.quote(_relative(chapter.profile.path, Path.cwd()))}{' --quick' if quick else ''}"
-    return ChapterView(chapter.name, text, link, command, " ".join(chapter.problems), shown)
+    return ChapterView(chapter.name, text, link, command, " ".join(chapter.problems), shown, chapter.together())
 
 
 def _setup(chapter: Chapter) -> SetupView | None:

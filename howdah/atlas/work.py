@@ -11,7 +11,10 @@ from pathlib import Path
 from howdah.atlas.chapter import Chapter
 from howdah.atlas.published import publish
 from howdah.atlas.record import Sitting
+from howdah.claim.finding import FAIL
 from howdah.errors import HowdahError
+from howdah.profile import load
+from howdah.profile.unknown import UNKNOWN_AXIS
 from howdah.report import report
 from howdah.work.batch import Outcome, Rest, Work
 from howdah.work.display import Display
@@ -33,13 +36,57 @@ def make(
 ) -> None:
     """Make every run that is not there yet and fill in ``sitting``; what went wrong goes to the chapters' ``problems``.
 
+    Where a claim fails then and the paper leaves something open, the runs of that grid follow.
+
     A profile that cannot be prepared or a run that fails does not stop the others; a full disk, which every run would
     meet, stops the queue. On KeyboardInterrupt whatever has finished is kept and in its experiment's index.
     """
     start = time.monotonic()
+    try:
+        _make(chapters, workers, again, display, sitting, executor)
+        failing = _open_and_failing(chapters)
+        if failing:
+            names = ", ".join(chapter.name for chapter in failing)
+            display.say(f"claims fail; the grid of what is left open is run: {names}")
+            _make(failing, workers, False, display, sitting, executor, only_grid=True)
+    finally:
+        sitting.wall_s = round(time.monotonic() - start, 3)
+
+
+def _open_and_failing(chapters: list[Chapter]) -> list[Chapter]:
+    """Those of which a claim fails as the profile is written, and the paper leaves something open: with its grid."""
+    found = []
+    for chapter in chapters:
+        profile = chapter.profile
+        if not profile.grid or profile.with_unknowns or profile.is_quick or not runs_of(chapter.path):
+            continue
+        try:
+            judged = judged_claims(chapter.path, profile.path)
+        except HowdahError as error:
+            chapter.problems.append(str(error))
+            continue
+        if judged is not None and any(claim["verdict"] == FAIL for claim in judged["claims"]):
+            chapter.profile = load(profile.path, unknowns=True)
+            found.append(chapter)
+    return found
+
+
+def _make(
+    chapters: list[Chapter],
+    workers: int,
+    again: bool,
+    display: Display,
+    sitting: Sitting,
+    executor: Executor | None,
+    *,
+    only_grid: bool = False,
+) -> None:
+    """Make the runs of these chapters, or those of their grids alone."""
     with ExitStack() as locks:
         prepared = [(chapter, found) for chapter in chapters if (found := _prepare(chapter, display, locks))]
-        number = sum(len(each.cells) for _, each in prepared)
+        number = sum(
+            1 for _, each in prepared for cell in each.cells if not only_grid or UNKNOWN_AXIS in cell.plan.axes
+        )
         display.say(f"atlas: {len(prepared)} profiles, {number} runs" + ("" if executor else f", {workers} at a time"))
         outcomes: list[Outcome] = []
 
@@ -49,12 +96,15 @@ def make(
 
         try:
             ready = [each for _, each in prepared]
-            outcomes[:] = make_runs(ready, workers, again, listen, keep_going=True, tell=display.say, executor=executor)
+            jobs = [job for each in ready for job in each.jobs if not only_grid or UNKNOWN_AXIS in job.cell.plan.axes]
+            outcomes[:] = make_runs(
+                ready, workers, again, listen, jobs=jobs, keep_going=True, tell=display.say, executor=executor
+            )
         except KeyboardInterrupt:
             sitting.interrupted = True
             raise
         finally:
-            _count(sitting, outcomes, time.monotonic() - start)
+            _count(sitting, outcomes)
         _note_problems(prepared, outcomes)
 
 
@@ -68,7 +118,7 @@ def _prepare(chapter: Chapter, display: Display, locks: ExitStack) -> Prepared |
         return None
 
 
-def _count(sitting: Sitting, outcomes: Iterable[Outcome], wall_s: float) -> None:
+def _count(sitting: Sitting, outcomes: Iterable[Outcome]) -> None:
     for outcome in outcomes:
         if outcome.reused:
             sitting.found += 1
@@ -79,7 +129,6 @@ def _count(sitting: Sitting, outcomes: Iterable[Outcome], wall_s: float) -> None
             continue
         sitting.made += 1
         sitting.simulated_s += (outcome.cell.plan.epoch_us + outcome.cell.plan.duration_us) / 1e6
-    sitting.wall_s = round(wall_s, 3)
 
 
 def _note_problems(prepared: list[tuple[Chapter, Prepared]], outcomes: Iterable[Outcome]) -> None:
@@ -126,7 +175,7 @@ def publish_complete(chapters: list[Chapter], display: Display) -> list[Path]:
             display.say(f"  not published: {chapter.name} has not been judged")
             continue
         try:
-            files.append(publish(experiment, chapter.profile.text, judged["claims"], chapter.results))
+            files.append(publish(experiment, chapter.profile.text, judged, chapter.results))
         except HowdahError as error:
             display.say(f"  not published: {error.what}")
     return files

@@ -13,6 +13,7 @@ from howdah.profile.claim import SelectorSection
 from howdah.profile.claim_check import ALGORITHM, TRAFFIC_AXIS
 from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
 from howdah.profile.override import canonical, field_value
+from howdah.profile.unknown import UNKNOWN_AXIS, UnknownsSection
 from howdah.record.result import Run
 
 _TAKE: dict[str, Callable[[list[float]], float]] = {
@@ -21,7 +22,7 @@ _TAKE: dict[str, Callable[[list[float]], float]] = {
     "max": max,
     "mean": lambda values: math.fsum(values) / len(values),
 }
-_OWN_AXES = (CONTROL_AXIS, TRAFFIC_AXIS)  # a run that has one of these is no point of the sweep
+_OWN_AXES = (CONTROL_AXIS, UNKNOWN_AXIS, TRAFFIC_AXIS)  # a run that has one of these is no point of the sweep
 
 
 class SelectionError(Exception):
@@ -41,22 +42,24 @@ class Made:
 
 @dataclass(frozen=True)
 class Field:
-    """All runs of an experiment, what its profile says in fields of one value, its controls, and its axes with all
-    their values, also those that were left out."""
+    """All runs of an experiment, what its profile says in fields of one value, its controls, its axes with all
+    their values, also those that were left out, and what its source leaves open."""
 
     runs: list[Made]
     data: dict[str, Any]
     controls: dict[str, ControlSection]
     axes: dict[str, list[str]]
+    unknowns: UnknownsSection | None = None
 
     def at(self, point: dict[str, Any]) -> list[Made]:
         """The runs at a point: its axes with their values; an axis that is not named is not looked at."""
         return [made for made in self.runs if self._is_at(made, point)]
 
-    def values(self, axis: str, control: str | None) -> list[str]:
-        """The values of an axis in these runs, in their order."""
-        found = [made.axes[axis] for made in self.runs if axis in made.axes and made.axes.get(CONTROL_AXIS) == control]
-        return list(dict.fromkeys(str(value) for value in found))
+    def values(self, axis: str, control: str | None, unknown: str | None = None) -> list[str]:
+        """The values of an axis in the ordinary runs, or in those of a control or of a point of the grid, in order."""
+        own = (control, unknown)
+        here = [made.axes for made in self.runs if (made.axes.get(CONTROL_AXIS), made.axes.get(UNKNOWN_AXIS)) == own]
+        return list(dict.fromkeys(str(axes[axis]) for axes in here if axis in axes))
 
     def _is_at(self, made: Made, point: dict[str, Any]) -> bool:
         if any(axis in made.axes and axis not in point for axis in _OWN_AXES):

@@ -48,6 +48,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--site", type=Path, default=None, metavar="DIR", help="where to write it (default: RUNS/atlas)"
     )
+    parser.add_argument(
+        "--unknowns",
+        action="store_true",
+        help="run the whole grid of what the papers leave open (default: where a claim fails)",
+    )
     parser.add_argument("--no-run", action="store_true", help="make no run; judge and show what is there")
     parser.add_argument(
         "--publish",
@@ -70,9 +75,11 @@ def execute(options: argparse.Namespace) -> int:
     if options.list:
         _list(catalogue, terminal_width() or DEFAULT_WIDTH, as_json=options.json)
         return 0
+    if options.unknowns and options.quick:
+        raise HowdahError("the quick atlas has no grid of what is unknown", hint="Leave out --quick or --unknowns.")
     if options.publish and options.quick:
         raise HowdahError("the quick atlas is not published: it leaves points and repetitions out")
-    chapters = read_chapters(PROFILES / "atlas", options.runs, quick=options.quick)
+    chapters = read_chapters(PROFILES / "atlas", options.runs, quick=options.quick, unknowns=options.unknowns)
     check(catalogue, chapters)
     wanted = chosen(catalogue, chapters, options.only)
     site = options.site or options.runs / "atlas"

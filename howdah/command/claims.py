@@ -46,12 +46,15 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         answer("claims", found)
     else:
-        print_claims(Console(highlight=False, soft_wrap=True), found["claims"])
+        print_claims(Console(highlight=False, soft_wrap=True), found["claims"], found["unknown"])
     return CLAIM_FAILED if FAIL in {claim["verdict"] for claim in found["claims"]} else 0
 
 
-def print_claims(console: Console, claims: list[dict[str, Any]]) -> None:
-    """Every claim in two lines or three: verdict and words; expected and measured; why, unless it passes."""
+def print_claims(console: Console, claims: list[dict[str, Any]], unknown: dict[str, Any] | None = None) -> None:
+    """Every claim in two lines or three: verdict and words; expected and measured; why, unless it passes.
+
+    ``unknown`` is what claims.json says of the grid of what is left open.
+    """
     if not claims:
         return
     verdicts = [claim["verdict"] for claim in claims]
@@ -75,3 +78,7 @@ def print_claims(console: Console, claims: list[dict[str, Any]]) -> None:
         if control is not None:
             measured = f", {control['measured']['text']}" if control["measured"] else ""
             say(f"control {control['name']}: {control['verdict']}{measured}", "      ", "    ")
+        if claim.get("unknown"):
+            say(f"unknown: {claim['unknown']['text']}", "      ", "    ")
+    if unknown is not None and unknown["text"]:
+        say(unknown["text"], "    ", "unknown: ")

@@ -101,6 +101,11 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument("--quick", action="store_true", help="only the subset in the profile's quick: section")
     which.add_argument(
+        "--unknowns",
+        action="store_true",
+        help="also the runs of the grid of what the profile's source leaves open (unknown:)",
+    )
+    which.add_argument(
         "--confirm-runs",
         type=int,
         default=None,
@@ -167,7 +172,13 @@ def load_plans(options: argparse.Namespace) -> tuple[Profile, list[Plan]]:
     kernel = options.kernel
     if kernel is not None and Path(kernel).exists():
         kernel = str(Path(kernel).resolve())
+    if options.unknowns and options.quick:
+        raise HowdahError("the quick subset has no grid of what is unknown", hint="Leave out --quick or --unknowns.")
     profile = load(
-        find_profile(options.profile), options.overrides, confirmed_runs=options.confirm_runs, quick=options.quick
+        find_profile(options.profile),
+        options.overrides,
+        confirmed_runs=options.confirm_runs,
+        quick=options.quick,
+        unknowns=options.unknowns,
     )
     return profile, compile_plans(profile, engine=options.engine, kernel=kernel)

@@ -10,6 +10,8 @@ import sys
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_profile_options, load_plans
 from howdah.plan.text import render
+from howdah.profile import Profile, load
+from howdah.work.catalogue import expected_s, profile_core_s
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -21,7 +23,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def execute(options: argparse.Namespace) -> int:
-    _, plans = load_plans(options)
+    profile, plans = load_plans(options)
     shown = plans if options.all else plans[:1]
     if options.json:
         answer("plan", {"runs": len(plans), "plans": [dataclasses.asdict(plan) for plan in shown]})
@@ -30,4 +32,18 @@ def execute(options: argparse.Namespace) -> int:
         sys.stdout.write(render(plan) + "\n")
     if len(shown) < len(plans):
         sys.stdout.write(f"# and {len(plans) - len(shown)} more runs; --all prints them\n")
+    if profile.unknown is not None and not profile.is_quick:
+        sys.stdout.write(_cost(profile, options.overrides))
     return 0
+
+
+def _cost(profile: Profile, overrides: list[str]) -> str:
+    """What the runs are expected to cost as the profile is written, and over the grid of what is unknown."""
+    written = profile if not profile.with_unknowns else load(profile.path, overrides)
+    whole = profile if profile.with_unknowns else load(profile.path, overrides, unknowns=True)
+    cost, most = profile_core_s(written), profile_core_s(whole)
+    return (
+        f"# as written: {len(written.cells())} runs, about {expected_s(cost)} of one core\n"
+        f"# the grid of what is unknown (--unknowns): {len(profile.grid)} points, "
+        f"{len(whole.cells()) - len(written.cells())} runs, about {expected_s(most - cost)} of one core\n"
+    )

@@ -83,7 +83,8 @@ def execute(options: argparse.Namespace) -> int:
         if not options.no_report:
             display.build("report", 0, 0)
             page = report(experiment.path)
-    return _conclude(options, experiment, {**index, "claims": claims["claims"] if claims else []}, outcomes, page)
+    judged = {name: claims[name] if claims else empty for name, empty in (("claims", []), ("unknown", None))}
+    return _conclude(options, experiment, {**index, **judged}, outcomes, page)
 
 
 def _conclude(
@@ -102,7 +103,7 @@ def _conclude(
             console.print(ending(results(loaded, source), terminal_width()), markup=False)
         for outcome in outcomes:
             _explain(console, experiment, outcome)
-        print_claims(console, index["claims"])
+        print_claims(console, index["claims"], index["unknown"])
         if page:
             console.print(f"report: {page}", markup=False)
     statuses = {cell["status"] for cell in index["cells"]}

@@ -78,6 +78,7 @@ class Run(Shape):
     name: str
     cells: list[Cell]
     claims: list[dict[str, Any]]
+    unknown: dict[str, Any] | None = Field(description="as in claims.json (docs/data-format.md)")
 
 
 class PlanOf(Shape):
@@ -90,6 +91,7 @@ class Claims(Shape):
 
     quick: bool
     profile: dict[str, Any] | None
+    unknown: dict[str, Any] | None = Field(description="what the source leaves open (docs/data-format.md)")
     claims: list[dict[str, Any]]
 
 

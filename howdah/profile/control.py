@@ -54,42 +54,49 @@ def axis_key(value: Any) -> str:
 
 def control_document(document: Document, name: str, control: ControlSection) -> Document:
     """The profile as this control runs it. Raises ProfileError where a setting is not one value."""
+    return changed_document(document, control.set, ("controls", name, "set"), f"the control {name}")
+
+
+def changed_document(document: Document, settings: dict[str, Any], at: Path_, who: str) -> Document:
+    """The profile with ``settings`` in it, which stand at ``at`` and are those of ``who``.
+
+    Raises ProfileError where a setting is not one value.
+    """
     changed = Document(copy.deepcopy(document.data), dict(document.places), document.text)
-    for field, value in control.set.items():
-        place = ("controls", name, "set", field)
+    for field, value in settings.items():
+        place = (*at, field)
         where = document.place(place)
         swept = [axis.name for axis in find_axes(document)]
         if isinstance(value, list) and canonical(document.data, field) in swept:
-            what = f"the control {name} lists several values for {field}, which is swept"
+            what = f"{who} lists several values for {field}, which is swept"
             raise ProfileError(what, where=where, hint="give one value, and restrict the points with at")
         inner = {path[len(place) :]: line for path, line in document.places.items() if path[: len(place)] == place}
         set_field(changed, field, copy.deepcopy(value), inner or {(): where}, where)
         for axis in find_axes(changed):
             if axis.name not in swept:
-                what = f"the control {name} sweeps {axis.name}; a control sets one value"
-                raise ProfileError(what, where=where)
+                raise ProfileError(f"{who} sweeps {axis.name}; it sets one value", where=where)
     return changed
 
 
-def control_axes(document: Document, axes: list[Axis], control: ControlSection) -> list[Axis] | None:
-    """The axes of the sweep with the values that the control's ``at`` leaves; None if it leaves no point."""
+def control_axes(document: Document, axes: list[Axis], at: AxisValues) -> list[Axis] | None:
+    """The axes of the sweep with the values that ``at`` leaves; None if it leaves no point."""
     found = []
     for axis in axes:
-        wanted = _wanted(control, axis.name)
+        wanted = _wanted(at, axis.name)
         values = [value for value in axis.values if wanted is None or axis_key(value) in wanted]
         found.append(Axis(axis.path, tuple(values)))
-    for name in control.at:  # a field that has one value, perhaps by --set
-        wanted = _wanted(control, name)
+    for name in at:  # a field that has one value, perhaps by --set
+        wanted = _wanted(at, name)
         single = name not in [axis.name for axis in axes]
         if single and wanted is not None and axis_key(_single(document, name)) not in wanted:
             return None
     return found if all(axis.values for axis in found) else None
 
 
-def _wanted(control: ControlSection, name: str) -> list[str] | None:
-    if name not in control.at:
+def _wanted(at: AxisValues, name: str) -> list[str] | None:
+    if name not in at:
         return None
-    values = control.at[name]
+    values = at[name]
     return [axis_key(value) for value in (values if isinstance(values, list) else [values])]
 
 
@@ -98,11 +105,14 @@ def _single(document: Document, name: str) -> Any:
     return "cubic" if value is None and name == "algorithm" else value
 
 
-def check_at(document: Document, written: list[Axis], name: str, control: ControlSection) -> None:
-    """Every axis and value of ``at`` is one of the sweep as it was written. Raises ProfileError."""
+def check_at(document: Document, written: list[Axis], at: AxisValues, place: Path_) -> None:
+    """Every axis and value of ``at``, which stands at ``place``, is one of the sweep as it was written.
+
+    Raises ProfileError.
+    """
     axes = {axis.name: [str(value) for value in axis.values] for axis in written}
-    for axis, wanted in control.at.items():
-        where = document.place(("controls", name, "at", axis))
+    for axis, wanted in at.items():
+        where = document.place((*place, axis))
         single = _single(document, axis)
         known = axes.get(axis) or ([] if single is None or isinstance(single, dict | list) else [str(single)])
         if not known:

@@ -20,6 +20,7 @@ from howdah.profile.field import FieldError, Section, fixed
 from howdah.profile.figure import MOST_FIGURES, FigureSection
 from howdah.profile.report import profile_error
 from howdah.profile.source import Document, parse_yaml
+from howdah.profile.unknown import UnknownsSection
 
 QuickFields = Annotated[
     dict[str, Any], WithJsonSchema({"type": "object", "x-value": "mapping of field.field to value"})
@@ -35,6 +36,9 @@ class ExperimentSections(Section):
     )
     controls: dict[ControlName, ControlSection] = fixed(
         default_factory=dict, max_length=MOST_CONTROLS, description="further runs with a mechanism changed"
+    )
+    unknown: UnknownsSection | None = fixed(
+        None, description="what a source leaves open: further runs where a claim fails as the profile is written"
     )
     claims: list[ClaimSection] = fixed(
         default_factory=list, max_length=MOST_CLAIMS, description="what the runs are expected to show"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -42,13 +43,26 @@ from howdah.profile.sweep import (
     find_axes,
     points,
 )
+from howdah.profile.unknown import (
+    GridPoint,
+    UnknownsSection,
+    check_unknowns,
+    count_grid_cells,
+    unknown_document,
+    unknown_points,
+)
 
 
 def load(
-    path: str | Path, overrides: Iterable[str] = (), *, confirmed_runs: int | None = None, quick: bool = False
+    path: str | Path,
+    overrides: Iterable[str] = (),
+    *,
+    confirmed_runs: int | None = None,
+    quick: bool = False,
+    unknowns: bool = False,
 ) -> Profile:
     """Read and check a profile; ``overrides`` are ``field.field=value`` texts, applied in order, after what ``quick``
-    leaves out.
+    leaves out. With ``unknowns`` it has the runs of the grid of ``unknown:``, too.
 
     A sweep of more than 1000 runs is refused unless ``confirmed_runs`` is their number. Raises ProfileError, which
     names the file and line (or the override), what was expected and the nearest valid name.
@@ -67,16 +81,27 @@ def load(
     document = bare(document)
     axes = find_axes(document)
     for name, control in sections.controls.items():
-        check_at(document, _union(written, axes), name, control)
+        check_at(document, _union(written, axes), control.at, ("controls", name, "at"))
     controls = {name: control_document(document, name, control) for name, control in sections.controls.items()}
-    restricted = {name: control_axes(document, axes, sections.controls[name]) for name in controls}
-    _check_size(document, axes, controls, restricted, confirmed_runs)
+    restricted = {name: control_axes(document, axes, sections.controls[name].at) for name in controls}
+    grid = _grid(document, _union(written, axes), sections.unknown)
+    often = _repetitions(document)
+    more = sum(count_control_cells(restricted[name], changed, often) for name, changed in controls.items())
+    more += count_grid_cells(document, axes, sections.unknown, grid, often) if unknowns and sections.unknown else 0
+    _check_size(document, axes, controls, restricted, more, confirmed_runs)
     directory = path.resolve().parent
     checked = _checked(document, points(document, axes), directory)
     ordinary = list(checked)
     for name, changed in controls.items():
         some = control_points(changed, restricted[name], name)
         checked += _checked(changed, some, directory)
+    for open_point in grid if sections.unknown is not None else ():
+        assert sections.unknown is not None
+        changed = unknown_document(document, open_point)
+        some = unknown_points(changed, axes, sections.unknown, open_point)
+        of_grid = _checked(changed, some if unknowns else itertools.islice(some, 1), directory)
+        fewer = sections.unknown.repetitions
+        checked += [dataclasses.replace(each, fewer_repetitions=fewer) for each in of_grid] if unknowns else []
     check_changes_together(((point.scenario, point.scenario.repetitions) for point in checked), document)
     check_modules_used(checked)
     whole = _union(written, axes)
@@ -91,6 +116,9 @@ def load(
         is_quick=quick,
         quick=sections.quick,
         controls=sections.controls,
+        unknown=sections.unknown,
+        grid=grid,
+        with_unknowns=unknowns and bool(grid),
         claims=sections.claims,
         figures=sections.figures,
     )
@@ -115,23 +143,35 @@ def _checked(document: Document, some: Iterable[Point], directory: Path) -> list
     return checked
 
 
+def _grid(document: Document, written: list[Axis], unknowns: UnknownsSection | None) -> list[GridPoint]:
+    """The grid of what is unknown. Raises ProfileError."""
+    if unknowns is None:
+        return []
+    check_at(document, written, unknowns.at, ("unknown", "at"))
+    return check_unknowns(document, unknowns, document.data.get("repetitions", 1))
+
+
+def _repetitions(document: Document) -> int:
+    written = document.data.get("repetitions", 1)
+    return written if isinstance(written, int) else 1
+
+
 def _check_size(
     document: Document,
     axes: list[Axis],
     controls: dict[str, Document],
     restricted: dict[str, list[Axis] | None],
+    more: int,
     confirmed_runs: int | None,
 ) -> None:
-    """Refuse a sweep of very many runs before it is expanded."""
+    """Refuse a sweep of very many runs before it is expanded; ``more`` are those of controls and of what is unknown."""
     _check_values(document, axes, controls, restricted, confirmed_runs)
-    written = document.data.get("repetitions", 1)
-    repetitions = written if isinstance(written, int) else 1
+    repetitions = _repetitions(document)
     cells = count_cells(axes, repetitions)
-    more = sum(count_control_cells(restricted[name], changed, repetitions) for name, changed in controls.items())
     if cells + more <= MOST_CELLS or cells + more == confirmed_runs:
         return
     factors = [f"{len(axis.values)} of {axis.name}" for axis in axes] + [f"{repetitions} repetitions"]
-    further = f", and {more} of controls" if more else ""
+    further = f", and {more} of controls and of what is unknown" if more else ""
     what = f"the sweep has {cells + more} runs ({' x '.join(factors)}{further}), more than {MOST_CELLS}"
     place = document.place(axes[0].path if axes else ("repetitions",))
     hint = f"shorten a list, or split the profile; to have them all made, add --confirm-runs {cells + more}"

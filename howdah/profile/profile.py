@@ -17,6 +17,7 @@ from howdah.profile.control import ControlSection
 from howdah.profile.figure import FigureSection
 from howdah.profile.model import Scenario
 from howdah.profile.source import Document, WrittenFloat
+from howdah.profile.unknown import GridPoint, UnknownsSection
 from howdah.profile.written import written_path
 
 
@@ -51,7 +52,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PointScenario:
-    """One point of the sweep, checked."""
+    """One point of the sweep, checked. ``fewer_repetitions``: it has so many of those of the profile, the first."""
 
     slug: str
     axes: dict[str, Any]
@@ -59,13 +60,15 @@ class PointScenario:
     algorithms: dict[str, Algorithm]
     document: Document = dataclasses.field(repr=False, compare=False)
     only_first_repetition: bool = False
+    fewer_repetitions: int | None = None
 
 
 @dataclass(frozen=True)
 class Profile:
     """``text`` is the profile with overrides applied (as it was written if there are none); ``points`` is its sweep,
     checked point by point, then the points of its controls. ``is_quick``: only what ``quick`` leaves of it. ``axes``
-    are the swept fields with all their values, also those left out now."""
+    are the swept fields with all their values, also those left out now. ``grid`` is what ``unknown`` leaves open; its
+    points follow those of the controls where ``with_unknowns``."""
 
     path: Path
     text: str
@@ -74,6 +77,9 @@ class Profile:
     is_quick: bool = False
     quick: dict[str, Any] = dataclasses.field(default_factory=dict)
     controls: dict[str, ControlSection] = dataclasses.field(default_factory=dict)
+    unknown: UnknownsSection | None = None
+    grid: list[GridPoint] = dataclasses.field(default_factory=list)
+    with_unknowns: bool = False
     claims: list[ClaimSection] = dataclasses.field(default_factory=list)
     figures: list[FigureSection] = dataclasses.field(default_factory=list)
 
@@ -107,8 +113,12 @@ class Profile:
                 document=point.document,
             )
             for point in self.points
-            for repetition in range(1 if point.only_first_repetition else self.repetitions)
+            for repetition in range(self.repetitions_of(point))
         ]
+
+    def repetitions_of(self, point: PointScenario) -> int:
+        """How many repetitions a point has."""
+        return 1 if point.only_first_repetition else point.fewer_repetitions or self.repetitions
 
 
 def to_yaml(data: dict[str, Any]) -> str:

@@ -142,7 +142,7 @@ def points(document: Document, axes: list[Axis]) -> Iterator[Point]:
             _replace(data, axis.path, axis.values[index])
         chosen = {axis.path: index for axis, index in zip(axes, indices, strict=True)}
         values = {axis.name: _plain(axis.values[index]) for axis, index in zip(axes, indices, strict=True)}
-        slug = _slug(values) if axes else _slug({"algorithm": data.get("algorithm", "cubic")})
+        slug = slug_of(values) if axes else slug_of({"algorithm": data.get("algorithm", "cubic")})
         while slug in slugs:  # values that differ only in what a file name cannot show
             slug = f"{slug}-{'-'.join(str(index) for index in indices)}"
         slugs.add(slug)
@@ -159,7 +159,7 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def _slug(values: dict[str, Any]) -> str:
+def slug_of(values: dict[str, Any]) -> str:
     """A part of a directory's name: ``400 Mbit/s`` → ``400mbit``, ``0.5 bdp`` → ``0.5bdp``."""
     parts = []
     for value in values.values():

@@ -234,10 +234,10 @@ def _kernel_asked(plan: Plan) -> tuple[object, ...]:
 
 
 def without_controls(experiments: list[Experiment]) -> list[Experiment]:
-    """The experiments without the runs of their controls, which only claims and figures that name them show; an
-    experiment of nothing else is left as it is."""
+    """The experiments without the runs of their controls and of what is unknown, which claims show, and
+    figures that name them; an experiment of nothing else is left as it is."""
     found = []
     for experiment in experiments:
-        runs = [run for run in experiment.runs if "control" not in run.axes]
+        runs = [run for run in experiment.runs if not {"control", "unknown"} & run.axes.keys()]
         found.append(replace(experiment, runs=runs) if runs else experiment)
     return found

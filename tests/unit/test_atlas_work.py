@@ -11,10 +11,15 @@ import pytest
 
 from howdah.atlas import work
 from howdah.atlas.record import begin
+from howdah.profile import Profile
+from howdah.profile.unknown import UNKNOWN_AXIS
 from howdah.work import prepared
 from howdah.work.batch import Job, Outcome, Rest
 from howdah.work.display import Display
 from howdah.work.experiment import Cell, Experiment
+from howdah.work.prepared import compile_plans
+from tests.atlas_factory import PROFILE, make_atlas, measured
+from tests.claim_factory import make_runs
 from tests.unit.plan_factory import make_plan
 
 
@@ -32,3 +37,48 @@ def test_runs_of_an_interrupted_sitting_are_counted(tmp_path: Path, monkeypatch:
     assert sitting.interrupted
     assert (sitting.made, sitting.found, sitting.core_s) == (1, 1, 2.5)
     assert sitting.simulated_s > 0
+
+
+OPEN = "unknown: {fields: {path-rate: {what: not stated, field: path.rate, values: [9 Mbit/s]}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("profile", "made"),
+    [
+        (PROFILE + OPEN, 0),  # no claim fails, so the grid tells nothing
+        (PROFILE.replace("equals: 30", "equals: 60") + OPEN, 12),  # 4 points, 3 repetitions
+        (PROFILE.replace("equals: 30", "equals: 60"), 0),  # nothing is left open
+    ],
+)
+def test_the_grid_is_made_where_a_claim_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, made: int
+) -> None:
+    found = make_atlas(tmp_path, profile=profile)
+    asked: list[list[Job]] = []
+
+    def pretend(_prepared: Any, _workers: int, _again: bool, _listen: Any, *, jobs: list[Job], **_more: Any) -> Any:
+        if not asked:
+            make_runs(tmp_path, found.profiles / "made.yaml", measured)
+        asked.append(jobs)
+        return []
+
+    monkeypatch.setattr(work, "make_runs", pretend)
+    monkeypatch.setattr(work, "_prepare", lambda chapter, _display, _locks: _Ready(chapter.profile))
+    with Display(quiet=True) as display:
+        work.make(found.chapters(), 1, False, display, begin(quick=False, workers=1))
+    assert not any(UNKNOWN_AXIS in job.cell.plan.axes for job in asked[0])
+    assert len(asked) == (2 if made else 1)
+    if made:
+        assert len(asked[1]) == made
+        assert all(job.cell.plan.axes[UNKNOWN_AXIS] == "path-rate 9 Mbit/s" for job in asked[1])
+
+
+class _Ready:
+    """A prepared experiment without an engine."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.cells = [Cell(plan, "a" * 64) for plan in compile_plans(profile)]
+
+    @property
+    def jobs(self) -> list[Job]:
+        return [Job(Experiment(Path("nowhere")), cell) for cell in self.cells]

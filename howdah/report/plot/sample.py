@@ -17,8 +17,9 @@ from howdah.profile.figure import FigureSection, Take
 from howdah.profile.figure_check import NO_CONTROL
 from howdah.record.result import Experiment, Run
 
-# Axes that only some runs have: controls, and the run that checks the traffic. They show where a figure names them.
-_OCCASIONAL = ("control", "traffic")
+# Axes that only some runs have: controls, the grid of what is unknown, and the run that checks the traffic. They show
+# where a figure names them.
+_OCCASIONAL = ("control", "unknown", "traffic")
 
 
 class NothingToDrawError(HowdahError):
