@@ -65,7 +65,9 @@ class ProcessorSection(ShortSection):
         "fast as the engine's machine",
     )
     packet: Nanoseconds | None = Field(
-        default=None, description="time for each TCP segment that arrives", json_schema_extra={"x-default": "the model's"}
+        default=None,
+        description="time for each TCP segment that arrives",
+        json_schema_extra={"x-default": "the model's"},
     )
     ack: Nanoseconds | None = Field(
         default=None,
