@@ -14,7 +14,7 @@ import pyarrow as pa
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
-from howdah.plan.processor import PROCESSOR_MODULE
+from howdah.plan.processor import PROCESSOR_KIND
 from howdah.record import table as store
 
 _RTM_NEWQDISC = 36
@@ -42,7 +42,7 @@ def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
         raise MalformedMessageError(f"an answer of {end - start} bytes about a processor")
     found = attributes(answer, start + _TCMSG.size, end)
     name = text_of(answer, found.get(_TCA_KIND)) or "?"
-    if name != PROCESSOR_MODULE:
+    if name != PROCESSOR_KIND:
         raise MalformedMessageError(f"an answer about a queue of kind {name} instead of a processor")
     offset, length = found[_TCA_KIND]
     fixed = [*skeleton_of(found), (offset, offset + length)]

@@ -13,6 +13,8 @@ from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Plan
 from howdah.plan.route import Hop, way
 
+INGRESS = "ingress"  # parent of a queue of what arrives
+
 # Counter of the host, and what it means for a measurement of TCP when it moves.
 FORBIDDEN_COUNTERS = {
     "TcpExtTCPMemoryPressures": ("memory pressure", "TCP ran short of memory ({count} times): tcp_mem is too small"),
@@ -53,8 +55,9 @@ class Snapshots:
         return [item for item in state["nodes"][node]["qdiscs"] if item["interface"] == interface]
 
     def queue_drops(self, node: str, interface: str) -> int:
-        """Packets the queues of an interface dropped; a class-based parent counts its children's drops again."""
-        queues = self.qdiscs(node, interface)
+        """Packets that the queues of an interface dropped on their way out; a class-based parent counts its children's
+        drops again."""
+        queues = [item for item in self.qdiscs(node, interface) if item["parent"] != INGRESS]
         root = sum(item["drops"] for item in queues if item["parent"] == "root")
         below = sum(item["drops"] for item in queues if item["parent"] != "root")
         return int(max(root, below))

@@ -147,7 +147,9 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
         if (target.sender, target.receiver) == flow.ends
     )
     ticks_us = 2 * path.tick_us  # a packet may wait for one in each direction
-    high = tolerance.delay(flow.rtt_us) + frames_us + varies + ticks_us + receiver.stretched_us
+    ends = [each for each in data.plan.processors if each.host in (flow.sender, flow.receiver)]
+    costs_us = frames * sum(each.packet_ns + each.ack_ns for each in ends) / 1000
+    high = tolerance.delay(flow.rtt_us) + frames_us + varies + ticks_us + receiver.stretched_us + costs_us
     shortest = flow.rtt_us - path.early_us + path.least_added_us
     expected = f"{shortest} to {flow.rtt_us + high:.0f} us"
     if least < flow.rtt_us - low:

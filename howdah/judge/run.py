@@ -16,6 +16,7 @@ from howdah.judge.collection import collection_checks, reading_gaps
 from howdah.judge.coverage import coverage_checks
 from howdah.judge.during import during_checks
 from howdah.judge.engine import engine_checks
+from howdah.judge.host_processor import processor_checks
 from howdah.judge.limits import limit_checks
 from howdah.judge.machines import machine_checks, processor, round_trip_checks
 from howdah.judge.model import model_checks
@@ -78,6 +79,7 @@ def _kernel_checks(
     checks += tick_checks(data)
     checks += limit_checks(data, tolerance)
     checks += sending_checks(data, tolerance)
+    checks += processor_checks(directory, data, _json(raw / "accounting.json"), tolerance)
     checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
     accounts = (_json(raw / name) for name in ("trace.json", "slow_start.json"))
     report = read_report(directory)

@@ -13,6 +13,7 @@ from howdah.measure.event import estimate_rows
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
 from howdah.measure.footprint import footprint_rows
+from howdah.measure.host_processor import processor_host_rows
 from howdah.measure.jump import jump_rows
 from howdah.measure.limit import limit_rows
 from howdah.measure.link import link_rows
@@ -66,6 +67,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
         outside.compare(sheet, directory, trace.flow, data.info[trace.flow.id], plan.epoch_us * 1000)
     group.group_rows(sheet, plan, records)
     _run_rows(sheet, data)
+    processor_host_rows(sheet, directory, data)
     footprint_rows(sheet, directory)
     if plan.collect.cpu:
         cpu_rows(sheet, directory, plan)
@@ -240,7 +242,7 @@ def _utilisation_cross_check(sheet: Sheet, data: Measured, used: float | None, b
     """What left the bottleneck's queue in the window, against what was acknowledged of it."""
     path = data.plan.path
     sent = data.bottleneck.growth("sent_bytes", begin, end) if data.bottleneck.has("sent_bytes") else None
-    if used is None or sent is None:
+    if used is None or sent is None or data.plan.processors:  # ACKs that wait are late
         return
     full = data.capacity.whole_bytes(begin, end) * path.frame_bytes / path.mss_bytes  # on the wire
     wire = sent / full
@@ -270,7 +272,7 @@ def _is_fifo(plan: Plan) -> bool:
     path = plan.path
     if path.delay_variation is not None or path.reverse_rate_bits_per_second is not None or path.hops:
         return False
-    if path.rate_steps or any(item.op == "qdisc" for item in plan.timeline):
+    if path.rate_steps or plan.processors or any(item.op == "qdisc" for item in plan.timeline):
         return False
     kinds = [
         operation.arguments["kind"]

@@ -68,6 +68,12 @@ def qdisc_samples(table: pa.Table, node: str, interface: str, handle: str) -> Sa
     return Samples(columns["time_ns"], columns)
 
 
+def node_samples(table: pa.Table, node: str) -> Samples:
+    """Readings of one node, of a table with one row a reading and node."""
+    columns = _integers(_where(table, {"node": node}))
+    return Samples(columns["time_ns"], columns)
+
+
 def _where(table: pa.Table, where: dict[str, str]) -> pa.Table:
     for name, value in where.items():
         column = table[name]

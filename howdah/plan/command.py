@@ -203,7 +203,7 @@ _OPTIONS: dict[str, Callable[[dict[str, Any]], _Words]] = {
     "cake": _cake,
     "netem": _netem,
     "howdah_receiver": _receiver,
-    "howdah_processor": _processor,
+    "howdah_cpu": _processor,
 }
 
 _COMMANDS: dict[str, Callable[[dict[str, Any]], list[_Words]]] = {

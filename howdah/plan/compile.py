@@ -161,10 +161,9 @@ def compile_profile(profile: Profile, engine: str | None = None, kernel: str | N
     return [compile_plan(cell, engine, kernel) for cell in profile.cells()]
 
 
-def _required_modules(
-    cell: Cell, flows: list[Flow], receivers: Receivers, processors: list[Processor]
-) -> list[str]:
-    """Modules of algorithms, traffic, receivers and processors, and those of the profile that no algorithm is known to come from.
+def _required_modules(cell: Cell, flows: list[Flow], receivers: Receivers, processors: list[Processor]) -> list[str]:
+    """Modules of algorithms, traffic, receivers and processors, and those of the profile that no algorithm is known to
+    come from.
 
     A module of an algorithm that this run does not use is left out: were it broken, this run would not be.
     """

@@ -129,7 +129,7 @@ QDISC_OPTIONS: dict[str, _Arguments] = {
         "sack_blocks": _INTEGER,
         "backlog_blocks": _INTEGER,
     },
-    "howdah_processor": {
+    "howdah_cpu": {
         "packet_ns": _INTEGER,
         "ack_ns": _INTEGER,
         "searched_ns": _INTEGER,

@@ -13,6 +13,7 @@ from howdah.profile.processor import SEARCHES
 from howdah.trait import Traits
 
 PROCESSOR_MODULE = "howdah_processor"
+PROCESSOR_KIND = "howdah_cpu"  # of its queueing discipline, whose name has at most 15 letters
 PROCESSOR_HANDLE = "ffff:"
 
 
@@ -26,7 +27,9 @@ def find_processors(cell: Cell, network: Network, receivers: Receivers, kind: Tr
         where = cell.place(role, "processor")
         if not kind.own_kernel:
             raise ProfileError(
-                "a processor is made by a kernel module", where=where, hint="run it with the uml engine, or leave it out"
+                "a processor is made by a kernel module",
+                where=where,
+                hint="run it with the uml engine, or leave it out",
             )
         constants = section.constants()
         for host in (name for name, its_role in network.roles.items() if its_role == role):
@@ -59,7 +62,7 @@ def install(processors: list[Processor]) -> list[Operation]:
             interface=each.interface,
             parent="ingress",
             handle=PROCESSOR_HANDLE,
-            kind=PROCESSOR_MODULE,
+            kind=PROCESSOR_KIND,
             options={
                 "packet_ns": each.packet_ns,
                 "ack_ns": each.ack_ns,

@@ -9,9 +9,9 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from howdah.plan.command import command_lines, event_line
-from howdah.plan.plan import Event, Plan
+from howdah.plan.plan import Event, Plan, Processor
 from howdah.profile.algorithm import module_name
-from howdah.quantity import format_duration, format_rate, format_size
+from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
 
 _CHANGES_SHOWN = 2
 
@@ -22,6 +22,7 @@ def render(plan: Plan, *, every_change: bool = False) -> str:
         ("run", _run(plan)),
         ("path", _path(plan)),
         *([("sender " + str(plan.sender["name"]), _sender(plan.sender))] if plan.sender else []),
+        *((f"processor of {each.host} ({each.model})", _processor(each)) for each in plan.processors),
         ("hosts", _hosts(plan)),
         ("flows", _flows(plan)),
         ("calibration", _calibration(plan)),
@@ -133,6 +134,18 @@ def _sender(sender: dict[str, Any]) -> Iterator[str]:
         instead = f", the profile's, instead of {setting['instead_of']}" if "instead_of" in setting else ""
         rows.append((field, f"{setting['value']}{instead}: {setting['what']} ({setting['source']})"))
     return _pairs(rows)
+
+
+def _processor(each: Processor) -> Iterator[str]:
+    """Every constant with where it comes from."""
+    values: dict[str, object] = {
+        "packet": format_nanoseconds(each.packet_ns),
+        "ack": format_nanoseconds(each.ack_ns),
+        "searched": format_nanoseconds(each.searched_ns),
+        "search": each.search,
+        "queue": f"{each.queue_packets} packets",
+    }
+    return _pairs([(name, f"{value}: {each.sources[name]}") for name, value in values.items()])
 
 
 def _hosts(plan: Plan) -> Iterator[str]:

@@ -46,7 +46,7 @@ MODELS: dict[str, tuple[Constant, ...]] = {
             "searched",
             "100 ns",
             100,
-            "a fetch from memory at 2.8 GHz; the instructions alone are 10, or 4 ns (processor.md)",
+            "a fetch from memory, of no cache; the 20 instructions alone take 7 ns at 2.8 GHz (processor.md)",
         ),
         Constant("search", "one-pass", "one-pass", "tcp_sacktag_write_queue() of Linux 2.6.15 to 2.6.23"),
         Constant("queue", 1000, 1000, "net.core.netdev_max_backlog of Linux 2.6.14 and later"),
@@ -65,7 +65,9 @@ class ProcessorSection(ShortSection):
         "fast as the engine's machine",
     )
     packet: Nanoseconds | None = Field(
-        default=None, description="time for each TCP segment that arrives", json_schema_extra={"x-default": "the model's"}
+        default=None,
+        description="time for each TCP segment that arrives",
+        json_schema_extra={"x-default": "the model's"},
     )
     ack: Nanoseconds | None = Field(
         default=None,

@@ -50,6 +50,14 @@ SERIES: tuple[Metric, ...] = (
     Metric("howdah_interface_transmitted_bytes_total", "counter", "Bytes an interface sent.", _INTERFACE),
     Metric("howdah_interface_received_bytes_total", "counter", "Bytes an interface received.", _INTERFACE),
     Metric("howdah_interface_dropped_packets_total", "counter", "Packets an interface dropped, both ways.", _INTERFACE),
+    Metric(
+        "howdah_processor_busy_seconds_total", "counter", "Time that the processor of a flow's end was busy.", _FLOW
+    ),
+    Metric("howdah_processor_waiting_packets", "gauge", "Segments that wait for the processor of a flow's end.", _FLOW),
+    Metric("howdah_processor_dropped_packets_total", "counter", "Segments dropped because too many waited.", _FLOW),
+    Metric(
+        "howdah_processor_searched_packets_total", "counter", "Packets that the processor passed in searches.", _FLOW
+    ),
 )
 
 PATH: tuple[Metric, ...] = (

@@ -96,12 +96,13 @@ def run_key(plan_json: str, engine_identity: dict[str, Any]) -> str:
 
 
 def first_record(plan_json: str, key: str) -> dict[str, Any]:
+    plan = json.loads(plan_json)
     return {
         "format": PROVENANCE_FORMAT,
         "status": "running",
         "key": key,
         "plan_sha256": sha256_text(plan_json),
-        **({"sender": sender} if (sender := json.loads(plan_json).get("sender")) else {}),
+        **{name: plan[name] for name in ("sender", "processors") if plan.get(name)},
         "howdah": software(),
         "host": machine(),
         "started": now(),

@@ -72,6 +72,7 @@ def sample_run(run: Run) -> Iterator[Series]:
     yield from _tcp_info(info, plan, step, probed)
     yield from _queues(run.table("qdisc"), plan, step)
     yield from _interfaces(run.table("interface"), plan, step)
+    yield from _processors(run.table("processor"), plan, step)
 
 
 def _grid(first_ns: int, last_ns: int, step: int, plan: Plan) -> Int64:
@@ -236,6 +237,30 @@ def _interfaces(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Serie
         yield from _present("howdah_interface_transmitted_bytes_total", labels, grid, column(part, "tx_bytes")[at])
         yield from _present("howdah_interface_received_bytes_total", labels, grid, column(part, "rx_bytes")[at])
         yield from _present("howdah_interface_dropped_packets_total", labels, grid, dropped[at])
+
+
+def _processors(table: pa.Table | None, plan: Plan, step: int) -> Iterator[Series]:
+    """Of each flow, the processors of its ends; flows of one host have the same."""
+    if table is None:
+        return
+    shown = [
+        ("howdah_processor_busy_seconds_total", "busy_ns", 1e-9),
+        ("howdah_processor_waiting_packets", "waiting_packets", 1.0),
+        ("howdah_processor_dropped_packets_total", "dropped_packets", 1.0),
+        ("howdah_processor_searched_packets_total", "searched_packets", 1.0),
+    ]
+    for (node,), part in _groups(table, ["node"]):
+        held = _held(part, step, plan)
+        if held is None:
+            continue
+        grid, at = held
+        flows = [flow for flow in plan.flows if flow.group is None]
+        ends = [(flow, "sender") for flow in flows if flow.sender == node]
+        ends += [(flow, "receiver") for flow in flows if flow.receiver == node]
+        for flow, role in ends:
+            for metric, source, factor in shown:
+                labels = {"flow": str(flow.id), "role": role}
+                yield from _present(metric, labels, grid, column(part, source)[at] * factor)
 
 
 def bottleneck_queue(plan: Plan) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@
 
 #include "search.h"
 
-#define PROCESSOR_KIND "howdah_processor"
+#define PROCESSOR_KIND "howdah_cpu" /* 15 letters at most */
 
 /* TCA_OPTIONS of the qdisc; howdah/profile/processor.py says what each means. */
 struct processor_options {

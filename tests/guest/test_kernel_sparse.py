@@ -16,7 +16,7 @@ from tests.guest.guest_kit import build_or_skip
 pytestmark = [pytest.mark.guest, pytest.mark.timeout(900)]
 
 MODULES = Path(__file__).parents[2] / "modules"
-_PARTS = ("howdah_traffic", "howdah_slow_start", "howdah_receiver", "howdah_wire")
+_PARTS = ("howdah_traffic", "howdah_slow_start", "howdah_receiver", "howdah_processor", "howdah_wire")
 CHECKS = ("W=1", "C=2", "CF=-D__CHECK_ENDIAN__")
 _WRONG = """\
 // SPDX-License-Identifier: GPL-2.0-only

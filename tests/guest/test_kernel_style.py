@@ -26,7 +26,9 @@ NOT_FOR_QDISC = "CAMELCASE"
 NOT_FOR = {
     "trace.h": NOT_FOR_TRACE,
     "slow_start_parameter.h": NOT_FOR_PARAMETER,
-    **dict.fromkeys(("receiver.h", "qdisc.c", "backlog.c", "wire.h", "wire_qdisc.c", "wire_ring.c"), NOT_FOR_QDISC),
+    **dict.fromkeys(
+        ("receiver.h", "qdisc.c", "backlog.c", "processor.h", "wire.h", "wire_qdisc.c", "wire_ring.c"), NOT_FOR_QDISC
+    ),
 }
 
 

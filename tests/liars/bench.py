@@ -62,6 +62,15 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "fast": (None, ("path.rate=400 Mbit/s", "path.rtt=100 ms", "duration=3 s", "algorithm=cubic")),
     "capture": (None, (*SMALL, "algorithm=cubic", "collect.pcap=['r1:r1-eth0']")),
     "kernels": (None, (*SMALL, "algorithm=cubic", "split=true")),
+    "processor": (
+        None,
+        (
+            *SMALL,
+            "algorithm=cubic-no-hystart",
+            "sender.processor={model: of-2007, searched: 200 us, queue: 3}",
+            "collect.processor=5 ms",
+        ),
+    ),
     "group": (GROUP, ()),
     "transfer": (TRANSFER, ()),
 }

@@ -16,11 +16,12 @@ from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
 from tests.liars.machines import MACHINES
 from tests.liars.modules import HONEST_MODULES, MODULES
 from tests.liars.paths import PATHS
+from tests.liars.processors import PROCESSORS
 from tests.liars.records import RECORDS
 from tests.liars.results import HONEST_RESULTS, RESULTS
 from tests.liars.seals import HONEST_SEALS, SEALS
 
-RUNS: list[RunLiar] = [*PATHS, *RECORDS, *COLLECTED, *MACHINES, *KERNELS]
+RUNS: list[RunLiar] = [*PATHS, *RECORDS, *COLLECTED, *MACHINES, *KERNELS, *PROCESSORS]
 TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *MODULES, *BASELINES, *COMPARISONS]
 LIARS: list[Liar] = [*RUNS, *TOLD]
 # What howdah says where nobody lies: nothing.

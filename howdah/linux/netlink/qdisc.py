@@ -201,7 +201,7 @@ _QDISC_OPTIONS: dict[str, Callable[[Options], bytes]] = {
     "fq": _fq,
     **ACTIVE,
     "howdah_receiver": _receiver,
-    "howdah_processor": _processor,
+    "howdah_cpu": _processor,
     "howdah_wire": _wire,
     "bfifo": lambda options: struct.pack("=I", options["limit_bytes"]),
     "pfifo": lambda options: struct.pack("=I", options["limit_packets"]),

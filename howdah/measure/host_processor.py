@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processors that the profile gives its hosts: how busy they were, what waited for them, and what they dropped."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from howdah.measure.measured import Measured
+from howdah.measure.role import BACKGROUND
+from howdah.measure.row import Sheet
+from howdah.measure.sampled import Samples, node_samples
+from howdah.measure.trace import SECOND_NS
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+
+SATURATED = 0.99  # of the time between two readings
+_UNREAD = "the processor was not read"
+
+
+def processors(directory: RunDirectory, data: Measured) -> dict[str, Samples]:
+    """Readings of each host that has a processor, by name; empty ones where it was not read."""
+    plan = data.plan
+    if not plan.processors or plan.collect.processor_us is None:
+        return {each.host: Samples(np.empty(0, dtype=np.int64), {}) for each in plan.processors}
+    table = store.read(directory, "processor")
+    return {each.host: node_samples(table, each.host) for each in plan.processors}
+
+
+def busy_share(found: Samples, begin_ns: int, end_ns: int) -> float | None:
+    """Time in which the processor was busy over the time, in an interval; even between two readings. None where the
+    readings do not reach over the interval, by more than one of their own distances."""
+    if len(found) < 2 or end_ns <= begin_ns or not found.has("busy_ns"):
+        return None
+    time = found.time_ns
+    gap = int(np.diff(time).max())
+    if time[0] > begin_ns + gap or time[-1] < end_ns - gap:
+        return None
+    begin, end = np.interp([begin_ns, end_ns], time, found["busy_ns"])
+    return float((end - begin) / (end_ns - begin_ns))
+
+
+def saturated_s(found: Samples, end_ns: int) -> float | None:
+    """Time between readings in which it was busy for 99 %, up to ``end_ns``."""
+    if len(found) < 2 or not found.has("busy_ns"):
+        return None
+    there = (found.time_ns[:-1] >= 0) & (found.time_ns[1:] <= end_ns)
+    length = np.diff(found.time_ns)[there]
+    busy = np.diff(found["busy_ns"])[there]
+    return float(length[busy >= SATURATED * length].sum() / SECOND_NS)
+
+
+def processor_host_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None:
+    """Of each measured flow, of its sender's processor: ``processor_busy_share`` = busy time / time of the measurement
+    window; ``processor_saturated_s``, the time of the intervals between two readings in which it was busy for 99 %;
+    ``processor_peak_waiting_packets``, ``processor_drops_packets`` and ``processor_searched_packets`` in the whole run.
+    The same of its receiver's, with ``receiver_`` after the first word. Nothing of a host without one."""
+    found = processors(directory, data)
+    begin, end = (edge * 1000 for edge in data.plan.measure_window_us)
+    until = data.plan.duration_us * 1000
+    for flow in data.plan.flows:
+        if flow.role == BACKGROUND or flow.group is not None:
+            continue
+        for prefix, host in (("processor_", flow.sender), ("processor_receiver_", flow.receiver)):
+            readings = found.get(host)
+            if readings is None:
+                continue
+            values = {
+                "busy_share": busy_share(readings, begin, end),
+                "saturated_s": saturated_s(readings, until),
+                "peak_waiting_packets": _last(readings, "waiting_packets", most=True),
+                "drops_packets": _last(readings, "dropped_packets"),
+                "searched_packets": _last(readings, "searched_packets"),
+            }
+            for name, value in values.items():
+                sheet.add(flow.id, prefix + name, value, _UNREAD, algorithm=flow.algorithm)
+
+
+def _last(found: Samples, name: str, *, most: bool = False) -> int | None:
+    if not len(found) or not found.has(name):
+        return None
+    return int(found[name].max() if most else found[name][-1])

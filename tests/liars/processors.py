@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lies of the processors that a profile gives its hosts."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from howdah.plan.plan import Plan
+from howdah.plan.processor import PROCESSOR_KIND
+from howdah.record.directory import RunDirectory
+from tests.liars.bench import Bench
+from tests.liars.breaking import Break, options
+from tests.liars.doctor import add, change_column, doctored, edit_account
+from tests.liars.liar import Catch, RunLiar, check
+
+HONEST = "processor"
+
+
+def _carried_out(name: str, lie: str, caught: Catch, broken: Break) -> RunLiar:
+    def make(bench: Bench, path: Path) -> tuple[RunDirectory, Plan]:
+        plan = bench.plan(HONEST)
+        return bench.carry_out(plan, broken(plan), path), plan
+
+    return RunLiar(name, "run", lie, caught, HONEST, make)
+
+
+def _without(plan: Plan) -> Plan:
+    left = [item for item in plan.operations if item.arguments.get("kind") != PROCESSOR_KIND]
+    assert len(left) < len(plan.operations)
+    return dataclasses.replace(plan, operations=left, processors=[])
+
+
+PROCESSORS = [
+    _carried_out(
+        "processor-too-fast",
+        "Packets that the sender's processor searches cost half of what the plan says.",
+        check("during", "processor s1 costs", "the plan says"),
+        options("qdisc", {"searched_ns": 100_000}, kind=PROCESSOR_KIND),
+    ),
+    _carried_out(
+        "no-processor",
+        "The sender has no processor, and what arrives waits for nothing.",
+        check("engine", "queues", "is missing, the plan says howdah_cpu"),
+        _without,
+    ),
+    doctored(
+        "processor-says-idle",
+        "The module says that the processor was idle all the time.",
+        check("during", "processor s1 time", "that were due"),
+        change_column("processor", "busy_ns", lambda values: values * 0),
+        honest=HONEST,
+        table=True,
+    ),
+    doctored(
+        "processor-hides-drops",
+        "The module does not count what it drops.",
+        check("accounting", "processor s1 segments", "some are nowhere"),
+        change_column("processor", "dropped_packets", lambda values: values * 0),
+        honest=HONEST,
+        table=True,
+    ),
+    doctored(
+        "segments-past-the-processor",
+        "TCP gets segments that did not wait for the processor.",
+        check("accounting", "processor s1 segments", "not all that TCP took came from the processor"),
+        edit_account(lambda after: add(after["netstat"]["s1"], "TcpInSegs", 5)),
+        honest=HONEST,
+    ),
+]
