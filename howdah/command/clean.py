@@ -77,6 +77,10 @@ def execute(options: argparse.Namespace) -> int:
     for entry in sorted(options.runs.glob("*/")) if options.runs.is_dir() else []:
         if entry.is_symlink():
             continue
+        if entry.name.startswith(PARTIAL):  # an experiment that was being removed
+            if is_abandoned(entry):
+                _remove(entry)
+            continue
         experiment = Experiment(entry)
         listed = {cell["run"] for cell in read_index(experiment.index)["cells"]} if experiment.index.exists() else None
         with experiment.locked():

@@ -12,6 +12,7 @@ from howdah.build.uml_kernel import kernel_rows
 from howdah.metric import known_metrics
 from howdah.profile.algorithm import ALGORITHMS
 from howdah.receiver import RECEIVERS
+from howdah.record.directory import experiment_indexes
 from howdah.work.catalogue import entries
 from howdah.work.results import listed
 
@@ -51,7 +52,7 @@ def _metrics(_runs: Path) -> list[Row]:
 
 def _runs_there(runs: Path) -> list[Row]:
     rows: list[Row] = []
-    for index in sorted(runs.glob("*/experiment.json")):
+    for index in experiment_indexes(runs):
         if index.parent.is_symlink():
             continue
         for each in listed(index.parent):

@@ -18,6 +18,7 @@ from howdah.command.common import add_json_option, add_runs_option
 from howdah.command.listed import DATA
 from howdah.layout import DEFAULT_WIDTH, aligned, folded, glossary, records, terminal_width
 from howdah.profile.algorithm import ALGORITHMS, BASES
+from howdah.record.directory import experiment_indexes
 from howdah.work.catalogue import GROUPS, Entry, entries, expected_s
 from howdah.work.results import listed
 
@@ -121,7 +122,7 @@ def _metric_lines(rows: list[Row], width: int) -> list[str]:
 
 def _runs_there(runs: Path) -> list[Row]:
     rows: list[Row] = []
-    for index in sorted(runs.glob("*/experiment.json")):
+    for index in experiment_indexes(runs):
         if index.parent.is_symlink():
             continue
         rows.extend(

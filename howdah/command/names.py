@@ -18,7 +18,7 @@ from howdah.profile.model import Scenario
 from howdah.profile.source import read_document
 from howdah.profile.sweep import find_axes, shape_of
 from howdah.receiver import RECEIVERS
-from howdah.record.directory import PARTIAL
+from howdah.record.directory import PARTIAL, experiment_indexes
 from howdah.trait import engines
 
 LATEST = "latest"
@@ -42,7 +42,7 @@ def kernels() -> list[str]:
 
 def experiments(runs: Path) -> list[str]:
     """Experiments below a directory of runs, and ``latest`` where there is one."""
-    found = [file.parent.name for file in sorted(runs.glob("*/experiment.json"))]
+    found = [file.parent.name for file in experiment_indexes(runs)]
     return [name for name in found if name != LATEST] + [name for name in found if name == LATEST]
 
 

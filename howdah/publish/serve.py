@@ -21,6 +21,7 @@ from howdah.publish.prometheus import Prometheus, fetch
 from howdah.publish.scrape import scrape, scrape_results
 from howdah.publish.scratch import scratch_directory
 from howdah.publish.server import Server, require_port, running
+from howdah.record.directory import experiment_indexes
 from howdah.record.result import Run
 from howdah.work.results import read_results
 
@@ -30,7 +31,7 @@ _LOOK_AGAIN_S = 30.0
 
 def experiments(runs: Path) -> Iterator[Path]:
     """Directories of the experiments below the runs directory; ``latest`` and unfinished ones are passed over."""
-    for index in sorted(runs.glob("*/experiment.json")):
+    for index in experiment_indexes(runs):
         if not index.parent.is_symlink() and not index.parent.name.startswith("."):
             yield index.parent
 

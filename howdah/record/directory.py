@@ -106,6 +106,12 @@ def is_abandoned(path: Path) -> bool:
     return owner is None or not Path(f"/proc/{owner.group(1)}").exists()
 
 
+def experiment_indexes(runs: Path) -> list[Path]:
+    """``experiment.json`` of each experiment below a directory of runs, sorted; not of one that was being removed."""
+    found = sorted(runs.glob("*/experiment.json"))
+    return [index for index in found if not index.parent.name.startswith(PARTIAL)]
+
+
 def sweep_writing(directory: Path) -> list[Path]:
     """Remove files that killed commands were writing into ``directory`` itself; returns them."""
     found = [entry for entry in directory.glob(f"{WRITING}*") if is_abandoned(entry)]

@@ -16,7 +16,15 @@ from typing import Any
 
 from howdah.errors import HowdahError, RecordError, explain, nearest
 from howdah.plan.plan import Plan
-from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, sweep_writing, write_json, writing_name
+from howdah.record.directory import (
+    PARTIAL,
+    RunDirectory,
+    experiment_indexes,
+    is_abandoned,
+    sweep_writing,
+    write_json,
+    writing_name,
+)
 from howdah.record.provenance import analysis_sha256, first_record, now
 from howdah.record.reading import read_index, read_record, read_verdict
 from howdah.record.retention import REMOVED, remove_data
@@ -264,9 +272,9 @@ def find(runs: Path, name: str) -> Path:
 
 def _names_below(runs: Path, *, with_runs: bool) -> list[str]:
     """Every name that ``find`` would take: experiments, and runs by their own names or by both."""
-    found = [file.parent.name for file in runs.glob("*/experiment.json")]
+    found = [file.parent.name for file in experiment_indexes(runs)]
     for plan in runs.glob("*/*/plan.json"):
         run, experiment = plan.parent.name, plan.parts[-3]
-        if not run.startswith(PARTIAL) and experiment != "latest":
+        if not run.startswith(PARTIAL) and not experiment.startswith(PARTIAL) and experiment != "latest":
             found.append(f"{experiment}/{run}" if with_runs else run)
     return found

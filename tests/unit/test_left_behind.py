@@ -14,11 +14,14 @@ from pathlib import Path
 import pytest
 
 from howdah.build.cache import Cache
+from howdah.command import names
 from howdah.command.main import main
 from howdah.engine.uml.guest import sweep
+from howdah.errors import HowdahError
 from howdah.publish.scratch import scratch_directory, sweep_scratch
+from howdah.publish.serve import experiments
 from howdah.record.directory import PARTIAL, WRITING, RunDirectory, remove_whole, write_json, write_whole
-from howdah.work.experiment import Cell, Experiment
+from howdah.work.experiment import Cell, Experiment, find
 from tests.unit.recorded_run import recorded_plan
 
 
@@ -123,6 +126,23 @@ def test_nothing_in_what_is_removed_looks_whole(tmp_path: Path, monkeypatch: pyt
     assert [file.name for file in tmp_path.rglob("*.json")] == ["plan.json"]
 
 
+def test_an_experiment_that_is_being_removed_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Killed after it lost its name and before its index went."""
+    doomed = tmp_path / f"{PARTIAL}made-1" / "cubic-r0"
+    doomed.mkdir(parents=True)
+    (doomed / "plan.json").write_text("{}")
+    (doomed.parent / "experiment.json").write_text("{}")
+    assert not list(experiments(tmp_path))
+    assert not names.experiments(tmp_path)
+    assert main(["list", "runs", "--runs", str(tmp_path)]) == 0
+    assert PARTIAL not in capsys.readouterr().out
+    assert main(["list", "runs", "--json", "--runs", str(tmp_path)]) == 0
+    assert PARTIAL not in capsys.readouterr().out
+    with pytest.raises(HowdahError) as caught:
+        find(tmp_path, "mad")
+    assert PARTIAL not in str(caught.value)
+
+
 def test_a_damaged_run_is_made_again(experiment: Experiment) -> None:
     cell = Cell(recorded_plan(), "a" * 64)
     run = experiment.keep(cell, _whole(experiment, cell, "old"))
@@ -208,6 +228,8 @@ def test_clean_removes_what_is_left_everywhere(
     left = [
         runs / f"{WRITING}latest-{gone}",
         runs / "reruns" / f"{PARTIAL}x-{gone}",
+        runs / f"{PARTIAL}reruns-{gone}",
+        runs / f"{PARTIAL}made-{gone}",
         experiment.path / f"{PARTIAL}x-{gone}",
         tmp_path / "cache" / "agent" / f"{PARTIAL}x-{gone}",
         tmp_path / f"{PARTIAL}cache-{gone}",
