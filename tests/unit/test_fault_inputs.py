@@ -100,7 +100,7 @@ HOSTILE = {
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limited]:
-    """A process for all of them. Each request has limits of its own, and a process that one of them ends is replaced."""
+    """A process for all: each request has limits of its own, and a process that one of them ends is replaced."""
     inputs = Inputs(tmp_path_factory.mktemp("hostile"), SEED)
     good = {"kind": "profile", "file": str(inputs.directory / "profiles" / "quick.yaml"), "overrides": []}
     with Limited(inputs.directory, {**good, "quick": False}) as worker:
