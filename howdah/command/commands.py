@@ -65,10 +65,11 @@ class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser], words: Collection[str] | None) -> None:
     """Every command by its name; those among ``words`` with their arguments. ``None`` stands for all of them."""
+    wanted = {command.module for name, command in COMMANDS.items() if words is None or name in words}
     for name, command in COMMANDS.items():
         if name in commands.choices:
             continue  # its module has two of them
-        if words is None or name in words:
+        if command.module in wanted:
             importlib.import_module(f"howdah.command.{command.module}").add_parser(commands)
         else:
             commands.add_parser(name)

@@ -116,9 +116,17 @@ def _copy(value: Any) -> Any:
 
 
 def _parse(text: str, name: str, lines: bool) -> tuple[Any, dict[Path_, str]]:
+    try:
+        return _parse_with("safe", text, name, lines)
+    except ProfileError:
+        # The parser that also keeps comments takes longer and says better where a text ceases to be YAML.
+        return _parse_with("rt", text, name, lines)
+
+
+def _parse_with(kind: str, text: str, name: str, lines: bool) -> tuple[Any, dict[Path_, str]]:
     builder = _Builder(name, lines=lines)
     try:
-        for event in YAML(typ="rt", pure=True).parse(text):
+        for event in YAML(typ=kind, pure=True).parse(text):
             builder.take(event)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark

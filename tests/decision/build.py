@@ -11,7 +11,8 @@ from pathlib import Path
 from howdah.build.cache import Cache, content_key
 
 HERE = Path(__file__).parent
-MODULES = HERE.parents[1] / "modules"
+ROOT = HERE.parents[1]
+MODULES = ROOT / "modules"
 ALGORITHMS = MODULES / "algorithms"
 CORE = sorted((MODULES / "slow_start").glob("*.c"))
 COMPANION = ALGORITHMS / "ss_standard.c"  # in every program: what others are compared with and switched to
@@ -31,10 +32,7 @@ FLAGS = [
     "-Wno-missing-field-initializers",
     "-DHAVE_TCP_SND_CWND",
     "-DHAVE_CONG_CONTROL_FLAG",
-    f"-I{HERE / 'shim'}",
-    f"-I{HERE}",
-    f"-I{MODULES / 'include'}",
-    f"-I{MODULES / 'slow_start'}",
+    *(f"-I{path.relative_to(ROOT)}" for path in (HERE / "shim", HERE, MODULES / "include", MODULES / "slow_start")),
 ]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
@@ -66,26 +64,31 @@ def _links(compiler: str, *flags: str) -> bool:
 
 
 def _objects(compiler: str, flags: list[str], sources: list[Path]) -> Path:
-    """A directory with an object of each source; compiled once for what the sources and headers are now."""
+    """A directory with an object of each source; compiled once for what the sources and headers are now.
+
+    Paths below the root are relative, and so are those in reports: another clone of the same files finds the objects.
+    """
     headers = [
         *sorted(HERE.rglob("*.h")),
         *sorted(path for part in ("include", "slow_start", "algorithms") for path in (MODULES / part).glob("*.h")),
     ]
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
     ingredients = [path.read_bytes() for path in [*sources, *headers]]
-    key = content_key(version, " ".join(flags), *[str(path) for path in sources], *ingredients)
+    names = [str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path) for path in sources]
+    key = content_key(version, " ".join(flags), *names, *ingredients)
 
     def compile_all(directory: Path, log: Path) -> None:
-        for source in sources:
+        for source, path in zip(sources, names, strict=True):
             name = f'-DKBUILD_MODNAME="{source.stem}"' if source.stem.startswith("ss_") else "-DSHIM_CORE"
-            command = [compiler, *flags, name, "-c", str(source), "-o", str(directory / f"{source.stem}.o")]
+            place = f"-ffile-prefix-map={ROOT}=."
+            command = [compiler, *flags, place, name, "-c", path, "-o", str(directory / f"{source.stem}.o")]
             _run(command, log)
 
     return Cache().build("decision", key, compile_all)
 
 
 def _run(command: list[str], log: Path) -> None:
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if answer.returncode:
         log.write_text(answer.stderr)
         raise AssertionError(f"{' '.join(command)}\n{answer.stderr[:4000]}")

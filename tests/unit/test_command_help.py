@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from howdah.command.main import build_parser, main
 from howdah.command.parser import OTHER, commands_of, every_parser
+from tests.wheel import ROOT
 
 
 @pytest.mark.parametrize("columns", [80, 200])
@@ -48,3 +52,23 @@ def test_a_misspelt_word_of_the_command_line(words: list[str], said: str, capsys
         main(words)
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_help_loads_no_command() -> None:
+    """Nor does a word that is no command: each module loads what its command works with."""
+    code = (
+        "import sys; from howdah.command.main import build_parser; build_parser(['rnu']).format_help();"
+        "print(*[name for name in ('numpy', 'pyarrow', 'pydantic', 'rich', 'jinja2') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("name", ["list", "unpack", "figure"])
+def test_a_command_that_is_asked_for_is_the_one_of_the_whole_parser(name: str) -> None:
+    few, whole = commands_of(build_parser([name])), commands_of(build_parser())
+    assert few is not None and whole is not None
+    assert list(few.choices) == list(whole.choices)
+    assert few.choices[name].format_help() == whole.choices[name].format_help()
+    assert [each.help for each in few._choices_actions] == [each.help for each in whole._choices_actions]
+    assert few.choices["verify"].format_help() != whole.choices["verify"].format_help(), "others have names only"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,15 +98,20 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limited]:
+    """A process for all: each request has limits of its own, and a process that one of them ends is replaced."""
+    inputs = Inputs(tmp_path_factory.mktemp("hostile"), SEED)
+    good = {"kind": "profile", "file": str(inputs.directory / "profiles" / "quick.yaml"), "overrides": []}
+    with Limited(inputs.directory, {**good, "quick": False}) as worker:
+        yield worker
+
+
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_profiles_are_refused_at_once(tmp_path: Path, name: str) -> None:
-    inputs = Inputs(tmp_path, SEED)
-    file = inputs.directory / "profiles" / "hostile.yaml"
+def test_hostile_profiles_are_refused_at_once(hostile: Limited, name: str) -> None:
+    file = hostile.directory / "profiles" / "hostile.yaml"
     file.write_text(HOSTILE[name])
-    request = {"kind": "profile", "file": str(file), "overrides": [], "quick": False}
-    good = {**request, "file": str(inputs.directory / "profiles" / "quick.yaml")}
-    with Limited(tmp_path, good) as worker:
-        answer = worker.ask(request)
+    answer = hostile.ask({"kind": "profile", "file": str(file), "overrides": [], "quick": False})
     assert answer.outcome == "refused", answer
     assert answer.where is not None
     assert answer.where.startswith(str(file))
