@@ -29,5 +29,6 @@ def execute(options: argparse.Namespace) -> int:
     for plan in shown:
         sys.stdout.write(render(plan) + "\n")
     if len(shown) < len(plans):
-        sys.stdout.write(f"# and {len(plans) - len(shown)} more runs; --all prints them\n")
+        more = len(plans) - len(shown)
+        sys.stdout.write(f"# and {more} more {'run; --all prints it' if more == 1 else 'runs; --all prints them'}\n")
     return 0
