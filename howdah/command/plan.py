@@ -31,7 +31,8 @@ def execute(options: argparse.Namespace) -> int:
     for plan in shown:
         sys.stdout.write(render(plan) + "\n")
     if len(shown) < len(plans):
-        sys.stdout.write(f"# and {len(plans) - len(shown)} more runs; --all prints them\n")
+        more = len(plans) - len(shown)
+        sys.stdout.write(f"# and {more} more {'run; --all prints it' if more == 1 else 'runs; --all prints them'}\n")
     if profile.unknown is not None and not profile.is_quick:
         sys.stdout.write(_cost(profile, options.overrides))
     return 0

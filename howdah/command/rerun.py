@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
+from howdah.errors import HowdahError
 from howdah.record.digest import mismatches
 from howdah.record.directory import RunDirectory, read_json
 from howdah.work.again import Again, make_again
@@ -30,6 +31,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     original = RunDirectory(find(options.runs, options.run))
+    if not original.plan.exists():
+        runs = sorted(plan.parent.name for plan in original.path.glob("*/plan.json"))
+        named = f"Name one of its runs: {', '.join(runs[:4])}{' …' if len(runs) > 4 else ''}." if runs else None
+        raise HowdahError("this is an experiment; one run is made again", where=str(original.path), hint=named)
     wrong = [str(each) for each in mismatches(original, read_json(original.provenance))]
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")  # a short run is made more than once a second
     final = options.runs / "reruns" / f"{original.name}-{stamp}"

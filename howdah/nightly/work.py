@@ -70,9 +70,8 @@ def make(
             for job in prepared[one.name].jobs
             if _is_wanted(job, one, wanted[one.name])
         ]
-        display.say(
-            f"nightly: {len(prepared)} experiments, {len(jobs)} runs" + ("" if executor else f", {workers} at a time")
-        )
+        many = "1 experiment" if len(prepared) == 1 else f"{len(prepared)} experiments"
+        display.say(f"nightly: {many}, {len(jobs)} runs" + ("" if executor else f", {workers} at a time"))
         outcomes = make_runs(
             list(prepared.values()),
             workers,

@@ -40,7 +40,8 @@ def verify_experiment(path: Path) -> Report:
     _check_claims(path, report)
     there = [name for name in _DERIVED if (path / name).exists()]
     if there:
-        report.notes.append(f"{' and '.join(there)} are not checked: 'howdah report' makes them from what is")
+        is_, them = ("is", "it") if len(there) == 1 else ("are", "them")
+        report.notes.append(f"{' and '.join(there)} {is_} not checked: 'howdah report' makes {them} from what is")
     return report
 
 

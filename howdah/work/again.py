@@ -101,7 +101,9 @@ def make_again(
         shutil.rmtree(partial.path, ignore_errors=True)
         raise
     again = read_json(final / "run.json")
-    changed = {name: [record.get(name), again.get(name)] for name in MADE_ON if record.get(name) != again.get(name)}
+    changed = {
+        name: [record.get(name), again.get(name)] for name in MADE_ON if _made_on(record, name) != _made_on(again, name)
+    }
     return Again(RunDirectory(final), verdict, found, changed, has_data(original))
 
 
@@ -178,6 +180,19 @@ def verdict_differences(before: dict[str, Any], after: dict[str, Any]) -> list[D
             key = next(key for key in ("ok", "measured", *one, *other) if one.get(key) != other.get(key))
             found.append(_between(VERDICT, f"{name}: {key}", one.get(key), other.get(key)))
     return found
+
+
+def _made_on(record: dict[str, Any], name: str) -> Any:
+    """What tells of a change: where a module's source lies does not, its ``srcversion`` does."""
+    value = record.get(name)
+    if name != "modules" or not isinstance(value, dict):
+        return value
+    return {
+        module: {field: each for field, each in about.items() if field != "source"}
+        if isinstance(about, dict)
+        else about
+        for module, about in value.items()
+    }
 
 
 def _short(name: str, value: Any) -> str:

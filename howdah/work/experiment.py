@@ -248,7 +248,7 @@ def set_latest(runs: Path, experiment: Experiment) -> None:
 def find(runs: Path, name: str) -> Path:
     """The directory a person means: a path, an experiment's name, ``experiment/run``, a run's name, or ``latest``.
 
-    A run's name may lack the end that tells it from runs of other plans, where one run has it.
+    A run's name, also at the end of a path, may lack what tells it from runs of other plans, where one run has it.
     """
     for candidate in (Path(name), runs / name):
         if candidate.is_dir() and ((candidate / "plan.json").exists() or (candidate / "experiment.json").exists()):
@@ -256,6 +256,8 @@ def find(runs: Path, name: str) -> Path:
     experiment, _, run = name.rpartition("/")
     pattern = f"{glob.escape(experiment) or '*'}/{glob.escape(run)}*/plan.json"
     matches = sorted(runs.glob(pattern)) if not Path(name).is_absolute() and run else []
+    if experiment and run and not matches:  # of an experiment that lies elsewhere, such as an unpacked one
+        matches = sorted(Path(experiment).resolve().glob(f"{glob.escape(run)}*/plan.json"))
     matches = [match for match in matches if not match.parent.name.startswith(PARTIAL)]
     if not experiment:  # the link to the newest and copies that 'howdah rerun' made are there to be named
         matches = [match for match in matches if match.parts[-3] not in ("latest", "reruns")]

@@ -49,3 +49,15 @@ def test_a_name_that_means_nothing_is_said(runs: Path, name: str) -> None:
 def test_a_name_that_means_several_names_them(runs: Path) -> None:
     with pytest.raises(HowdahError, match=r"more than one run: one/cubic-r0-aaaaaaaa, two/cubic-r0-cccccccc"):
         find(runs, "cubic-r0")
+
+
+def test_a_run_of_an_experiment_elsewhere_is_named_by_its_path(
+    runs: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of an unpacked one, which does not lie below ``--runs``."""
+    monkeypatch.chdir(runs)
+    other = tmp_path_factory.mktemp("runs")
+    for name in ("one/cubic-r1", f"{runs}/one/cubic-r1", "./one/cubic-r1"):
+        assert find(other, name) == (runs / "one" / "cubic-r1-bbbbbbbb").resolve()
+    with pytest.raises(HowdahError, match=r"more than one run: one/cubic-r0-aaaaaaaa, one/cubic-r1-bbbbbbbb"):
+        find(other, "one/cubic")

@@ -181,7 +181,7 @@ def _drawn(
         drawn.panels.append(Panel(title, drawings))
     drawn.legend = _legend(figure, [each for _, _, traces in panels for each in traces])
     repetitions = sorted({run.repetition for run in used})
-    drawn.caption = [f"One repetition of each line (number {', '.join(str(each + 1) for each in repetitions)})."]
+    drawn.caption = [f"One repetition of each line ({', '.join(f'r{each}' for each in repetitions)})."]
     if any(_is_cut(each) for _, _, traces in panels for each in traces):
         drawn.caption.append(f"Goodput above {_GOODPUT_CEILING:g} times the capacity is cut at that height.")
     return drawn
