@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on a worker that has nothing but Python and howdah: they are those of this machine, and none outlives a worker."""
+"""Runs on a worker that has Python and howdah alone: they are those of this machine, and none outlives a worker."""
 
 from __future__ import annotations
 

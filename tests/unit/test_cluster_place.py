@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from howdah.cluster.attachment import DetachedError, attachable, attached
+from howdah.cluster.opened import executor_at
 from howdah.cluster.place import Place, read_place
 from howdah.command.main import main
 from howdah.errors import HowdahError
@@ -63,11 +64,11 @@ def test_without_dask_the_command_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(builtins, "__import__", without)
     with (
         pytest.raises(HowdahError, match="Dask, which is not installed") as raised,
-        Place(kind="local").executor(print),
+        executor_at(Place(kind="local"), print),
     ):
         pass
     assert "howdah[cluster]" in str(raised.value)
-    with Place().executor(print) as executor:
+    with executor_at(Place(), print) as executor:
         assert executor is None, "this machine needs no Dask"
 
 
