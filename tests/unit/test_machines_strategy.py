@@ -38,7 +38,7 @@ def test_a_play_runs_in_one_python_process(tmp_path: Path) -> None:
     play = tmp_path / "play.yml"
     play.write_text(_PLAY)
     inventory = tmp_path / "inventory.json"
-    # Mitogen reads the interpreter's name as a command line. A machine's is /usr/bin/python3; this one's may have spaces.
+    # Mitogen reads the interpreter's name as a command line. A machine's is /usr/bin/python3, ours may have spaces.
     interpreter = shlex.quote(sys.executable)
     host = {"ansible_connection": "local", "ansible_python_interpreter": interpreter, "place": str(tmp_path)}
     inventory.write_text(json.dumps({"all": {"hosts": {"here": host}}}))
