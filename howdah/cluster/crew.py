@@ -110,9 +110,13 @@ class Crew:
         return sum(each.slots for each in self.ready)
 
     def forget(self, address: str) -> None:
-        """Look at a worker anew: it said that it lacks something."""
+        """Make a worker ready, or once more: it said that it lacks something."""
         with self._lock:
-            self._members.pop(address, None)
+            known = self._members.get(address)
+            if known is not None and not known.ready:
+                return  # that is under way, or it is refused
+            member = self._members[address] = Member(address)
+        threading.Thread(target=self._make_ready, args=(member,), daemon=True).start()
 
     def refuse(self, address: str, why: str, *, whole_store: bool = False) -> None:
         """Use this worker no more; with ``whole_store`` all that share its disk."""

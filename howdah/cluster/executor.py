@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import queue
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker, fire_and_forget
 
-from howdah.build.cache import Cache
+from howdah.build.cache import Cache, file_sha256
 from howdah.cluster import worker
 from howdah.cluster.attachment import DetachedError
 from howdah.cluster.call import call
@@ -40,10 +41,14 @@ Tell = Callable[[str], None]
 
 @dataclass
 class _Given:
-    """A job that was given, the run of its key so far, and the workers that may make it (None: all)."""
+    """A job that was given, the run of its key so far, and the workers that may make it (None: all).
+
+    ``attempt`` makes Dask's key another one each time; ``lost`` counts those whose worker did not come to their end.
+    """
 
     job: Job
     attempt: int = 0
+    lost: int = 0
     future: Future | None = None
     may: frozenset[str] | None = None
     work: Work | None = None
@@ -130,8 +135,12 @@ class ClusterExecutor:
             "kit": self._kits[cell.plan.engine],
             "again": self.again,
         }
-        refused = any(each.refused for each in self.crew.members)
-        given.may = frozenset(each.address for each in self.crew.ready) if refused else None
+        members = self.crew.members
+        ready = frozenset(each.address for each in members if each.ready)
+        given.future = None
+        if not ready:
+            return  # until there is one (_watch)
+        given.may = ready if len(ready) < len(members) else None
         given.attempt += 1
         given.work, given.worker, given.heard = None, "", time.monotonic()
         given.future = self.client.submit(
@@ -199,7 +208,8 @@ class ClusterExecutor:
             return []
         if "lacks" in result:
             self.crew.forget(result["worker"])
-            return self._again(given, attempt, "the workers cannot be made ready")
+            given.lost -= 1  # it was not begun
+            return self._again(given, attempt, "")
         if "error" in result:
             return self._failed(given, attempt, result)
         return self._published(given, result)
@@ -218,8 +228,9 @@ class ClusterExecutor:
         """Give a job once more whose worker was lost."""
         if given is None or attempt != given.attempt:
             return []
-        if given.attempt >= _MOST_ATTEMPTS:
-            return self._ended(given, HowdahError(f"the run was begun {given.attempt} times, and {why} each time"))
+        given.lost += 1
+        if given.lost >= _MOST_ATTEMPTS:
+            return self._ended(given, HowdahError(f"the run was begun {given.lost} times, and {why} each time"))
         self._submit(given)
         return []
 
@@ -235,7 +246,10 @@ class ClusterExecutor:
         """A run that a worker made while nobody listened."""
         key = result["key"]
         given = self._given.get(key)
-        if given is not None and given.work is None and self._fits(result, given.job):
+        if given is not None and self._fits(result, given.job):
+            if given.worker not in ("", result["worker"]):  # it was finished, and was being made once more
+                with suppress(HowdahError):
+                    call(self.client, given.worker, worker.abandon, [key], limit_s=5.0)
             return self._published(given, result)
         if key in self._results and not result["failed"]:
             self._compare(result)
@@ -283,6 +297,8 @@ class ClusterExecutor:
                     if not chunk:
                         break
                     opened.write(chunk)
+            if file_sha256(file) != result["sha256"]:
+                raise HowdahError("it was damaged on its way")
             yield file
         finally:
             file.unlink(missing_ok=True)
@@ -302,6 +318,8 @@ class ClusterExecutor:
             outcome.error = error
         except OSError as error:
             outcome.error = HowdahError(f"the run cannot be kept: {explain(error)}", where=str(experiment.path))
+        finally:
+            shutil.rmtree(partial.path, ignore_errors=True)  # of a run that was refused; a kept one has its name
         return outcome
 
     # Watching
@@ -313,7 +331,9 @@ class ClusterExecutor:
             why = next(iter(members.values())).refused
             raise HowdahError(f"none of the {len(members)} workers can be used: {why}")
         for given in list(self._given.values()):
-            if given.worker and time.monotonic() - given.heard > _STALLED_AFTER_S:
+            if given.future is None:
+                self._submit(given)
+            elif given.worker and time.monotonic() - given.heard > _STALLED_AFTER_S:
                 if given.worker in members and members[given.worker].ready:
                     self.crew.refuse(given.worker, f"it has said nothing for {_STALLED_AFTER_S:g} s")
                 outcomes += self._again(given, given.attempt, "its worker stalled")

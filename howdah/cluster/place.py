@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the runs of a command are made: on this machine, or by the workers of a Dask cluster.
-
-Dask is imported when a cluster is asked for: it is an extra.
-"""
+"""Where the runs of a command are made, as its options say: on this machine, or by the workers of a Dask cluster."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.cluster.attachment import attachable
 from howdah.errors import HowdahError
-from howdah.work.executor import Executor
 
 SCHEDULER_VARIABLE, TLS_VARIABLE = "HOWDAH_SCHEDULER", "HOWDAH_TLS"
 _ADDRESS = re.compile(r"(?:tcp|tls)://[^/\s]+:\d+")
@@ -31,36 +25,6 @@ class Place:
     kind: str | None = None
     argument: str = ""
     tls: Path | None = None
-
-    @contextmanager
-    def executor(self, tell: Tell, *, runs: Path | None = None, again: bool = False) -> Iterator[Executor | None]:
-        """None stands for this machine; ``runs`` is where the command is kept that leaves a cluster at work.
-
-        Raises HowdahError where the cluster cannot be had.
-        """
-        if self.scheduler is None and self.kind is None:
-            yield None
-            return
-        with needs_dask():
-            from howdah.cluster.connect import connected
-            from howdah.cluster.executor import ClusterExecutor
-        with ExitStack() as stack:
-            client = stack.enter_context(connected(self, tell))
-            if self.scheduler is not None and runs is not None:
-                stack.enter_context(attachable(runs, self.scheduler))
-            yield ClusterExecutor(client, tell, again=again)
-
-
-@contextmanager
-def needs_dask() -> Iterator[None]:
-    """Around imports of what needs Dask. Raises HowdahError where it is not installed."""
-    try:
-        yield
-    except ImportError as error:
-        raise HowdahError(
-            f"runs on a cluster need Dask, which is not installed ({error.name})",
-            hint="pip install 'howdah[cluster]'; without --scheduler and --cluster this machine makes the runs",
-        ) from error
 
 
 def read_place(scheduler: str | None, cluster: str | None, tls: Path | None = None) -> Place:

@@ -15,6 +15,7 @@ from howdah.atlas.site import write_index, write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.view import views
 from howdah.atlas.work import conclude, make, publish_complete
+from howdah.cluster.opened import executor_at
 from howdah.command.answer import answer
 from howdah.command.common import (
     add_cluster_options,
@@ -91,7 +92,7 @@ def execute(options: argparse.Namespace) -> int:
         else:
             sitting = begin(options.quick, workers)
             try:
-                with place.executor(display.say, runs=options.runs, again=options.again) as executor:
+                with executor_at(place, display.say, runs=options.runs, again=options.again) as executor:
                     make(wanted, workers, options.again, display, sitting, executor)
             finally:
                 record = add(record_file, sitting)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from howdah.cluster.attachment import attached
-from howdah.cluster.place import TLS_VARIABLE, needs_dask, read_place
+from howdah.cluster.opened import needs_dask
+from howdah.cluster.place import TLS_VARIABLE, read_place
 from howdah.command.common import add_runs_option, cores
 from howdah.errors import HowdahError, explain
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.atlas.catalogue import read_catalogue
+from howdah.cluster.opened import executor_at
 from howdah.command.answer import answer
 from howdah.command.common import (
     add_cluster_options,
@@ -128,7 +129,7 @@ def execute(options: argparse.Namespace) -> int:
     baseline = Baseline(night.baseline)
     with Display(quiet=options.json) as display:
         workers = options.jobs or cores()
-        with place.executor(display.say, runs=options.runs, again=options.again) as executor:
+        with executor_at(place, display.say, runs=options.runs, again=options.again) as executor:
             made = make(suite.series, wanted, options.runs, workers, options.again, display, executor)
         night.runs_made, night.runs_found, night.problems = made.made, made.found, made.problems
         if options.accept:
@@ -189,7 +190,7 @@ def _range(suite: Suite, options: argparse.Namespace) -> int:
         span=span,
     )
     with Display(quiet=options.json) as display:
-        with workers_of(options).executor(display.say, runs=options.runs, again=options.again) as executor:
+        with executor_at(workers_of(options), display.say, runs=options.runs, again=options.again) as executor:
             compare_commits(night, span, commits, wanted, options.jobs or cores(), options.again, display, executor)
         night.settle()
         _explain(night, display)

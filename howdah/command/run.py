@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from howdah.cluster.opened import executor_at
 from howdah.command import plan as plan_command
 from howdah.command.answer import answer
 from howdah.command.claims import CLAIM_FAILED, print_claims
@@ -70,7 +71,7 @@ def execute(options: argparse.Namespace) -> int:
         display.say(f"{profile.name}: {len(plans)} runs, engine {plans[0].engine}")
         workers = options.jobs or (cores() if prepared.parallel else 1)
         try:
-            with place.executor(display.say, runs=options.runs, again=options.again) as executor:
+            with executor_at(place, display.say, runs=options.runs, again=options.again) as executor:
                 outcomes = make([prepared], workers, options.again, display.batch, tell=display.say, executor=executor)
         finally:
             set_latest(options.runs, experiment)

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from howdah.cluster.opened import executor_at
 from howdah.command.answer import answer
 from howdah.command.common import (
     add_cluster_options,
@@ -74,7 +75,7 @@ def execute(options: argparse.Namespace) -> int:
     place = workers_of(options)
     with (
         Display(quiet=options.json) as display,
-        place.executor(display.say, runs=options.runs, again=options.again) as executor,
+        executor_at(place, display.say, runs=options.runs, again=options.again) as executor,
     ):
         points = validate(
             (first, second),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from types import TracebackType
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from howdah.work.batch import Outcome, Rest, Work
 
 # Phases before the flows take little wall time; the bar of a run is the share of its simulated time that has passed.
 _MARKS = {"pass": "✓", "fail": "✕", "unsupported": "?", "invalid": "!"}
+_MOST_BARS = 16
 _LINE_EVERY_S = 60.0  # of a log, which has no bars
 _LEAST_SHARE = 0.1  # of a run, from which on its pace tells something
 
@@ -43,7 +45,7 @@ class Display:
         self._phases: dict[str, str] = {}
         self._reported = 0
         self._several = False
-        self._last_line = time.monotonic()
+        self._last_line = self._begun = time.monotonic()
 
     def __enter__(self) -> Display:
         if self.live:
@@ -90,6 +92,7 @@ class Display:
         self._several = rest.experiments > 1
         if len(outcomes) < self._reported:
             self._reported = 0  # another batch of the same command
+            self._begun = time.monotonic()
         for outcome in outcomes[self._reported :]:
             self._say_outcome(outcome)
         self._reported = len(outcomes)
@@ -97,20 +100,29 @@ class Display:
             return
         left = time_left(active, outcomes, rest)
         note = f"{len(outcomes)}/{rest.total}" + (f"  about {_clock(left)} left" if left is not None else "")
+        note += f"  {failed} failed" if (failed := sum(each.error is not None for each in outcomes)) else ""
+        if (speed := self._speed(outcomes)) is not None and len(active) > 1:
+            note += f"  {speed:.1f} simulated s/s"
         if not self.live:
             if time.monotonic() - self._last_line >= _LINE_EVERY_S and active:
                 self._last_line = time.monotonic()
                 self.say(f"  … {note}")
             return
-        known = {f"run {work.job.name}" for work in active}
+        shown = sorted(active, key=lambda work: work.started)[:_MOST_BARS]  # a cluster has more than a screen has lines
+        known = {f"run {work.job.name}" for work in shown}
         for name in [name for name in self._tasks if name.startswith("run ") and name not in known]:
             self._drop(name)
         self._bar("all", "all runs", len(outcomes), rest.total, note)
-        for work in active:
+        for work in shown:
             note = (
                 f"{work.phase}  {max(work.done_us, 0) / 1e6:.1f}/{work.of_us / 1e6:.1f} s" if work.of_us else work.phase
             )
             self._bar(f"run {work.job.name}", f"  {work.cell.plan.run}", work.done_us, work.of_us, note)
+
+    def _speed(self, outcomes: list[Outcome]) -> float | None:
+        """Simulated seconds for each that has passed, of the runs that were made since the first report."""
+        made = [each for each in outcomes if not each.reused and each.error is None]
+        return simulated_s(made) / (time.monotonic() - self._begun) if made else None
 
     def _say_outcome(self, outcome: Outcome) -> None:
         name = outcome.job.name if self._several else outcome.cell.directory_name
@@ -119,7 +131,7 @@ class Display:
         elif outcome.error is not None:
             self.say(f"  ✕ {name}  {outcome.error.what}")
         else:
-            simulated = (outcome.cell.plan.epoch_us + outcome.cell.plan.duration_us) / 1e6
+            simulated = simulated_s([outcome])
             mark = _MARKS[outcome.verdict or "invalid"]
             self.say(f"  {mark} {name}  {outcome.verdict}  {simulated:.0f} s simulated in {outcome.wall_s:.1f} s")
 
@@ -132,6 +144,11 @@ class Display:
 
     def _drop(self, key: str) -> None:
         self._progress.remove_task(self._tasks.pop(key))
+
+
+def simulated_s(outcomes: Iterable[Outcome]) -> float:
+    """Seconds that passed in these runs, from boot to end."""
+    return sum(each.cell.plan.epoch_us + each.cell.plan.duration_us for each in outcomes) / 1e6
 
 
 def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float | None:

@@ -114,7 +114,7 @@ def make(
         travelling, staying = _divided(rest) if executor is not None else ([], rest)
         if travelling:
             outcomes += run_cells(travelling, workers, again, listen, keep_going=keep_going, executor=executor)
-        if staying and (keep_going or not any(outcome.error for outcome in outcomes)):
+        if not travelling or (staying and (keep_going or not any(outcome.error for outcome in outcomes))):
             if travelling:
                 tell(f"{len(staying)} runs are made on this machine")
             outcomes += run_cells(staying, workers, again, listen, worker=WORKER, keep_going=keep_going)

@@ -102,12 +102,19 @@ class Cluster:
     def finished(self) -> int:
         return len(list(self.runs.glob("tiny/[!.]*/run.json")))
 
+    def _lines(self) -> list[list[str]]:
+        """When, key and hash of the results of every run that a worker finished."""
+        files = self.root.glob("worker-*/cache/spool/.made")
+        return [line.split() for file in files for line in file.read_text().splitlines()]
+
     def made(self) -> Counter[str]:
         """How often each key was finished by a worker."""
-        lines = [
-            line for file in self.root.glob("worker-*/cache/spool/.made") for line in file.read_text().splitlines()
-        ]
-        return Counter(line.split()[1] for line in lines)
+        return Counter(key for _, key, _ in self._lines())
+
+    def unequal(self) -> list[str]:
+        """Keys with more than one result."""
+        pairs = {(key, results) for _, key, results in self._lines()}
+        return [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
 
     def end(self) -> None:
         for process in self.processes.values():
@@ -205,5 +212,6 @@ def _judged(cluster: Cluster, runs: int) -> list[str]:
         found.append(f"{len(there)} runs are there, {wanted} were asked for: {Counter(r['status'] for r in records)}")
     twice = {key: count for key, count in cluster.made().items() if count > 1}
     found += [f"a run that had finished was made again: {key[:12]} {count} times" for key, count in twice.items()]
+    found += [f"a run has two results: {key[:12]}" for key in cluster.unequal()]
     hidden = [path.name for path in cluster.runs.glob("tiny/.partial-*")]
     return found + ([f"left: {hidden}"] if hidden else [])

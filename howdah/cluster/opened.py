@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The executor of a place. Dask is imported when a cluster is asked for: it is an extra."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from howdah.cluster.attachment import attachable
+from howdah.cluster.place import Place, Tell
+from howdah.errors import HowdahError
+from howdah.work.executor import Executor
+
+
+@contextmanager
+def executor_at(
+    place: Place, tell: Tell, *, runs: Path | None = None, again: bool = False
+) -> Iterator[Executor | None]:
+    """None stands for this machine; ``runs`` is where the command is kept that leaves a cluster at work.
+
+    Raises HowdahError where the cluster cannot be had.
+    """
+    if place.scheduler is None and place.kind is None:
+        yield None
+        return
+    with needs_dask():
+        from howdah.cluster.connect import connected
+        from howdah.cluster.executor import ClusterExecutor
+    with ExitStack() as stack:
+        client = stack.enter_context(connected(place, tell))
+        if place.scheduler is not None and runs is not None:
+            stack.enter_context(attachable(runs, place.scheduler))
+        yield ClusterExecutor(client, tell, again=again)
+
+
+@contextmanager
+def needs_dask() -> Iterator[None]:
+    """Around imports of what needs Dask. Raises HowdahError where it is not installed."""
+    try:
+        yield
+    except ImportError as error:
+        raise HowdahError(
+            f"runs on a cluster need Dask, which is not installed ({error.name})",
+            hint="pip install 'howdah[cluster]'; without --scheduler and --cluster this machine makes the runs",
+        ) from error

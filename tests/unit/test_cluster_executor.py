@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cluster's executor: what it does with the answers of workers. The cluster itself is a stand-in."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("distributed", reason="Dask is not installed")
+
+from howdah.build.cache import Cache
+from howdah.cluster import executor as module
+from howdah.cluster import worker
+from howdah.cluster.crew import Member
+from howdah.cluster.executor import ClusterExecutor
+from howdah.cluster.result import pack_run, results_sha256
+from howdah.engine.kit import Kit, Piece
+from howdah.errors import HowdahError
+from howdah.plan.plan import Plan
+from howdah.record.digest import seal
+from howdah.record.directory import PARTIAL, RunDirectory, read_json, write_json
+from howdah.work.batch import Outcome, run_cells
+from howdah.work.experiment import Cell, Experiment, begin_run
+from howdah.work.job import Job
+from tests.unit.plan_factory import make_plan
+
+HERE, THERE = "tcp://1.2.3.4:1", "tcp://5.6.7.8:1"
+
+
+class Future:
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def add_done_callback(self, heard: Any) -> None:
+        heard(self)
+
+    def result(self, timeout: float) -> Any:
+        assert timeout > 0
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+
+class Client:
+    """Answers orders one after the other with what ``answers`` makes of them."""
+
+    def __init__(self, answers: Any) -> None:
+        self.answers = answers
+        self.orders: list[dict[str, Any]] = []
+        self.may: list[Any] = []
+        self.keys: list[str] = []
+
+    def submit(self, _function: Any, order: dict[str, Any], *, key: str, workers: Any, pure: bool) -> Future:
+        assert not pure
+        self.orders.append(order)
+        self.keys.append(key)
+        self.may.append(workers)
+        return Future(self.answers(order, len(self.orders)))
+
+    def subscribe_topic(self, *_: Any) -> None: ...
+    def unsubscribe_topic(self, *_: Any) -> None: ...
+    def cancel(self, *_: Any, **__: Any) -> None: ...
+
+
+class Crew:
+    """Two workers, each on a machine of its own."""
+
+    def __init__(self, *_: Any) -> None:
+        self.members = [
+            Member(HERE, ready=True, host="one", store="a", slots=1),
+            Member(THERE, ready=True, host="two", store="b", slots=1),
+        ]
+        self.forgotten: list[str] = []
+
+    @property
+    def ready(self) -> list[Member]:
+        return [each for each in self.members if each.ready]
+
+    @property
+    def slots(self) -> int:
+        return len(self.ready)
+
+    def refuse(self, address: str, why: str, *, whole_store: bool = False) -> None:
+        assert whole_store or "nothing" in why
+        for each in self.members:
+            if each.address == address:
+                each.ready, each.refused = False, why
+
+    def forget(self, address: str) -> None:
+        self.forgotten.append(address)
+
+    def close(self) -> None: ...
+
+
+class Engine:
+    name = "uml"
+
+    def __init__(self, agent: Path) -> None:
+        self.agent = agent
+
+    def check_portable(self, plan: Plan) -> None: ...
+
+    def kit(self, plans: Sequence[Plan], _progress: Any) -> Kit:
+        assert plans
+        return Kit(self.name, {"agent/a": Piece("agent/a", self.agent)}, {})
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Experiment]:
+    agent = tmp_path / "cache" / "agent" / "a"
+    (agent / "howdah").mkdir(parents=True)
+    (agent / "howdah" / "run.py").write_text("pass\n")
+    monkeypatch.setattr(module, "find_engine", lambda _name: Engine(agent))
+    monkeypatch.setattr(module, "Crew", Crew)
+    monkeypatch.setattr(module, "fire_and_forget", lambda _future: None)
+    monkeypatch.setattr(module, "call", lambda *_, **__: None)
+    found = Experiment(tmp_path / "runs" / "exp")
+    found.create()
+    yield found
+    assert not list(found.path.glob(f"{PARTIAL}*"))
+
+
+def _job(experiment: Experiment, number: int = 0) -> Job:
+    return Job(experiment, Cell(make_plan(run=f"cubic-r{number}", repetition=number), f"{number:064x}"))
+
+
+def _answer(place: Path, order: dict[str, Any], *, value: float = 1.0, worker: str = HERE) -> dict[str, Any]:
+    """What a worker answers that has made the run; its one measure is ``value``."""
+    place.mkdir(parents=True, exist_ok=True)
+    run = begin_run(place / order["name"], order["plan"], order["key"], order["parameter_places"])
+    (run.share / "howdah").mkdir()
+    (run.share / "howdah" / "run.py").write_text("pass\n")
+    (run.share / "plan.json").write_text(order["plan"])
+    write_json(run.metrics, {"format": 1, "rows": [{"value": value}]})
+    write_json(run.verdict, {"format": 1, "verdict": "pass", "checks": []})
+    seal(run, {**read_json(run.provenance), "status": "finished"})
+    pack = place / "pack"
+    sha256 = pack_run(run, order["name"], pack)
+    about = {"key": order["key"], "worker": worker, "host": "one", "verdict": "pass", "failed": False}
+    more = {"keep_data": order["keep_data"], "results_sha256": results_sha256(run), "wall_s": 1.0}
+    return {**about, **more, "sha256": sha256, "bytes": pack.stat().st_size, "pack": pack.read_bytes()}
+
+
+def _make(jobs: list[Job], answers: Any, tmp_path: Path) -> tuple[list[Outcome], Client, ClusterExecutor]:
+    client = Client(answers)
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    return run_cells(jobs, 1, False, lambda *_: None, executor=executor), client, executor
+
+
+def test_a_run_comes_back_whole(experiment: Experiment, tmp_path: Path) -> None:
+    jobs = [_job(experiment, number) for number in range(3)]
+    outcomes, client, _ = _make(jobs, lambda order, n: _answer(tmp_path / f"w{n}", order), tmp_path)
+    assert [(each.verdict, each.worker) for each in outcomes] == [("pass", "one")] * 3
+    run = RunDirectory(experiment.path / jobs[0].cell.directory_name)
+    assert experiment.finished(jobs[0].cell) is not None
+    assert (run.share / "howdah" / "run.py").read_text() == "pass\n"
+    assert json.loads((run.share / "plan.json").read_text()) == json.loads(run.plan.read_text())
+    assert client.may == [None] * 3
+    again = run_cells(jobs, 1, False, lambda *_: None, executor=ClusterExecutor(Client(None), print))
+    assert all(each.reused for each in again)
+
+
+def test_a_run_of_a_lost_worker_is_given_to_another(experiment: Experiment, tmp_path: Path) -> None:
+    lost = [CancelledError(), {"error": "it ended with -9", "where": "x", "hint": None, "host": "one", "killed": True}]
+
+    def answers(order: dict[str, Any], number: int) -> Any:
+        return lost[number - 1] if number <= 2 else _answer(tmp_path / "w", order)
+
+    outcomes, client, _ = _make([_job(experiment)], answers, tmp_path)
+    assert [each.verdict for each in outcomes] == ["pass"]
+    assert len(set(client.keys)) == 3, "Dask would answer the same key with the same end"
+
+
+def test_one_that_is_lost_each_time_is_an_error(experiment: Experiment, tmp_path: Path) -> None:
+    outcomes, _, _ = _make([_job(experiment)], lambda _order, _number: CancelledError(), tmp_path)
+    assert "the run was begun 20 times" in str(outcomes[0].error)
+
+
+def test_an_error_of_a_run_is_its_outcome(experiment: Experiment, tmp_path: Path) -> None:
+    said = {"error": "no such module", "where": None, "hint": "build it", "host": "one", "killed": False}
+    outcomes, client, _ = _make([_job(experiment)], lambda *_: said, tmp_path)
+    assert str(outcomes[0].error) == "one: no such module\n  build it"
+    assert len(client.orders) == 1
+
+
+def test_a_full_disk_ends_one_machine_and_not_the_sweep(experiment: Experiment, tmp_path: Path) -> None:
+    full = {"error": "No space left on device", "where": None, "hint": None, "host": "one", "worker": HERE}
+
+    def answers(order: dict[str, Any], number: int) -> Any:
+        return {**full, "errno": errno.ENOSPC} if number == 1 else _answer(tmp_path / "w", order, worker=THERE)
+
+    outcomes, client, _ = _make([_job(experiment)], answers, tmp_path)
+    assert [each.verdict for each in outcomes] == ["pass"]
+    assert client.may == [None, [THERE]]
+
+
+def test_a_worker_that_lacks_something_is_made_ready_again(experiment: Experiment, tmp_path: Path) -> None:
+    """However long that takes: a run that was not begun is not lost."""
+
+    def answers(order: dict[str, Any], number: int) -> Any:
+        return {"lacks": order["kit"], "worker": HERE} if number < 30 else _answer(tmp_path / "w", order)
+
+    outcomes, _, executor = _make([_job(experiment)], answers, tmp_path)
+    assert [each.verdict for each in outcomes] == ["pass"]
+    assert executor.crew.forgotten == [HERE] * 29  # type: ignore[attr-defined]
+
+
+def test_a_run_waits_for_a_worker_that_is_ready(experiment: Experiment, tmp_path: Path) -> None:
+    client = Client(lambda order, _n: _answer(tmp_path / "w", order))
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    executor.open([_job(experiment)])
+    for member in executor.crew.members:
+        member.ready = False
+    executor.give(_job(experiment))
+    assert executor.wait(0.01) == []
+    assert client.orders == []
+    executor.crew.members[1].ready = True
+    assert [each.verdict for _ in range(2) for each in executor.wait(0.01)] == ["pass"]
+    assert client.may == [[THERE]], "the other one lacks what the run is made with"
+
+
+def test_a_guest_that_dies_each_time_dies_by_itself(experiment: Experiment, tmp_path: Path) -> None:
+    outcomes, client, _ = _make(
+        [_job(experiment)], lambda order, n: {**_answer(tmp_path / f"w{n}", order), "failed": True}, tmp_path
+    )
+    assert [each.verdict for each in outcomes] == ["pass"], "it is kept as it is"
+    assert len(client.orders) == 3
+
+
+def test_a_changed_file_is_not_published(experiment: Experiment, tmp_path: Path) -> None:
+    def answers(order: dict[str, Any], number: int) -> Any:
+        answer = _answer(tmp_path / f"w{number}", order)
+        return {**answer, "pack": answer["pack"][:-9] + b"\0" + answer["pack"][-8:]}
+
+    outcomes, _, _ = _make([_job(experiment)], answers, tmp_path)
+    assert "and it was damaged on its way each time" in str(outcomes[0].error)
+    assert not list(experiment.path.glob("[!.]*"))
+
+
+def test_another_run_than_was_asked_for_is_not_published(experiment: Experiment, tmp_path: Path) -> None:
+    outcomes, _, _ = _make(
+        [_job(experiment)], lambda order, _n: _answer(tmp_path / "w", {**order, "key": "f" * 64}), tmp_path
+    )
+    assert "another run than it was asked for" in str(outcomes[0].error)
+
+
+def test_two_results_of_one_key_are_an_alarm(experiment: Experiment, tmp_path: Path) -> None:
+    """The first one stays. The second comes from a worker that was given up."""
+    _, client, executor = _make([_job(experiment)], lambda order, _n: _answer(tmp_path / "w", order), tmp_path)
+    equal = _answer(tmp_path / "again", client.orders[0], worker=THERE)
+    other = _answer(tmp_path / "other", client.orders[0], value=2.0, worker=THERE)
+    for late in (Future(equal), Future(CancelledError())):
+        assert executor._done(client.orders[0]["key"], 1, late) == []
+    with pytest.raises(HowdahError, match="ALARM: the run was made twice"):
+        executor._done(client.orders[0]["key"], 1, Future(other))
+
+
+def test_what_was_made_while_nobody_listened_is_not_made_again(experiment: Experiment, tmp_path: Path) -> None:
+    orders: list[dict[str, Any]] = []
+
+    def answers(order: dict[str, Any], _number: int) -> Any:
+        orders.append(order)
+        return {"error": "", "where": "", "hint": "", "host": ""}
+
+    first = Client(answers)
+    job = _job(experiment)
+    run_cells([job], 1, False, lambda *_: None, executor=ClusterExecutor(first, print, cache=Cache(tmp_path / "cache")))
+    result = _answer(tmp_path / "w", orders[0])
+    client = Client(None)
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    executor._told.put(("spool", result))
+    executor.open([job])
+    assert executor.wait(0.1) == []
+    executor.give(job)
+    assert [each.verdict for each in executor.wait(0.1)] == ["pass"]
+    assert client.orders == []
+
+
+def test_a_run_that_is_finished_elsewhere_is_ended(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker died with a run that it had finished, and came back while another was making it once more."""
+    client = Client(lambda *_: None)
+    monkeypatch.setattr(Future, "add_done_callback", lambda *_: None)
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    called: list[Any] = []
+    monkeypatch.setattr(module, "call", lambda _client, *words, **_: called.append(words))
+    job = _job(experiment)
+    executor.open([job])
+    executor.give(job)
+    executor._told.put(("event", {"key": job.cell.key, "worker": THERE, "phase": "flows", "done_us": 1, "of_us": 2}))
+    assert executor.wait(0.1) == []
+    assert [work.share for work in executor.active] == [0.5]
+    executor._told.put(("spool", _answer(tmp_path / "w", client.orders[0])))
+    assert [each.verdict for each in executor.wait(0.1)] == ["pass"]
+    assert (THERE, worker.abandon, [job.cell.key]) in called
+    assert (HERE, worker.drop_runs, [job.cell.key]) in called
+
+
+def test_a_sweep_that_no_worker_can_make_ends_with_the_reason(experiment: Experiment, tmp_path: Path) -> None:
+    executor = ClusterExecutor(Client(None), lambda _text: None, cache=Cache(tmp_path / "cache"))
+    executor.open([_job(experiment)])
+    for member in executor.crew.members:
+        member.ready, member.refused = False, "it is a riscv64"
+    with pytest.raises(HowdahError, match="none of the 2 workers can be used: it is a riscv64"):
+        executor.wait(0.01)
