@@ -37,13 +37,14 @@ class EntrySection(Section):
 
 
 class PaperSection(Section):
-    """A paper: ``key`` is how its entries' ids begin."""
+    """A paper: ``key`` is how its entries' ids begin; ``learnt`` is what its published results show, in a sentence."""
 
     key: str
     title: str
     authors: str
     year: int | None = None
     note: str = ""
+    learnt: str = ""
 
 
 class InconsistencySection(Section):

@@ -82,7 +82,9 @@ class Chapter:
 
     def published(self) -> Published | None:
         """What is published of the profile as it is. Raises HowdahError for a file that cannot be read."""
-        return published(self.name, self.profile.text, self.results) if self.results is not None else None
+        if self.results is None:
+            return None
+        return published(self.name, self.profile.text, self.profile.claims, self.results)
 
     def shown(self) -> Published | None:
         """What is published, where no run of the profile has been made here: then that is shown."""

@@ -8,21 +8,23 @@ made the very same runs must have found the same, since virtual time knows no ot
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from howdah.atlas.catalogue import ATLAS
+from howdah.atlas.encoding import encoding, experiment_sha256, renewed, unpublished
 from howdah.atlas.verdict import count
 from howdah.compact import compact_json
 from howdah.errors import HowdahError
+from howdah.profile.claim import ClaimSection
 from howdah.record.directory import read_json, write_whole
 from howdah.record.provenance import sha256_text
 from howdah.record.result import Experiment, Run
 
 RESULTS = ATLAS / "results"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Published:
     """Claims of one profile as claims.json has them, and where they come from.
 
     ``runs_sha256`` is of the keys of all runs: plan, kernel, modules and agent. ``core_s`` is seconds of one core.
+    ``experiment_sha256`` is of what decides the runs; ``encodings`` are what each claim measured and expected.
     ``unknown`` is what claims.json says of the grid of what the paper leaves open.
     ``outdated`` says what has changed since in what was measured, so that the same profile would find something else;
     a person writes it into the file, publishing again removes it.
@@ -37,6 +40,7 @@ class Published:
 
     profile: str
     profile_sha256: str
+    experiment_sha256: str
     runs_sha256: str
     runs: dict[str, int]
     made: list[str]
@@ -47,6 +51,7 @@ class Published:
     claims: list[dict[str, Any]] = field(default_factory=list)
     outdated: str = ""
     unknown: dict[str, Any] | None = None
+    encodings: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def counts_text(self) -> str:
@@ -61,11 +66,16 @@ class Published:
     ) -> list[str]:
         """Ids of the claims that came out otherwise, of the very same runs; nothing where other runs were made.
 
+        Claims that have been encoded anew since are left out.
         Claims ``of_the_machine`` are of its processor's time, which no two machines have in common.
         """
         if runs_key(experiment.runs) != self.runs_sha256:
             return []
-        known = {claim["id"]: _read(claim) for claim in self.claims if claim["id"] not in of_the_machine}
+        known = {
+            claim["id"]: _read(claim)
+            for claim in self.claims
+            if claim["id"] not in of_the_machine and not claim.get("renewed")
+        }
         return [claim["id"] for claim in claims if claim["id"] in known and _read(claim) != known[claim["id"]]]
 
 
@@ -74,8 +84,13 @@ def runs_key(runs: Iterable[Run]) -> str:
     return hashlib.sha256("\n".join(sorted(str(run.provenance.get("key")) for run in runs)).encode()).hexdigest()
 
 
-def published(profile: str, profile_text: str, directory: Path = RESULTS) -> Published | None:
-    """What is published of a profile; None where nothing is, or where the profile has changed since.
+def published(
+    profile: str, profile_text: str, claims: Sequence[ClaimSection], directory: Path = RESULTS
+) -> Published | None:
+    """What is published of a profile; None where nothing is, or where the profile makes other runs since.
+
+    Claims are as the profile has them now (``encoding.py``): their words, and what they expect of the published
+    numbers.
 
     Raises HowdahError for a file that cannot be read.
     """
@@ -89,10 +104,26 @@ def published(profile: str, profile_text: str, directory: Path = RESULTS) -> Pub
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise HowdahError(f"these are no published results: {error}", where=str(file)) from error
-    return found if found.profile_sha256 == sha256_text(profile_text) else None
+    if found.profile_sha256 == sha256_text(profile_text):
+        return found
+    if found.experiment_sha256 != experiment_sha256(profile_text):
+        return None
+    rows = {row["id"]: row for row in found.claims}
+    before = {each["id"]: each for each in found.encodings}
+    now = [
+        renewed(claim, rows[claim.id], before.get(claim.id, {})) if claim.id in rows else unpublished(claim)
+        for claim in claims
+    ]
+    return replace(found, claims=now, unknown=None)
 
 
-def publish(experiment: Experiment, profile_text: str, judged: dict[str, Any], directory: Path = RESULTS) -> Path:
+def publish(
+    experiment: Experiment,
+    profile_text: str,
+    claims: Sequence[ClaimSection],
+    judged: dict[str, Any],
+    directory: Path = RESULTS,
+) -> Path:
     """Write what an experiment found (``judged`` is its claims.json).
 
     Raises HowdahError for one that is not complete, or is of another profile."""
@@ -113,6 +144,7 @@ def publish(experiment: Experiment, profile_text: str, judged: dict[str, Any], d
     result = Published(
         profile=experiment.name,
         profile_sha256=sha256_text(profile_text),
+        experiment_sha256=experiment_sha256(profile_text),
         runs_sha256=runs_key(runs),
         runs=count(run.verdict_name for run in runs),
         made=[times[0], times[-1]],
@@ -122,10 +154,11 @@ def publish(experiment: Experiment, profile_text: str, judged: dict[str, Any], d
         simulated_s=round(sum((run.plan.epoch_us + run.plan.duration_us) / 1e6 for run in runs if run.plan), 1),
         claims=judged["claims"],
         unknown=judged.get("unknown"),
+        encodings=[encoding(claim) for claim in claims],
     )
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"{experiment.name}.json"
-    write_whole(file, compact_json({"format": FORMAT, **asdict(result)}, rows=("claims",)))
+    write_whole(file, compact_json({"format": FORMAT, **asdict(result)}, rows=("claims", "encodings")))
     return file
 
 

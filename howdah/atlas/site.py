@@ -15,7 +15,7 @@ from howdah import __version__
 from howdah.assets import Script
 from howdah.atlas.catalogue import ATLAS, Catalogue
 from howdah.atlas.record import Record, provenance
-from howdah.atlas.verdict import count
+from howdah.atlas.verdict import WORDS, count, count_words, word, words_text
 from howdah.atlas.view import ClaimView, View
 from howdah.errors import HowdahError, explain
 from howdah.number import significant
@@ -54,6 +54,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["slug"] = _slug
+    environment.filters["word"] = word
     environment.globals.update(
         version=__version__,
         style=Markup(_style()),
@@ -88,7 +89,8 @@ def write_site(
         entries=catalogue.entries,
         papers=catalogue.papers,
         by_paper=[(paper, [view for view in views if view.entry.paper is paper]) for paper in catalogue.papers],
-        verdicts=list(count(view.verdict for view in views).items()),
+        verdicts=_badges(views),
+        words=list(WORDS.items()),
         differing=with_verdict(views, "differs"),
         failing=with_verdict(views, "fail"),
         inconsistencies=catalogue.inconsistencies,
@@ -97,6 +99,12 @@ def write_site(
         problems=problems,
     )
     return write(index, site / "index.html")
+
+
+def _badges(views: list[View]) -> list[tuple[str, str, int]]:
+    """Of every word among the entries: the state that gives it its colour, the word, how many."""
+    states = {word(view.verdict): view.verdict for view in views}
+    return [(states[called], called, number) for called, number in count_words(view.verdict for view in views).items()]
 
 
 def with_verdict(views: list[View], verdict: str) -> list[tuple[View, ClaimView]]:
@@ -111,7 +119,7 @@ def with_verdict(views: list[View], verdict: str) -> list[tuple[View, ClaimView]
 
 def _headline(views: list[View], *, quick: bool) -> str:
     claims = {claim.anchor: claim.verdict for view in views for claim in view.claims}
-    words = ", ".join(f"{number} {word}" for word, number in count(claims.values()).items())
+    words = words_text(claims.values())
     what = "The quick atlas: fewer points and repetitions. " if quick else ""
     return f"{what}{len(claims)} claims judged: {words}." if claims else f"{what}Nothing has been run yet."
 
@@ -164,7 +172,7 @@ def _made_by() -> str:
     return f"howdah {__version__}{f', revision {revision}' if revision else ''}{changed}"
 
 
-FORMAT = 1
+FORMAT = 2
 
 
 def index_data(views: list[View], record: Record, *, quick: bool) -> dict[str, Any]:
@@ -175,6 +183,10 @@ def index_data(views: list[View], record: Record, *, quick: bool) -> dict[str, A
         "quick": quick,
         **provenance(),
         "verdicts": count(view.verdict for view in views),
+        "words": {
+            "entries": count_words(view.verdict for view in views),
+            "claims": count_words(claim.verdict for view in views for claim in view.claims),
+        },
         "claims": count(claim.verdict for view in views for claim in view.claims),
         "wall_s": round(record.wall_s(quick=quick), 1),
         "core_s": round(record.core_s(quick=quick), 1),
@@ -192,6 +204,7 @@ def _entry(view: View) -> dict[str, Any]:
         "where": view.entry.section.where,
         "page": view.entry.page,
         "verdict": view.verdict,
+        "word": word(view.verdict),
         "reason": view.entry.section.reason or None,
         "profiles": view.entry.section.profiles,
         "published": [chapter.name for chapter in view.chapters if chapter.published],
@@ -201,7 +214,7 @@ def _entry(view: View) -> dict[str, Any]:
 
 def _claim(claim: ClaimView) -> dict[str, Any]:
     """As claims.json has it, with the profile it comes from."""
-    return {"profile": claim.profile, **claim.data}
+    return {"profile": claim.profile, "word": word(claim.verdict), **claim.data}
 
 
 def write_index(site: Path, views: list[View], record: Record, *, quick: bool) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from howdah.atlas.record import Record
 from howdah.atlas.site import cost, with_verdict
-from howdah.atlas.verdict import VERDICTS, count
+from howdah.atlas.verdict import count_words, word, words_text
 from howdah.atlas.view import View
 
 
@@ -14,9 +14,8 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
     lines = [f"# The {'quick ' if quick else ''}atlas: {len(views)} entries", ""]
     lines += _by_paper(views)
     claims = {claim.anchor: claim.verdict for view in views for claim in view.claims}
-    words = ", ".join(f"{number} {word}" for word, number in count(claims.values()).items())
-    lines += ["", f"{len(claims)} claims: {words or 'none judged'}.", ""]
-    for verdict, heading in (("differs", "Claims that differ, and why"), ("fail", "Claims that fail")):
+    lines += ["", f"{len(claims)} claims: {words_text(claims.values()) or 'none judged'}.", ""]
+    for verdict, heading in (("differs", "Claims that differ, and why"), ("fail", "Claims that are not reproduced")):
         found = with_verdict(views, verdict)
         if found:
             lines += [f"## {heading}", ""]
@@ -36,13 +35,13 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
 
 
 def _by_paper(views: list[View]) -> list[str]:
-    present = [verdict for verdict in VERDICTS if any(view.verdict == verdict for view in views)]
+    present = list(count_words(view.verdict for view in views))
     rows = [["paper", *present, "all"]]
     papers = dict.fromkeys(view.entry.paper.key for view in views)
     for paper in papers:
-        mine = [view.verdict for view in views if view.entry.paper.key == paper]
+        mine = [word(view.verdict) for view in views if view.entry.paper.key == paper]
         rows.append([paper, *(str(mine.count(verdict) or "") for verdict in present), str(len(mine))])
-    everything = [view.verdict for view in views]
+    everything = [word(view.verdict) for view in views]
     rows.append(["all", *(str(everything.count(verdict)) for verdict in present), str(len(views))])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     drawn = [

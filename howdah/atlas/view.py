@@ -16,7 +16,7 @@ from markupsafe import Markup
 from howdah.atlas.catalogue import Catalogue, Entry
 from howdah.atlas.chapter import Chapter, behind
 from howdah.atlas.published import Published
-from howdah.atlas.verdict import count, entry_verdict
+from howdah.atlas.verdict import count, entry_verdict, words_text
 from howdah.report.drawing import dumbbell
 from howdah.report.origin import Fact
 from howdah.report.pathfacts import first_point, path_facts
@@ -172,8 +172,8 @@ class View:
 
     @property
     def counts_text(self) -> str:
-        """``5 pass, 1 differs``."""
-        return ", ".join(f"{number} {word}" for word, number in count(claim.verdict for claim in self.claims).items())
+        """``5 reproduced, 1 not reproduced``."""
+        return words_text(claim.verdict for claim in self.claims)
 
 
 def _text(sample: Any, nothing: str = "–") -> str:

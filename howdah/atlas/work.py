@@ -170,12 +170,12 @@ def publish_complete(chapters: list[Chapter], display: Display) -> list[Path]:
     """Publish what is complete; the files. What is not is told, and left as it was."""
     files = []
     for chapter in chapters:
-        experiment, judged = chapter.experiment(), chapter.judged()
+        experiment, judged, profile = chapter.experiment(), chapter.judged(), chapter.profile
         if experiment is None or judged is None or chapter.results is None:
             display.say(f"  not published: {chapter.name} has not been judged")
             continue
         try:
-            files.append(publish(experiment, chapter.profile.text, judged, chapter.results))
+            files.append(publish(experiment, profile.text, profile.claims, judged, chapter.results))
         except HowdahError as error:
             display.say(f"  not published: {error.what}")
     return files

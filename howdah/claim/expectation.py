@@ -55,7 +55,7 @@ def judge_point(
         why = _alone("", [value]) if expect.form in ("above", "below") else ""
         return Finding(_word(ok), why, at, value, extent=found.mean, note=note)
     compared = compare(value, than)
-    ok, why = _compared(expect, metric, compared)
+    ok, why = judge_compared(expect, metric, compared)
     extent = compared.ratio.value if expect.ratio is not None and compared.ratio else compared.difference.value
     return Finding(_word(ok), _alone(why, samples), at, value, than, extent, compared.to_json(), note)
 
@@ -123,7 +123,7 @@ def compare(value: Sample, than: Sample) -> Compared:
     return Compared(*means, difference, ratio, paired)
 
 
-def _compared(expect: ExpectSection, metric: Metric, found: Compared) -> tuple[bool, str]:
+def judge_compared(expect: ExpectSection, metric: Metric, found: Compared) -> tuple[bool, str]:
     if expect.word is not None:
         return _by_word(expect.word, metric, found)
     if expect.difference is not None:

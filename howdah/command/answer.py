@@ -16,7 +16,7 @@ from typing import Any
 
 SHAPE = "shape"
 VERSIONS = {
-    "atlas": 1,
+    "atlas": 2,
     "atlas-list": 1,
     "bisect": 1,
     "build": 1,

@@ -246,6 +246,7 @@ class Atlas(Shape):
     created: str
     verdicts: dict[str, int]
     claims: dict[str, int]
+    words: dict[str, dict[str, int]] = Field(description="entries and claims, counted by the words of the pages")
     wall_s: float
     core_s: float
     simulated_s: float

@@ -6,11 +6,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import read_chapters
+from howdah.atlas.encoding import encoding, renewed
 from howdah.atlas.published import RESULTS, published
 from howdah.atlas.record import Record
 from howdah.atlas.site import index_data, write_site
@@ -21,6 +23,7 @@ from howdah.claim.claims import judge_claims
 from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.place import PROFILES
+from howdah.profile.claim import ClaimSection
 from howdah.report.plot import draw
 from howdah.work.display import Display
 from tests.atlas_factory import PROFILE, Made, make_atlas, make_judged_atlas, measured
@@ -61,10 +64,69 @@ def test_they_are_not_mixed_with_the_quick_atlas(elsewhere: Made) -> None:
     assert [view.verdict for view in _shown(elsewhere, quick=True)][:2] == ["not run", "not run"]
 
 
-def test_they_are_of_the_profile_as_it_is(elsewhere: Made) -> None:
+def test_they_are_of_the_runs_that_the_profile_makes(elsewhere: Made) -> None:
     profile = elsewhere.profiles / "made.yaml"
-    profile.write_text(profile.read_text().replace("equals: 30", "equals: 31"))
+    profile.write_text(profile.read_text().replace("duration: 10 s", "duration: 11 s"))
     assert [view.verdict for view in _shown(elsewhere)][:2] == ["not run", "not run"]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "claim", "verdict"),
+    [
+        ("equals: 30", "equals: 31", "window", "pass"),  # 30.1 is within 10 % of it
+        ("equals: 30", "equals: 60", "window", "fail"),
+        ("equals: 30", "above: 30", "window", "fail"),  # the mean is, its interval is not
+        ("expect: {above: 10}", "expect: {above: 1}", "losses", "differs"),  # by the control's published numbers
+        ("expect: {above: 10}", "expect: {above: 100}", "losses", "fail"),
+        ("expect: {above: 10}", "expect: {at_most: 0}", "losses", "pass"),
+        ("expect: more", "expect: much more", "more", "fail"),
+        ("expect: more", "expect: similar", "more", "pass"),
+        ("expect: more", "expect: {ratio: {between: [1.05, 1.06]}}", "more", "pass"),
+        ("expect: more", "expect: {difference: {below: 4 points}}", "more", "fail"),
+        ("metric: exit_cwnd_packets", "metric: exit_time_s", "window", "not run"),
+        ("at: {algorithm: cubic}}\n    each: path.buffer\n    expect: {equals",
+         "at: {algorithm: reno}}\n    each: path.buffer\n    expect: {equals", "window", "not run"),
+        ("id: window", "id: newer", "newer", "not run"),
+        ("CUBIC leaves slow start at 30 packets.", "It leaves.", "window", "pass"),
+    ],
+)  # fmt: skip
+def test_a_claim_is_judged_as_it_is_written_now(elsewhere: Made, was: str, now: str, claim: str, verdict: str) -> None:
+    profile = elsewhere.profiles / "made.yaml"
+    text = profile.read_text()
+    assert was in text
+    text = text.replace(was, now, 1)
+    profile.write_text(text.replace("{equals: 30}", "{equals: 30 s}") if "exit_time_s" in now else text)
+    chapter = elsewhere.chapters()[0]
+    found = {row["id"]: row for row in chapter.claims()}
+    assert list(found) == [each.id for each in chapter.profile.claims]
+    assert found[claim]["verdict"] == verdict, found[claim]["why"]
+    for view in _shown(elsewhere):
+        assert all(view_claim.says for view_claim in view.claims)
+
+
+def test_a_claim_that_was_encoded_anew_is_no_difference_of_the_same_runs(tmp_path: Path) -> None:
+    made = make_judged_atlas(tmp_path)
+    _publish(made)
+    profile = made.profiles / "made.yaml"
+    profile.write_text(profile.read_text().replace("equals: 30", "equals: 60").replace("expect: more", "expect: less"))
+    chapters = made.chapters()
+    with Display(quiet=True) as display:
+        conclude(chapters, 1, display)
+    assert chapters[0].problems == []
+
+
+def test_a_text_is_judged_by_its_published_counts() -> None:
+    row: dict[str, Any] = {
+        "verdict": "fail",
+        "expected": {"unit": ""},
+        "measured": {"points": [{"at": {}, "text": "delay 9, ack-train 1, n = 10", "mean": None}]},
+        "control": None,
+    }
+    for share, verdict in (("90 %", "pass"), ("95 %", "fail")):
+        value = {"metric": "exit_cause", "flow": 1}
+        given = {"id": "a", "says": "x", "value": value, "expect": {"is": "delay", "in_at_least": share}}
+        before = encoding(ClaimSection.model_validate({**given, "expect": {"is": "delay"}}))
+        assert renewed(ClaimSection.model_validate(given), row, before)["verdict"] == verdict
 
 
 def test_what_is_outdated_says_so(elsewhere: Made, tmp_path: Path) -> None:
@@ -174,10 +236,10 @@ def test_the_quick_atlas_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_damaged_file_is_told(elsewhere: Made) -> None:
     text = (elsewhere.profiles / "made.yaml").read_text()
-    for damaged in ("{", '{"format": 2}', '{"format": 1, "profile": "made"}'):
+    for damaged in ("{", '{"format": 1}', '{"format": 2, "profile": "made"}'):
         (elsewhere.results / "made.json").write_text(damaged)
         with pytest.raises(HowdahError, match="no published results") as caught:
-            published("made", text, elsewhere.results)
+            published("made", text, [], elsewhere.results)
         assert caught.value.where == str(elsewhere.results / "made.json")
 
 

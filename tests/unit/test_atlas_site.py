@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from howdah.atlas.catalogue import Catalogue
+from howdah.atlas.catalogue import KINDS, Catalogue
 from howdah.atlas.record import Record, Sitting, add, read_record
 from howdah.atlas.site import write_index, write_site
 from howdah.atlas.summary import summary
-from howdah.atlas.verdict import count, entry_verdict
+from howdah.atlas.verdict import WORDS, count, entry_verdict, words_text
 from howdah.atlas.view import View, views
+from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED
 from howdah.report.plot import draw
 from tests.atlas_factory import Made, make_atlas, make_judged_atlas
 
@@ -47,6 +48,15 @@ def test_one_claim_that_fails_makes_an_entry_fail(claims: list[str], verdict: st
 
 def test_a_definition_has_its_kind_as_its_verdict() -> None:
     assert entry_verdict("definition", []) == "definition"
+
+
+def test_every_verdict_has_a_word_that_pages_explain(tmp_path: Path) -> None:
+    made = make_judged_atlas(tmp_path)
+    catalogue, found = shown(made)
+    text = write_site(made.runs / "atlas", catalogue, found, Record(), [], quick=False).read_text()
+    for state in (PASS, FAIL, DIFFERS, UNSUPPORTED, INVALID, "not run", *KINDS[1:]):
+        assert f">{WORDS[state].word}</span></dt><dd>{WORDS[state].meaning}</dd>" in text
+    assert words_text(["trace", "pass", "definition", "pass"]) == "2 reproduced, 2 not measurable here"
 
 
 def test_verdicts_are_counted_in_a_fixed_order() -> None:
@@ -85,6 +95,9 @@ def test_index_json_has_every_claim_with_expected_and_measured_values(tmp_path: 
     data = json.loads((made.runs / "atlas" / "index.json").read_text())
     assert data["verdicts"] == {"differs": 1, "pass": 1, "definition": 1, "trace": 1}
     assert data["claims"] == {"differs": 1, "pass": 2}
+    assert data["words"]["entries"] == {"differs (mechanism shown)": 1, "reproduced": 1, "not measurable here": 2}
+    assert data["entries"][0]["word"] == "differs (mechanism shown)"
+    assert data["entries"][0]["claims"][0]["word"] == "reproduced"
     assert data["wall_s"] == 60.0
     entry = data["entries"][0]
     assert (entry["id"], entry["kind"], entry["verdict"]) == ("Astart_tab1", "experiment", "differs")
@@ -105,7 +118,7 @@ def test_the_pages_say_what_the_paper_says_and_what_was_measured(tmp_path: Path)
     index = write_site(site, catalogue, found, Record([sitting()]), ["made: something broke"], quick=False)
     text = index.read_text()
     for words in (
-        "3 claims judged: 1 differs, 2 pass",
+        "3 claims judged: 1 differs (mechanism shown), 2 reproduced",
         "Two numbers for one",
         "something broke",
         ">60 s<",
@@ -150,7 +163,7 @@ def test_the_summary_counts_entries_and_says_why_claims_differ(tmp_path: Path) -
     _, found = shown(make_judged_atlas(tmp_path))
     text = summary(found, Record([sitting()]), ["x: broke"], quick=False)
     assert "| Astart " in text
-    assert "3 claims: 1 differs, 2 pass." in text
+    assert "3 claims: 1 differs (mechanism shown), 2 reproduced." in text
     assert "HyStart switched off" in text
     assert "HyStart leaves slow start before the queue is full." in text
     assert "- x: broke" in text

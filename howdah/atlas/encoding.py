@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a profile runs, apart from what it claims; and claims whose encoding changed, judged again from published data.
+
+Words, sources and figures of a profile may change without a run. So may what a claim expects: the numbers it was judged
+by are published. A claim that measures something else needs runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from howdah.claim.comparison import Interval
+from howdah.claim.expectation import Compared, judge_compared, judge_range
+from howdah.claim.finding import DIFFERS, FAIL, PASS
+from howdah.claim.judging import metric_called
+from howdah.claim.words import expected_text
+from howdah.metric import Metric, read_share
+from howdah.profile.claim import ClaimSection
+from howdah.profile.source import parse_yaml
+from howdah.record.provenance import sha256_text
+
+NOT_RUN = "not run"
+_WORDS_ALONE = ("description", "sources", "claims", "figures", "quick")
+_MEASURED = ("value", "than", "each", "control")
+_COUNT = re.compile(r"(\S+?)(?: ([0-9]+))?(?:, |$)")
+
+
+class NeedsRunsError(Exception):
+    """The published numbers do not decide what is expected now."""
+
+
+def experiment_sha256(profile_text: str) -> str:
+    """A hash of what decides the runs of a profile: not of what it says, claims and draws."""
+    data, _ = parse_yaml(profile_text, "profile")
+    kept = {name: value for name, value in data.items() if name not in _WORDS_ALONE}
+    controls = {name: {**each, "what": ""} for name, each in (kept.pop("controls", None) or {}).items()}
+    return sha256_text(json.dumps({**kept, "controls": controls}, sort_keys=True, default=str))
+
+
+def encoding(claim: ClaimSection) -> dict[str, Any]:
+    """What a claim measures and expects, as plain values."""
+    return claim.model_dump(mode="json", exclude_none=True, by_alias=True, include={"id", *_MEASURED, "expect", "hold"})
+
+
+def renewed(claim: ClaimSection, row: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """A published row as the claim is written now: its words; its verdict where only what is expected has changed.
+
+    ``renewed`` marks a row that is not as it was published.
+    Where the published numbers do not decide, the verdict is *not run*, with the reason.
+    """
+    now = encoding(claim)
+    says = {"entries": claim.entry, "says": claim.says, "source": claim.source, "because": claim.because or ""}
+    if claim.unsupported is not None:
+        why = {"why": claim.unsupported, "verdict": "unsupported"}
+        return {**row, **says, **why, "measured": None, "than": None, "comparison": None, "control": None}
+    if now == before:
+        return {**row, **says}
+    try:
+        if any(now.get(name) != before.get(name) for name in _MEASURED):
+            raise NeedsRunsError("it measures something else than when its results were published")
+        return {**row, **says, **_judged(claim, row), "renewed": True}
+    except NeedsRunsError as error:
+        return {**row, **says, **_open(claim, str(error)), "renewed": True}
+
+
+def unpublished(claim: ClaimSection) -> dict[str, Any]:
+    """A claim that is newer than the published results."""
+    row: dict[str, Any] = {
+        "id": claim.id,
+        "entries": claim.entry,
+        "says": claim.says,
+        "source": claim.source,
+        "renewed": True,
+    }
+    row["runs"] = []
+    if claim.unsupported is not None:
+        return {**row, **_open(claim, claim.unsupported), "verdict": "unsupported"}
+    return {**row, **_open(claim, "it is newer than the published results")}
+
+
+def _open(claim: ClaimSection, why: str) -> dict[str, Any]:
+    text = expected_text(claim) if claim.expect is not None else ""
+    nothing = dict.fromkeys(("measured", "than", "comparison", "control", "unknown"))
+    expected = {"text": text, "low": None, "high": None, "unit": ""}
+    return {"verdict": NOT_RUN, "why": why, "expected": expected, "because": claim.because or "", **nothing}
+
+
+def _judged(claim: ClaimSection, row: dict[str, Any]) -> dict[str, Any]:
+    """Verdict, expectation and points by the published numbers. Raises NeedsRunsError."""
+    assert claim.expect is not None
+    measured, verdict = _side(claim, row["measured"])
+    found: dict[str, Any] = {"verdict": verdict, "measured": measured, "why": ""}
+    found["expected"] = {"text": expected_text(claim), "low": None, "high": None, "unit": row["expected"]["unit"]}
+    control = row.get("control")
+    if verdict == PASS or not control or not control.get("measured"):
+        return {**found, "control": None if verdict == PASS else control}
+    again, outcome = _side(claim, control["measured"])
+    found["control"] = {**control, "measured": again, "verdict": outcome}
+    if outcome == PASS:
+        found["verdict"] = DIFFERS
+    return found
+
+
+def _side(claim: ClaimSection, measured: dict[str, Any] | None) -> tuple[dict[str, Any], str]:
+    if not measured or not measured.get("points"):
+        raise NeedsRunsError("no number of it was published")
+    points = [{**point, "verdict": PASS if _holds(claim, point) else FAIL, "why": ""} for point in measured["points"]]
+    verdicts = [point["verdict"] for point in points]
+    if claim.hold not in ("all", "any") and len(points) > 1:
+        raise NeedsRunsError(f"the {claim.hold} of several points is not published")
+    held = PASS in verdicts if claim.hold == "any" else FAIL not in verdicts
+    return {**measured, "points": points}, PASS if held else FAIL
+
+
+def _holds(claim: ClaimSection, point: dict[str, Any]) -> bool:
+    expect = claim.expect
+    assert expect is not None and claim.value is not None
+    metric: Metric = metric_called(claim.value.metric)
+    if expect.trend is not None:
+        raise NeedsRunsError("a trend is not decided by the means alone")
+    if expect.is_ is not None:
+        counts = _counts(str(point["text"]))
+        share = counts.get(expect.is_, 0) / max(sum(counts.values()), 1)
+        return share >= read_share(expect.in_at_least or "1") - 1e-12
+    if point["mean"] is None:
+        raise NeedsRunsError("no number of it was published")
+    if not expect.compares:
+        return judge_range(expect, metric, Interval(point["mean"], point["low"], point["high"]))[0]
+    if not point.get("comparison") or not point.get("than"):
+        raise NeedsRunsError("no comparison of it was published")
+    each = point["comparison"]
+    ratio = None if each["ratio"] is None else Interval(each["ratio"], each["ratio_low"], each["ratio_high"])
+    difference = Interval(each["difference"], each["difference_low"], each["difference_high"])
+    compared = Compared(point["mean"], point["than"]["mean"], difference, ratio, each["paired"])
+    return judge_compared(expect, metric, compared)[0]
+
+
+def _counts(text: str) -> dict[str, int]:
+    """``delay 9, loss 1, n = 10``; ``loss, n = 10``."""
+    told, _, number = text.rpartition(", n = ")
+    return {name: int(count or number) for name, count in _COUNT.findall(told) if name}
