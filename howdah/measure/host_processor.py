@@ -55,24 +55,23 @@ def processor_host_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -
     ``processor_peak_waiting_packets``, ``processor_drops_packets`` and ``processor_searched_packets`` in the whole run.
     The same of its receiver's, with ``receiver_`` after the first word. Nothing of a host without one."""
     found = processors(directory, data)
-    begin, end = (edge * 1000 for edge in data.plan.measure_window_us)
+    begin, end_ns = (edge * 1000 for edge in data.plan.measure_window_us)
     until = data.plan.duration_us * 1000
     for flow in data.plan.flows:
         if flow.role == BACKGROUND or flow.group is not None:
             continue
-        for prefix, host in (("processor_", flow.sender), ("processor_receiver_", flow.receiver)):
+        for end, host in (("processor", flow.sender), ("processor_receiver", flow.receiver)):
             readings = found.get(host)
             if readings is None:
                 continue
-            values = {
-                "busy_share": busy_share(readings, begin, end),
-                "saturated_s": saturated_s(readings, until),
-                "peak_waiting_packets": _last(readings, "waiting_packets", most=True),
-                "drops_packets": _last(readings, "dropped_packets"),
-                "searched_packets": _last(readings, "searched_packets"),
-            }
-            for name, value in values.items():
-                sheet.add(flow.id, prefix + name, value, _UNREAD, algorithm=flow.algorithm)
+            for metric, value in (
+                (f"{end}_busy_share", busy_share(readings, begin, end_ns)),
+                (f"{end}_saturated_s", saturated_s(readings, until)),
+                (f"{end}_peak_waiting_packets", _last(readings, "waiting_packets", most=True)),
+                (f"{end}_drops_packets", _last(readings, "dropped_packets")),
+                (f"{end}_searched_packets", _last(readings, "searched_packets")),
+            ):
+                sheet.add(flow.id, metric, value, _UNREAD, algorithm=flow.algorithm)
 
 
 def _last(found: Samples, name: str, *, most: bool = False) -> int | None:

@@ -12,7 +12,9 @@ from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, WithJsonSchem
 from howdah.profile.field import Duration, FieldError, Name, Section, Text, fixed
 
 MOST_FIGURES = 64
-SeriesName = Literal["cwnd", "ssthresh", "goodput", "rtt", "queue", "sequence", "drops"]  # rows of reports/series.yaml
+SeriesName = Literal[  # rows of reports/series.yaml
+    "cwnd", "ssthresh", "goodput", "rtt", "queue", "sequence", "drops", "processor", "waiting"
+]
 PLACES = re.compile(r"\{(\w*)\}")  # of a title, for what is known of the runs
 SERIES_PANELS = "series"  # panels of a time figure that are no axis: one for each series
 

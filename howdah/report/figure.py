@@ -100,6 +100,21 @@ FIGURES: list[dict[str, Any]] = [
     },
 ]
 
+# Of experiments in which a sender has a processor.
+PROCESSOR_FIGURES: list[dict[str, Any]] = [
+    {
+        "id": name,
+        "title": _SERIES[name].title,
+        "unit": _SERIES[name].unit,
+        "series": [name],
+        "axis": "time",
+        "limits": [],
+        "height": 200,
+        "needs": "readings of the sender's processor",
+    }
+    for name in ("processor", "waiting")
+]
+
 _LIMIT_NAMES = {
     "bdp_packets": "BDP",
     "bdp_and_buffer_packets": "BDP + buffer",
@@ -124,7 +139,7 @@ def page_data(experiments: list[Experiment], source: Source, variants: Variants,
         for run in runs
     ]
     return {
-        "figures": FIGURES,
+        "figures": FIGURES + PROCESSOR_FIGURES * any(map(_has_processor, runs)),
         "limitNames": _LIMIT_NAMES,
         "dashes": dashes(),
         "axes": [
@@ -267,12 +282,18 @@ def _coded(curve: Curve, most: int) -> dict[str, Any]:
     return {"time": encode_integers(time), "value": coded}
 
 
+def _has_processor(run: Run) -> bool:
+    """Whether its measured flows have senders with a processor."""
+    hosts = {each.host for each in run.plan.processors} if run.plan else set()
+    return run.plan is not None and any(flow.sender in hosts for flow in shown_flows(run.plan))
+
+
 def missing_data(run: Run, curves: Curves) -> dict[str, list[str]]:
     """What a figure lacks of this run, by figure, in words."""
     found: dict[str, list[str]] = {}
     assert run.plan is not None
     why = run.problem or "the collector was off, or its table is missing or empty"
-    for figure in FIGURES:
+    for figure in FIGURES + PROCESSOR_FIGURES * _has_processor(run):
         if figure["axis"] == "exit":
             if run.table("tcp_probe") is None:
                 found[figure["id"]] = [f"no tcp_probe records: {why}"]

@@ -13,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from rich.console import Console
+
 NODES = (100, 1000, 8000, 30_000)  # the BDP of 400 Mbit/s and 240 ms is 7926 packets; without HyStart four times that
 PASSED = 20_000_000
 CLOCK_HZ = 2.8e9  # of the HyStart paper's machines
@@ -41,18 +43,23 @@ def instructions_each(program: str, directory: Path) -> float | None:
 
 
 def main() -> int:
+    console = Console(highlight=False)
     with tempfile.TemporaryDirectory() as place:
         program = _built(Path(place))
         each = instructions_each(program, Path(place))
         if each is None:
-            print("instructions: not counted, valgrind is missing")
+            console.print("instructions: not counted, valgrind is missing")
         else:
-            print(f"instructions: {each:.1f} a packet, {each / CLOCK_HZ * 1e9:.1f} ns at 2.8 GHz and one a cycle")
+            console.print(
+                f"instructions: {each:.1f} a packet, {each / CLOCK_HZ * 1e9:.1f} ns at 2.8 GHz and one a cycle"
+            )
         for nodes in NODES:
             command = [program, str(nodes), str(PASSED // nodes)]
             in_order = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
             apart = subprocess.run([*command, "scattered"], capture_output=True, text=True, check=True).stdout.strip()
-            print(f"{nodes:>6} packets: {in_order} ns each one behind the other, {apart} ns scattered in memory")
+            console.print(
+                f"{nodes:>6} packets: {in_order} ns each one behind the other, {apart} ns scattered in memory"
+            )
     return 0
 
 
