@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, replace
 
+_MODEL = "model ("  # how the label of a simulator begins; no kernel's release has a bracket
+
 
 @dataclass(frozen=True)
 class Traits:
@@ -44,7 +46,7 @@ class Traits:
     @property
     def label(self) -> str:
         """What stands in the place of a kernel's release: ``model (ns-2 2.35)``; empty where a kernel runs."""
-        return f"model ({self.model})" if self.model else ""
+        return f"{_MODEL}{self.model})" if self.model else ""
 
 
 _TRAITS: dict[str, Traits] = {
@@ -59,6 +61,11 @@ _TRAITS: dict[str, Traits] = {
 
 
 _FORMER_NAMES = {"lab": "machines"}
+
+
+def is_model(kernel: str) -> bool:
+    """Whether what stands in the place of a kernel's release is a simulator's label."""
+    return kernel.startswith(_MODEL)
 
 
 def engines() -> tuple[str, ...]:

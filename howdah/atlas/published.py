@@ -22,6 +22,7 @@ from howdah.profile.claim import ClaimSection
 from howdah.record.directory import read_json, write_whole
 from howdah.record.provenance import sha256_text
 from howdah.record.result import Experiment, Run
+from howdah.trait import is_model
 
 RESULTS = ATLAS / "results"
 FORMAT = 2
@@ -59,7 +60,13 @@ class Published:
         runs = ", ".join(f"{number} {word}" for word, number in self.runs.items())
         days = " to ".join(dict.fromkeys(time[:10] for time in self.made))
         outdated = f"; outdated: {self.outdated}" if self.outdated else ""
-        return f"{runs} (published: {days}, Linux {', '.join(self.kernels)}{outdated})"
+        return f"{runs} (published: {days}, {self._made_on()}{outdated})"
+
+    def _made_on(self) -> str:
+        """``Linux 6.12.9``, and what no kernel ran: ``model (ns-2 2.35)``."""
+        models = [name for name in self.kernels if is_model(name)]
+        kernels = [name for name in self.kernels if name not in models]
+        return ", ".join([*(["Linux " + ", ".join(kernels)] if kernels else []), *models])
 
     def differing(
         self, experiment: Experiment, claims: list[dict[str, Any]], of_the_machine: Container[str] = ()

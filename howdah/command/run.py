@@ -68,7 +68,8 @@ def execute(options: argparse.Namespace) -> int:
     with ExitStack() as locks, Display(quiet=options.json) as display:
         experiment = hold(options.runs / profile.name, locks)
         prepared = prepare(experiment, profile, plans, display.build)
-        display.say(f"{profile.name}: {len(plans)} runs, engine {plans[0].engine}")
+        engines = ", ".join(dict.fromkeys(plan.engine for plan in plans))
+        display.say(f"{profile.name}: {len(plans)} runs, engine {engines}")
         workers = options.jobs or (cores() if prepared.parallel else 1)
         try:
             with executor_at(place, display.say, runs=options.runs, again=options.again) as executor:

@@ -19,13 +19,14 @@ from howdah.ingest.source import Context, Integers, Made, SourceReport, texts
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.raw import open_raw, read_raw_text
-from howdah.record.schema import COUNTER, INTERFACE, SLOW_START, TABLES, TCP_INFO
+from howdah.record.schema import INTERFACE, SLOW_START, TABLES, TCP_INFO
 
 ACKS, QUEUE, INFO, FLOWS, LINKS = "acks.tr", "queue.tsv", "info.tsv", "flows.tsv", "links.tsv"
 _SRTT_BITS = 3  # T_SRTT_BITS: srtt_ is in eighths of a tick
 _TICK_S = 0.01  # tcpTick_ by default
 _LINUX_TICK_S = 0.001  # of Agent/TCP/Linux, which has Linux' jiffies
 _ESTABLISHED = 1
+_TIMEOUTS = "TcpExtTCPTimeouts"
 _STATE = ("maxseq_", "ack_", "cwnd_", "ssthresh_", "srtt_", "nrexmitpack_")
 
 
@@ -33,13 +34,15 @@ _STATE = ("maxseq_", "ack_", "cwnd_", "ssthresh_", "srtt_", "nrexmitpack_")
 class FlowAcks:
     """ACKs of one flow; rows are (time, maxseq, ack, cwnd, ssthresh, srtt, retransmissions) before each ACK.
 
+    ``advances`` are (time in ns, packets of data acknowledged), ``timeouts`` (time in ns, how many there were by then).
     ``syn`` is 1 where packet 0 is a SYN. Packets are numbered as ns-2 does; -1: none.
     """
 
     start_ns: int
     syn: int
     rows: list[tuple[float, ...]] = field(default_factory=list)
-    advances: list[tuple[int, int]] = field(default_factory=list)  # (time in ns, packets of data acknowledged)
+    advances: list[tuple[int, int]] = field(default_factory=list)
+    timeouts: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def connected_ns(self) -> int | None:
@@ -64,6 +67,11 @@ def read_ends(raw: Path) -> dict[int, dict[str, int]]:
         if row[1] == "end":
             found[int(row[0])] = {"sent_packets": int(row[3]), "retransmitted_packets": int(row[4])}
     return found
+
+
+def read_release(raw: Path) -> str:
+    """The simulator's own version, as plans have it: ``ns-2 2.35``. Raises LookupError where it told none."""
+    return next(f"ns-2 {row[2]}" for row in _rows(raw, FLOWS) if row[1] == "release")
 
 
 def read_links(raw: Path) -> dict[str, dict[str, int]]:
@@ -91,6 +99,8 @@ def read_acks(raw: Path, plan: Plan) -> dict[int, FlowAcks]:
                     _arrived(of_agent[agent], time, state)
                 continue
             state[name] = number
+            if name == "nrexmit_" and number and agent in of_agent:
+                of_agent[agent].timeouts.append((_nanoseconds(time[1:]), int(number)))
             if name == "ack_" and agent in of_agent:
                 acked = int(number) + 1 - of_agent[agent].syn
                 if acked >= 0:
@@ -118,11 +128,11 @@ def _rows(raw: Path, name: str) -> list[list[str]]:
 
 
 def ingest_model(context: Context) -> Made:
-    """The tables of a simulation. Interfaces, a kernel's counters and modules there are none."""
-    empty = {"slow_start": SLOW_START, "interface": INTERFACE, "counter": COUNTER}
+    """The tables of a simulation. It has no interfaces and no modules, and of a kernel's counters that of timeouts."""
+    empty = {"slow_start": SLOW_START, "interface": INTERFACE}
     made: Made = {name: (schema.empty_table(), SourceReport()) for name, schema in empty.items()}
     raw, plan = context.directory.raw, context.plan
-    for name, read in (("tcp_probe", _tcp_probe), ("tcp_info", _tcp_info), ("qdisc", _qdisc)):
+    for name, read in (("tcp_probe", _tcp_probe), ("tcp_info", _tcp_info), ("qdisc", _qdisc), ("counter", _counter)):
         report = SourceReport()
         try:
             table = read(raw, plan)
@@ -239,5 +249,29 @@ def _qdisc(raw: Path, plan: Plan) -> pa.Table:
             "drops_packets": _whole(drops),
             "overlimits": one,
             "marks_packets": pa.nulls(count, pa.int64()),
+        },
+    )
+
+
+def _counter(raw: Path, plan: Plan) -> pa.Table:
+    """Timeouts of each sender's host, read before and after each of them, under the kernel's name for their number."""
+    acks = read_acks(raw, plan)
+    rows: list[tuple[str, int, int]] = []
+    for host in dict.fromkeys(flow.sender for flow in plan.flows):
+        mine = sorted(time for flow in plan.flows if flow.sender == host for time, _ in acks[flow.id].timeouts)
+        rows.append((host, 0, 0))
+        for number, time in enumerate(mine):
+            rows += [(host, time - 1, number), (host, time, number + 1)]
+        rows.append((host, plan.duration_us * 1000, len(mine)))
+    hosts = [host for host, _, _ in rows]
+    one = np.zeros(len(rows), dtype=np.int64)
+    return store.table_of(
+        "counter",
+        {
+            "node": texts(np.arange(len(rows)), hosts),
+            "source": texts(one, ["netstat"]),
+            "name": texts(one, [_TIMEOUTS]),
+            "time_ns": np.array([time for _, time, _ in rows], dtype=np.int64),
+            "value": np.array([value for _, _, value in rows], dtype=np.int64),
         },
     )

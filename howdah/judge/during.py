@@ -158,7 +158,7 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
     if least <= flow.rtt_us + high:
         message = f"{flow.title} saw a shortest RTT of {least:.10g} us, expected {expected}"
         return Check(name, DURING, True, message, flow.rtt_us, least, high, "us")
-    handshake = data.info[flow.id].least("min_rtt_us") if data.info[flow.id].has("min_rtt_us") else None
+    handshake = _handshake_us(data, trace)
     if handshake is not None and shortest - low <= handshake <= flow.rtt_us + high:
         # A flow whose first flight overfills the path: no packet of data ever meets an empty queue, its SYN did.
         message = f"{flow.title} saw a shortest RTT of {handshake} us, of its handshake, expected {expected}"
@@ -168,6 +168,14 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
         return Check(name, DURING, None, message, flow.rtt_us, least, high, "us")
     message = f"{flow.title} saw no RTT below {least:.10g} us, expected {expected}: something delays it"
     return Check(name, DURING, False, message, flow.rtt_us, least, high, "us")
+
+
+def _handshake_us(data: Measured, trace: FlowTrace) -> int | None:
+    """Shortest RTT that the sender knows of beside its data's: the kernel's own, or a model's time to connect."""
+    info = data.info[trace.flow.id]
+    if data.plan.traits.model:
+        return None if trace.connected_ns is None else (trace.connected_ns - trace.start_ns) // 1000
+    return info.least("min_rtt_us") if info.has("min_rtt_us") else None
 
 
 def _starts_alone(data: Measured, trace: FlowTrace) -> bool:

@@ -28,12 +28,11 @@ def model_checks(
 ) -> list[Check]:
     """Every check of a run of a model; ``agent`` is agent.json, None if it is missing."""
     plan = data.plan
-    what = f"the TCP of this run is a {plan.traits.label}: it shows what that model does, not what a kernel does"
-    checks = [Check("model", ENGINE, None, what)]
     if agent is None:
-        checks.append(Check("agent", ENGINE, False, "agent.json is missing: the simulation did not come to its end"))
+        missing = "agent.json is missing: the simulation did not come to its end"
+        checks = [Check("agent", ENGINE, False, missing)]
     else:
-        checks += [flow_check(flow, agent, tolerance, None) for flow in plan.flows]
+        checks = [_model(plan, agent), *(flow_check(flow, agent, tolerance, None) for flow in plan.flows)]
     checks += during_checks(data, tolerance)
     checks += _packets(directory, plan, tolerance)
     checks.append(raw_files(report))
@@ -45,6 +44,15 @@ def model_checks(
         within_run = times[(times >= 0) & (times <= plan.duration_us * 1000)]
         checks.append(reading_gaps("the bottleneck's queue", plan.collect.qdisc_us, within_run.tolist()))
     return checks
+
+
+def _model(plan: Plan, agent: dict[str, Any]) -> Check:
+    """The simulator that ran is the one whose parameters the plan declares; and who reads it knows it is one."""
+    wanted, found = plan.traits.label, agent.get("kernel_release")
+    message = f"the TCP of this run is a {found}: it shows what that model does, not what a kernel does"
+    if found != wanted:
+        message = f"the plan is for a {wanted}, and {found} ran"
+    return Check("model", ENGINE, found == wanted, message, wanted, found)
 
 
 def _packets(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> Iterable[Check]:
@@ -61,8 +69,8 @@ def packet_checks(plan: Plan, links: Links, tolerance: Tolerance) -> list[Check]
     sides = {"forward": ("sender", "receiver"), "reverse": ("receiver", "sender")}
     checks = []
     for direction, (near, far) in sides.items():
-        sent = sum(links[f"{host}"]["arrivals"] for host in _queues(plan, links, near, "out"))
-        received = sum(links[f"{host}"]["departures"] for host in _queues(plan, links, far, "in"))
+        sent = sum(links[host]["arrivals"] for host in _queues(plan, links, near, "out"))
+        received = sum(links[host]["departures"] for host in _queues(plan, links, far, "in"))
         dropped = links[direction]["drops"]
         missing = sent - received - dropped
         ratio = plan.path.loss_ratio if direction == "forward" else 0.0

@@ -86,6 +86,8 @@ def _of_path(scenario: Scenario) -> Iterator[Refusal]:
 
 
 def _of_hosts(scenario: Scenario) -> Iterator[Refusal]:
+    if scenario.sender.behaviour != TODAY:
+        yield ("sender",), "sender of another time", "name a set: ns2.parameters"
     host = scenario.host
     if host.sysctls:
         yield ("host", "sysctls"), "sysctls", "ns2.settings are its instance variables"
@@ -96,8 +98,6 @@ def _of_hosts(scenario: Scenario) -> Iterator[Refusal]:
         asked = getattr(host, field)
         if asked and asked != FIXED and int(asked.split()[-1]) < _needed_bytes(scenario):
             yield ("host", field), "buffers of a host", "ns2.settings: {window_: PACKETS} is its receive window"
-    if scenario.sender.behaviour != TODAY:
-        yield ("sender",), "sender of another time", "name a set: ns2.parameters"
     for end in ("sender", "receiver"):
         if getattr(scenario, end).kernel is not None:
             yield (end, "kernel"), "kernel", _KERNEL_NEEDED

@@ -25,9 +25,9 @@ def render(plan: Plan, *, every_change: bool = False) -> str:
         *((f"processor of {each.host} ({each.model})", _processor(each)) for each in plan.processors),
         ("hosts", _hosts(plan)),
         ("flows", _flows(plan)),
-        ("calibration", _calibration(plan)),
+        *([(plan.traits.label, _model(plan.model))] if plan.model else [("calibration", _calibration(plan))]),
         ("collect", _collect(plan)),
-        ("operations", _operations(plan)),
+        *([] if plan.model else [("operations", _operations(plan))]),
         ("timeline (seconds after the epoch)", _timeline(plan, every_change=every_change)),
     ]
     lines: list[str] = []
@@ -70,6 +70,23 @@ def _run(plan: Plan) -> Iterator[str]:
     ]
     if plan.measure_cwnd_packets is not None:
         rows.append(("measured time to a window of", f"{plan.measure_cwnd_packets} packets"))
+    return _pairs(rows)
+
+
+def _model(model: dict[str, Any]) -> Iterator[str]:
+    """The declared parameters, and what stands for each flow."""
+    settings = " ".join(f"{name}={value}" for name, value in model["settings"].items())
+    rows: list[tuple[str, object]] = [
+        ("parameters", model["parameters"]),
+        ("queue counts", model["queue"]),
+        ("advertised window", f"{model['window_packets']} packets"),
+        ("settings", settings or "none but ns-2's own"),
+    ]
+    for flow, own in model["flows"].items():
+        congestion = f" with {own['congestion_control']}" if own["congestion_control"] else ""
+        told = " ".join(f"{name}={value}" for name, value in {**own["settings"], **own["sink_settings"]}.items())
+        what = f"Agent/{own['sender']}{congestion} to Agent/{own['sink']}{', all data at once' if own['jumps'] else ''}"
+        rows.append((f"flow {flow}", f"{what} {told}".rstrip()))
     return _pairs(rows)
 
 

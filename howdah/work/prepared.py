@@ -69,16 +69,22 @@ def hold(path: Path, locks: ExitStack) -> Experiment:
 
 
 def prepare(experiment: Experiment, profile: Profile, plans: Sequence[Plan], build: Build) -> Prepared:
-    """Make the engine ready for these plans of a profile and write down what the experiment, which is held, will be.
+    """Make the engines ready for these plans of a profile, of which a control may have its own, and write down what the
+    experiment, which is held, will be.
 
-    Raises EngineUnavailableError where the engine cannot run here, and HowdahError where something cannot be built.
+    Raises EngineUnavailableError where an engine cannot run here, and HowdahError where something cannot be built.
     """
-    engine = find_engine(plans[0].engine)
-    identity = engine.prepare(plans, build)
-    cells = [Cell(plan, run_key(plan.to_json(), identity), keeps_data(profile.keep, plan.repetition)) for plan in plans]
+    engines = {name: find_engine(name) for name in dict.fromkeys(plan.engine for plan in plans)}
+    identities = {
+        name: engine.prepare([plan for plan in plans if plan.engine == name], build) for name, engine in engines.items()
+    }
+    cells = [
+        Cell(plan, run_key(plan.to_json(), identities[plan.engine]), keeps_data(profile.keep, plan.repetition))
+        for plan in plans
+    ]
     write_whole(experiment.path / "profile.yaml", profile.text)
     (experiment.path / CLAIMS_NAME).unlink(missing_ok=True)
-    return Prepared(experiment, profile, cells, engine.parallel)
+    return Prepared(experiment, profile, cells, all(engine.parallel for engine in engines.values()))
 
 
 def make(

@@ -7,7 +7,7 @@
 
 set FAST 1e12;           # bits a second of a link that stands for none
 set UNLIMITED 1000000;   # packets of a queue that never drops
-set TRACED {maxseq_ ack_ cwnd_ ssthresh_ srtt_ nrexmitpack_ nackpack_}
+set TRACED {maxseq_ ack_ cwnd_ ssthresh_ srtt_ nrexmitpack_ nrexmit_ nackpack_}
 
 proc read_data {file} {
     global run path collect hosts flows host flow
@@ -149,14 +149,23 @@ Agent/TCP instproc done {} {
 }
 
 proc flow_done {id} {
-    global ns flow started jumped stopped
+    global ns flow jumped stopped
     array set own $flow($id)
     if {!$own(jump) || [info exists jumped($id)] || [info exists stopped($id)]} { return }
     set jumped($id) 1
-    set round [expr {[$ns now] - $started($id)}]
+    set round [handshake $id]
     for {set packet 0} {$packet < $own(packets)} {incr packet} {
         $ns at [expr {[$ns now] + $round * $packet / $own(packets)}] "advance $id"
     }
+}
+
+# The round trip of the SYN that was acknowledged: each one before it took a timeout, of which the next lasts twice as long.
+proc handshake {id} {
+    global ns sender started flow
+    array set own $flow($id)
+    set tcp $sender($id)
+    set waited [expr {[$tcp set rtxcur_init_] * (2 ** [$tcp set nrexmitpack_] - 1)}]
+    return [expr {max([$ns now] - $started($id) - $waited, $own(rtt))}]
 }
 
 proc advance {id} {
@@ -238,6 +247,7 @@ set acks [output acks.tr]
 set queue [output queue.tsv]
 set info [output info.tsv]
 set table [output flows.tsv]
+puts $table "0\trelease\t[ns-version]"
 make_network
 foreach id $flows { make_flow $id }
 if {$collect(queue) > 0} { $ns at 0 "every $collect(queue) 0 read_queue" }

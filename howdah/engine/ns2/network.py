@@ -110,6 +110,7 @@ def _flow(plan: Plan, flow: Flow) -> str:
         start=_seconds(flow.start_us),
         stop=_seconds(flow.stop_us),
         packets=packets,
+        rtt=_seconds(flow.rtt_us),
         jump=int(own["jumps"]),
         payload=path.mss_bytes,
         header=path.frame_bytes - path.mss_bytes,

@@ -7,9 +7,10 @@ from typing import Any
 
 from howdah.engine.ns2.network import silent_us
 from howdah.errors import HowdahError, RunFailedError
-from howdah.ingest.ns2 import FlowAcks, read_acks, read_ends
+from howdah.ingest.ns2 import FlowAcks, read_acks, read_ends, read_release
 from howdah.plan.plan import Flow, Plan
 from howdah.record.directory import RunDirectory, write_json
+from howdah.trait import Traits
 
 
 def write_outcome(directory: RunDirectory, plan: Plan) -> None:
@@ -17,13 +18,14 @@ def write_outcome(directory: RunDirectory, plan: Plan) -> None:
     try:
         acks = read_acks(directory.raw, plan)
         ends = read_ends(directory.raw)
+        release = read_release(directory.raw)
         flows = [_flow(plan, flow, acks[flow.id], ends[flow.id]) for flow in plan.flows]
-    except (HowdahError, OSError, ValueError, LookupError) as error:
+    except (HowdahError, OSError, ValueError, LookupError, StopIteration) as error:
         raise RunFailedError(f"ns-2's traces cannot be read: {error}", where=str(directory.raw)) from error
     record = {
         "status": "ok",
         "engine": "ns2",
-        "kernel_release": plan.traits.label,
+        "kernel_release": Traits(model=release).label,
         "epoch_monotonic_ns": 0,
         "silent_ns": silent_us(plan) * 1000,
         "flows": flows,
@@ -45,6 +47,6 @@ def _flow(plan: Plan, flow: Flow, acks: FlowAcks, end: dict[str, int]) -> dict[s
         "bytes_sent": received,
         "bytes_received": received,
         "complete": whole or wanted is None,
-        "segments_sent": end["sent_packets"],
+        "segments_sent": end["sent_packets"] - acks.syn,
         "segments_retransmitted": end["retransmitted_packets"],
     }
