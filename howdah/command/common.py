@@ -113,7 +113,7 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
         help="make a sweep of more than 1000 runs; N must match the count in the error",
     )
     making = section(parser, MAKING)
-    making.add_argument("--engine", default=None, metavar="NAME", help="uml (default), vm, machines or host")
+    making.add_argument("--engine", default=None, metavar="NAME", help="uml (default), vm, machines, host or ns2")
     add_machines_option(parser)
     making.add_argument(
         "--kernel", default=None, metavar="TREE", help="a kernel source tree, debian-VERSION or debian-newest"

@@ -21,6 +21,7 @@ from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.trait import traits
 from tests.guest import guest_run
+from tests.unit.simulated_run import make_simulated_run, simulated_plan
 
 SMALL = (
     "path.rate=10 Mbit/s",
@@ -103,7 +104,7 @@ class Bench:
 
     def honest(self, name: str) -> Honest:
         if name not in self._made:
-            derived = {"machines": self._machines, "own": self._own_module}
+            derived = {"machines": self._machines, "own": self._own_module, "model": self._model}
             self._made[name] = derived[name]() if name in derived else self._in_guest(name)
         return self._made[name]
 
@@ -144,6 +145,14 @@ class Bench:
         with edited(directory, "agent.json") as agent:
             record = {"srcversion": "ABC", "algorithms": ["cubic"], "uses_before": 1, "uses_most": 3}
             agent["modules"]["tcp_cubic"] = {**agent["modules"].get("tcp_cubic", {}), **record}
+        return Honest(plan, directory, judge(directory, plan))
+
+    def _model(self) -> Honest:
+        """A simulation, as it was recorded."""
+        plan = simulated_plan()
+        directory = make_simulated_run(self.root / "model", plan)
+        ingest(directory)
+        measure(directory, plan)
         return Honest(plan, directory, judge(directory, plan))
 
     def _machines(self) -> Honest:

@@ -14,6 +14,7 @@ from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
 from tests.liars.kernels import KERNELS
 from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
 from tests.liars.machines import MACHINES
+from tests.liars.models import MODELS
 from tests.liars.modules import HONEST_MODULES, MODULES
 from tests.liars.paths import PATHS
 from tests.liars.processors import PROCESSORS
@@ -21,7 +22,7 @@ from tests.liars.records import RECORDS
 from tests.liars.results import HONEST_RESULTS, RESULTS
 from tests.liars.seals import HONEST_SEALS, SEALS
 
-RUNS: list[RunLiar] = [*PATHS, *RECORDS, *COLLECTED, *MACHINES, *KERNELS, *PROCESSORS]
+RUNS: list[RunLiar] = [*PATHS, *RECORDS, *COLLECTED, *MACHINES, *MODELS, *KERNELS, *PROCESSORS]
 TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *MODULES, *BASELINES, *COMPARISONS]
 LIARS: list[Liar] = [*RUNS, *TOLD]
 # What howdah says where nobody lies: nothing.

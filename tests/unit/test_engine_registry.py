@@ -97,7 +97,7 @@ def test_an_unknown_engine_is_refused_with_the_names_there_are(tmp_path: Path) -
         "howdah: 1\nname: small\npath: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}\n"
         "algorithm: cubic\nduration: 2 s\nengine: ulm\n"
     )
-    with pytest.raises(ProfileError, match="expected one of uml, vm, machines, host") as refused:
+    with pytest.raises(ProfileError, match="expected one of uml, vm, machines, host, ns2") as refused:
         load(file)
     assert str(refused.value.where).endswith("small.yaml:6")
 
