@@ -101,6 +101,8 @@ def _of_hosts(scenario: Scenario) -> Iterator[Refusal]:
     for end in ("sender", "receiver"):
         if getattr(scenario, end).kernel is not None:
             yield (end, "kernel"), "kernel", _KERNEL_NEEDED
+        if getattr(scenario, end).processor.is_there:
+            yield (end, "processor"), "processor of a host", _KERNEL_NEEDED
     if scenario.split:
         yield ("split",), "kernel to divide", _LEAVE_OUT
 

@@ -163,6 +163,7 @@ REFUSED = [
     ("host.packets_per_ack=1", "no kernel's plug-ins"),
     ("sender=of-2007", "no sender of another time"),
     ("receiver.kernel=debian-6.1", "no kernel"),
+    ("sender.processor=of-2007", "no processor of a host"),
     ("split=true", "no kernel to divide"),
     ("collect.cpu=true", "no processor"),
     ("collect.pcap=['r1:r1-eth0']", "no packets to capture"),
