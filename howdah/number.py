@@ -73,3 +73,12 @@ def _scaled(value: float, units: tuple[tuple[str, float], ...], least: float = 1
         if abs(value) >= factor * least:
             return f"{significant(value / factor)} {unit}"
     return f"{significant(value)} {units[-1][0]}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, in the plural where it is one.
+
+    >>> counted(1, "run"), counted(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -13,6 +13,7 @@ from howdah.atlas.published import publish
 from howdah.atlas.record import Sitting
 from howdah.claim.finding import FAIL
 from howdah.errors import HowdahError
+from howdah.number import counted
 from howdah.profile import load
 from howdah.profile.unknown import UNKNOWN_AXIS
 from howdah.report import report
@@ -87,7 +88,8 @@ def _make(
         number = sum(
             1 for _, each in prepared for cell in each.cells if not only_grid or UNKNOWN_AXIS in cell.plan.axes
         )
-        display.say(f"atlas: {len(prepared)} profiles, {number} runs" + ("" if executor else f", {workers} at a time"))
+        many = f"{counted(len(prepared), 'profile')}, {counted(number, 'run')}"
+        display.say(f"atlas: {many}" + ("" if executor else f", {workers} at a time"))
         outcomes: list[Outcome] = []
 
         def listen(active: list[Work], done: list[Outcome], rest: Rest) -> None:

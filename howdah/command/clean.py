@@ -13,7 +13,7 @@ from howdah.command.common import add_runs_option
 from howdah.engine.ending import runtime_base
 from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
-from howdah.number import size
+from howdah.number import counted, size
 from howdah.publish.scratch import sweep_scratch
 from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
 from howdah.record.reading import read_index
@@ -68,8 +68,11 @@ class _Savings:
             self.bytes += done.before - done.after
 
     def say(self) -> None:
-        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
-        sys.stdout.write(f"saved {size(self.bytes)} in {runs}\n" if self.runs else "no run has anything to compress\n")
+        sys.stdout.write(
+            f"saved {size(self.bytes)} in {counted(self.runs, 'run')}\n"
+            if self.runs
+            else "no run has anything to compress\n"
+        )
 
 
 def execute(options: argparse.Namespace) -> int:

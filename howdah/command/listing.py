@@ -17,6 +17,7 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.command.listed import DATA
 from howdah.layout import DEFAULT_WIDTH, aligned, folded, glossary, records, terminal_width
+from howdah.number import counted
 from howdah.profile.algorithm import ALGORITHMS, BASES
 from howdah.record.directory import experiment_indexes
 from howdah.work.catalogue import GROUPS, Entry, entries, expected_s
@@ -57,7 +58,7 @@ def _profile_lines(rows: list[Row], width: int) -> list[str]:
         found = [Entry(**{key: value for key, value in row.items() if key != "group"}) for row in members]
         lines += folded(f"{group}: {about[group]}" if group in about else group, width)
         facts = aligned(
-            [[f"  {each.profile}", _runs_text(each.runs), expected_s(each.core_s)] for each in found], (1, 2)
+            [[f"  {each.profile}", counted(each.runs, "run"), expected_s(each.core_s)] for each in found], (1, 2)
         )
         for fact, entry in zip(facts, found, strict=True):
             if width >= _BESIDE:
@@ -66,10 +67,6 @@ def _profile_lines(rows: list[Row], width: int) -> list[str]:
                 lines += [fact, *folded(entry.description, width, "      ")]
         lines.append("")
     return [*lines, "'howdah run NAME' runs one, 'howdah plan NAME' only prints what it would do."]
-
-
-def _runs_text(number: int) -> str:
-    return "1 run" if number == 1 else f"{number} runs"
 
 
 def _algorithms(_runs: Path) -> list[Row]:

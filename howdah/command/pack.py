@@ -10,6 +10,7 @@ from pathlib import Path
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
+from howdah.number import counted
 from howdah.pack.archive import SUFFIX
 from howdah.pack.pack import default_name, pack, unpack
 from howdah.record.digest import file_sha256
@@ -76,7 +77,7 @@ def _unpack(options: argparse.Namespace) -> int:
     else:
         first = target / index["experiments"][0] if index["experiments"] else target
         sys.stdout.write(
-            f"{target}: {len(index['runs'])} runs, {files} files, {size / 1e6:.1f} MB\n"
+            f"{target}: {counted(len(index['runs']), 'run')}, {files} files, {size / 1e6:.1f} MB\n"
             f"  results: {first / 'report.html'}\n  check:   howdah verify {first}\n"
         )
     return 0

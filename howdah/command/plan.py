@@ -9,6 +9,7 @@ import sys
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_profile_options, load_plans
+from howdah.number import counted
 from howdah.plan.text import render
 from howdah.profile import Profile, load
 from howdah.work.catalogue import expected_s, profile_core_s
@@ -44,7 +45,7 @@ def _cost(profile: Profile, overrides: list[str]) -> str:
     whole = profile if profile.with_unknowns else load(profile.path, overrides, unknowns=True)
     cost, most = profile_core_s(written), profile_core_s(whole)
     return (
-        f"# as written: {len(written.cells())} runs, about {expected_s(cost)} of one core\n"
-        f"# the grid of what is unknown (--unknowns): {len(profile.grid)} points, "
-        f"{len(whole.cells()) - len(written.cells())} runs, about {expected_s(most - cost)} of one core\n"
+        f"# as written: {counted(len(written.cells()), 'run')}, about {expected_s(cost)} of one core\n"
+        f"# the grid of what is unknown (--unknowns): {counted(len(profile.grid), 'point')}, "
+        f"{counted(len(whole.cells()) - len(written.cells()), 'run')}, about {expected_s(most - cost)} of one core\n"
     )

@@ -30,6 +30,7 @@ from howdah.command.common import (
 )
 from howdah.command.parser import section
 from howdah.layout import folded, terminal_width
+from howdah.number import counted
 from howdah.record.directory import read_json
 from howdah.report import report
 from howdah.report.build import source_for
@@ -69,7 +70,7 @@ def execute(options: argparse.Namespace) -> int:
         experiment = hold(options.runs / profile.name, locks)
         prepared = prepare(experiment, profile, plans, display.build)
         engines = ", ".join(dict.fromkeys(plan.engine for plan in plans))
-        display.say(f"{profile.name}: {len(plans)} runs, engine {engines}")
+        display.say(f"{profile.name}: {counted(len(plans), 'run')}, engine {engines}")
         workers = options.jobs or (cores() if prepared.parallel else 1)
         try:
             with executor_at(place, display.say, runs=options.runs, again=options.again) as executor:

@@ -13,6 +13,7 @@ from howdah.errors import EngineUnavailableError, HowdahError
 from howdah.nightly.claims import read_claims
 from howdah.nightly.sheet import CellSheet, Repetition, Sheet, empty_sheet, read_experiment
 from howdah.nightly.suite import Series, Wanted, slug_of, slugs_of
+from howdah.number import counted
 from howdah.report import report
 from howdah.work.batch import Job, Outcome
 from howdah.work.display import Display
@@ -70,8 +71,8 @@ def make(
             for job in prepared[one.name].jobs
             if _is_wanted(job, one, wanted[one.name])
         ]
-        many = "1 experiment" if len(prepared) == 1 else f"{len(prepared)} experiments"
-        display.say(f"nightly: {many}, {len(jobs)} runs" + ("" if executor else f", {workers} at a time"))
+        many = f"{counted(len(prepared), 'experiment')}, {counted(len(jobs), 'run')}"
+        display.say(f"nightly: {many}" + ("" if executor else f", {workers} at a time"))
         outcomes = make_runs(
             list(prepared.values()),
             workers,

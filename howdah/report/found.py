@@ -63,7 +63,8 @@ def found(table: Table) -> list[str]:
     sentences = [*_groups(said), *_flows([each for each in said if _speaks(each)])]
     if any(" … " in sentence for sentence in sentences):
         sentences.append(f"In brackets: {table.spread_words}.")
-    return [*sentences, *_left_out(table)] or ["No run has a number that says how the flows started."]
+    sentences += [*_modelled(table), *_left_out(table)]
+    return sentences or ["No run has a number that says how the flows started."]
 
 
 def _said(table: Table) -> Iterator[_Said]:
@@ -214,6 +215,16 @@ def _groups(said: list[_Said]) -> list[str]:
             clause += f" with {each.quantity(_GROUP_LOST, spread=False)} of its segments retransmitted"
         clauses.append(clause)
     return [f"Half of the connections were done: {'; '.join(clauses)}."]
+
+
+def _modelled(table: Table) -> list[str]:
+    """Which numbers are a simulator's."""
+    if not table.models:
+        return []
+    names = _listed(list(table.models))
+    if table.all_modelled:
+        return [f"No kernel ran: the numbers are those of a {names}."]
+    return [f"Some of the numbers are those of a {names}, where no kernel ran."]
 
 
 def _left_out(table: Table) -> list[str]:

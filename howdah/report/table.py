@@ -63,10 +63,12 @@ class Block:
 
 @dataclass
 class Table:
-    """All results. ``points`` holds (sweep point, its blocks)."""
+    """All results. ``points`` holds (sweep point, its blocks), ``models`` the simulators that made some of them."""
 
     measures: list[Measure]
     points: list[tuple[str, list[Block]]]
+    models: tuple[str, ...] = ()
+    all_modelled: bool = False
 
     @property
     def spread_words(self) -> str:
@@ -136,7 +138,8 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
             block.rows = _rows(shown, merged, groups, flows)
             blocks.append(block)
         result.append((point, blocks))
-    return Table(shown, result)
+    modelled = [run.plan.traits.label for run in runs if run.plan and run.plan.traits.model]
+    return Table(shown, result, tuple(dict.fromkeys(modelled)), all_modelled=len(modelled) == len(runs))
 
 
 def _why(run: Run) -> str:

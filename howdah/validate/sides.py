@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import HowdahError
+from howdah.number import counted
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
 from howdah.record.result import Run
@@ -81,7 +82,7 @@ def _make(
     with ExitStack() as locks:
         experiment = hold(runs / f"{profile.name}-{candidate.engine}", locks)
         prepared = prepare(experiment, profile, plans, display.build)
-        display.say(f"{experiment.path.name}: {len(plans)} runs, engine {candidate.engine}")
+        display.say(f"{experiment.path.name}: {counted(len(plans), 'run')}, engine {candidate.engine}")
         workers = jobs if prepared.parallel else 1
         outcomes = make([prepared], workers, again, display.batch, keep_going=True, tell=display.say, executor=executor)
         read = {run.name: run for run in read_results(experiment.path).runs}

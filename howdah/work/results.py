@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.errors import HowdahError
+from howdah.number import counted
 from howdah.record.digest import DIGESTS, MismatchError, check
 from howdah.record.directory import RunDirectory
 from howdah.record.reading import read_index, read_record, read_verdict
@@ -63,8 +64,8 @@ def bring_up_to_date(path: Path, tell: Tell = say, *, force: bool = False, worke
     if unchecked:
         _tell_once(
             path,
-            f"{_runs(len(unchecked))} of {path.name} {'has' if len(unchecked) == 1 else 'have'} no digests (made by an "
-            "earlier version of howdah): nothing shows whether the files were changed",
+            f"{counted(len(unchecked), 'run')} of {path.name} {'has' if len(unchecked) == 1 else 'have'} no digests "
+            "(made by an earlier version of howdah): nothing shows whether the files were changed",
             tell,
         )
     return done
@@ -152,12 +153,8 @@ def _tell_of_old(path: Path, runs: list[RunDirectory], tell: Tell) -> None:
         one = len(runs) == 1
         _tell_once(
             path,
-            f"{_runs(len(runs))} {'was' if one else 'were'} analysed by another version of howdah, and "
+            f"{counted(len(runs), 'run')} {'was' if one else 'were'} analysed by another version of howdah, and "
             f"{'its' if one else 'their'} data were not kept (keep: first); 'howdah run --again' makes "
             f"{'it' if one else 'them'} anew",
             tell,
         )
-
-
-def _runs(number: int) -> str:
-    return "1 run" if number == 1 else f"{number} runs"

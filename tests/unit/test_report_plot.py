@@ -357,7 +357,7 @@ def test_pending_runs_are_said(tmp_path: Path) -> None:
     index["cells"].append({**index["cells"][0], "run": "cubic-20 ms-r9-00000000"})
     (root / "experiment.json").write_text(json.dumps(index))
     html = draw(_figure(kind="sweep", x="path.rtt", y="utilisation"), load_experiment(root))
-    assert "1 runs of this experiment have not been made" in html
+    assert "1 run of this experiment has not been made" in html
 
 
 @pytest.mark.parametrize("logarithmic", [False, True])

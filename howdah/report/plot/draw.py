@@ -8,7 +8,7 @@ from collections.abc import Callable
 from markupsafe import escape
 
 from howdah.errors import HowdahError
-from howdah.number import duration
+from howdah.number import counted, duration
 from howdah.profile.figure import PLACES, FigureSection
 from howdah.record.result import Experiment
 from howdah.report.drawing import spread
@@ -79,7 +79,8 @@ def _panels(drawn: Drawn) -> str:
 def _caption(figure: FigureSection, drawn: Drawn, experiment: Experiment) -> str:
     sentences = [figure.note, *drawn.caption]
     if experiment.pending:
-        sentences.append(f"{len(experiment.pending)} runs of this experiment have not been made.")
+        have = "has" if len(experiment.pending) == 1 else "have"
+        sentences.append(f"{counted(len(experiment.pending), 'run')} of this experiment {have} not been made.")
     text = f"<p>{escape(' '.join(filter(None, sentences)))}</p>" if any(sentences) else ""
     if drawn.missing:
         shown = drawn.missing[:_MOST_MISSING]
