@@ -243,7 +243,7 @@ def test_a_time_line_draws_the_curve_of_one_repetition(experiment: Path) -> None
         across = [float(x) for x in re.findall(r"[ML]([\d.]+) ", path.get("d", ""))]
         assert across == sorted(across)
         assert min(across) > 0 and max(across) <= 430
-    assert "number 1" in html
+    assert "(r0)" in html
     assert "BDP + buffer" in html
 
 
