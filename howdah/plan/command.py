@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
+from howdah.linux.search import SEARCHES
 from howdah.plan.plan import Event, Operation
-from howdah.profile.processor import SEARCHES
 from howdah.quantity import format_duration, format_nanoseconds
 
 _Words = list[str | int]

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from howdah.errors import ProfileError
+from howdah.linux.search import SEARCHES
 from howdah.plan.network import Network
 from howdah.plan.operation import operation
 from howdah.plan.plan import Operation, Processor
 from howdah.plan.receiver import Receivers
 from howdah.profile import Cell
-from howdah.profile.processor import SEARCHES
 from howdah.trait import Traits
 
 PROCESSOR_MODULE = "howdah_processor"

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
+from howdah.linux.search import SEARCHES
 from howdah.profile.field import Nanoseconds, ShortSection
 
 NONE: Final = "none"  # as fast as the engine's
-SEARCHES = ("nothing", "each-block", "one-pass")  # in the order of enum processor_search, modules/processor/search.h
 _NO_LIMIT = 10_000_000
 
 
