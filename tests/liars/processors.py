@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
+
+import numpy as np
 
 from howdah.plan.plan import Plan
 from howdah.plan.processor import PROCESSOR_KIND
+from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.liars.bench import Bench
 from tests.liars.breaking import Break, options
-from tests.liars.doctor import add, change_column, doctored, edit_account
+from tests.liars.doctor import Doctor, add, change_column, doctored, edit_account, rows
 from tests.liars.liar import Catch, RunLiar, check
 
 HONEST = "processor"
@@ -29,6 +33,18 @@ def _without(plan: Plan) -> Plan:
     left = [item for item in plan.operations if item.arguments.get("kind") != PROCESSOR_KIND]
     assert len(left) < len(plan.operations)
     return dataclasses.replace(plan, operations=left, processors=[])
+
+
+def _more_at(places: tuple[int, ...], more: dict[str, int]) -> Doctor:
+    """Columns of the table ``processor`` with more in some of the readings."""
+
+    def doctor(directory: RunDirectory) -> None:
+        for column, number in more.items():
+            change = np.zeros(store.read(directory, "processor").num_rows, dtype=np.int64)
+            change[list(places)] = number
+            change_column("processor", column, functools.partial(np.add, change))(directory)
+
+    return doctor
 
 
 PROCESSORS = [
@@ -66,5 +82,29 @@ PROCESSORS = [
         check("accounting", "processor s1 segments", "not all that TCP took came from the processor"),
         edit_account(lambda after: add(after["netstat"]["s1"], "TcpInSegs", 5)),
         honest=HONEST,
+    ),
+    doctored(
+        "processor-nobody-read",
+        "Nobody read what the processor did.",
+        check("during", "processor s1 segments", "no processor can be read"),
+        rows("processor", 0.0),
+        honest=HONEST,
+        table=True,
+    ),
+    doctored(
+        "segment-left-waiting",
+        "A segment still waits when the run ends.",
+        check("accounting", "processor s1 segments", "still wait for the processor"),
+        _more_at((-1,), {"arrived_packets": 1, "waiting_packets": 1}),
+        honest=HONEST,
+        table=True,
+    ),
+    doctored(
+        "processor-busier-than-time",
+        "The processor did a second of work within a few milliseconds.",
+        check("during", "processor s1 time", "busy for longer than time passed"),
+        _more_at((20,), {"cost_ns": 10**9, "busy_ns": 10**9}),
+        honest=HONEST,
+        table=True,
     ),
 ]
