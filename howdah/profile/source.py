@@ -24,7 +24,7 @@ from howdah.errors import ProfileError
 LARGEST_FILE_BYTES = 1 << 20
 LARGEST_DEPTH = 32
 MOST_VALUES = 20_000
-_KEPT_CHARACTERS = 16 << 10  # of the texts that are remembered; longer ones could hold much memory
+_KEPT_CHARACTERS = 16 << 10  # of the texts that are remembered, and parsed twice if refused; longer ones cost much
 
 _INTEGER = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
@@ -116,6 +116,8 @@ def _copy(value: Any) -> Any:
 
 
 def _parse(text: str, name: str, lines: bool) -> tuple[Any, dict[Path_, str]]:
+    if len(text) > _KEPT_CHARACTERS:
+        return _parse_with("rt", text, name, lines)  # to parse a large text twice takes too long
     try:
         return _parse_with("safe", text, name, lines)
     except ProfileError:
