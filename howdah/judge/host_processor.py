@@ -17,6 +17,7 @@ from howdah.plan.plan import Processor
 from howdah.record.directory import RunDirectory
 
 _SEGMENTS = "TcpInSegs"
+_STAGES = {"segments": ACCOUNTING, "costs": DURING, "time": DURING}
 _COUNTED = ("arrived_packets", "served_packets", "dropped_packets", "waiting_packets", "begun_packets")
 
 
@@ -28,11 +29,16 @@ def processor_checks(
     checks = []
     for each in data.plan.processors:
         readings = found[each.host]
-        names = [f"processor {each.host} {what}" for what in ("segments", "costs", "time")]
         if data.plan.collect.processor_us is None:
-            checks += [Check(name, DURING, None, f"the processor of {each.host} was not read") for name in names]
+            checks += [
+                Check(f"processor {each.host} {what}", stage, None, f"the processor of {each.host} was not read")
+                for what, stage in _STAGES.items()
+            ]
         elif not len(readings) or not all(readings.has(name) for name in readings.columns):
-            checks += [Check(name, DURING, False, f"of {each.host} no processor can be read") for name in names]
+            checks += [
+                Check(f"processor {each.host} {what}", stage, False, f"of {each.host} no processor can be read")
+                for what, stage in _STAGES.items()
+            ]
         else:
             checks.append(_segments(each, readings, _taken_by_tcp(accounting, each.host)))
             checks.append(_costs(each, readings))

@@ -35,13 +35,13 @@ def _without(plan: Plan) -> Plan:
     return dataclasses.replace(plan, operations=left, processors=[])
 
 
-def _more_at(places: tuple[int, ...], more: dict[str, int]) -> Doctor:
-    """Columns of the table ``processor`` with more in some of the readings."""
+def _more_from(first: int, more: dict[str, int]) -> Doctor:
+    """Columns of the table ``processor`` with more in all readings from the first that is wrong."""
 
     def doctor(directory: RunDirectory) -> None:
         for column, number in more.items():
             change = np.zeros(store.read(directory, "processor").num_rows, dtype=np.int64)
-            change[list(places)] = number
+            change[first:] = number
             change_column("processor", column, functools.partial(np.add, change))(directory)
 
     return doctor
@@ -86,7 +86,7 @@ PROCESSORS = [
     doctored(
         "processor-nobody-read",
         "Nobody read what the processor did.",
-        check("during", "processor s1 segments", "no processor can be read"),
+        check("accounting", "processor s1 segments", "no processor can be read"),
         rows("processor", 0.0),
         honest=HONEST,
         table=True,
@@ -95,7 +95,7 @@ PROCESSORS = [
         "segment-left-waiting",
         "A segment still waits when the run ends.",
         check("accounting", "processor s1 segments", "still wait for the processor"),
-        _more_at((-1,), {"arrived_packets": 1, "waiting_packets": 1}),
+        _more_from(-1, {"arrived_packets": 1, "waiting_packets": 1}),
         honest=HONEST,
         table=True,
     ),
@@ -103,7 +103,7 @@ PROCESSORS = [
         "processor-busier-than-time",
         "The processor did a second of work within a few milliseconds.",
         check("during", "processor s1 time", "busy for longer than time passed"),
-        _more_at((20,), {"cost_ns": 10**9, "busy_ns": 10**9}),
+        _more_from(20, {"cost_ns": 10**9, "busy_ns": 10**9}),
         honest=HONEST,
         table=True,
     ),
