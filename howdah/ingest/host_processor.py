@@ -14,7 +14,7 @@ import pyarrow as pa
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
-from howdah.plan.processor import PROCESSOR_KIND
+from howdah.plan.plan import PROCESSOR_KIND
 from howdah.record import table as store
 
 _RTM_NEWQDISC = 36

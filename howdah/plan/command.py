@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-from howdah.linux.search import SEARCHES
 from howdah.plan.plan import Event, Operation
 from howdah.quantity import format_duration, format_nanoseconds
+from howdah.search import SEARCHES
 
 _Words = list[str | int]
 

@@ -227,6 +227,9 @@ class OwnKernel:
     headers: str | None
 
 
+PROCESSOR_KIND = "howdah_cpu"  # the queueing discipline of a processor; such a name has at most 15 letters
+
+
 @dataclass(frozen=True)
 class Processor:
     """What arrives at ``interface`` of ``host`` waits for a processor; howdah/profile/processor.py says what each

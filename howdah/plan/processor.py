@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 from howdah.errors import ProfileError
-from howdah.linux.search import SEARCHES
 from howdah.plan.network import Network
 from howdah.plan.operation import operation
-from howdah.plan.plan import Operation, Processor
+from howdah.plan.plan import PROCESSOR_KIND, Operation, Processor
 from howdah.plan.receiver import Receivers
 from howdah.profile import Cell
+from howdah.search import SEARCHES
 from howdah.trait import Traits
 
 PROCESSOR_MODULE = "howdah_processor"
-PROCESSOR_KIND = "howdah_cpu"  # of its queueing discipline, whose name has at most 15 letters
 PROCESSOR_HANDLE = "ffff:"
 
 

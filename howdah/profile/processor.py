@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from howdah.linux.search import SEARCHES
 from howdah.profile.field import Nanoseconds, ShortSection
+from howdah.search import SEARCHES
 
 NONE: Final = "none"  # as fast as the engine's
 _NO_LIMIT = 10_000_000

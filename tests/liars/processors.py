@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from howdah.plan.plan import Plan
-from howdah.plan.processor import PROCESSOR_KIND
+from howdah.plan.plan import PROCESSOR_KIND, Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.liars.bench import Bench

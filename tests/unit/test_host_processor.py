@@ -20,8 +20,7 @@ from howdah.linux.output import FRAME, KIND_PROCESSOR
 from howdah.measure.host_processor import processor_host_rows
 from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet
-from howdah.plan.plan import Plan, Processor
-from howdah.plan.processor import PROCESSOR_KIND
+from howdah.plan.plan import PROCESSOR_KIND, Plan, Processor
 from howdah.record import table as store
 from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory

@@ -260,7 +260,7 @@ def test_a_time_line_takes_the_repetition_that_has_its_data(tmp_path: Path) -> N
     scenario = Scenario(algorithms=("cubic",), repetitions=3, duration_s=2.0, flows=1, invalid=(("cubic", 0),))
     root = make_experiment(tmp_path, scenario)
     figure = _figure(kind="time", series=["cwnd"])
-    assert "number 2" in draw(figure, load_experiment(root))
+    assert "(r1)" in draw(figure, load_experiment(root))
     for file in root.glob("*-r[12]-*/run.json"):
         file.write_text(json.dumps({**json.loads(file.read_text()), "data_removed": True}))
     html = draw(figure, load_experiment(root))
