@@ -155,6 +155,11 @@ class Data:
         return self.table("cpu_sample")
 
     @property
+    def processor(self) -> Rows:
+        """What the processors of hosts did, where a profile gives hosts one."""
+        return self.table("processor")
+
+    @property
     def axes(self) -> list[str]:
         """Columns that tell runs apart; the swept fields are the last of them."""
         return list(axis_types(self._all_runs))

@@ -34,7 +34,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("receivers and traffic", ("receivers", "receivers-", "flent-"), "what acknowledges, and what sends"),
     (
         "validation and machines",
-        ("validate", "machines-", "cpu/"),
+        ("validate", "machines-", "cpu/", "processor"),
         "engines against each other, several machines, processor time",
     ),
     ("atlas", ("atlas/",), "published experiments; 'howdah atlas' runs and judges them"),

@@ -28,11 +28,11 @@ def _nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_places_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_place(None, None) == Place()
-    assert read_place("tls://lab:8786", None, Path("x")) == Place(scheduler="tls://lab:8786", tls=Path("x"))
+    assert read_place("tls://far:8786", None, Path("x")) == Place(scheduler="tls://far:8786", tls=Path("x"))
     assert read_place(None, "local") == Place(kind="local")
     assert read_place(None, "ssh:hosts.txt") == Place(kind="ssh", argument="hosts.txt")
-    monkeypatch.setenv("HOWDAH_SCHEDULER", "tcp://lab:8786")
-    assert read_place(None, None).scheduler == "tcp://lab:8786"
+    monkeypatch.setenv("HOWDAH_SCHEDULER", "tcp://far:8786")
+    assert read_place(None, None).scheduler == "tcp://far:8786"
     assert read_place(None, "local:2") == Place(kind="local", argument="2"), "an option goes before the environment"
 
 
@@ -42,7 +42,7 @@ def test_what_is_no_cluster_is_told(cluster: str) -> None:
         read_place(None, cluster)
 
 
-@pytest.mark.parametrize("address", ["lab:8786", "tcp://lab", "http://lab:8786"])
+@pytest.mark.parametrize("address", ["far:8786", "tcp://far", "http://far:8786"])
 def test_what_is_no_scheduler_is_told(address: str) -> None:
     with pytest.raises(HowdahError, match="no address of a scheduler"):
         read_place(address, None)
@@ -50,7 +50,7 @@ def test_what_is_no_scheduler_is_told(address: str) -> None:
 
 def test_both_at_once_are_refused() -> None:
     with pytest.raises(HowdahError, match="give one of them"):
-        read_place("tcp://lab:8786", "local")
+        read_place("tcp://far:8786", "local")
 
 
 def test_without_dask_the_command_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_part_is_gone_and_says_what_takes_its_place(capsys: pytest.CaptureFixtur
 
 def test_certificates_are_made_once_and_serve_both_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     connect = pytest.importorskip("howdah.cluster.connect", reason="Dask is not installed")
-    place = tmp_path / "lab"
+    place = tmp_path / "place"
     assert main(["cluster", "certificates", str(place)]) == 0
     assert stat.S_IMODE((place / "cluster.key").stat().st_mode) == 0o600
     assert sorted(file.name for file in place.iterdir()) == ["ca.pem", "cluster.key", "cluster.pem"]
@@ -103,7 +103,7 @@ def test_certificates_that_are_not_there_are_told(tmp_path: Path) -> None:
 def test_hosts_are_read(tmp_path: Path) -> None:
     connect = pytest.importorskip("howdah.cluster.connect", reason="Dask is not installed")
     file = tmp_path / "hosts.txt"
-    file.write_text("# a lab\none\n two # with a comment\n\n")
+    file.write_text("# a group of machines\none\n two # with a comment\n\n")
     assert connect.read_hosts(file) == ["one", "two"]
     file.write_text("# nobody\n")
     with pytest.raises(HowdahError, match="empty"):
@@ -112,10 +112,10 @@ def test_hosts_are_read(tmp_path: Path) -> None:
 
 def test_a_command_whose_terminal_closes_can_be_attached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["howdah", "run", "quick"])
-    with pytest.raises(DetachedError), attachable(tmp_path, "tcp://lab:8786"):
+    with pytest.raises(DetachedError), attachable(tmp_path, "tcp://far:8786"):
         os.kill(os.getpid(), signal.SIGHUP)
     assert attached(tmp_path) == (["run", "quick"], Path.cwd())
-    with attachable(tmp_path, "tcp://lab:8786"):
+    with attachable(tmp_path, "tcp://far:8786"):
         pass
     with pytest.raises(HowdahError, match="no command that used a cluster was interrupted"):
         attached(tmp_path)

@@ -200,7 +200,7 @@ def test_a_control_that_replaces_an_axis_has_one_point_for_it(tmp_path: Path) ->
     ("control", "what"),
     [
         ("{what: x, set: {path.rtt: [20 ms, 40 ms]}}", "lists several values for path.rtt, which is swept"),
-        ("{what: x, set: {path.buffer: [1 bdp, 2 bdp]}}", "sweeps path.buffer; a control sets one value"),
+        ("{what: x, set: {path.buffer: [1 bdp, 2 bdp]}}", "sweeps path.buffer; it sets one value"),
         ("{what: x, set: {path.rat: 1 Mbit/s}}", "there is no field 'rat' in path"),
         ("{what: x, set: {}}", "nothing is changed"),
         ("{what: x, set: {path.mtu: 1000}, at: {path.rtt: 30 ms}}", "path.rtt is never 30 ms in this profile"),
