@@ -90,4 +90,4 @@ def test_the_other_algorithms_of_a_profile_run(engine: UmlEngine, tmp_path: Path
     assert "the kernel's log: ss_limited" in records["refused"]["error"]
     console = records["refused"]["error"].partition(": ")[0]
     assert Path(console).is_file(), "the console is named as it is called in the end"
-    assert f"{profile}:{first + 4}: the module tcp_cubic has no parameter 'hystrat'" in records["odd"]["error"]
+    assert f"{profile.name}:{first + 4}: the module tcp_cubic has no parameter 'hystrat'" in records["odd"]["error"]
