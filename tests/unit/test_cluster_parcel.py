@@ -7,8 +7,11 @@ import asyncio
 import io
 import json
 import tarfile
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -148,18 +151,24 @@ def test_all_workers_of_a_cache_are_one_store(tmp_path: Path) -> None:
     assert Store(_cache(tmp_path, "a")).name != Store(_cache(tmp_path, "b")).name
 
 
+def _result(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """What a coroutine gives, in a thread of its own: where browser tests ran, Playwright's loop runs in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
+
+
 def test_a_parcel_that_comes_in_parts(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = pytest.importorskip("howdah.cluster.worker", reason="Dask is not installed")
     parcel, file = pack_piece(piece, _cache(tmp_path, "a"))
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "worker"))
     content, half = file.read_bytes(), parcel.size // 2
-    assert asyncio.run(worker.take_chunk(asdict(parcel), 0, content[:half])) == {}
-    assert asyncio.run(worker.lacks([asdict(parcel)])) == [parcel.sha256]
-    assert asyncio.run(worker.take_chunk(asdict(parcel), half, content[half:])) == {}
-    assert asyncio.run(worker.lacks([asdict(parcel)])) == []
+    assert _result(worker.take_chunk(asdict(parcel), 0, content[:half])) == {}
+    assert _result(worker.lacks([asdict(parcel)])) == [parcel.sha256]
+    assert _result(worker.take_chunk(asdict(parcel), half, content[half:])) == {}
+    assert _result(worker.lacks([asdict(parcel)])) == []
     assert worker.read_parcel(parcel.sha256, 0) == content
     wrong = {**asdict(parcel), "sha256": "0" * 64}
-    assert "has the hash" in asyncio.run(worker.take_chunk(wrong, 0, content))["error"]
+    assert "has the hash" in _result(worker.take_chunk(wrong, 0, content))["error"]
 
 
 def test_a_kit_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
