@@ -205,4 +205,4 @@ def known_entries() -> frozenset[str]:
 
 
 def _yaml(path: Path) -> Any:
-    return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    return YAML(typ="safe").load(path.read_text(encoding="utf-8"))

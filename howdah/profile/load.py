@@ -76,7 +76,7 @@ def load(
         apply_quick(document)
     for override in applied:
         apply_override(document, override)
-    text = to_yaml(document.data) if applied or quick else document.text
+    whole_document = document
     sections = read_sections(document)
     document = bare(document)
     axes = find_axes(document)
@@ -110,7 +110,7 @@ def load(
     FigureCheck(document, whole, scenarios, sections.controls).check_figures(sections.figures)
     return Profile(
         path=path,
-        text=text,
+        text=to_yaml(whole_document.data) if applied or quick else document.text,
         axes={axis.name: [str(value) for value in axis.values] for axis in whole},
         points=[*checked, *_cross_check(ordinary)],
         is_quick=quick,
@@ -205,7 +205,7 @@ def _union(written: list[Axis], now: list[Axis]) -> list[Axis]:
     found = {axis.path: list(axis.values) for axis in written}
     for axis in now:
         values = found.setdefault(axis.path, [])
-        known = [axis_key(value) for value in values]
+        known = {axis_key(value) for value in values}
         values += [value for value in axis.values if axis_key(value) not in known]
     return [Axis(path, tuple(values)) for path, values in found.items()]
 

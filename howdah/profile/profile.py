@@ -123,7 +123,7 @@ class Profile:
 
 def to_yaml(data: dict[str, Any]) -> str:
     """A profile's data as YAML that reads back to the same data (without comments)."""
-    yaml = YAML(typ="safe", pure=True)
+    yaml = YAML(typ="safe")
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     stream = io.StringIO()

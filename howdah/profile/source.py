@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -24,12 +25,14 @@ from howdah.errors import ProfileError
 LARGEST_FILE_BYTES = 1 << 20
 LARGEST_DEPTH = 32
 MOST_VALUES = 20_000
-_KEPT_CHARACTERS = 16 << 10  # of the texts that are remembered, and parsed twice if refused; longer ones cost much
+_KEPT_CHARACTERS = 16 << 10  # of the texts that are remembered
 
 _INTEGER = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", re.ASCII)
 _LONGEST_NUMBER = 64
+# A tab, and what YAML 1.1 takes for the end of a line: the parser in C (libyaml) takes them otherwise than the other.
+_READ_DIFFERENTLY = re.compile("[\t\x85\u2028\u2029\ufeff]")
 
 Path_ = tuple[str | int, ...]
 
@@ -116,19 +119,17 @@ def _copy(value: Any) -> Any:
 
 
 def _parse(text: str, name: str, lines: bool) -> tuple[Any, dict[Path_, str]]:
-    if len(text) > _KEPT_CHARACTERS:
-        return _parse_with("rt", text, name, lines)  # to parse a large text twice takes too long
-    try:
-        return _parse_with("safe", text, name, lines)
-    except ProfileError:
-        # The parser that also keeps comments takes longer and says better where a text ceases to be YAML.
-        return _parse_with("rt", text, name, lines)
+    if not _READ_DIFFERENTLY.search(text):
+        with suppress(ProfileError):
+            return _parse_with(YAML(typ="safe"), text, name, lines)
+    # The parser in Python takes ten times as long and says better where a text ceases to be YAML.
+    return _parse_with(YAML(typ="rt", pure=True), text, name, lines)
 
 
-def _parse_with(kind: str, text: str, name: str, lines: bool) -> tuple[Any, dict[Path_, str]]:
+def _parse_with(parser: YAML, text: str, name: str, lines: bool) -> tuple[Any, dict[Path_, str]]:
     builder = _Builder(name, lines=lines)
     try:
-        for event in YAML(typ=kind, pure=True).parse(text):
+        for event in parser.parse(text):
             builder.take(event)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -200,7 +201,7 @@ class _Builder:
         parent = self._open[-1] if self._open else None
         if parent is not None and isinstance(parent.value, dict) and parent.key is None:
             key = event.value
-            if event.style is None and key == "<<":
+            if not event.style and key == "<<":
                 raise self._error(event, "merge keys (<<) are not supported; write the fields out")
             if key in parent.value:
                 first = self.places[(*parent.path, key)].rpartition(":")[2]
@@ -211,7 +212,7 @@ class _Builder:
             return
         # In a folded text ruamel marks with a bell where lines were joined.
         text = event.value.replace("\a", "") if event.style == ">" else event.value
-        self._place(event, text if event.style is not None else self._resolve(event))
+        self._place(event, text if event.style else self._resolve(event))
 
     def _place(self, event: Any, value: Any) -> Path_:
         if not self._open:

@@ -16,6 +16,7 @@ from pathlib import Path
 from howdah.place import name_of, root_of
 
 PACKAGES = ("howdah", "collectors", "topologies")
+_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")  # where ast keeps the statements of a statement
 
 
 def closure(entries: Iterable[str], root: Path | None = None, *, deferred: bool = True) -> dict[str, Path]:
@@ -30,10 +31,13 @@ def closure(entries: Iterable[str], root: Path | None = None, *, deferred: bool 
     for name in waiting:
         if _file(name, root) is None:
             raise ValueError(f"there is no module {name} below {_root(name, root)}")
+    seen = set()
     while waiting:
         name = waiting.pop()
-        file = _file(name, root)
-        if name in found or file is None:
+        if name in seen:
+            continue
+        seen.add(name)
+        if (file := _file(name, root)) is None:
             continue
         found[name] = file
         waiting += _parents(name)
@@ -59,29 +63,38 @@ def closure_sha256(
 
 def imported(file: Path, name: str, *, deferred: bool = True) -> list[str]:
     """Names that a module imports from our packages. Some are no modules but what a module defines."""
-    return list(_imported(file, name, deferred, file.stat().st_mtime_ns))
+    found = _imports(file, name, file.stat().st_mtime_ns)
+    return [each for each, in_function in found.items() if deferred or not in_function]
 
 
 @lru_cache(maxsize=4096)
-def _imported(file: Path, name: str, deferred: bool, _modified_ns: int) -> tuple[str, ...]:
+def _imports(file: Path, name: str, _modified_ns: int) -> dict[str, bool]:
+    """What a module imports, and whether only its functions do."""
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-    names: list[str] = []
-    for node in _statements(ast.parse(file.read_bytes(), str(file)), deferred):
+    found: dict[str, bool] = {}
+    for node, in_function in _statements(ast.parse(file.read_bytes(), str(file))):
         if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = _base(node, package)
-            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-    return tuple(dict.fromkeys(each for each in names if each.partition(".")[0] in PACKAGES))
+            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for each in names:
+            if each.partition(".")[0] in PACKAGES:
+                found[each] = found.get(each, True) and in_function
+    return found
 
 
-def _statements(tree: ast.AST, deferred: bool) -> Iterator[ast.AST]:
-    waiting: list[ast.AST] = [tree]
+def _statements(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
+    """Every statement, and whether it is in a function. Expressions, most of a tree, hold no statement."""
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
     while waiting:
-        node = waiting.pop()
-        yield node
-        if deferred or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            waiting += ast.iter_child_nodes(node)
+        node, in_function = waiting.pop()
+        yield node, in_function
+        in_function = in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for block in _BLOCKS:
+            waiting += [(each, in_function) for each in getattr(node, block, ())]
 
 
 def _base(node: ast.ImportFrom, package: str) -> str:

@@ -74,9 +74,9 @@ def bring_up_to_date(path: Path, tell: Tell = say, *, force: bool = False, worke
 def refresh_all(
     runs: Iterable[RunDirectory], workers: int = 1, *, force: bool = False
 ) -> Iterable[tuple[RunDirectory | None, HowdahError | None]]:
-    """Refresh runs, ``workers`` at a time: each run for which it was done, None for one that needed nothing, and the
-    error of one for which it is not possible."""
-    runs = list(runs)
+    """Refresh runs, ``workers`` at a time: each run for which it was done, None for one that another process did
+    meanwhile, and the error of one for which it is not possible. Of current ones nothing is said."""
+    runs = [run for run in runs if force or _perhaps_old(run)]
     if workers == 1 or len(runs) < 2:
         for run in runs:
             yield _refreshed(run, force)
@@ -84,6 +84,13 @@ def refresh_all(
     with pool(min(workers, len(runs))) as processes:
         for future in as_completed([processes.submit(_refreshed, run, force) for run in runs]):
             yield future.result()
+
+
+def _perhaps_old(run: RunDirectory) -> bool:
+    try:
+        return not is_current(read_record(run))
+    except HowdahError:
+        return True  # told where it is refreshed
 
 
 def _refreshed(run: RunDirectory, force: bool) -> tuple[RunDirectory | None, HowdahError | None]:

@@ -14,9 +14,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -25,10 +26,13 @@ from howdah.record.directory import write_json
 from howdah.record.provenance import machine, now, software
 from tests.faults.disks import namespaces_missing, run_disks
 from tests.faults.inputs import ROOT, Case, Inputs, Tally
-from tests.faults.kills import Killer
+from tests.faults.kills import Killer, KillTally
 from tests.faults.records import Records
 from tests.faults.sandbox import sandbox
 from tests.faults.workers import run_workers
+
+T = TypeVar("T")
+Tell = Callable[[str, int, list[str]], None]
 
 
 @dataclass
@@ -72,6 +76,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--disks", type=int, default=60, metavar="N", help="disks that give out (default: 60)")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="faults of a cluster (default: 0)")
     parser.add_argument("--runs", type=int, default=500, metavar="N", help="runs of that cluster's sweep (500)")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="so many side by side (default: 2)")
     parser.add_argument("--seed", type=int, default=1, help="another one gives other faults (default: 1)")
     return parser.parse_args()
 
@@ -82,53 +87,61 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
             console.print(f"{what} {number}: {fault}", style="red", markup=False, soft_wrap=True)
 
     if options.inputs:
-        yield _mutated("inputs", Inputs, options.inputs, options.seed, tell)
+        yield _mutated("inputs", Inputs, options.inputs, options, tell)
     if options.records:
-        yield _mutated("run directories", Records, options.records, options.seed, tell)
+        yield _mutated("run directories", Records, options.records, options, tell)
     if options.workers:
         swept = run_workers(options.runs, options.workers, options.seed, lambda text: console.print(text, markup=False))
         yield Row("workers", len(swept.faults_made), swept.details, swept.found)
-    if not options.kills and not options.disks:
-        return
-    with sandbox() as place:
-        if options.kills:
-            tally = Killer(place, options.seed).run(
-                options.kills,
-                lambda kill: tell(f"{kill.command}, {kill.signal} to {kill.target}, kill", kill.number, kill.faults),
-            )
-            ends = ", ".join(f"{count} {name}" for name, count in sorted(tally.count("target").items()))
-            found = [f"kill {kill.number} ({kill.command}, {kill.signal} to {kill.target}): {fault}"
-                     for kill in tally.faults for fault in kill.faults]  # fmt: skip
-            sent = f"signals to: {ends}; resumed and compared {tally.resumed} times"
-            yield Row("kills", len(tally.kills), sent, found)
-        if options.disks:
-            if missing := namespaces_missing():
-                yield Row("disks", 0, f"skipped: {missing}")
-                return
+    if options.kills:
+        tally = KillTally()
+        for part in _side_by_side(options.kills, options.jobs, lambda numbers: _kills(numbers, options.seed, tell)):
+            tally.add(part)
+        ends = ", ".join(f"{count} {name}" for name, count in sorted(tally.count("target").items()))
+        found = [f"kill {kill.number} ({kill.command}, {kill.signal} to {kill.target}): {fault}"
+                 for kill in tally.faults for fault in kill.faults]  # fmt: skip
+        yield Row("kills", len(tally.kills), f"signals to: {ends}; resumed and compared {tally.resumed} times", found)
+    if options.disks:
+        if missing := namespaces_missing():
+            yield Row("disks", 0, f"skipped: {missing}")
+            return
+        with sandbox() as place:
             disks = run_disks(place, options.disks, options.seed, lambda disk: tell("disk", disk.number, disk.faults))
-            refused = sum(disk.ended != 0 for disk in disks)
-            found = [f"disk {disk.number} ({disk.place}, {disk.trouble}, {disk.room}): {fault}"
-                     for disk in disks for fault in disk.faults]  # fmt: skip
-            yield Row("disks", len(disks), f"{refused} ended with an error in words, all were resumed", found)
+        refused = sum(disk.ended != 0 for disk in disks)
+        found = [f"disk {disk.number} ({disk.place}, {disk.trouble}, {disk.room}): {fault}"
+                 for disk in disks for fault in disk.faults]  # fmt: skip
+        yield Row("disks", len(disks), f"{refused} ended with an error in words, all were resumed", found)
 
 
-def _mutated(
-    what: str,
-    kind: type[Inputs] | type[Records],
-    count: int,
-    seed: int,
-    tell: Callable[[str, int, list[str]], None],
-) -> Row:
-    directory = Path(tempfile.mkdtemp(prefix="howdah-faults-"))
+def _side_by_side(count: int, jobs: int, run: Callable[[range], T]) -> list[T]:
+    """The numbers below ``count`` dealt out to so many threads: what each gives."""
+    with ThreadPoolExecutor(jobs) as threads:
+        return list(threads.map(run, [range(first, count, jobs) for first in range(min(jobs, count))]))
 
+
+def _kills(numbers: range, seed: int, tell: Tell) -> KillTally:
+    with sandbox() as place:
+        return Killer(place, seed).run(
+            numbers,
+            lambda kill: tell(f"{kill.command}, {kill.signal} to {kill.target}, kill", kill.number, kill.faults),
+        )
+
+
+def _mutated(what: str, kind: type[Inputs] | type[Records], count: int, options: argparse.Namespace, tell: Tell) -> Row:
     def told(case: Case) -> None:
         if case.fault:
             tell(f"{what}: {case.kind} {case.base} {case.request.get('overrides') or ''}", case.number, [case.fault])
 
-    try:
-        tally: Tally = kind(directory, seed).run(range(count), told)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    def run(numbers: range) -> Tally:
+        directory = Path(tempfile.mkdtemp(prefix="howdah-faults-"))
+        try:
+            return kind(directory, options.seed).run(numbers, told)
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    tally = Tally()
+    for part in _side_by_side(count, options.jobs, run):
+        tally.add(part)
     ends = sum(number for (_, end), number in tally.outcomes.items() if end == "accepted")
     details = (
         f"{ends} accepted, {tally.count - ends - len(tally.faults)} refused; processor time "

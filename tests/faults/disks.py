@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tests.faults.sandbox import ROOT, Sandbox
+from tests.faults.sandbox import REBUILT, ROOT, Sandbox
 
 TROUBLES = ("full", "inodes", "read-only", "file size")
 PLACES = ("runs", "report", "cache")
@@ -90,7 +90,7 @@ def _round(sandbox: Sandbox, disk: Disk) -> None:
     arguments = ["run", str(sandbox.profile), "--runs", str(sandbox.runs), "--no-report"]
     if disk.place == "cache":
         arguments = ["build"]
-        for kind in ("agent", "tool"):
+        for kind in REBUILT:
             shutil.rmtree(sandbox.cache / kind, ignore_errors=True)
     elif disk.place == "report":
         disk.faults += sandbox.resume()
@@ -117,7 +117,7 @@ def _mount_over(place: Path, *, keep: bool) -> None:
     _call("mount", "--bind", str(place), str(behind))
     _call("mount", "-t", "tmpfs", "-o", _ROOM, "none", str(place))
     for entry in behind.iterdir() if keep else ():
-        if entry.name not in ("agent", "tool", "log"):
+        if entry.name not in (*REBUILT, "log"):
             (place / entry.name).symlink_to(entry)
 
 

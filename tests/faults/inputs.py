@@ -8,7 +8,7 @@ import random
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,12 @@ class Tally:
     @property
     def count(self) -> int:
         return sum(self.outcomes.values())
+
+    def add(self, other: Tally) -> None:
+        self.outcomes += other.outcomes
+        self.processor_s += other.processor_s
+        self.slowest_s = max(self.slowest_s, other.slowest_s)
+        self.faults += other.faults
 
     def take(self, case: Case) -> None:
         assert case.answer is not None
@@ -127,7 +133,7 @@ class Inputs:
         request = {"kind": read_as, "file": str(file), "overrides": overrides, "quick": chance.random() < 0.1}
         return Case(number, kind, base, request, content)
 
-    def run(self, numbers: range, told: Callable[[Case], None] = lambda _case: None) -> Tally:
+    def run(self, numbers: Iterable[int], told: Callable[[Case], None] = lambda _case: None) -> Tally:
         """Make the inputs of these numbers and read them, one after the other."""
         tally = Tally()
         good = {"file": str(self.directory / "profiles/quick.yaml"), "overrides": [], "quick": False}

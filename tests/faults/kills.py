@@ -11,13 +11,13 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from howdah.publish.prometheus import find as find_prometheus
 from howdah.publish.server import free_port
 from tests.faults.processes import Process, processes_of
-from tests.faults.sandbox import Sandbox
+from tests.faults.sandbox import REBUILT, Sandbox
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 TERMINAL = "terminal"  # Ctrl-C: the whole process group of the command
@@ -44,6 +44,11 @@ class KillTally:
     resumed: int = 0
     missed: int = 0  # the command had ended before the signal
 
+    def add(self, other: KillTally) -> None:
+        self.kills = sorted([*self.kills, *other.kills], key=lambda kill: kill.number)
+        self.resumed += other.resumed
+        self.missed += other.missed
+
     @property
     def faults(self) -> list[Kill]:
         return [kill for kill in self.kills if kill.faults]
@@ -64,15 +69,18 @@ class Killer:
             del shares["serve"], shares["serve --live"]
         self.shares = shares
 
-    def run(self, count: int, told: Callable[[Kill], None] = lambda _kill: None) -> KillTally:
-        """So many kills; after every one to three of them the runs are resumed and compared with undisturbed ones."""
+    def run(self, numbers: Sequence[int], told: Callable[[Kill], None] = lambda _kill: None) -> KillTally:
+        """The kills of these numbers.
+
+        After every one to three of them the runs are resumed and compared with undisturbed ones.
+        """
         tally = KillTally()
         chance = random.Random(self.seed)
         until_resumed = 0
-        for number in range(count):
+        for number in numbers:
             kill = self._kill(number, tally)
             until_resumed -= 1
-            if until_resumed < 0 or number == count - 1:
+            if until_resumed < 0 or number == numbers[-1]:
                 kill.faults += self.sandbox.resume()
                 tally.resumed += 1
                 until_resumed = chance.randrange(3)
@@ -89,7 +97,7 @@ class Killer:
             return ["run", profile, *runs, *(["--no-report"] if chance.random() < 0.5 else [])]
         if command == "build":
             # All of these take some seconds together; kernel and guest tree take minutes and are built the same way.
-            for kind in chance.sample(["agent", "tool"], chance.choice([1, 2])):
+            for kind in chance.sample(REBUILT, chance.choice([1, 2])):
                 shutil.rmtree(self.sandbox.cache / kind, ignore_errors=True)
             return ["build"]
         if not (self.sandbox.runs / "tiny" / "experiment.json").exists():

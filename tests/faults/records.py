@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,7 @@ class Records:
         file.write_bytes(mutator.damaged(good.read_bytes()))
         return f"{name} damaged"
 
-    def run(self, numbers: range, told: Callable[[Case], None] = lambda _case: None) -> Tally:
+    def run(self, numbers: Iterable[int], told: Callable[[Case], None] = lambda _case: None) -> Tally:
         tally = Tally()
         warm_up = {"kind": "command", "arguments": ["list", "runs", "--runs", str(self.good)]}
         cache = self.directory / "cache"

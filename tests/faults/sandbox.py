@@ -39,6 +39,7 @@ duration: 1 s
 _GONE_WITHIN_S = 15.0
 _MEMORY = Path("/dev/shm")
 _BUILT = ("agent", "kernel", "module", "prometheus", "tool", "tree")
+REBUILT = ("agent", "tool")  # what the killed 'howdah build' builds
 
 
 class Sandbox:
@@ -53,6 +54,7 @@ class Sandbox:
         self._memory = _MEMORY / root.name
         self._places = {"TMPDIR": root / "tmp", "XDG_RUNTIME_DIR": root / "run", "HOME": root / "home"}
         self.expected_mounts = self.mounts()
+        self._given: set[Path] = set()
 
     def prepare(self) -> None:
         """Directories, the profile, and what is built already, from the cache of this machine by hard links."""
@@ -64,6 +66,7 @@ class Sandbox:
             if (cache_root() / kind).is_dir():
                 target = self.cache / kind
                 shutil.copytree(cache_root() / kind, target, copy_function=os.link, symlinks=True, ignore=others)
+                self._given |= {entry for entry in target.iterdir() if kind not in REBUILT and entry.is_dir()}
         self.profile.write_text(PROFILE)
 
     def remove(self) -> None:
@@ -173,10 +176,17 @@ class Sandbox:
                     yield f"left in ${name}: {entry.name}"
         for entry in self._memory.iterdir():
             yield f"left in the memory directory: {entry.name}"
+        for entry in self._unfinished():
+            yield f"left: {entry.relative_to(self.root)}"
+
+    def _unfinished(self) -> list[Path]:
+        """Partial directories and files, except in what was built before: entries of the cache do not change."""
+        found = []
         for root in (self.cache, self.runs):
-            for entry in root.rglob(".*"):
-                if entry.name.startswith((PARTIAL, WRITING)):
-                    yield f"left: {entry.relative_to(self.root)}"
+            for place, directories, files in os.walk(root):
+                found += [Path(place, name) for name in (*directories, *files) if name.startswith((PARTIAL, WRITING))]
+                directories[:] = [name for name in directories if Path(place, name) not in self._given]
+        return found
 
     def traceback(self) -> list[str]:
         said = self.said()
@@ -202,11 +212,9 @@ class Sandbox:
         for name in ("TMPDIR", "XDG_RUNTIME_DIR"):
             for entry in self._places[name].iterdir():
                 shutil.rmtree(entry, ignore_errors=True)
-        for root in (self.cache, self.runs):
-            for entry in list(root.rglob(".*")):
-                if entry.name.startswith((PARTIAL, WRITING)):
-                    shutil.rmtree(entry, ignore_errors=True)
-                    entry.unlink(missing_ok=True)
+        for entry in self._unfinished():
+            shutil.rmtree(entry, ignore_errors=True)
+            entry.unlink(missing_ok=True)
 
 
 def _is_held(lock: Path) -> bool:

@@ -32,7 +32,7 @@ def place() -> Iterator[Sandbox]:
 
 
 def test_killed_at_random_moments(place: Sandbox) -> None:
-    tally = Killer(place, SEED).run(KILLS)
+    tally = Killer(place, SEED).run(range(KILLS))
     assert not tally.faults, "\n".join(f"{kill}" for kill in tally.faults)
     assert len(tally.kills) == KILLS
     assert tally.resumed

@@ -58,6 +58,9 @@ HOSTILE = {
     "many points of many flows": HEAD.format(
         path="", duration="1 s", rest=f"seed: [{_many(1000, '{}')}]\nflows: [{_many(1000, '{{}}')}]\n"
     ),
+    "a sweep of almost as many values as a profile may have": HEAD.format(
+        path="", duration="1 s", rest=f"seed: [{_many(19000, '{}')}]\ncontrols: {{a: {{what: longer, set: {{duration: 2 s}}}}}}\n"
+    ),
     "thousands of unknown fields": HEAD.format(path="", duration="1 s", rest=_many(9000, "k{}: 1").replace(", ", "\n")),
     "delay that varies for a day": HEAD.format(
         path=", delay_variation: {distribution: uniform, amplitude: 5 ms, correlation_time: 1 s, interval: 1 ms, "
@@ -116,6 +119,14 @@ def test_hostile_profiles_are_refused_at_once(hostile: Limited, name: str) -> No
     assert answer.where is not None
     assert answer.where.startswith(str(file))
     assert answer.processor_s < LIMIT_S
+
+
+def test_a_large_profile_is_refused_at_once_with_an_override(hostile: Limited) -> None:
+    """It is not written out again, with the override in it, before it is checked."""
+    file = hostile.directory / "profiles" / "hostile.yaml"
+    file.write_text(HEAD.format(path="", duration="1 s", rest=f"sources: [{_many(15000, '{}')}]\nclaims: [{{}}]\n"))
+    answer = hostile.ask({"kind": "profile", "file": str(file), "overrides": ["repetitions=3"], "quick": False})
+    assert answer.outcome == "refused", answer
 
 
 def _ask(tmp_path: Path, code: str) -> Answer:

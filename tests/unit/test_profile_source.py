@@ -4,15 +4,21 @@
 from __future__ import annotations
 
 import os
+import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from howdah.errors import ProfileError
-from howdah.profile import load
-from howdah.profile.source import LARGEST_FILE_BYTES, parse_yaml, read_document
+from howdah.place import PROFILES
+from howdah.profile import load, source
+from howdah.profile.source import LARGEST_FILE_BYTES, Path_, parse_yaml, read_document
+from tests.faults.mutation import Corpus, Mutator
 
 
 def _refused(tmp_path: Path, content: bytes) -> ProfileError:
@@ -148,3 +154,26 @@ def test_a_text_that_is_read_again_is_not_what_somebody_has_changed() -> None:
     assert places["flows", 1, "start"] == "profile.yaml:2"
     assert parse_yaml(text, "other.yaml")[1]["path",] == "other.yaml:1", "the name is a part of each place"
     assert parse_yaml(text, "other.yaml", lines=False)[1]["path",] == "other.yaml"
+
+
+def _read(parse: Callable[[], tuple[Any, dict[Path_, str]]]) -> object:
+    """Values with their types, and places; or the error with its place."""
+    try:
+        value, places = parse()
+    except ProfileError as error:
+        return error.what, error.where
+    return repr(value), places
+
+
+def test_both_parsers_read_every_text_the_same_way() -> None:
+    """What the parser in C accepts has the values and lines that the one in Python gives it."""
+    texts = {str(file.relative_to(PROFILES)): file.read_text() for file in sorted(PROFILES.rglob("*.yaml"))}
+    trees = {name: parse_yaml(text, name)[0] for name, text in texts.items()}
+    chance = random.Random(1)
+    mutator = Mutator(Corpus.of(texts, trees, []), chance)
+    mutated = [content.decode("utf-8-sig", errors="replace") for _, content in (mutator.document() for _ in range(80))]
+    small = [text for text in (*mutated, *chance.sample(list(texts.values()), 10)) if len(text) < 10_000]
+    assert len(small) > 50
+    for text in (*small, "a: b\tc", "{a: [b\t, c]}", "a: 'b\u2028c'\nd: e", "a: b\x85c: d", "\ufeffa: b", "a:\n\t- b"):
+        python = _read(lambda text=text: source._parse_with(YAML(typ="rt", pure=True), text, "x", True))
+        assert _read(lambda text=text: parse_yaml(text, "x")) == python, text
