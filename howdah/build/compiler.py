@@ -76,9 +76,7 @@ def _callers(lines: list[str], error: int) -> _Found:
     first = error
     while first and _INLINED.match(lines[first - 1]):
         first -= 1
-    for number in range(first, error):
-        if match := _INLINED.match(lines[number]):
-            yield number, match
+    return _matching(lines, range(first, error), _INLINED)
 
 
 def _includers(lines: list[str], error: int) -> _Found:
@@ -89,6 +87,8 @@ def _includers(lines: list[str], error: int) -> _Found:
     first = last
     while first and _INCLUDED.match(lines[first - 1]):
         first -= 1
-    for number in range(first, last):
-        if match := _INCLUDED.match(lines[number]):
-            yield number, match
+    return _matching(lines, range(first, last), _INCLUDED)
+
+
+def _matching(lines: list[str], numbers: range, pattern: re.Pattern[str]) -> _Found:
+    return [(number, match) for number in numbers if (match := pattern.match(lines[number]))]

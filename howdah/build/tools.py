@@ -42,20 +42,20 @@ class Tools:
 @remembered
 def compiler_version() -> str:
     """First line of ``gcc --version``."""
-    try:
-        answer = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True)
-    except (FileNotFoundError, subprocess.CalledProcessError) as error:
-        raise HowdahError("the C compiler gcc is not installed", hint="apt install gcc libc6-dev") from error
-    return answer.stdout.splitlines()[0]
+    return _version_of("gcc", "the C compiler gcc is not installed", "apt install gcc libc6-dev")
 
 
 @remembered
 def linker_version() -> str:
     """First line of ``ld --version``."""
+    return _version_of("ld", "the linker ld is not installed", "apt install binutils")
+
+
+def _version_of(program: str, missing: str, hint: str) -> str:
     try:
-        answer = subprocess.run(["ld", "--version"], capture_output=True, text=True, check=True)
+        answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
-        raise HowdahError("the linker ld is not installed", hint="apt install binutils") from error
+        raise HowdahError(missing, hint=hint) from error
     return answer.stdout.splitlines()[0]
 
 
