@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import stat
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +25,7 @@ LARGEST_FILE_BYTES = 1 << 20
 LARGEST_DEPTH = 32
 MOST_VALUES = 20_000
 _KEPT_CHARACTERS = 16 << 10  # of the texts that are remembered
+_READ_TWICE_CHARACTERS = 64 << 10
 
 _INTEGER = re.compile(r"[-+]?[0-9]+|0x[0-9a-fA-F]+|0o[0-7]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
@@ -35,6 +35,10 @@ _LONGEST_NUMBER = 64
 _READ_DIFFERENTLY = re.compile("[\t\x85\u2028\u2029\ufeff]")
 
 Path_ = tuple[str | int, ...]
+
+
+class _NotYamlError(ProfileError):
+    """The parser refused the text, not what we make of its events."""
 
 
 @dataclass
@@ -120,8 +124,11 @@ def _copy(value: Any) -> Any:
 
 def _parse(text: str, name: str, lines: bool) -> tuple[Any, dict[Path_, str]]:
     if not _READ_DIFFERENTLY.search(text):
-        with suppress(ProfileError):
+        try:
             return _parse_with(YAML(typ="safe"), text, name, lines)
+        except _NotYamlError:
+            if len(text) > _READ_TWICE_CHARACTERS:
+                raise
     # The parser in Python takes ten times as long and says better where a text ceases to be YAML.
     return _parse_with(YAML(typ="rt", pure=True), text, name, lines)
 
@@ -135,13 +142,13 @@ def _parse_with(parser: YAML, text: str, name: str, lines: bool) -> tuple[Any, d
         mark = error.problem_mark or error.context_mark
         where = builder.line(mark.line) if mark is not None else name
         problem = " ".join(str(part) for part in (error.context, error.problem) if part)
-        raise ProfileError(f"this is not YAML: {problem}", where=where) from None
+        raise _NotYamlError(f"this is not YAML: {problem}", where=where) from None
     except YAMLError as error:
         line = text.count("\n", 0, getattr(error, "position", 0))
         character = getattr(error, "character", None)
         shown = f"U+{character:04X}" if isinstance(character, int) else repr(character)
         what = f"the character {shown} is not allowed" if character is not None else str(error).splitlines()[0]
-        raise ProfileError(f"this is not YAML: {what}", where=builder.line(line)) from None
+        raise _NotYamlError(f"this is not YAML: {what}", where=builder.line(line)) from None
     return builder.value, builder.places
 
 
