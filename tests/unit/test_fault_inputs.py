@@ -59,7 +59,9 @@ HOSTILE = {
         path="", duration="1 s", rest=f"seed: [{_many(1000, '{}')}]\nflows: [{_many(1000, '{{}}')}]\n"
     ),
     "a sweep of almost as many values as a profile may have": HEAD.format(
-        path="", duration="1 s", rest=f"seed: [{_many(19000, '{}')}]\ncontrols: {{a: {{what: longer, set: {{duration: 2 s}}}}}}\n"
+        path="",
+        duration="1 s",
+        rest=f"seed: [{_many(19000, '{}')}]\ncontrols: {{a: {{what: longer, set: {{duration: 2 s}}}}}}\n",
     ),
     "thousands of unknown fields": HEAD.format(path="", duration="1 s", rest=_many(9000, "k{}: 1").replace(", ", "\n")),
     "delay that varies for a day": HEAD.format(
