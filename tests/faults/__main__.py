@@ -12,8 +12,9 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,13 +114,24 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
         yield Row("disks", len(disks), f"{refused} ended with an error in words, all were resumed", found)
 
 
-def _side_by_side(count: int, jobs: int, run: Callable[[range], T]) -> list[T]:
-    """The numbers below ``count`` dealt out to so many threads: what each gives."""
+def _side_by_side(count: int, jobs: int, run: Callable[[Iterator[int]], T]) -> list[T]:
+    """The numbers below ``count`` dealt out to so many threads: what each gives. SIGTERM and Ctrl-C end all of them."""
+    ended = threading.Event()
+
+    def until_ended(first: int) -> Iterator[int]:
+        for number in range(first, count, jobs):
+            if ended.is_set():
+                return
+            yield number
+
     with ThreadPoolExecutor(jobs) as threads:
-        return list(threads.map(run, [range(first, count, jobs) for first in range(min(jobs, count))]))
+        try:
+            return list(threads.map(run, [until_ended(first) for first in range(min(jobs, count))]))
+        finally:
+            ended.set()
 
 
-def _kills(numbers: range, seed: int, tell: Tell) -> KillTally:
+def _kills(numbers: Iterator[int], seed: int, tell: Tell) -> KillTally:
     with sandbox() as place:
         return Killer(place, seed).run(
             numbers,
@@ -132,7 +144,7 @@ def _mutated(what: str, kind: type[Inputs] | type[Records], count: int, options:
         if case.fault:
             tell(f"{what}: {case.kind} {case.base} {case.request.get('overrides') or ''}", case.number, [case.fault])
 
-    def run(numbers: range) -> Tally:
+    def run(numbers: Iterator[int]) -> Tally:
         directory = Path(tempfile.mkdtemp(prefix="howdah-faults-"))
         try:
             return kind(directory, options.seed).run(numbers, told)

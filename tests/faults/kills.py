@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from howdah.publish.prometheus import find as find_prometheus
@@ -69,7 +69,7 @@ class Killer:
             del shares["serve"], shares["serve --live"]
         self.shares = shares
 
-    def run(self, numbers: Sequence[int], told: Callable[[Kill], None] = lambda _kill: None) -> KillTally:
+    def run(self, numbers: Iterable[int], told: Callable[[Kill], None] = lambda _kill: None) -> KillTally:
         """The kills of these numbers.
 
         After every one to three of them the runs are resumed and compared with undisturbed ones.
@@ -77,16 +77,22 @@ class Killer:
         tally = KillTally()
         chance = random.Random(self.seed)
         until_resumed = 0
+        kill = None
         for number in numbers:
             kill = self._kill(number, tally)
             until_resumed -= 1
-            if until_resumed < 0 or number == numbers[-1]:
-                kill.faults += self.sandbox.resume()
-                tally.resumed += 1
+            if until_resumed < 0:
+                self._resume(kill, tally)
                 until_resumed = chance.randrange(3)
             tally.kills.append(kill)
             told(kill)
+        if kill is not None:
+            self._resume(kill, tally)
         return tally
+
+    def _resume(self, after: Kill, tally: KillTally) -> None:
+        after.faults += self.sandbox.resume()
+        tally.resumed += 1
 
     def _arguments(self, command: str, chance: random.Random) -> list[str]:
         """The command line, with the sandbox brought into a state in which it has something to do."""
