@@ -193,7 +193,7 @@ def _index_libraries(root: Path, log: Path) -> None:
         command = ["unshare", "--map-root-user", *command]
     try:
         run_logged(command, log)
-    except (CommandFailedError, HowdahError) as error:
+    except HowdahError as error:
         with log.open("a") as file:
             file.write(f"no ld.so.cache: {error}\n")
 

@@ -14,11 +14,19 @@ from howdah.errors import HowdahError
 _TAIL_LINES = 12
 
 
-class CommandFailedError(Exception):
-    """A command ended with a status other than 0. ``tail`` holds its last lines."""
+class CommandFailedError(HowdahError):
+    """A command ended with a status other than 0. ``tail`` holds its last lines.
 
-    def __init__(self, command: Sequence[str], status: int, tail: list[str]) -> None:
-        super().__init__(f"{command[0]} ended with status {status}")
+    Who knows what the command was for says so instead; else a person reads this.
+    """
+
+    def __init__(self, command: Sequence[str], status: int, tail: list[str], log: Path | None = None) -> None:
+        said = "Its last lines:\n    " + "\n    ".join(tail)
+        super().__init__(
+            f"{command[0]} ended with status {status}",
+            where=str(log) if log else None,
+            hint=said if tail else "It said nothing: somebody may have killed it.",
+        )
         self.command = command
         self.status = status
         self.tail = tail
@@ -82,4 +90,4 @@ def run_logged(
                 process.wait()
                 raise
     if status:
-        raise CommandFailedError(command, status, list(tail))
+        raise CommandFailedError(command, status, list(tail), log)

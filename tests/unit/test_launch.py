@@ -180,6 +180,9 @@ def test_run_logged_keeps_the_output_and_names_the_failure(tools: Tools, tmp_pat
         run_logged(["sh", "-c", "echo three; exit 4"], log, launcher=tools.launch)
     assert caught.value.status == 4
     assert caught.value.tail == ["three"]
+    # A caller that has no better words is no reason for a traceback: this is what is printed then.
+    assert isinstance(caught.value, HowdahError)
+    assert str(caught.value).splitlines() == [f"{log}: sh ended with status 4", "  Its last lines:", "    three"]
     assert [line for line in log.read_text().splitlines() if not line.startswith("$")] == ["one", "two", "three"]
 
 
