@@ -87,6 +87,11 @@ def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]
     return 0
 
 
+def _as_given(options: argparse.Namespace, path: Path) -> str:
+    """A path below the directory of machine sets, which begins as the person wrote that."""
+    return str(options.machine_sets / path.relative_to(options.machine_sets.resolve()))
+
+
 def _machine_set_and_directory(options: argparse.Namespace) -> tuple[MachineSet, MachineSetDirectory]:
     machine_set = load_machine_set(options.file)
     return machine_set, directory_of(machine_set, options.machine_sets)
@@ -99,7 +104,8 @@ def _inventory(options: argparse.Namespace) -> int:
     if is_new:
         lines.append(f"new key: {directory.key}.pub; allow it on each host (ssh-copy-id -i {directory.key}.pub HOST)")
     lines.append(f"next: ansible-playbook -i {directory.inventory} {PLAYBOOKS / 'site.yml'}")
-    value = {"inventory": str(directory.inventory), "public_key": f"{directory.key}.pub", "new_key": is_new}
+    inventory, key = (_as_given(options, file) for file in (directory.inventory, directory.key))
+    value = {"inventory": inventory, "public_key": f"{key}.pub", "new_key": is_new}
     return _say(options, value, lines)
 
 
@@ -237,7 +243,7 @@ def _remove(options: argparse.Namespace) -> int:
         with locked(directory.path, "howdah machines remove"):
             take_down(directory, Telling(options.json))
     remove_directory(directory)
-    return _say(options, {"removed": str(directory.path)}, [f"removed {directory.path}"])
+    return _say(options, {"removed": _as_given(options, directory.path)}, [f"removed {directory.path}"])
 
 
 def _require_virtual(machine_set: MachineSet, file: Path) -> None:
