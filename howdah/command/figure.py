@@ -10,6 +10,7 @@ from pathlib import Path
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError
+from howdah.layout import DEFAULT_WIDTH, glossary, terminal_width
 from howdah.report.paper import FORMATS, NAMES, Choice, Sheet, available, draw, parse_length_inches
 from howdah.work.experiment import find
 from howdah.work.results import read_results
@@ -87,9 +88,8 @@ def _list(possible: dict[str, str | None], as_json: bool) -> int:
         rows = [{"figure": name, "shows": NAMES[name], "problem": problem} for name, problem in possible.items()]
         answer("figure-list", {"figures": rows})
         return 0
-    longest = max(map(len, possible))
-    for name, problem in possible.items():
-        sys.stdout.write(f"{name:<{longest}}  {NAMES[name] if problem is None else f'not here: {problem}'}\n")
+    told = [(name, NAMES[name] if problem is None else f"not here: {problem}") for name, problem in possible.items()]
+    sys.stdout.write("\n".join(glossary(told, terminal_width() or DEFAULT_WIDTH)) + "\n")
     return 0
 
 

@@ -18,6 +18,7 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.engine.machines.machine import MACHINE_SETS
 from howdah.errors import HowdahError, nearest
+from howdah.layout import fitted
 from howdah.machines.fleet import Fleet
 from howdah.machines.inventory import MachineSetDirectory, directory_of, remove_directory, write_inventory
 from howdah.machines.life import BOOT_LIMIT_S, Starting, bring_up, take_down
@@ -83,7 +84,7 @@ def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]
     if options.json:
         answer("machines", value)
     else:
-        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.write(fitted("\n".join(lines) + "\n", whole="next: "))
     return 0
 
 
@@ -100,11 +101,11 @@ def _machine_set_and_directory(options: argparse.Namespace) -> tuple[MachineSet,
 def _inventory(options: argparse.Namespace) -> int:
     machine_set, directory = _machine_set_and_directory(options)
     is_new = write_inventory(machine_set, directory, options.file)
-    lines = [f"inventory: {directory.inventory}"]
-    if is_new:
-        lines.append(f"new key: {directory.key}.pub; allow it on each host (ssh-copy-id -i {directory.key}.pub HOST)")
-    lines.append(f"next: ansible-playbook -i {directory.inventory} {PLAYBOOKS / 'site.yml'}")
     inventory, key = (_as_given(options, file) for file in (directory.inventory, directory.key))
+    lines = [f"inventory: {inventory}"]
+    if is_new:
+        lines.append(f"new key: {key}.pub; allow it on each host (ssh-copy-id -i {key}.pub HOST)")
+    lines.append(f"next: ansible-playbook -i {inventory} {PLAYBOOKS / 'site.yml'}")
     value = {"inventory": inventory, "public_key": f"{key}.pub", "new_key": is_new}
     return _say(options, value, lines)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_profile_options, load_plans
+from howdah.layout import fitted
 from howdah.number import counted
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
@@ -33,12 +34,13 @@ def execute(options: argparse.Namespace) -> int:
         answer("plan", {"runs": len(plans), "plans": [_plain(plan) for plan in shown]})
         return 0
     for plan in shown:
-        sys.stdout.write(render(plan) + "\n")
+        told, head, commands = render(plan).partition("\noperations:\n")
+        sys.stdout.write(f"{fitted(told)}{head}{commands}\n")
     if len(shown) < len(plans):
         more = len(plans) - len(shown)
         sys.stdout.write(f"# and {more} more {'run; --all prints it' if more == 1 else 'runs; --all prints them'}\n")
     if profile.unknown is not None and not profile.is_quick:
-        sys.stdout.write(_cost(profile, options.overrides))
+        sys.stdout.write(fitted(_cost(profile, options.overrides)))
     return 0
 
 
