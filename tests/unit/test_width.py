@@ -94,7 +94,9 @@ def test_every_command_fits_80_columns(bench: Bench, tmp_path: Path, monkeypatch
     monkeypatch.setattr(atlas_command, "views", lambda *_a, **_n: [])
     howdah("atlas", "--no-run", "--quick", "--only", "Astart_tab1", "--site", "site")
     assert "exit cwnd, packets  4 321  4 321           0\n" in howdah("validate", "made.yaml", codes=(0, 5, 6))
-    howdah("clean", "--compress")
+    with monkeypatch.context() as patch:
+        patch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
+        howdah("clean", "--compress")
     (tmp_path / "machines.yaml").write_text(MACHINES)
     howdah("machines", "inventory", "machines.yaml", "--machine-sets", "sets", runs=False)
     assert set(COMMANDS) - fits == NOT_HERE
