@@ -228,7 +228,8 @@ def test_lines_that_some_readers_see_in_one_colour_have_different_dashes(tmp_pat
         make_experiment(tmp_path, Scenario(algorithms=names, repetitions=1, duration_s=2.0, second_flow_s=0.5))
     )
     ax = e.plot()
-    looks = {line.get_label(): (line.get_color(), line._dash_pattern) for line in ax.get_lines()}
+    lines: list[Any] = list(ax.get_lines())
+    looks = {line.get_label(): (line.get_color(), line._dash_pattern) for line in lines}
     assert set(looks) == {f"{name}, flow{number}" for name in names for number in (1, 2)}
     first = [looks[f"{name}, flow1"] for name in names]
     assert first[0][1][1] is None, "cubic is solid"
