@@ -40,6 +40,25 @@ def folded(text: str, width: int | None, indent: str = "", first: str | None = N
     ) or [begin.rstrip()]
 
 
+def fitted(text: str, whole: str | None = None) -> str:
+    """A text whose lines fit the terminal: one that is wider goes on below, further to the right than it begins.
+
+    Lines that begin with ``whole``, after their indentation, are commands to copy: they stay as they are.
+    """
+    width = terminal_width()
+    if width is None:
+        return text
+    lines = []
+    for line in text.split("\n"):
+        content = line.lstrip(" ")
+        indent = line[: len(line) - len(content)]
+        if len(line) <= width or (whole is not None and content.startswith(whole)):
+            lines.append(line)
+        else:
+            lines += folded(content, width, f"{indent}  ", indent)
+    return "\n".join(lines)
+
+
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
     """Rows with their columns below each other, those in ``right`` aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -64,6 +83,26 @@ def records(rows: Sequence[dict[str, Any]], width: int) -> list[str]:
         for name in header[1:]:
             if row[name] != "":
                 lines += folded(str(row[name]), width, "    ", f"  {name}: ")
+    return lines
+
+
+def headed(rows: Sequence[Sequence[str]], labels: int, right: Sequence[int] = ()) -> list[str]:
+    """A table, as it is where it fits the terminal; else its first ``labels`` columns stand above their rows.
+
+    A label that is empty is that of the row above. Columns in ``right`` are aligned to the right.
+    """
+    width = terminal_width()
+    lines = aligned(rows, right)
+    if width is None or max(map(len, lines)) <= width:
+        return lines
+    body = aligned([row[labels:] for row in rows], [number - labels for number in right])
+    lines, shown = [], [""] * labels
+    for row, line in zip(rows, body, strict=True):
+        here = [new or old for new, old in zip(row[:labels], shown, strict=True)]
+        if here != shown:
+            lines.append("  ".join(filter(None, here)))
+        lines.append(f"  {line}".rstrip())
+        shown = here
     return lines
 
 

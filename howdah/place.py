@@ -38,3 +38,8 @@ def file_of(name: str) -> Path:
 def name_of(file: Path) -> Path:
     """The path of one of the project's files in the repository: the reverse of ``file_of``."""
     return file.relative_to(PROJECT if file.is_relative_to(PROJECT) else PACKAGE.parent)
+
+
+def written(file: Path) -> str:
+    """How a record names a file: one of the project's as the repository does, another one as the person gave it."""
+    return str(name_of(file)) if file.is_absolute() and file.is_relative_to(PROJECT) else str(file)

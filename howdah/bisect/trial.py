@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from howdah.bisect.revision import Unbuilt, build_revision, within
 from howdah.build.cache import Cache, Progress
 from howdah.build.prepared_kernel import forget_kernels
-from howdah.build.uml_kernel import build_kernel
 from howdah.claim.finding import DIFFERS, FAIL, PASS
 from howdah.default import DEFAULT_ENGINE
 from howdah.errors import EngineUnavailableError, HowdahError, nearest
@@ -24,7 +23,6 @@ from howdah.work.judged import judged_claims
 from howdah.work.prepared import compile_plans, hold, make, prepare
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
-_LEAST_FREE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -86,15 +84,9 @@ class KernelTrial:
 
     def __call__(self, tree: Path) -> Answer:
         forget_kernels()
-        try:
-            build_kernel(str(tree), self.build, self.cache)
-        except EngineUnavailableError:
-            raise
-        except HowdahError as error:
-            if shutil.disk_usage(self.cache.root).free < _LEAST_FREE_BYTES:
-                raise
-            where = str(error.where).removeprefix(f"{tree}/")
-            return Answer(SKIP, f"it does not build: {where}: {error.what}")
+        kernel = build_revision(tree, self.build, self.cache)
+        if isinstance(kernel, Unbuilt):
+            return Answer(SKIP, kernel.why)
         return self._run(tree)
 
     def _run(self, tree: Path) -> Answer:
@@ -107,14 +99,14 @@ class KernelTrial:
             except EngineUnavailableError:
                 raise
             except HowdahError as error:
-                return Answer(SKIP, f"nothing can run on it: {error.what}")
+                return Answer(SKIP, within(tree, f"nothing can run on it: {error.what}"))
             outcomes = make([prepared], self.workers, False, self.listen, keep_going=True)
             judged = judged_claims(experiment.path)
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
         assert judged is not None
         answer = answer_of([claim for claim in judged["claims"] if claim["id"] in self.claims])
         if answer.verdict == SKIP and errors:
-            return Answer(SKIP, f"{len(errors)} of {len(plans)} runs failed: {errors[0].what}")
+            return Answer(SKIP, within(tree, f"{len(errors)} of {len(plans)} runs failed: {errors[0].what}"))
         return answer
 
 

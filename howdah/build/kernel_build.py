@@ -269,8 +269,10 @@ class KernelBuild:
 
     def _failure(self, error: CommandFailedError, failing: str) -> HowdahError:
         told = failure(error, failing, self.log, self.source.name)
-        if self.source.tree and told.where:  # the person edits the tree, not the copy
-            told.where = told.where.replace(f"{self.source_dir}/", f"{self.source.tree}/")
+        if self.source.tree:  # the person edits the tree, not the copy
+            copy, original = f"{self.source_dir}/", f"{self.source.tree}/"
+            told.what = told.what.replace(copy, original)
+            told.where = told.where and told.where.replace(copy, original)
         return told
 
     def _trim_build(self) -> None:

@@ -14,6 +14,7 @@ from howdah.bisect.worktree import Found, find_repository
 from howdah.command.answer import answer as print_answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores, find_profile
 from howdah.errors import HowdahError
+from howdah.layout import fitted
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.record.provenance import sha256_text
@@ -82,7 +83,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         print_answer("bisect", answer)
     else:
-        sys.stdout.write(_text(found, told, answer))
+        sys.stdout.write(fitted(_text(found, told, answer)))
     return 0 if found.first_bad else NOT_FOUND
 
 

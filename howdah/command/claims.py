@@ -14,7 +14,8 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
 from howdah.layout import folded, terminal_width
-from howdah.work.experiment import find
+from howdah.place import written
+from howdah.work.experiment import find, from_here
 from howdah.work.judged import judged_claims
 
 CLAIM_FAILED = 6
@@ -44,10 +45,17 @@ def execute(options: argparse.Namespace) -> int:
     if found is None:
         raise HowdahError("the profile of this experiment makes no claims", where=str(path))
     if options.json:
-        answer("claims", found)
+        answer("claims", {**found, "profile": _source(found["profile"], options.profile)})
     else:
         print_claims(Console(highlight=False, soft_wrap=True), found["claims"], found["unknown"])
     return CLAIM_FAILED if FAIL in {claim["verdict"] for claim in found["claims"]} else 0
+
+
+def _source(source: dict[str, Any] | None, given: Path | None) -> dict[str, Any] | None:
+    """The profile of the claims by the path that was given; claims.json has where it lies, to judge them again."""
+    if source is None:
+        return None
+    return {**source, "file": written(given) if given is not None else from_here(source["file"])}
 
 
 def print_claims(console: Console, claims: list[dict[str, Any]], unknown: dict[str, Any] | None = None) -> None:

@@ -13,6 +13,7 @@ from howdah.command.common import add_runs_option
 from howdah.engine.ending import runtime_base
 from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
+from howdah.layout import fitted
 from howdah.number import counted, size
 from howdah.publish.scratch import sweep_scratch
 from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
@@ -59,11 +60,11 @@ class _Savings:
         if not directory.provenance.exists() or not is_large(directory):
             return
         if (why := refused(directory)) is not None:
-            sys.stdout.write(f"left {run} as it is: {why}\n")
+            sys.stdout.write(fitted(f"left {run} as it is: {why}\n"))
             return
         done = compress_run(directory)
         if done is not None:
-            sys.stdout.write(f"compressed {run}: {size(done.before)} of raw/ to {size(done.after)}\n")
+            sys.stdout.write(fitted(f"compressed {run}: {size(done.before)} of raw/ to {size(done.after)}\n"))
             self.runs += 1
             self.bytes += done.before - done.after
 

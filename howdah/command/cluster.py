@@ -106,5 +106,6 @@ def _is_loopback(host: str) -> bool:
 def _attach(options: argparse.Namespace) -> int:
     arguments, directory = attached(options.runs)
     _say(f"again: howdah {' '.join(arguments)}")
+    os.environ["HOWDAH_RUNS"] = str(options.runs.resolve())  # where it had them from a variable
     os.chdir(directory)
     os.execv(sys.executable, [sys.executable, "-m", "howdah.command.main", *arguments])

@@ -10,6 +10,7 @@ from pathlib import Path
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError
+from howdah.layout import folded, terminal_width
 from howdah.report.paper import FORMATS, NAMES, Choice, Sheet, available, draw, parse_length_inches
 from howdah.work.experiment import find
 from howdah.work.results import read_results
@@ -87,9 +88,10 @@ def _list(possible: dict[str, str | None], as_json: bool) -> int:
         rows = [{"figure": name, "shows": NAMES[name], "problem": problem} for name, problem in possible.items()]
         answer("figure-list", {"figures": rows})
         return 0
-    longest = max(map(len, possible))
+    column = max(map(len, possible)) + 2
     for name, problem in possible.items():
-        sys.stdout.write(f"{name:<{longest}}  {NAMES[name] if problem is None else f'not here: {problem}'}\n")
+        text = NAMES[name] if problem is None else f"not here: {problem}"
+        sys.stdout.write("\n".join(folded(text, terminal_width(), " " * column, name.ljust(column))) + "\n")
     return 0
 
 

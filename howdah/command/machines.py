@@ -18,6 +18,7 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.engine.machines.machine import MACHINE_SETS
 from howdah.errors import HowdahError, nearest
+from howdah.layout import fitted
 from howdah.machines.fleet import Fleet
 from howdah.machines.inventory import MachineSetDirectory, directory_of, remove_directory, write_inventory
 from howdah.machines.life import BOOT_LIMIT_S, Starting, bring_up, take_down
@@ -83,8 +84,13 @@ def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]
     if options.json:
         answer("machines", value)
     else:
-        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.write(fitted("\n".join(lines) + "\n", whole="next: "))
     return 0
+
+
+def _as_given(options: argparse.Namespace, path: Path) -> str:
+    """A path below the directory of machine sets, which begins as the person wrote that."""
+    return str(options.machine_sets / path.relative_to(options.machine_sets.resolve()))
 
 
 def _machine_set_and_directory(options: argparse.Namespace) -> tuple[MachineSet, MachineSetDirectory]:
@@ -95,11 +101,12 @@ def _machine_set_and_directory(options: argparse.Namespace) -> tuple[MachineSet,
 def _inventory(options: argparse.Namespace) -> int:
     machine_set, directory = _machine_set_and_directory(options)
     is_new = write_inventory(machine_set, directory, options.file)
-    lines = [f"inventory: {directory.inventory}"]
+    inventory, key = (_as_given(options, file) for file in (directory.inventory, directory.key))
+    lines = [f"inventory: {inventory}"]
     if is_new:
-        lines.append(f"new key: {directory.key}.pub; allow it on each host (ssh-copy-id -i {directory.key}.pub HOST)")
-    lines.append(f"next: ansible-playbook -i {directory.inventory} {PLAYBOOKS / 'site.yml'}")
-    value = {"inventory": str(directory.inventory), "public_key": f"{directory.key}.pub", "new_key": is_new}
+        lines.append(f"new key: {key}.pub; allow it on each host (ssh-copy-id -i {key}.pub HOST)")
+    lines.append(f"next: ansible-playbook -i {inventory} {PLAYBOOKS / 'site.yml'}")
+    value = {"inventory": inventory, "public_key": f"{key}.pub", "new_key": is_new}
     return _say(options, value, lines)
 
 
@@ -237,7 +244,7 @@ def _remove(options: argparse.Namespace) -> int:
         with locked(directory.path, "howdah machines remove"):
             take_down(directory, Telling(options.json))
     remove_directory(directory)
-    return _say(options, {"removed": str(directory.path)}, [f"removed {directory.path}"])
+    return _say(options, {"removed": _as_given(options, directory.path)}, [f"removed {directory.path}"])
 
 
 def _require_virtual(machine_set: MachineSet, file: Path) -> None:

@@ -24,6 +24,7 @@ from howdah.command.common import (
 )
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import HowdahError, nearest
+from howdah.layout import fitted, terminal_width
 from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import CellResult
 from howdah.nightly.claims import compare_claims, gone_claims
@@ -164,7 +165,7 @@ def _conclude(night: Night, options: argparse.Namespace) -> int:
         answer("nightly", {"night": str(place), **night.to_json()})
     else:
         commits = night.span.text() if isinstance(night.span, Span) else ""
-        sys.stdout.write(f"{night.text()}{commits}page: {place / 'index.html'}\n")
+        sys.stdout.write(fitted(f"{night.text()}{commits}page: {place / 'index.html'}\n", whole="again: "))
     if night.lacks_only_baselines:
         return NO_BASELINE
     return REGRESSION if night.failing else 0
@@ -177,7 +178,7 @@ def _range(suite: Suite, options: argparse.Namespace) -> int:
     span = commits.span(options.range, options.last, options.against)
     wanted = chosen_items(suite, options.only)
     if options.list:
-        sys.stdout.write("".join(f"{each.label}\n" for each in [span.start, *span.commits]))
+        sys.stdout.write(fitted("".join(f"{each.label}\n" for each in [span.start, *span.commits])))
         return 0
     by_item = {one.item: one for one in suite.series}
     check_provable(suite, {by_item[item].name: cells for item, cells in wanted.items()}, len(span.commits))
@@ -292,9 +293,9 @@ def _accept(
         answer("nightly-accept", {**found, "runs_that_do_not_count": uncounted})
         return 0
     for name in unbuilt:
-        sys.stdout.write(f"? {name}  cannot be run: {sheets[name].problem}\n")
+        sys.stdout.write(fitted(f"? {name}  cannot be run: {sheets[name].problem}\n"))
     for problem in problems:
-        sys.stdout.write(f"! {problem}\n")
+        sys.stdout.write(fitted(f"! {problem}\n"))
     if uncounted:
         sys.stdout.write(f"! {uncounted} runs do not count: the baseline is without them\n")
     sys.stdout.write(f"baseline of {len(sheets)} experiments: {baseline.directory}\n")
@@ -307,7 +308,7 @@ def _power(baseline: Baseline, suite: Suite, wanted: Wanted, options: argparse.N
     if options.json:
         answer("nightly-power", power.to_json())
     else:
-        sys.stdout.write(power.text())
+        sys.stdout.write(power.text() if terminal_width() is None else fitted(power.table()))
     return 0
 
 

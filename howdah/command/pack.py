@@ -10,6 +10,7 @@ from pathlib import Path
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
+from howdah.layout import fitted
 from howdah.number import counted
 from howdah.pack.archive import SUFFIX
 from howdah.pack.pack import default_name, pack, unpack
@@ -60,7 +61,7 @@ def _pack(options: argparse.Namespace) -> int:
         lines.append(
             "  its signature was left out: it is of the files before that. 'sha256sum' of this file can be signed"
         )
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write(fitted("\n".join(lines) + "\n"))
     return 0
 
 
@@ -76,8 +77,9 @@ def _unpack(options: argparse.Namespace) -> int:
         answer("unpack", found)
     else:
         first = target / index["experiments"][0] if index["experiments"] else target
-        sys.stdout.write(
+        told = (
             f"{target}: {counted(len(index['runs']), 'run')}, {files} files, {size / 1e6:.1f} MB\n"
             f"  results: {first / 'report.html'}\n  check:   howdah verify {first}\n"
         )
+        sys.stdout.write(fitted(told, whole="check: "))
     return 0

@@ -6,13 +6,17 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
+from typing import Any
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_profile_options, load_plans
+from howdah.layout import fitted
 from howdah.number import counted
+from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import Profile, load
 from howdah.work.catalogue import expected_s, profile_core_s
+from howdah.work.experiment import from_here
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,16 +31,23 @@ def execute(options: argparse.Namespace) -> int:
     profile, plans = load_plans(options)
     shown = plans if options.all else plans[:1]
     if options.json:
-        answer("plan", {"runs": len(plans), "plans": [dataclasses.asdict(plan) for plan in shown]})
+        answer("plan", {"runs": len(plans), "plans": [_plain(plan) for plan in shown]})
         return 0
     for plan in shown:
-        sys.stdout.write(render(plan) + "\n")
+        told, head, commands = render(plan).partition("\noperations:\n")
+        sys.stdout.write(f"{fitted(told)}{head}{commands}\n")
     if len(shown) < len(plans):
         more = len(plans) - len(shown)
         sys.stdout.write(f"# and {more} more {'run; --all prints it' if more == 1 else 'runs; --all prints them'}\n")
     if profile.unknown is not None and not profile.is_quick:
-        sys.stdout.write(_cost(profile, options.overrides))
+        sys.stdout.write(fitted(_cost(profile, options.overrides)))
     return 0
+
+
+def _plain(plan: Plan) -> dict[str, Any]:
+    """The places of parameters as in run.json."""
+    places = {name: from_here(place) for name, place in plan.parameter_places.items()}
+    return {**dataclasses.asdict(plan), "parameter_places": places}
 
 
 def _cost(profile: Profile, overrides: list[str]) -> str:

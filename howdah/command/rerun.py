@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
+from howdah.layout import fitted
 from howdah.record.digest import mismatches
 from howdah.record.directory import RunDirectory, read_json
 from howdah.work.again import Again, make_again
@@ -52,7 +53,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         answer("rerun", found)
     else:
-        sys.stdout.write(_text(again, wrong))
+        sys.stdout.write(fitted(_text(again, wrong)))
     return DIFFERENT if again.differences or wrong else 0
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from howdah.claim.score import FAIL, PASS, THRESHOLDS, UNKNOWN, Score, read_thresholds, scores_of, to_json
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
+from howdah.layout import fitted
+from howdah.place import written
 from howdah.work.experiment import find
 from howdah.work.results import read_results
 
@@ -36,9 +38,9 @@ def execute(options: argparse.Namespace) -> int:
         score for name in options.experiment for score in scores_of(read_results(find(options.runs, name)), thresholds)
     ]
     if options.json:
-        answer("score", {"thresholds": str(options.thresholds), "scores": [to_json(each) for each in found]})
+        answer("score", {"thresholds": written(options.thresholds), "scores": [to_json(each) for each in found]})
     else:
-        sys.stdout.write(_table(found))
+        sys.stdout.write(fitted(_table(found)))
     verdicts = {each.verdict for each in found}
     if FAIL in verdicts:
         return TOO_LOW

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
 
 from howdah.cluster.opened import executor_at
 from howdah.command.answer import answer
@@ -24,6 +22,7 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.errors import HowdahError, ProfileError
+from howdah.layout import fitted, headed
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.trait import engines, known_engines
@@ -35,7 +34,6 @@ from howdah.work.display import Display
 DISAGREE = 6
 INVALID = 5
 _NAME = "validation"
-_LOG_WIDTH = 160
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -122,17 +120,8 @@ def _planted(given: list[str], engines: tuple[str, str]) -> dict[str, list[str]]
 
 
 def _print(points: list[Point], place: Path) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        console.width = _LOG_WIDTH  # a log is not as narrow as a terminal that is not there
-    head, *body = rows(points)
-    table = Table(box=None)
-    for number, title in enumerate(head):
-        table.add_column(title, justify="right" if number in (4, 5, 6) else "left", no_wrap=True)
-    for row in body:
-        table.add_row(*row)
-    console.print(table)
-    for line in times(points):
-        console.print(line, markup=False)
-    console.print("the engines agree" if agree(points) else "the engines do not agree", markup=False)
-    console.print(f"table: {place.with_suffix('.md')}", markup=False)
+    lines = headed(rows(points), labels=3, right=(4, 5, 6))
+    lines += times(points)
+    lines.append("the engines agree" if agree(points) else "the engines do not agree")
+    lines.append(f"table: {place.with_suffix('.md')}")
+    sys.stdout.write(fitted("\n".join(lines) + "\n"))

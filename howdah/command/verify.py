@@ -12,6 +12,7 @@ from pathlib import Path
 from howdah.command.answer import answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
 from howdah.errors import HowdahError
+from howdah.layout import fitted
 from howdah.pack.pack import unpack
 from howdah.record.digest import MANIFEST
 from howdah.verify.experiment import runs_below, verify_experiment
@@ -70,7 +71,7 @@ def _execute(options: argparse.Namespace, opened: ExitStack) -> int:
     if options.json:
         answer("verify", {"verified": code == 0, "reports": [report.to_json() for report in reports]})
     else:
-        sys.stdout.write(_text(reports, states))
+        sys.stdout.write(fitted(_text(reports, states)))
     return code
 
 

@@ -16,13 +16,13 @@ from howdah.metric import known_metrics
 from howdah.record.axis import FLOW_NAME
 from howdah.record.schema import TCP_PROBE
 from howdah.report.downsample import extremes
-from howdah.report.palette import colours
+from howdah.report.palette import Colour, colours, dashes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _POINTS = 4000  # of a line: more than a figure has pixels
-_DASHES = ("-", "--", ":", "-.")
+_MARKS = "os^DvPX*"
 
 
 def plot(
@@ -84,6 +84,7 @@ def _lines(rows: Rows, what: str, groups: list[str], until_s: float | None, ax: 
     first = {_label(key[: len(groups)]): key for key, _rows in lines}
     palette = colours([(name, str(first[name][algorithm]) if algorithm is not None else name) for name in names])
     flows = sorted({str(key[keys.index(FLOW_NAME)]) for key, _rows in lines})
+    dash = _dashes(names, flows, palette)
     labelled: set[str] = set()
     for key, part in lines:
         name, flow = _label(key[: len(groups)]), str(key[keys.index(FLOW_NAME)])
@@ -94,7 +95,7 @@ def _lines(rows: Rows, what: str, groups: list[str], until_s: float | None, ax: 
             part["time_ns"].to_numpy()[kept] / 1e9,
             values[kept],
             color=palette[name].light,
-            linestyle=_DASHES[flows.index(flow) % len(_DASHES)],
+            linestyle=dash[name, flow],
             linewidth=1,
             label=None if label in labelled else label,
         )
@@ -103,6 +104,18 @@ def _lines(rows: Rows, what: str, groups: list[str], until_s: float | None, ax: 
     unit = rows.units.get(what)
     ax.set_ylabel(f"{what.removesuffix(f'_{unit}') if unit else what} ({unit})" if unit else what)
     ax.legend()
+
+
+def _dashes(names: list[str], flows: list[str], palette: dict[str, Colour]) -> dict[tuple[str, str], Any]:
+    """Matplotlib's line style of each line: of the first flow that which goes with its colour, of others one that is
+    free as long as there is any."""
+    patterns = dashes()
+    taken = [palette[name].dashes for name in names]
+    found = dict(zip(((name, flows[0]) for name in names), taken, strict=True))
+    free = [number for number in range(len(patterns)) if number not in taken]
+    for number, (flow, name) in enumerate((flow, name) for flow in flows[1:] for name in names):
+        found[name, flow] = free[number % len(free)] if free else (palette[name].dashes + number + 1) % len(patterns)
+    return {line: (0, tuple(patterns[number])) if patterns[number] else "-" for line, number in found.items()}
 
 
 def _split(table: pa.Table, keys: list[str]) -> list[tuple[tuple[Any, ...], pa.Table]]:
@@ -136,7 +149,7 @@ def _dots(rows: Rows, what: str, groups: list[str], x: str, ax: Axes) -> None:
         shift = 0.0 if x in groups else (number - (len(series) - 1) / 2) * 0.6 / max(len(series), 1)
         at = [places.index(row[x]) + shift for row in mine]
         values = [row["value"] * metric.factor for row in mine]
-        ax.plot(at, values, "o", color=palette[name].light, alpha=0.8, label=name)
+        ax.plot(at, values, _MARKS[number % len(_MARKS)], color=palette[name].light, alpha=0.8, label=name)
     ax.set_xticks(range(len(places)), [_label([place]) for place in places])
     ax.set_xlabel(x)
     ax.set_ylabel(f"{metric.label} ({metric.shown})" if metric.shown else metric.label)

@@ -10,22 +10,23 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import shlex
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from howdah.bisect.revision import Unbuilt, build_revision, within
 from howdah.bisect.worktree import Worktree, find_repository
 from howdah.build.cache import Cache, content_key
 from howdah.build.prepared_kernel import forget_kernels
-from howdah.build.uml_kernel import build_kernel
 from howdah.default import DEFAULT_ENGINE
-from howdah.errors import EngineUnavailableError, HowdahError
+from howdah.errors import HowdahError
 from howdah.nightly.claims import compare_claims
 from howdah.nightly.comparison import compare_sheets
 from howdah.nightly.night import Night
-from howdah.nightly.sheet import Sheet
+from howdah.nightly.sheet import Sheet, empty_sheet
 from howdah.nightly.suite import Series, Suite, Wanted, slugs_of
 from howdah.nightly.work import Made, make
 from howdah.work.display import Display
@@ -202,7 +203,8 @@ def compare_commits(
 
     ``wanted`` has the cells of each item. A commit that does not build, or whose runs fail, does not stop the others.
     """
-    series = expanded(night.suite, span, commits.worktree.path.resolve())
+    tree = commits.worktree.path.resolve()
+    series = expanded(night.suite, span, tree)
     night.suite = dataclasses.replace(night.suite, series=[one for each in series.values() for one in each])
     images: dict[str, tuple[Commit, Made]] = {}
     last: dict[str, tuple[Commit, Sheet]] = {}  # by item: the last commit of which something is known
@@ -212,19 +214,23 @@ def compare_commits(
             commits.worktree.check_out(commit.hash)
             forget_kernels()
             of_commit = [one for one in series[commit.hash] if one.item in wanted]
-            image = _image(commits, display)
-            known = images.get(image or "")
-            if known is None:
+            begun = time.monotonic()
+            kernel = build_revision(tree, display.build, commits.cache)
+            if isinstance(kernel, Unbuilt):
+                display.say(f"  ✕ {kernel.why}")
+                made = _unbuilt(of_commit, kernel.why, time.monotonic() - begun)
+            elif (image := f"{kernel.image_sha256} {kernel.interface}") in images:
+                display.say(f"  the kernel is that of {images[image][0].short}: nothing to run")
+                made = images[image][1]
+            else:
                 names: Wanted = {one.name: wanted[one.item] for one in of_commit}
                 made = make(of_commit, names, night.runs, workers, again, display, executor)
                 night.runs_made += made.made
                 night.runs_found += made.found
-                night.problems += [f"{commit.short}: {each}" for each in made.problems]
-                if image is not None:
-                    images[image] = commit, made
-            else:
-                display.say(f"  the kernel is that of {known[0].short}: nothing to run")
-                made = known[1]
+                night.problems += [within(tree, f"{commit.short}: {each}") for each in made.problems]
+                for each in made.sheets.values():
+                    _name_the_tree(each, tree)
+                images[image] = commit, made
             sheets = {sheet.item: sheet for sheet in made.sheets.values()}
             for one in of_commit:
                 sheet = dataclasses.replace(sheets[one.item], experiment=one.name, kernel=commit.label)
@@ -235,15 +241,21 @@ def compare_commits(
                     last[one.item] = commit, sheet
 
 
-def _image(commits: Range, display: Display) -> str | None:
-    """What the commit is compiled to; None where it does not build, which the runs will tell."""
-    try:
-        kernel = build_kernel(str(commits.worktree.path.resolve()), display.build, commits.cache)
-    except EngineUnavailableError:
-        raise
-    except HowdahError:
-        return None
-    return f"{kernel.image_sha256} {kernel.interface}"
+def _unbuilt(series: list[Series], why: str, took_s: float) -> Made:
+    """What is known of a commit without a kernel: nothing was run, and each item has the same to say."""
+    made = Made()
+    for one in series:
+        made.sheets[one.name] = empty_sheet(one, why)
+        made.sheets[one.name].prepare_s = took_s / len(series)
+    return made
+
+
+def _name_the_tree(sheet: Sheet, tree: Path) -> None:
+    """What went wrong names files of the repository, not of the work tree, which goes away."""
+    sheet.problem = within(tree, sheet.problem) if sheet.problem is not None else None
+    for cell in sheet.cells.values():
+        for each in cell.repetitions.values():
+            each.why = within(tree, each.why)
 
 
 def _compare(

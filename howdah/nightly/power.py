@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from howdah.errors import HowdahError
+from howdah.layout import headed
 from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import CellResult
 from howdah.nightly.comparison import compare_sheets
@@ -62,6 +63,10 @@ class Row:
     share: float
     found: list[Share]
 
+    @property
+    def planted(self) -> str:
+        return f"{self.plant}, {100 * self.share:.0f} %" if self.share else "nothing"
+
 
 @dataclass
 class Power:
@@ -82,20 +87,34 @@ class Power:
         """A table in Markdown, and what it is of."""
         suite = ["accepted" if each else "refused" for each in self.accepted]
         lines = [
-            f"{self.suite}: {self.cells} cells, {self.tests} primary comparisons; the spread is that of "
-            f"{self.measured} repetitions of each cell.",
-            f"Each figure is of {self.trials} simulated nights: regressions proven / cells that fail.",
-            *(f"{name} has no baseline and is left out." for name in self.left_out),
-            "",
+            *self._heading("regressions proven / cells that fail"),
             "| kernel | planted | " + " | ".join(f"{count} repetitions" for count in self.repetitions) + " |",
             "|" + "---|" * (2 + len(self.repetitions)),
             "| | a suite of this size is | " + " | ".join(suite) + " |",
         ]
         for row in self.rows:
-            planted = f"{row.plant}, {row.share:.0%}".replace("%", " %") if row.share else "nothing"
             cells = [f"{each.proven:.0%} / {each.failed:.0%}".replace("%", " %") for each in row.found]
-            lines.append(f"| {row.kernel} | {planted} | " + " | ".join(cells) + " |")
+            lines.append(f"| {row.kernel} | {row.planted} | " + " | ".join(cells) + " |")
         return "\n".join(lines) + "\n"
+
+    def table(self) -> str:
+        """The same for a terminal."""
+        rows = [["kernel", "planted", *(f"n = {count}" for count in self.repetitions)]]
+        rows.append(["", "a suite of this size is", *("accepted" if each else "refused" for each in self.accepted)])
+        for row in self.rows:
+            cells = [f"{100 * each.proven:.0f} / {100 * each.failed:.0f}" for each in row.found]
+            rows.append([row.kernel, row.planted, *cells])
+        lines = self._heading("regressions proven / cells that fail, in %; n is the number of repetitions")
+        return "\n".join([*lines, *headed(rows, labels=1)]) + "\n"
+
+    def _heading(self, figures: str) -> list[str]:
+        return [
+            f"{self.suite}: {self.cells} cells, {self.tests} primary comparisons; the spread is that of "
+            f"{self.measured} repetitions of each cell.",
+            f"Each figure is of {self.trials} simulated nights: {figures}.",
+            *(f"{name} has no baseline and is left out." for name in self.left_out),
+            "",
+        ]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ from howdah.verify.finding import Finding, Report
 from howdah.work.again import Difference, make_again, measure_differences, verdict_differences
 from howdah.work.analysis import evaluate
 from howdah.work.stage import read_plan
+
+_SCRATCH = "howdah-verify-"
 
 Progress = Callable[[str, int, int], None]
 
@@ -110,13 +113,14 @@ def _compute(directory: RunDirectory, record: dict[str, Any], report: Report) ->
             evaluate(scratch, plan, lambda _stage: contextlib.nullcontext())
             _compare_results(directory, scratch, report)
     except (HowdahError, OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        report.findings.append(Finding("raw/", f"the results cannot be computed from it: {error}"))
+        what = re.sub(rf"\S*/{_SCRATCH}[^/]+/{re.escape(directory.name)}/", "", str(error))
+        report.findings.append(Finding("raw/", f"the results cannot be computed from it: {what}"))
 
 
 @contextmanager
 def _scratch(directory: RunDirectory, *without: str) -> Iterator[RunDirectory]:
     """A run directory of the same name in which everything but results (and ``without``) is the original's."""
-    with tempfile.TemporaryDirectory(prefix="howdah-verify-") as name:
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH) as name:
         scratch = RunDirectory(Path(name) / directory.name)
         scratch.path.mkdir()
         made = {directory.metrics.name, directory.verdict.name, *without}

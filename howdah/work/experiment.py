@@ -215,7 +215,7 @@ class Experiment:
             return
 
 
-def _from_here(place: str) -> str:
+def from_here(place: str) -> str:
     """``file:line`` with the file relative to the working directory, or its name alone where it lies elsewhere.
 
     A run travels: directories of the machine where it was made mean nothing to others, and tell of its owner.
@@ -231,7 +231,7 @@ def begin_run(final: Path, plan_json: str, key: str, parameter_places: dict[str,
     directory.raw.mkdir(parents=True)
     directory.share.mkdir()
     directory.plan.write_text(plan_json, encoding="utf-8")
-    places = {name: _from_here(place) for name, place in parameter_places.items()}
+    places = {name: from_here(place) for name, place in parameter_places.items()}
     write_json(directory.provenance, {**first_record(plan_json, key), "parameter_places": places})
     return directory
 
@@ -248,21 +248,23 @@ def set_latest(runs: Path, experiment: Experiment) -> None:
 def find(runs: Path, name: str) -> Path:
     """The directory a person means: a path, an experiment's name, ``experiment/run``, a run's name, or ``latest``.
 
+    It begins as ``runs`` or the path does. A link, such as ``latest``, is followed.
+
     A run's name, also at the end of a path, may lack what tells it from runs of other plans, where one run has it.
     """
     for candidate in (Path(name), runs / name):
         if candidate.is_dir() and ((candidate / "plan.json").exists() or (candidate / "experiment.json").exists()):
-            return candidate.resolve()
+            return _as_given(candidate)
     experiment, _, run = name.rpartition("/")
     pattern = f"{glob.escape(experiment) or '*'}/{glob.escape(run)}*/plan.json"
     matches = sorted(runs.glob(pattern)) if not Path(name).is_absolute() and run else []
     if experiment and run and not matches:  # of an experiment that lies elsewhere, such as an unpacked one
-        matches = sorted(Path(experiment).resolve().glob(f"{glob.escape(run)}*/plan.json"))
+        matches = sorted(Path(experiment).glob(f"{glob.escape(run)}*/plan.json"))
     matches = [match for match in matches if not match.parent.name.startswith(PARTIAL)]
     if not experiment:  # the link to the newest and copies that 'howdah rerun' made are there to be named
         matches = [match for match in matches if match.parts[-3] not in ("latest", "reruns")]
     if len(matches) == 1:
-        return matches[0].parent.resolve()
+        return _as_given(matches[0].parent)
     if matches:
         names = ", ".join(f"{match.parts[-3]}/{match.parent.name}" for match in matches[:5])
         raise HowdahError(f"'{name}' means more than one run: {names}", hint="Name one of them.")
@@ -270,6 +272,16 @@ def find(runs: Path, name: str) -> Path:
     listed = "'howdah list runs' shows what is there."
     hint = f"Did you mean {close}? {listed}" if close else listed
     raise HowdahError(f"there is no run or experiment '{name}'", where=str(runs), hint=hint)
+
+
+def _as_given(path: Path) -> Path:
+    """The same directory with the names that it has itself, after what the person wrote before them."""
+    names = 2 if (path / "plan.json").exists() else 1  # a run has that of its experiment as well
+    found = path.resolve()
+    before = path.parents[names - 1] if len(path.parts) >= names else None
+    if before is None or before.resolve() != found.parents[names - 1]:
+        return found
+    return before.joinpath(*found.parts[-names:])
 
 
 def _names_below(runs: Path, *, with_runs: bool) -> list[str]:

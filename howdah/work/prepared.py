@@ -16,6 +16,7 @@ from typing import Any
 from howdah.engine.kit import Portable
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError
+from howdah.place import written
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
@@ -47,7 +48,7 @@ class Prepared:
 
     def write_index(self) -> dict[str, Any]:
         profile = self.profile
-        about = (profile.text, str(profile.path), profile.description)
+        about = (profile.text, written(profile.path), profile.description)
         return self.experiment.write_index(*about, self.cells, quick=profile.is_quick, axes=profile.axes)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.errors import HowdahError
+from howdah.layout import fitted
 from howdah.number import counted
 from howdah.record.digest import DIGESTS, MismatchError, check
 from howdah.record.directory import RunDirectory
@@ -30,7 +31,7 @@ _told: set[tuple[Path, str]] = set()
 
 def say(text: str) -> None:
     """A line beside the results, which go to standard output."""
-    sys.stderr.write(f"howdah: {text}\n")
+    sys.stderr.write(fitted(f"howdah: {text}\n"))
 
 
 def read_results(path: Path, tell: Tell = say, *, workers: int = 1) -> Experiment:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from howdah.bisect import trial as module
+from howdah.bisect import revision
 from howdah.bisect.trial import BAD, GOOD, SKIP, KernelTrial
 from howdah.build.cache import Cache
 from howdah.errors import EngineUnavailableError, HowdahError
@@ -71,7 +71,7 @@ class _Bench:
         monkeypatch.setattr(prepared, "WORKER", worker)
         monkeypatch.setattr(prepared, "find_engine", lambda _name: self.engine)
         self.build: Callable[[], None] = lambda: None
-        monkeypatch.setattr(module, "build_kernel", lambda *_arguments, **_more: self.build())
+        monkeypatch.setattr(revision, "build_kernel", lambda *_arguments, **_more: self.build())
         profile = load(write_profile(root, CLAIMS, extra=CONTROL))
         cache = Cache(root / "cache")
         cache.root.mkdir()

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -14,10 +16,12 @@ from howdah.record import raw as raw_module
 from howdah.record.digest import DIGESTS, MANIFEST, mismatches, seal
 from howdah.record.directory import PARTIAL, RunDirectory, read_json, write_json
 from howdah.record.raw import read_raw_bytes
+from howdah.record.table import equal
 from howdah.verify.run import verify_run
+from howdah.work import again, stage
 from howdah.work import compress as compress_module
 from howdah.work.compress import compress_run, is_large
-from tests.unit.recorded_run import make_recorded_experiment
+from tests.unit.recorded_run import make_recorded_experiment, make_recorded_run
 
 
 class _KilledError(BaseException):
@@ -61,6 +65,60 @@ def test_a_run_becomes_smaller_and_is_verified_as_before(
     assert sorted(entry.name for entry in recorded.path.parent.iterdir() if entry.name.startswith(PARTIAL)) == []
     assert main(["clean", "--compress", "--runs", str(runs)]) == 0
     assert "no run has anything to compress" in capsys.readouterr().out
+
+
+def test_what_is_compressed_is_analysed_anew_and_is_the_same(
+    recorded: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after an update of howdah: the tables come from raw/ again."""
+    before = RunDirectory(tmp_path / "before" / recorded.name)
+    shutil.copytree(recorded.path, before.path)
+    assert compress_run(recorded) is not None
+    assert sorted(file.name for file in recorded.raw.glob("*.bin")) == [], "all of them are compressed"
+    shutil.rmtree(recorded.tables)
+    recorded.metrics.write_text("{}")
+    seal(recorded, {**read_json(recorded.provenance), "analysis_sha256": "of an earlier howdah"})
+    assert main(["report", str(recorded.path.parent), "--without-prometheus"]) == 0
+    assert equal(before, recorded) is None
+    assert recorded.metrics.read_bytes() == before.metrics.read_bytes()
+    assert verify_run(recorded).findings == []
+    capsys.readouterr()
+
+
+class _Engine:
+    """It makes the recording again, with so many packets of the last reading retransmitted."""
+
+    name, parallel = "uml", True
+
+    def __init__(self, retransmitted: int = 23) -> None:
+        self.retransmitted = retransmitted
+
+    def prepare(self, _plans: object, _progress: object) -> dict[str, Any]:
+        return {}
+
+    def run(self, directory: RunDirectory, _plan: object, _progress: object) -> dict[str, Any]:
+        with TemporaryDirectory() as place:
+            made = make_recorded_run(Path(place))
+            shutil.copytree(made.raw, directory.raw, dirs_exist_ok=True)
+        counters = directory.raw / "counters.jsonl"
+        counters.write_text(counters.read_text().replace(": 23", f": {self.retransmitted}"))
+        return {}
+
+
+@pytest.mark.parametrize(("retransmitted", "differs"), [(23, False), (24, True)])
+def test_what_is_compressed_is_compared_with_what_is_made_again(
+    recorded: RunDirectory, monkeypatch: pytest.MonkeyPatch, retransmitted: int, differs: bool
+) -> None:
+    assert compress_run(recorded) is not None
+    for module in (again, stage):
+        monkeypatch.setattr(module, "find_engine", lambda _name: _Engine(retransmitted))
+    found = again.make_again(recorded, recorded.path.with_name("again"), _quiet, _quiet)
+    assert found.tables_compared
+    assert [each.file for each in found.differences][:1] == (["tables/counter.parquet"] if differs else [])
+
+
+def _quiet(_what: str, _done: int, _all: int) -> None:
+    """Nobody is told how far it is."""
 
 
 @pytest.mark.parametrize("moment", ["link", "fsync", "_compare", "write_json", "_exchange", "rmtree"])

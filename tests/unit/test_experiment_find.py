@@ -40,6 +40,39 @@ def test_a_name_means_one_directory(runs: Path, name: str, means: str) -> None:
     assert find(runs, name) == (runs / means).resolve()
 
 
+@pytest.mark.parametrize(
+    ("here", "below", "name", "found"),
+    [
+        ("", "runs", "one", "runs/one"),
+        ("", "runs", "latest", "runs/one"),
+        ("", "runs", "latest/cubic-r1", "runs/one/cubic-r1-bbbbbbbb"),
+        ("", "runs", "runs/latest/", "runs/one"),
+        ("", "linked", "cubic-r1", "linked/one/cubic-r1-bbbbbbbb"),
+        ("runs", ".", "latest", "one"),
+        ("runs", "../runs", "one/cubic-r0", "../runs/one/cubic-r0-aaaaaaaa"),
+        ("runs/one", "..", "cubic-r1-bbbbbbbb", None),  # it lacks the name of the experiment
+        ("runs/one", "..", ".", None),
+    ],
+)
+def test_what_is_found_begins_as_it_was_written(
+    runs: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    here: str,
+    below: str,
+    name: str,
+    found: str | None,
+) -> None:
+    """Where the person stands, ``--runs``, the name. What lacks a name of its own is absolute."""
+    top = tmp_path_factory.mktemp("top")
+    runs = runs.rename(top / "runs")
+    (top / "linked").symlink_to("runs")
+    monkeypatch.chdir(top / here)
+    path = find(Path(below), name)
+    assert str(path) == (found or str(runs / "one" / name).rstrip("/."))
+    assert (path / "experiment.json").exists() or (path / "plan.json").exists()
+
+
 @pytest.mark.parametrize("name", ["cubic-r9", "one/reno", "three/cubic-r0", "[a-z]*", "/nowhere/x"])
 def test_a_name_that_means_nothing_is_said(runs: Path, name: str) -> None:
     with pytest.raises(HowdahError, match="there is no run or experiment"):
@@ -58,6 +91,6 @@ def test_a_run_of_an_experiment_elsewhere_is_named_by_its_path(
     monkeypatch.chdir(runs)
     other = tmp_path_factory.mktemp("runs")
     for name in ("one/cubic-r1", f"{runs}/one/cubic-r1", "./one/cubic-r1"):
-        assert find(other, name) == (runs / "one" / "cubic-r1-bbbbbbbb").resolve()
+        assert find(other, name) == Path(name).with_name("cubic-r1-bbbbbbbb")
     with pytest.raises(HowdahError, match=r"more than one run: one/cubic-r0-aaaaaaaa, one/cubic-r1-bbbbbbbb"):
         find(other, "one/cubic")

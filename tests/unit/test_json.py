@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from howdah.build.cache import cache_root
 from howdah.command import atlas as atlas_command
 from howdah.command import build as build_command
 from howdah.command.answer import SHAPE, VERSIONS, answer
@@ -29,6 +31,10 @@ from tests.unit.test_work_reading import Bench, bench
 __all__ = ["bench"]  # the fixture
 
 
+# What they say of a kernel or a tool is where it lies.
+SAY_WHERE = (("build",), ("doctor",), ("list", "kernels"))
+
+
 def _said(text: str) -> dict[str, Any]:
     """The one object of what was printed."""
     (line,) = [line for line in text.splitlines() if line.startswith("{")]
@@ -36,11 +42,28 @@ def _said(text: str) -> dict[str, Any]:
     return found
 
 
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in an object, names of fields as well."""
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+
+
 def test_every_command_prints_an_object_of_its_shape(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Engines, builds and searches have stand-ins: what is printed of them is the commands'."""
+    """Engines, builds and searches have stand-ins: what is printed of them is the commands'.
+
+    Every path in an object begins as the person wrote it: here they are relative.
+    """
     SEEN.clear()
+    own = [str(place) for place in (tmp_path, PROJECT, cache_root(), Path.home())]
+    assert bench.root == tmp_path
+    monkeypatch.chdir(tmp_path)
     real = make_experiment(
         bench.runs, Scenario(repetitions=2, duration_s=3.0, second_flow_s=1.0, invalid=(("reno", 1),))
     )
@@ -50,19 +73,24 @@ def test_every_command_prints_an_object_of_its_shape(
         from howdah.command.main import main
 
         bench.capsys.readouterr()
-        code = main([*words, "--json", *(["--runs", str(bench.runs)] if runs else [])])
+        code = main([*words, "--json", *(["--runs", "runs"] if runs else [])])
         out = bench.capsys.readouterr().out
         assert code in codes, (words, code, out[:500])
         found = _said(out)
         said[check_shape(found)] = found
+        if words[:2] not in SAY_WHERE and words[:1] not in SAY_WHERE:
+            named = [text for text in _texts(found) if any(place in text for place in own)]
+            assert not named, f"howdah {' '.join(words)} names places of this machine that nobody gave: {named}"
 
-    howdah("run", str(bench.profile), "--no-report")
+    howdah("run", "made.yaml", "--no-report")
     howdah("rerun", "made/cubic-r0")
     howdah("claims", "made")
+    howdah("claims", "latest", "--profile", "made.yaml")
+    howdah("run", "validate", "--no-report", "--set", "repetitions=1")
     howdah("report", real.name, "--without-prometheus")
-    howdah("compare", real.name, "--without-prometheus", "--output", str(tmp_path / "page.html"))
+    howdah("compare", real.name, "--without-prometheus", "--output", "page.html")
     howdah("verify", "made", "--digests-only")
-    howdah("export", real.name, "--output", str(tmp_path / "exported"))
+    howdah("export", real.name, "--output", "exported")
     howdah("plan", "quick", runs=False)
     howdah("plan", "no-such-profile", codes=(1,), runs=False)
     howdah("doctor", runs=False)
@@ -70,39 +98,39 @@ def test_every_command_prints_an_object_of_its_shape(
         howdah("list", what)
     howdah("score", "made", codes=(0, 5, 6))
     howdah("figure", real.name, "--list")
-    howdah("figure", real.name, "--figure", "exit-strip", "--output", str(tmp_path / "strip.pdf"))
-    new = ("new", "mine", "--rate", "10 Mbit/s", "--rtt", "20 ms", "--output", str(tmp_path / "mine.yaml"))
+    howdah("figure", real.name, "--figure", "exit-strip", "--output", "strip.pdf")
+    new = ("new", "mine", "--rate", "10 Mbit/s", "--rtt", "20 ms", "--output", "mine.yaml")
     howdah(*new, runs=False)
-    howdah("pack", "made", "--output", str(tmp_path / "made.tar.zst"))
-    howdah("unpack", str(tmp_path / "made.tar.zst"), str(tmp_path / "unpacked"), runs=False)
+    howdah("pack", "made", "--output", "made.tar.zst")
+    howdah("unpack", "made.tar.zst", "unpacked", runs=False)
     if shutil.which("ssh-keygen"):
         key = tmp_path / "key"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-        howdah("sign", "made", "--key", str(key))
+        howdah("sign", "made", "--key", "key")
     else:
         answer("sign", {"signatures": []})
 
-    base = str(tmp_path / "base")
-    howdah("nightly", str(bench.suite), "--list")
-    howdah("nightly", str(bench.suite), "--accept", "--baseline", base)
-    howdah("nightly", str(bench.suite), "--baseline", base, codes=(0, 6))
+    base = "base"
+    howdah("nightly", "suite/suite.yaml", "--list")
+    howdah("nightly", "suite/suite.yaml", "--accept", "--baseline", base)
+    howdah("nightly", "suite/suite.yaml", "--baseline", base, codes=(0, 6))
     from howdah.nightly.baseline import Baseline
 
     Baseline(tmp_path / "drawn").accept(
         sheet(NAME, lambda slug, n: {**usual(slug, n), "retransmitted_packets@1": 100.0 + n})
     )
-    suite = write_suite(tmp_path / "drawn-suite", "suite: test\ncells:\n- {profile: made.yaml}\n")
-    howdah("nightly", str(suite), "--power", "--baseline", str(tmp_path / "drawn"))
+    write_suite(tmp_path / "drawn-suite", "suite: test\ncells:\n- {profile: made.yaml}\n")
+    howdah("nightly", "drawn-suite/suite.yaml", "--power", "--baseline", "drawn")
 
     howdah("atlas", "--list")
     monkeypatch.setattr(atlas_command, "views", lambda *_a, **_n: [])
-    howdah("atlas", "--no-run", "--quick", "--site", str(tmp_path / "site"))
-    howdah("validate", str(bench.profile), codes=(0, 5, 6))
+    howdah("atlas", "--no-run", "--quick", "--site", "site")
+    howdah("validate", "made.yaml", codes=(0, 5, 6))
     monkeypatch.setattr(build_command, "build_all", lambda *_a: {"kernel": "debian-6.12 (/cache/kernel)"})
     howdah("build", runs=False)
     machines = tmp_path / "machines.yaml"
     machines.write_text(MACHINES)
-    howdah("machines", "inventory", str(machines), "--machine-sets", str(tmp_path / "sets"), runs=False)
+    howdah("machines", "inventory", "machines.yaml", "--machine-sets", "sets", runs=False)
     found = {"first_bad": "0" * 40, "candidates": [], "steps": [], "log": "bisect.log"}
     answer("bisect", found)
     assert set(VERSIONS) == SEEN

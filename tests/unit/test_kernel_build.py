@@ -74,6 +74,24 @@ def test_an_error_that_is_not_the_compilers_quotes_the_last_lines(tmp_path: Path
     assert error.what.endswith("/bin/sh: bc: not found")
 
 
+def test_an_error_names_the_tree_and_not_the_copy_that_was_compiled(tmp_path: Path) -> None:
+    """Also where the linker tells it, or where the message itself names a second file."""
+    source = KernelSource("/home/me/linux", "/home/me/linux 6.12", "key", tree=Path("/home/me/linux"))
+    tools = Tools(tmp_path, tmp_path / "launch", tmp_path / "shim.so", "key")
+    build = KernelBuild(source, tools, Cache(tmp_path), tmp_path, tmp_path / "log", lambda *_: None)
+    copy = build.source_dir
+    build.log.write_text(f"{copy}/net/a.c:3:1: error: 'x' of {copy}/net/a.h differs\n")
+    error = build._failure(CommandFailedError(["make"], 2, []), "the kernel does not compile")
+    assert (error.where, error.what.partition(": ")[2]) == (
+        "/home/me/linux/net/a.c:3",
+        "'x' of /home/me/linux/net/a.h differs",
+    )
+    build.log.write_text("")
+    said = [f"ld: net/a.o: in function f: {copy}/net/a.c:9: undefined reference to g"]
+    error = build._failure(CommandFailedError(["make"], 2, said), "the kernel does not compile")
+    assert error.what.endswith("in function f: /home/me/linux/net/a.c:9: undefined reference to g")
+
+
 def test_the_key_follows_source_options_and_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     source = KernelSource("a", "", "one")
     monkeypatch.setattr(kernel_module, "compiler_version", lambda: "gcc 12")

@@ -218,6 +218,28 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
         howdah.load(root).acks.to_arrow()
 
 
+def test_lines_that_some_readers_see_in_one_colour_have_different_dashes(tmp_path: Path) -> None:
+    """The dashes that go with a colour in reports, and others for further flows."""
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    names = ("cubic", "search", "hystart-plus-plus")
+    e = howdah.load(
+        make_experiment(tmp_path, Scenario(algorithms=names, repetitions=1, duration_s=2.0, second_flow_s=0.5))
+    )
+    ax = e.plot()
+    lines: list[Any] = list(ax.get_lines())
+    looks = {line.get_label(): (line.get_color(), line._dash_pattern) for line in lines}
+    assert set(looks) == {f"{name}, flow{number}" for name in names for number in (1, 2)}
+    first = [looks[f"{name}, flow1"] for name in names]
+    assert first[0][1][1] is None, "cubic is solid"
+    assert len({str(dash) for _colour, dash in looks.values()}) == len(looks)
+    assert len({colour for colour, _dash in first}) == len(first)
+    dots = e.plot("retransmitted_packets", flow_name="flow1", x="kernel")
+    assert len({line.get_marker() for line in dots.get_lines()}) == len(names)
+    pyplot.close("all")
+
+
 def test_plots(root: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot

@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
+from howdah.bisect import revision
 from howdah.build import uml_kernel as kernel_module
 from howdah.build.cache import Cache
+from howdah.build.kernel_source import KernelSource
 from howdah.build.tools import build_tools
 from howdah.build.uml_kernel import build_kernel
 from howdah.command.main import main
 from howdah.errors import HowdahError
-from howdah.nightly import commits as module
 from howdah.plan.plan import Plan
 from howdah.record.provenance import analysis_sha256
 from howdah.work import prepared
@@ -34,7 +35,11 @@ WORKER = """
     plan = json.loads((directory / "plan.json").read_text())
     with (pathlib.Path(sys.argv[0]).parent / "made").open("a") as file:
         file.write(plan["run"] + "\\n")
-    value = float((pathlib.Path(plan["kernel"]) / "utilisation").read_text()) + plan["repetition"] / 1000
+    text = (pathlib.Path(plan["kernel"]) / "utilisation").read_text()
+    if text == "unusable":
+        print(json.dumps({"error": "utilisation cannot be read from " + plan["kernel"], "where": None, "hint": None}))
+        sys.exit(1)
+    value = float(text) + plan["repetition"] / 1000
     rows = [{"run": plan["run"], "flow": None, "metric": "utilisation", "value": value, "unit": "ratio"}]
     (directory / "metrics.json").write_text(json.dumps({"format": 1, "rows": rows, "cross_checks": []}))
     (directory / "verdict.json").write_text(json.dumps({"format": 1, "verdict": "pass", "checks": []}))
@@ -52,7 +57,7 @@ claims:
 """
 # Five runs a commit.
 SUITE = "suite: test\ncells: [{profile: made.yaml, algorithms: [cubic], repetitions: 5, metrics: [utilisation]}]\n"
-BROKEN = "broken"
+BROKEN, UNPREPARED, UNUSABLE = "broken", "unprepared", "unusable"
 
 
 def _git(directory: Path, *arguments: str) -> str:
@@ -72,7 +77,10 @@ class _Engine:
     name, parallel = "uml", True
 
     def prepare(self, plans: Sequence[Plan], _progress: object) -> dict[str, Any]:
-        return {"engine": "stand-in", "kernel": _content(Path(plans[0].kernel))}
+        text = _content(Path(plans[0].kernel))
+        if text == UNPREPARED:
+            raise HowdahError("the module does not build", where=f"{plans[0].kernel}/modules/one.c:7")
+        return {"engine": "stand-in", "kernel": text}
 
 
 class _History:
@@ -109,7 +117,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setattr(prepared, "WORKER", worker)
     monkeypatch.setattr(prepared, "find_engine", lambda _name: _Engine())
     monkeypatch.setattr(
-        module,
+        revision,
         "build_kernel",
         lambda tree, *_rest: SimpleNamespace(image_sha256=_content(Path(tree)), interface="the same"),
     )
@@ -159,10 +167,27 @@ def test_a_commit_that_does_not_build_is_told_and_the_next_is_compared_across_it
     assert code == 6
     assert [state for _subject, state in _states(found)] == ["regression", "regression"]
     first, last = found["cells"]
-    assert "it does not compile" in first["reasons"][0]
+    assert first["reasons"] == ["cannot be run: it does not build: utilisation:1: it does not compile"]
     assert "utilisation: 0.902 to 0.802" in last["reasons"][0]
     assert [each["state"] for each in found["range"]["commits"]] == ["skip", "bad"]
     assert f"{tree.hashes[0][:12]}..{tree.hashes[2][:12]}" in last["reproduce"]
+
+
+def test_what_went_wrong_names_files_of_the_tree_and_none_of_the_cache(history: Any) -> None:
+    """A commit that does not build, one on which nothing can be prepared, and one whose runs fail."""
+    tree = history("0.9", BROKEN, UNPREPARED, UNUSABLE)
+    texts = [tree.root / name for name in ("ktap", "mail")]
+    code, found = tree.run("--last", "3", *(f"--{file.name}={file}" for file in texts))
+    assert code == 6
+    night = Path(found["night"])
+    texts += [night / name for name in ("night.json", "junit.xml", "index.html")]
+    for file in texts:
+        text = file.read_text()
+        assert str(tree.root / "cache") not in text, file.name
+        assert "it does not build: utilisation:1: it does not compile" in text
+        assert "modules/one.c:7: the module does not build" in text
+        assert "utilisation cannot be read from the tree" in text
+    assert [each["state"] for each in found["range"]["commits"]] == ["skip", "skip", "bad"]
 
 
 def test_the_reproducing_command_compares_that_commit_alone(history: Any) -> None:
@@ -284,6 +309,14 @@ def test_a_commit_compiles_what_it_changes(
     worker = stand_in(tmp_path / "worker.py", WORKER.replace("ANALYSIS", repr(analysis_sha256())))
     monkeypatch.setattr(prepared, "WORKER", worker)
     built: list[list[str]] = []
+    asked: list[str] = []
+    build = kernel_module._build
+
+    def count(source: KernelSource, key: str, *rest: Any) -> None:
+        asked.append(key)
+        build(source, key, *rest)
+
+    monkeypatch.setattr(kernel_module, "_build", count)
 
     class Engine(_Engine):
         def prepare(self, plans: Sequence[Plan], _progress: object) -> dict[str, Any]:
@@ -305,5 +338,7 @@ def test_a_commit_compiles_what_it_changes(
         ("net/ipv4/cubic.c: cubic two", "equal"),
         ("net/ipv4/cubic.c: BROKEN", "regression"),
     ]
-    assert "it is broken" in found["cells"][1]["reasons"][0]
+    what = "net/ipv4/cubic.c:3: the kernel does not compile: it is broken"
+    assert found["cells"][1]["reasons"] == [f"cannot be run: it does not build: {what}"]
+    assert len(asked) == len(set(asked)) == 3, "each commit is compiled once, also the one that does not compile"
     assert built == [["cubic.o", "tcp.o"], ["cubic.o"]]

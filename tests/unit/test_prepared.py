@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from howdah.build.cache import Cache
-from howdah.build.kernel_build import RECORD
+from howdah.build.kernel_build import RECORD, KbuildError
 from howdah.build.prepared_kernel import forget_kernels, prepared_kernel, remember_kernel
 from howdah.build.uml_kernel import Kernel, load_kernel
 from howdah.engine.uml import build as build_module
@@ -81,3 +81,29 @@ def test_an_edit_between_two_runs_of_a_command_does_not_count(tmp_path: Path, mo
     assert [built(), built()] == ["first", "first"]
     forget_kernels()
     assert built() == "second"
+
+
+def test_a_kernel_that_does_not_compile_is_compiled_once_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, compiled = Cache(tmp_path), []
+    for name in ("build_tools", "build_tree", "build_agent", "provide_modules"):
+        monkeypatch.setattr(build_module, name, lambda *_, **__: None)
+
+    def refuse(named: str, *_: object) -> None:
+        compiled.append(named)
+        raise KbuildError("it is broken", where="tcp.c:3", hint="the log")
+
+    monkeypatch.setattr(build_module, "build_kernel", refuse)
+
+    def told(tree: str) -> str:
+        with pytest.raises(HowdahError) as error:
+            build_module.build(tree, (), lambda *_: None, cache)
+        return str(error.value)
+
+    assert told(TREE) == told(TREE) == "tcp.c:3: it is broken\n  the log"
+    assert compiled == [TREE]
+    told("/home/me/other")
+    forget_kernels()
+    told(TREE)
+    assert compiled == [TREE, "/home/me/other", TREE]

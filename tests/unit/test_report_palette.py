@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
 
 import pytest
 
@@ -58,10 +59,49 @@ def test_every_colour_stands_out_from_its_surface(theme: str) -> None:
         assert contrast(entry[theme], PALETTE["surfaces"][theme]) >= 4.5, entry
 
 
+def ciede2000(one: tuple[float, float, float], other: tuple[float, float, float]) -> float:
+    """How far two colours in CIE L*a*b* are apart: Sharma, Wu, Dalal 2005, equations 2 to 22."""
+    (l1, a1, b1), (l2, a2, b2) = one, other
+    chroma = ((hypot(a1, b1) + hypot(a2, b2)) / 2) ** 7
+    grey = 1.5 - 0.5 * sqrt(chroma / (chroma + 25**7))
+    c1, c2 = hypot(a1 * grey, b1), hypot(a2 * grey, b2)
+    h1, h2 = (degrees(atan2(b, a * grey)) % 360 for a, b in ((a1, b1), (a2, b2)))
+    turn = (h2 - h1 + 180) % 360 - 180 if c1 * c2 else 0.0
+    hue = (h1 + turn / 2) % 360 if c1 * c2 else h1 + h2
+    lightness, mean = (l1 + l2) / 2, (c1 + c2) / 2
+    waves = ((-0.17, 1, -30), (0.24, 2, 0), (0.32, 3, 6), (-0.2, 4, -63))
+    weight = 1 + sum(size * cos(radians(times * hue + shift)) for size, times, shift in waves)
+    in_lightness = (l2 - l1) / (1 + 0.015 * (lightness - 50) ** 2 / sqrt(20 + (lightness - 50) ** 2))
+    in_chroma = (c2 - c1) / (1 + 0.045 * mean)
+    in_hue = 2 * sqrt(c1 * c2) * sin(radians(turn / 2)) / (1 + 0.015 * mean * weight)
+    blue = -2 * sqrt(mean**7 / (mean**7 + 25**7)) * sin(radians(60 * exp(-(((hue - 275) / 25) ** 2))))
+    return sqrt(in_lightness**2 + in_chroma**2 + in_hue**2 + blue * in_chroma * in_hue)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [
+        ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425),
+        ((50, -1, 2), (50, 0, 0), 2.3669),
+        ((50, 2.49, -0.001), (50, -2.49, 0.0011), 7.2195),
+        ((50, 2.5, 0), (73, 25, -18), 27.1492),
+        ((50, 2.5, 0), (58, 24, 15), 19.4535),
+        ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
+        ((22.7233, 20.0904, -46.694), (23.0331, 14.973, -42.5619), 2.0373),
+        ((2.0776, 0.0795, -1.135), (0.9033, -0.0636, -0.5514), 0.9082),
+    ],
+)
+def test_the_distance_is_that_of_the_publication(
+    one: tuple[float, float, float], other: tuple[float, float, float], distance: float
+) -> None:
+    """Of table 1 there."""
+    assert ciede2000(one, other) == pytest.approx(distance, abs=5e-5)
+    assert ciede2000(other, one) == pytest.approx(distance, abs=5e-5)
+
+
 def apart(one: str, other: str) -> float:
-    """Least distance in CIE L*a*b* over every way of seeing."""
-    pairs = ((seen(one, vision), seen(other, vision)) for vision in VISIONS)
-    return float(min(sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5 for a, b in pairs))
+    """Least distance over every way of seeing."""
+    return min(ciede2000(seen(one, vision), seen(other, vision)) for vision in VISIONS)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

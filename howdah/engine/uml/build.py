@@ -9,8 +9,9 @@ from pathlib import Path
 
 from howdah.build.cache import Cache, Progress
 from howdah.build.guest_tree import GuestTree, build_tree
+from howdah.build.kernel_build import KbuildError
 from howdah.build.modules import Module, ModuleSet, provide_modules
-from howdah.build.prepared_kernel import prepared_kernel, remember_kernel
+from howdah.build.prepared_kernel import prepared_kernel, remember_kernel, remember_refusal
 from howdah.build.tools import Tools, build_tools
 from howdah.build.uml_kernel import Kernel, build_kernel
 from howdah.default import DEFAULT_KERNEL
@@ -45,7 +46,8 @@ def build(
 ) -> Built:
     """Build what is not in the cache; the tree with ``packages`` beside the usual ones.
 
-    A kernel that this command has prepared is taken as it was then (prepared.py).
+    A kernel that this command has prepared is taken as it was then, and one that did not compile is not compiled again
+    (prepared_kernel.py).
 
     Raises HowdahError saying what does not build and why; a module fails alone.
     """
@@ -54,7 +56,11 @@ def build(
     tree = build_tree(progress, cache, packages)
     built = prepared_kernel(kernel, cache)
     if built is None:
-        built = build_kernel(kernel, progress, cache)
+        try:
+            built = build_kernel(kernel, progress, cache)
+        except KbuildError as error:
+            remember_refusal(kernel, cache, error)
+            raise
         remember_kernel(kernel, built)
     ready = provide_modules(built, modules, progress, cache)
     return Built(tools, built, tree, ready, build_agent(wiring, tree, tools, cache))
