@@ -149,4 +149,8 @@ def test_the_bisection_that_is_quoted_is_that_of_make_planted() -> None:
     subject = COMMITS[PLANTED][3]
     (quoted,) = [text for text in _blocks("console") if "is the first bad commit" in text]
     assert re.search(rf"is the first bad commit\n.*^    {re.escape(subject)}$", quoted, re.MULTILINE | re.DOTALL)
-    assert all(each[3] in quoted for each in COMMITS[1:])
+    tried = re.findall(r"^[0-9a-f]{12} (.*)$", quoted, re.MULTILINE)
+    assert set(tried) <= {each[3] for each in COMMITS}
+    assert subject in tried
+    assert f"\n{len(tried)} revisions tried;" in quoted
+    assert "±" not in quoted, "three repetitions are shown by their least and largest"
