@@ -174,11 +174,11 @@ def _origin(
     syn: npt.NDArray[np.bool_],
     acknowledges: npt.NDArray[np.bool_],
 ) -> int:
-    """Sequence number of the first byte of data of one end: behind its SYN; else the first that is seen of it."""
+    """Sequence number of the first byte of data of one end: behind its SYN; else the first that is seen."""
     for values, chosen, step in (
         (sequence, mine & syn, 1),
-        (acknowledged, ~mine & acknowledges, 0),
         (sequence, mine, 0),
+        (acknowledged, ~mine & acknowledges, 0),
     ):
         if chosen.any():
             return int(values[chosen][0]) + step
