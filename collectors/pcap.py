@@ -52,18 +52,26 @@ class _Capture:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
 
+def clocks() -> dict[str, int]:
+    """One instant by the clock of the run and by that of captures: CLOCK_MONOTONIC and CLOCK_REALTIME."""
+    before_ns, realtime_ns, after_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+    return {"monotonic_ns": (before_ns + after_ns) // 2, "realtime_ns": realtime_ns}
+
+
 class PcapCollector(Collector):
     """Runs one tcpdump per ``node:interface`` of the plan, from before the flows until the network is silent.
 
     Writes ``pcap/NODE-INTERFACE.pcap``: the first 128 bytes of every IPv4 packet, nanosecond time stamps; what tcpdump
-    said in ``pcap/NODE-INTERFACE.log``; and ``pcap.json``, its own count of the packets of each capture. The judge
-    holds the counts against each other, against the file, and against the interface's counters.
+    said in ``pcap/NODE-INTERFACE.log``; and ``pcap.json``, its own count of the packets of each capture, and the
+    clocks of run and captures when these began and ended. The judge holds the counts against each other, against the
+    file, and against the interface's counters.
     """
 
     def __init__(self, surroundings: Surroundings, places: list[str]) -> None:
         super().__init__(surroundings)
         self._places = [place.partition(":")[::2] for place in places]
         self._running: list[_Capture] = []
+        self._clocks: list[dict[str, int]] = []
 
     def check(self) -> None:
         for node, interface in self._places:
@@ -83,10 +91,12 @@ class PcapCollector(Collector):
             self._running.append(_Capture(node, interface, log, process))
         for capture in self._running:
             _wait_until_it_listens(capture)
+        self._clocks.append(clocks())
 
     def stop(self, _now_ns: int) -> None:
         """Raises CollectorError when a tcpdump ended early. Whether one lost packets is the judge's to say."""
         account: list[dict[str, Any]] = []
+        self._clocks.append(clocks())
         for capture in self._running:
             if capture.process.poll() is not None:
                 raise CollectorError(_early(capture))
@@ -94,7 +104,7 @@ class PcapCollector(Collector):
             status = capture.process.wait()
             place = {"node": capture.node, "interface": capture.interface}
             account.append({**place, "status": status, **parse_closing(capture.said())})
-        self.surroundings.output.json(ACCOUNT, {"format": 1, "captures": account})
+        self.surroundings.output.json(ACCOUNT, {"format": 1, "clocks": self._clocks, "captures": account})
 
 
 def capture_command(interface: str, file: Path) -> list[str]:

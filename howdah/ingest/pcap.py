@@ -1,42 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures, raw/pcap/NODE-INTERFACE.pcap with pcap.json: how many packets there are, and how many there should be.
 
-A capture becomes no table. Its packets are counted, so that the judge can say whether it is whole.
+Packets are counted here, so that the judge can say whether a capture is whole; the table ``segment`` has what those at
+the ends of flows show (``howdah/ingest/segment.py``).
 """
 
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
+from howdah.ingest.capture import read_packets
 from howdah.ingest.source import SourceReport
 from howdah.plan.plan import Plan
 from howdah.record.raw import read_raw_bytes
 
 ACCOUNT = "pcap.json"
 NAME = "pcap"
-_FILE_HEADER_BYTES = 24
-_RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes that are here, bytes that there were
-_MAGIC = 0xA1B23C4D  # times in nanoseconds, in this machine's order
 
 
 def count_packets(path: Path) -> tuple[int, str | None]:
     """Whole packets of a capture, and what is wrong with the file, None if nothing."""
-    try:
-        data = read_raw_bytes(path)
-    except OSError as error:
-        return 0, f"{path.name} cannot be read: {error.strerror}"
-    if len(data) < _FILE_HEADER_BYTES or int.from_bytes(data[:4], "little") != _MAGIC:
-        return 0, f"{path.name} is no capture with times in nanoseconds"
-    place, packets = _FILE_HEADER_BYTES, 0
-    while place + _RECORD.size <= len(data):
-        following = place + _RECORD.size + _RECORD.unpack_from(data, place)[2]
-        if following > len(data):
-            break
-        place, packets = following, packets + 1
-    return packets, None if place == len(data) else f"{path.name} is cut off after {packets} packets"
+    packets = read_packets(path)
+    return len(packets), packets.problem
 
 
 def ingest_captures(raw: Path, machines: list[str], plan: Plan) -> SourceReport:

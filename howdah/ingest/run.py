@@ -19,6 +19,7 @@ from howdah.ingest.machines import ingest_machines
 from howdah.ingest.ns2 import ingest_model
 from howdah.ingest.processor import ingest_processor
 from howdah.ingest.qdisc import ingest_qdisc
+from howdah.ingest.segment import ingest_segments
 from howdah.ingest.siftr import add_siftr
 from howdah.ingest.slow_start import ingest_slow_start
 from howdah.ingest.source import Context, IngestReport, Made
@@ -83,6 +84,9 @@ def _sources(context: Context) -> Made:
     }
     if context.plan.collect.processor_us is not None:
         made["processor"] = ingest_host_processor(context)
+    segments = ingest_segments(context)
+    if segments is not None:
+        made["segment"] = segments
     return made
 
 

@@ -160,6 +160,11 @@ class Data:
         return self.table("processor")
 
     @property
+    def segment(self) -> Rows:
+        """Every TCP segment at the ends of flows, where their interfaces were captured."""
+        return self.table("segment")
+
+    @property
     def axes(self) -> list[str]:
         """Columns that tell runs apart; the swept fields are the last of them."""
         return list(axis_types(self._all_runs))

@@ -20,6 +20,7 @@ from howdah.measure.link import link_rows
 from howdah.measure.measured import Measured, load
 from howdah.measure.opening import extreme_rows, opening_rows, reach_rows
 from howdah.measure.processor import processor_rows
+from howdah.measure.receiver import receiver_rows
 from howdah.measure.recovery import early_loss_rows, recovery_rows
 from howdah.measure.role import BACKGROUND, background_rows, forward, role_rows
 from howdah.measure.rounds import raw_rtt
@@ -68,6 +69,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     group.group_rows(sheet, plan, records)
     _run_rows(sheet, data)
     processor_host_rows(sheet, directory, data)
+    receiver_rows(sheet, directory, data)
     footprint_rows(sheet, directory)
     if plan.collect.cpu:
         cpu_rows(sheet, directory, plan)

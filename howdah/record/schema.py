@@ -145,6 +145,22 @@ PROCESSOR = pa.schema(
     ]
 )
 
+# Of captures at the ends of flows; rows of one end are in the order in which its interface saw them.
+SEGMENT = pa.schema(
+    [
+        ("flow", pa.int16()),
+        ("end", _TEXT),  # where it was captured: "sender" or "receiver"
+        ("sent_by", _TEXT),  # "sender" or "receiver"
+        ("time_ns", pa.int64()),
+        ("flags", pa.int16()),  # of the TCP header: 1 FIN, 2 SYN, 4 RST, 8 PSH, 16 ACK, 32 URG, 64 ECE, 128 CWR
+        ("sequence_bytes", pa.int64()),  # of its first byte, relative to the first byte of data, unwrapped
+        ("payload_bytes", pa.int32()),
+        ("ack_bytes", pa.int64()),  # relative to the first byte of data of the other end; null without the flag
+        ("window_bytes", pa.int64()),  # scaled, but of a SYN; null where the handshake was not captured
+        ("sack_blocks", pa.int16()),
+    ]
+)
+
 FLOW = pa.schema(
     [
         ("flow", pa.int16()),
@@ -185,6 +201,7 @@ TABLES: dict[str, pa.Schema] = {
     "counter": COUNTER,
     "flow": FLOW,
     "processor": PROCESSOR,  # only where hosts have processors
+    "segment": SEGMENT,  # only where packets were captured
     "cpu": CPU,
     "cpu_sample": CPU,  # of the second source, where there are two
 }

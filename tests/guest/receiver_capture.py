@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+CAPTURE = "collect.pcap=[r1:r1-eth0]"
+# Standard slow start into a buffer of one BDP (412 frames): some 800 packets are lost, every other one.
+HEAVY_LOSS = ("algorithm=cubic-no-hystart", "path.rate=50 Mbit/s", "path.rtt=100 ms", "duration=3 s")
+
 _ETHERNET_BYTES = 14
 _TCP = 6
 _FIN, _SYN, _RST, _ACK = 1, 2, 4, 16

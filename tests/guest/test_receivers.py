@@ -16,16 +16,22 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.operation import operation
 from howdah.receiver import RECEIVERS
 from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
-from tests.guest.receiver_capture import Conversation, disorder, read_conversation, suppressing, waits
+from tests.guest.receiver_capture import (
+    CAPTURE,
+    HEAVY_LOSS,
+    Conversation,
+    disorder,
+    read_conversation,
+    suppressing,
+    waits,
+)
+from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
 
 PORT = 5001
 MS = 1_000_000
 SERIAL_NS = 300_000  # a full frame at the bottleneck's 50 Mbit/s takes 242 us
-CAPTURE = "collect.pcap=[r1:r1-eth0]"
-# Standard slow start into a buffer of one BDP (412 frames): some 800 packets are lost, every other one.
-HEAVY_LOSS = ("algorithm=cubic-no-hystart", "path.rate=50 Mbit/s", "path.rtt=100 ms", "duration=3 s")
 # One segment, and nothing more before it is acknowledged.
 ONE_SEGMENT = ("algorithm=cubic", "duration=1 s", "flows=[{initial_window: 1}]")
 
@@ -47,13 +53,16 @@ def engine() -> UmlEngine:
 
 
 @pytest.fixture(scope="module")
-def runs(engine: UmlEngine, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+def runs(engine: UmlEngine) -> Runs:
     """The conversation of a valid run with heavy loss, by the receiver's behaviour; each is run once."""
 
     @cache
     def conversation(receiver: str) -> Conversation:
-        path = tmp_path_factory.mktemp(receiver) / "run"
-        return read_conversation(captured(engine, path, *HEAVY_LOSS, f"receiver={receiver}"), PORT)
+        plan = plan_of(*HEAVY_LOSS, CAPTURE, f"receiver={receiver}")
+        engine.prepare([plan], ignore)
+        directory, verdict = shared_run(engine, plan)
+        assert verdict["verdict"] == "pass", failures(verdict)
+        return read_conversation(directory.raw / "pcap" / "r1-r1-eth0.pcap", PORT)
 
     return conversation
 

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packets of a file of tcpdump, and the TCP headers in them, as arrays.
+
+Layouts: draft-ietf-opsawg-pcap (the file), RFC 791 (IPv4), RFC 9293 (TCP), RFC 2018 and RFC 7323 (its options).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from howdah.ingest.source import Integers
+from howdah.record.raw import read_raw_bytes
+
+FIN, SYN, RST, ACK = 1, 2, 4, 16
+_FILE = struct.Struct("<IHHiIII")
+_RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes that are here, bytes that there were
+_MAGIC = 0xA1B23C4D  # times in nanoseconds, in this machine's order
+_ETHERNET = 1
+_ETHERNET_BYTES, _IPV4_BYTES, _TCP_BYTES = 14, 20, 20
+_IPV4, _TCP = 0x0800, 6
+_END, _NOP, _SCALE, _SACK = 0, 1, 3, 5
+_MOST_SCALE = 14  # RFC 7323, 2.3: a larger shift is taken for this
+_BLOCK_BYTES = 8
+_SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Packets:
+    """What a capture holds: ``places`` and ``lengths`` of the packets in ``data``, in bytes, in the order of the file.
+
+    ``problem`` is what is wrong with the file, None if nothing; the packets before it are there.
+    """
+
+    data: bytes
+    places: Integers
+    lengths: Integers
+    ethernet: bool
+    problem: str | None
+
+    def __len__(self) -> int:
+        return self.places.size
+
+    @cached_property
+    def octets(self) -> npt.NDArray[np.uint8]:
+        return np.frombuffer(self.data, dtype=np.uint8)
+
+    @cached_property
+    def realtime_ns(self) -> Integers:
+        """Time stamps of the packets, by the CLOCK_REALTIME of the kernel that captured them."""
+        seconds, fraction = (_little_endian(self.octets, self.places - _RECORD.size + at) for at in (0, 4))
+        return seconds * _SECOND_NS + fraction
+
+
+def read_packets(path: Path) -> Packets:
+    """The packets of a capture with times in nanoseconds; none of a file that is no such capture."""
+    try:
+        data = read_raw_bytes(path)
+    except OSError as error:
+        return _none(f"{path.name} cannot be read: {error.strerror}")
+    if len(data) < _FILE.size or _FILE.unpack_from(data)[0] != _MAGIC:
+        return _none(f"{path.name} is no capture with times in nanoseconds")
+    place, places, lengths = _FILE.size, [], []
+    while place + _RECORD.size <= len(data):
+        here = _RECORD.unpack_from(data, place)[2]
+        begin = place + _RECORD.size
+        if begin + here > len(data):
+            break
+        places.append(begin)
+        lengths.append(here)
+        place = begin + here
+    problem = None if place == len(data) else f"{path.name} is cut off after {len(places)} packets"
+    ethernet = _FILE.unpack_from(data)[6] & 0xFFFF == _ETHERNET
+    return Packets(data, np.array(places, np.int64), np.array(lengths, np.int64), ethernet, problem)
+
+
+def _none(problem: str) -> Packets:
+    nothing = np.zeros(0, dtype=np.int64)
+    return Packets(b"", nothing, nothing, True, problem)
+
+
+@dataclass(frozen=True)
+class Headers:
+    """TCP headers, all arrays of shape (segments,), in the order of the capture.
+
+    ``addresses`` and ``ports`` have those of the source in the upper half. ``window`` is as it stands in the header,
+    not scaled. ``scale`` is the shift of the option window scale, -1 without one; ``sack_blocks`` counts the blocks of
+    the option SACK.
+    """
+
+    realtime_ns: Integers
+    addresses: Integers
+    ports: Integers
+    sequence: Integers
+    acknowledged: Integers
+    flags: Integers
+    window: Integers
+    payload_bytes: Integers
+    scale: Integers
+    sack_blocks: Integers
+
+
+def tcp_headers(packets: Packets) -> Headers:
+    """The TCP segments of a capture over Ethernet and IPv4. Without fragments, and without packets whose captured part
+    ends before their TCP options do."""
+    octets = packets.octets
+    ip = packets.places + _ETHERNET_BYTES
+    rows = np.flatnonzero(packets.lengths >= _ETHERNET_BYTES + _IPV4_BYTES + _TCP_BYTES)
+    rows = rows[_big_endian(octets, ip[rows] - 2, 2) == _IPV4] if packets.ethernet else rows[:0]
+    rows = rows[(octets[ip[rows] + 9] == _TCP) & (_big_endian(octets, ip[rows] + 6, 2) & 0x3FFF == 0)]
+    ip = ip[rows]
+    tcp = ip + (octets[ip] & 15).astype(np.int64) * 4
+    end = packets.places[rows] + packets.lengths[rows]
+    whole = tcp + _TCP_BYTES <= end
+    header = np.zeros(rows.size, dtype=np.int64)
+    header[whole] = (octets[tcp[whole] + 12] >> 4).astype(np.int64) * 4
+    whole &= (header >= _TCP_BYTES) & (tcp + header <= end)
+    rows, ip, tcp, header = rows[whole], ip[whole], tcp[whole], header[whole]
+    scale, sack_blocks = _options(octets, tcp + _TCP_BYTES, tcp + header)
+    return Headers(
+        realtime_ns=packets.realtime_ns[rows],
+        addresses=_big_endian(octets, ip + 12, 4) << 32 | _big_endian(octets, ip + 16, 4),
+        ports=_big_endian(octets, tcp, 4),
+        sequence=_big_endian(octets, tcp + 4, 4),
+        acknowledged=_big_endian(octets, tcp + 8, 4),
+        flags=octets[tcp + 13].astype(np.int64),
+        window=_big_endian(octets, tcp + 14, 2),
+        payload_bytes=_big_endian(octets, ip + 2, 2) - (tcp - ip) - header,
+        scale=scale,
+        sack_blocks=sack_blocks,
+    )
+
+
+def _options(octets: npt.NDArray[np.uint8], begin: Integers, end: Integers) -> tuple[Integers, Integers]:
+    """Shift of the window scale (-1 without) and number of SACK blocks. Behind a malformed option nothing is read."""
+    scale, blocks = np.full(begin.size, -1, dtype=np.int64), np.zeros(begin.size, dtype=np.int64)
+    place = begin.copy()
+    rows = np.flatnonzero(place < end)
+    while rows.size:
+        kind = octets[place[rows]]
+        alone = kind == _NOP
+        going = alone | ((kind != _END) & (place[rows] + 2 <= end[rows]))
+        rows, kind, alone = rows[going], kind[going], alone[going]
+        length = np.ones(rows.size, dtype=np.int64)
+        length[~alone] = octets[place[rows[~alone]] + 1]
+        good = (alone | (length >= 2)) & (place[rows] + length <= end[rows])
+        rows, kind, length = rows[good], kind[good], length[good]
+        shifts = (kind == _SCALE) & (length == 3)
+        scale[rows[shifts]] = np.minimum(octets[place[rows[shifts]] + 2], _MOST_SCALE)
+        reports = kind == _SACK
+        blocks[rows[reports]] = (length[reports] - 2) // _BLOCK_BYTES
+        place[rows] += length
+        rows = rows[place[rows] < end[rows]]
+    return scale, blocks
+
+
+def _big_endian(octets: npt.NDArray[np.uint8], places: Integers, count: int) -> Integers:
+    """Numbers of ``count`` bytes in the order of the network, at ``places``."""
+    value = np.zeros(places.size, dtype=np.int64)
+    for offset in range(count):
+        value = value << 8 | octets[places + offset]
+    return value
+
+
+def _little_endian(octets: npt.NDArray[np.uint8], places: Integers) -> Integers:
+    value = np.zeros(places.size, dtype=np.int64)
+    for offset in reversed(range(4)):
+        value = value << 8 | octets[places + offset]
+    return value

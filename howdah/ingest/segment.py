@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures at the ends of flows to the table ``segment``: one row a TCP segment that left an end or arrived there.
+
+An end's capture shows what its TCP was given and what left it, whatever the system. Captures elsewhere on the path give
+no rows.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from howdah.ingest.capture import ACK, SYN, Headers, read_packets, tcp_headers
+from howdah.ingest.pcap import ACCOUNT
+from howdah.ingest.source import Context, Integers, SourceReport, nullable, texts
+from howdah.plan.plan import Flow
+from howdah.record import table as store
+from howdah.record.raw import read_raw_bytes
+from howdah.record.schema import SEGMENT
+
+ENDS = ("sender", "receiver")
+_PARTS = tuple(name for name in SEGMENT.names if name not in ("flow", "end", "sent_by"))
+_WRAP = 1 << 32
+
+
+@dataclass(frozen=True)
+class _Clocks:
+    """What CLOCK_REALTIME, of captures, is by CLOCK_MONOTONIC, of the run: read at two instants, even in between."""
+
+    realtime_ns: tuple[int, int]
+    offset_ns: tuple[int, int]
+
+    def monotonic(self, realtime_ns: Integers) -> Integers:
+        (begin, end), (first, last) = self.realtime_ns, self.offset_ns
+        gain = (last - first) / (end - begin) if end > begin else 0.0
+        moved: Integers = realtime_ns - first - np.rint(gain * (realtime_ns - begin)).astype(np.int64)
+        return moved
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Segments of one flow at one of its ends; ``ours`` are those that the flow's sender sent. Columns by name."""
+
+    flow: int
+    end: int
+    ours: npt.NDArray[np.bool_]
+    columns: dict[str, Integers]
+
+
+def ingest_segments(context: Context) -> tuple[pa.Table, SourceReport] | None:
+    """The segments of every flow at those of its ends that were captured, in order of time.
+
+    None where there were no captures, or where nobody recorded what their clock was by that of the run: captures of
+    older versions. A file that is damaged costs the rows it held; the source ``pcap`` reports it.
+    """
+    if not context.plan.collect.pcap:
+        return None
+    clocks = _clocks(context)
+    if clocks is None:
+        return None
+    report = SourceReport(counts={"other_packets": 0})
+    seen: list[_Seen] = []
+    for place in context.plan.collect.pcap:
+        node = place.partition(":")[0]
+        ends = {flow.id: end for flow in context.plan.flows for end, name in enumerate(_nodes(flow)) if name == node}
+        if not ends:
+            continue
+        packets = read_packets(context.directory.raw / "pcap" / f"{place.replace(':', '-')}.pcap")
+        headers = tcp_headers(packets)
+        found = list(_of_flows(context, headers, ends))
+        report.counts["other_packets"] += len(packets) - sum(rows.size for _, rows, _ in found)
+        time_ns = clocks.monotonic(headers.realtime_ns) - context.epoch_ns
+        seen += [_seen(flow, ends[flow], headers, time_ns, rows, ours) for flow, rows, ours in found]
+    table = _table(seen)
+    report.rows = table.num_rows
+    return table, report
+
+
+def _clocks(context: Context) -> _Clocks | None:
+    """Of the kernel whose captures these are; None where pcap.json is missing, damaged or without them."""
+    try:
+        first, *_, last = json.loads(read_raw_bytes(context.directory.raw / ACCOUNT))["clocks"]
+        realtime = (int(first["realtime_ns"]), int(last["realtime_ns"]))
+        monotonic = (int(first["monotonic_ns"]), int(last["monotonic_ns"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return _Clocks(realtime, (realtime[0] - monotonic[0], realtime[1] - monotonic[1]))
+
+
+def _nodes(flow: Flow) -> tuple[str, str]:
+    return flow.sender, flow.receiver
+
+
+def _of_flows(
+    context: Context, headers: Headers, ends: dict[int, int]
+) -> Iterator[tuple[int, Integers, npt.NDArray[np.bool_]]]:
+    """Of each flow with segments here: its id, their positions, ascending, and which of them its sender sent."""
+    addresses, address = np.unique(headers.addresses, return_inverse=True)
+    ports, port = np.unique(headers.ports, return_inverse=True)
+    pairs = address.astype(np.int64) * max(ports.size, 1) + port
+    order = np.argsort(pairs, kind="stable")
+    pairs = pairs[order]
+    for flow in context.plan.flows:
+        if flow.id not in ends or flow.datagram_bytes is not None:
+            continue
+        directions = []
+        for source, source_port, target, target_port in _both(flow, context.source_port(flow)):
+            first = _index(addresses, source << 32 | target)
+            second = _index(ports, source_port << 16 | target_port)
+            wanted = -1 if first is None or second is None else first * ports.size + second
+            begin, stop = (int(np.searchsorted(pairs, wanted, side=side)) for side in ("left", "right"))
+            directions.append(order[begin:stop])
+        rows = np.concatenate(directions)
+        if rows.size:
+            ours = np.arange(rows.size) < directions[0].size
+            sorted_ = np.argsort(rows, kind="stable")
+            yield flow.id, rows[sorted_], ours[sorted_]
+
+
+def _both(flow: Flow, source_port: int) -> Iterator[tuple[int, int, int, int]]:
+    """Address and port of who sends, and of who gets it: of the flow's sender, then of its receiver."""
+    source, target = (int(ipaddress.IPv4Address(each)) for each in (flow.source_address, flow.destination_address))
+    yield source, source_port, target, flow.destination_port
+    yield target, flow.destination_port, source, source_port
+
+
+def _index(values: Integers, wanted: int) -> int | None:
+    wanted = wanted - (1 << 64) if wanted >= 1 << 63 else wanted  # as it is in 64 bits with a sign
+    at = int(np.searchsorted(values, wanted))
+    return at if at < values.size and values[at] == wanted else None
+
+
+def _seen(
+    flow: int, end: int, headers: Headers, time_ns: Integers, rows: Integers, ours: npt.NDArray[np.bool_]
+) -> _Seen:
+    flags = headers.flags[rows]
+    syn, acknowledges = (flags & SYN) > 0, (flags & ACK) > 0
+    sequence, acknowledged = headers.sequence[rows], headers.acknowledged[rows]
+    scale = headers.scale[rows]
+    window = headers.window[rows].copy()
+    offered = [scale[syn & mine] for mine in (ours, ~ours)]
+    known = all(shifts.size for shifts in offered)
+    scaled = known and all((shifts >= 0).all() for shifts in offered)
+    relative, confirmed = np.zeros_like(sequence), np.zeros_like(sequence)
+    for mine, shifts in ((ours, offered[0]), (~ours, offered[1])):
+        origin = _origin(sequence, acknowledged, mine, syn, acknowledges)
+        relative[mine] = _from(origin, sequence[mine] + syn[mine])
+        theirs = ~mine & acknowledges
+        confirmed[theirs] = _from(origin, acknowledged[theirs])
+        if scaled:
+            window[mine & ~syn] <<= int(shifts[0])
+    columns = {
+        "time_ns": time_ns[rows],
+        "flags": flags,
+        "sequence_bytes": relative,
+        "payload_bytes": headers.payload_bytes[rows],
+        "ack_bytes": np.where(acknowledges, confirmed, -1),
+        "window_bytes": np.where(syn | known, window, -1),
+        "sack_blocks": headers.sack_blocks[rows],
+    }
+    return _Seen(flow, end, ours, columns)
+
+
+def _origin(
+    sequence: Integers,
+    acknowledged: Integers,
+    mine: npt.NDArray[np.bool_],
+    syn: npt.NDArray[np.bool_],
+    acknowledges: npt.NDArray[np.bool_],
+) -> int:
+    """Sequence number of the first byte of data of one end: behind its SYN; else the first that is seen."""
+    for values, chosen, step in (
+        (sequence, mine & syn, 1),
+        (sequence, mine, 0),
+        (acknowledged, ~mine & acknowledges, 0),
+    ):
+        if chosen.any():
+            return int(values[chosen][0]) + step
+    return 0
+
+
+def _from(origin: int, numbers: Integers) -> Integers:
+    """32-bit sequence numbers as bytes from ``origin``, continued beyond a wrap: each from the one before it."""
+    steps = np.diff(numbers, prepend=origin) & (_WRAP - 1)
+    steps[steps >= _WRAP >> 1] -= _WRAP
+    counted: Integers = np.cumsum(steps)
+    return counted
+
+
+def _table(seen: list[_Seen]) -> pa.Table:
+    if not seen:
+        return SEGMENT.empty_table()
+    columns = {name: np.concatenate([each.columns[name] for each in seen]) for name in _PARTS}
+    sizes = [each.ours.size for each in seen]
+    order = np.argsort(columns["time_ns"], kind="stable")  # of one capture, the order of the file
+    columns = {name: values[order] for name, values in columns.items()}
+    flows = np.repeat([each.flow for each in seen], sizes)[order]
+    ends = np.repeat([each.end for each in seen], sizes)[order]
+    sent_by = np.concatenate([np.where(each.ours, 0, 1) for each in seen])[order]
+    values: dict[str, object] = dict(columns)
+    for name in ("ack_bytes", "window_bytes"):
+        values[name] = nullable(columns[name], columns[name] >= 0)
+    return store.table_of(
+        "segment",
+        {**values, "flow": flows, "end": texts(ends, list(ENDS)), "sent_by": texts(sent_by, list(ENDS))},
+    )

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each receiver did: how it acknowledged, what it reported of gaps, and what window it offered.
+
+From the capture at the receiver's interface (the table ``segment``), so that a receiver on any system is measured by
+what left it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from howdah.measure.conversation import Conversation, conversation, quantile_us, shares
+from howdah.measure.exit_rows import find_startup
+from howdah.measure.measured import Measured
+from howdah.measure.role import BACKGROUND
+from howdah.measure.row import Sheet, Value
+from howdah.measure.sampled import Samples
+from howdah.measure.trace import SECOND_NS, FlowTrace, Integers
+from howdah.plan.plan import Flow, Path
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+
+_RECEIVER = "receiver"
+_EDGES = (1, 2, 3, 9)  # of data segments an ACK: what the bins of the histogram are below
+_NO_ACKS = "the receiver sent no ACK of data in its capture"
+_NOTHING_FINE = "the receiver sent no ACK while nothing was missing"
+_NO_HOLES = "no data arrived beyond a gap"
+_NO_WINDOW = "the capture has no window of the receiver, or not the handshake that says its scale"
+
+Add = Callable[[str, Value, str], None]  # metric, value, why there is none
+
+
+def receiver_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None:
+    """The rows of every measured flow whose receiver was captured; none where packets were not captured.
+
+    Of ACKs that leave while nothing is missing: ``segments_per_ack`` = data segments that arrived since the ACK before,
+    their mean; ``most_segments_per_ack``; and the shares of ACKs of none, one, two, 3 to 8 and more segments.
+    ``ack_delay_*_us``: from the arrival of a segment in order to the ACK that covers it. Of ACKs that leave while data
+    is missing: ``sack_blocks_per_ack`` and ``most_sack_blocks``. ``holes``, and ``hole_repair_*_s``: from the first
+    duplicate ACK or SACK of a hole to the cumulative ACK that passes it. The window: see ``window_rows``.
+    """
+    plan = data.plan
+    captured = {place.partition(":")[0] for place in plan.collect.pcap}
+    flows = [flow for flow in plan.flows if flow.receiver in captured and _is_measured(flow)]
+    if not flows or not directory.table("segment").exists():
+        return
+    table = store.read(directory, "segment")
+    for flow in flows:
+        seen = conversation(table, flow.id, _RECEIVER, plan.path.mss_bytes)
+        trace = data.trace(flow)
+        found = find_startup(data, trace).found
+        exit_ns = trace.stop_ns if found is None else found.time_ns
+        add = partial(_add, sheet, flow)
+        ack_rows(add, seen)
+        hole_rows(add, seen)
+        window_rows(add, seen, trace, plan.path, exit_ns)
+        limited_rows(add, data.info[flow.id])
+
+
+def _add(sheet: Sheet, flow: Flow, name: str, value: Value, why: str) -> None:
+    sheet.add(flow.id, name, value, why, algorithm=flow.algorithm)
+
+
+def _is_measured(flow: Flow) -> bool:
+    return flow.role != BACKGROUND and flow.group is None and flow.datagram_bytes is None
+
+
+def ack_rows(add: Add, seen: Conversation) -> None:
+    """How it acknowledged while nothing was missing."""
+    counts = seen.waited_for[~seen.missing]
+    why = _NOTHING_FINE if seen.acks.order.size else _NO_ACKS
+    there = counts.size > 0
+    add("acks_sent_packets", seen.acks.order.size, "")
+    add("segments_per_ack", float(counts.mean()) if there else None, why)
+    add("most_segments_per_ack", int(counts.max()) if there else None, why)
+    bins = shares(counts, _EDGES) if there else None
+    for metric, number in (
+        ("acks_of_none_share", 0),
+        ("acks_of_one_share", 1),
+        ("acks_of_two_share", 2),
+        ("acks_of_3_to_8_share", 3),
+        ("acks_of_more_share", 4),
+    ):
+        add(metric, None if bins is None else float(bins[number]), why)
+    why = "no segment arrived in order and was acknowledged"
+    for metric, share in (("ack_delay_median_us", 0.5), ("ack_delay_p95_us", 0.95), ("ack_delay_most_us", 1.0)):
+        add(metric, quantile_us(seen.delays_ns, share), why)
+
+
+def hole_rows(add: Add, seen: Conversation) -> None:
+    """What it reported of gaps, and how long they stayed."""
+    blocks = seen.acks.sack_blocks[seen.missing]
+    add("sack_blocks_per_ack", float(blocks.mean()) if blocks.size else None, _NO_HOLES)
+    add("most_sack_blocks", int(blocks.max()) if blocks.size else None, _NO_HOLES)
+    add("holes", seen.holes.order.size, "")
+    why = "no hole was repaired" if seen.holes.order.size else _NO_HOLES
+    for metric, share in (("hole_repair_median_s", 0.5), ("hole_repair_most_s", 1.0)):
+        time_us = quantile_us(seen.repairs_ns, share)
+        add(metric, None if time_us is None else time_us / 1e6, why)
+
+
+def window_rows(add: Add, seen: Conversation, trace: FlowTrace, path: Path, exit_ns: int) -> None:
+    """What window it offered, in BDP of the flow: whole segments over rate · RTT / frame.
+
+    ``offered_window_least_bdp``: the smallest until the exit from slow start; ``offered_window_most_bdp``: the largest.
+    ``offered_window_bdp_time_s``: from the flow's start to the first ACK that offers a BDP.
+
+    ``autotuning_lag_s``: Linux grows the window so that it offers twice what the application read in the last round
+    trip (``tcp_rcv_space_adjust``), because a sender in slow start sends twice as much in the next one. After each ACK
+    of slow start 2 · cwnd · MSS is needed. The lag is the longest time from such an ACK until the receiver first offers
+    as much, at most until the exit; 0 where it always had.
+    """
+    known = seen.acks.window_bytes >= 0
+    window, time_ns = seen.acks.window_bytes[known], seen.acks.time_ns[known]
+    bdp_packets = path.rate_bits_per_second * trace.flow.rtt_us / 8_000_000 / path.frame_bytes
+    offered = window / trace.mss_bytes / bdp_packets
+    early = offered[time_ns <= exit_ns]
+    add("offered_window_least_bdp", float(early.min()) if early.size else None, _NO_WINDOW)
+    add("offered_window_most_bdp", float(offered.max()) if offered.size else None, _NO_WINDOW)
+    enough = np.flatnonzero(offered >= 1)
+    reached = (int(time_ns[enough[0]]) - trace.start_ns) / SECOND_NS if enough.size else None
+    add("offered_window_bdp_time_s", reached, "the window never was a BDP" if window.size else _NO_WINDOW)
+    known_start = window.size > 0 and len(trace) > 0
+    why = _NO_WINDOW if not window.size else "no ACK of this flow was traced"
+    add("autotuning_lag_s", _lag_ns(window, time_ns, trace, exit_ns) / SECOND_NS if known_start else None, why)
+
+
+def _lag_ns(window: Integers, time_ns: Integers, trace: FlowTrace, exit_ns: int) -> int:
+    after = np.concatenate([trace.cwnd[1:], trace.cwnd[-1:]])
+    early = trace.time_ns <= exit_ns
+    needed, since = 2 * after[early] * trace.mss_bytes, trace.time_ns[early]
+    if not needed.size:
+        return 0
+    place = np.searchsorted(np.maximum.accumulate(window), needed)
+    until = np.append(time_ns, exit_ns)[place]
+    return max(0, int((np.minimum(until, exit_ns) - since).max()))
+
+
+def limited_rows(add: Add, info: Samples) -> None:
+    """``receive_window_limited_s``: ``tcpi_rwnd_limited`` of the sender at its last reading."""
+    limited = int(info["rwnd_limited_us"].max()) / 1e6 if info.has("rwnd_limited_us") else None
+    add("receive_window_limited_s", limited, "tcp_info was not read, or does not tell it")
