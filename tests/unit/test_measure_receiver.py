@@ -112,8 +112,8 @@ def test_what_it_reported_of_holes(tmp_path: Path) -> None:
 
 
 def test_the_window_it_offered(tmp_path: Path) -> None:
-    # Slow start ends at 62 ms. Windows of 10, 20 and 40 segments at 15, 18 and 50 ms need offers of 20, 40 and 80, which
-    # come at 20, 23 and 70 ms: the last one after slow start, which counts until its end.
+    # Slow start ends at 62 ms. Windows of 10, 20 and 40 segments at 15, 18 and 50 ms need offers of 20, 40 and 80.
+    # These come at 20, 23 and 70 ms: the last one after slow start, which counts until its end.
     trace = make_trace([15, 18, 50, 62, 80], [0, 1, 2, 3, 4], [9] * 5, [5, 10, 20, 40, 40], [99, 99, 99, 99, 40])
     found = measured(tmp_path, segments(CONVERSATION), trace=trace)
     assert found["offered_window_least_bdp"] == pytest.approx(30 / BDP_PACKETS)
