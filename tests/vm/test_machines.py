@@ -14,9 +14,11 @@ import pytest
 from howdah.build.accelerator import QEMU
 from howdah.build.cache import Cache
 from howdah.build.tools import build_tools
+from howdah.command import machines as machines_command
 from howdah.command.main import main
 from howdah.machines.fleet import Fleet, Machine
 from howdah.machines.inventory import directory_of, write_inventory
+from howdah.machines.life import Progress, Starting
 from howdah.machines.machine_set import load_machine_set
 from howdah.machines.provision import provision
 from howdah.machines.state import read_state
@@ -29,9 +31,18 @@ ROOT = Path(__file__).resolve().parents[2]
 _SCRAPED_S = 60.0
 
 
+def _bound(cache: Cache, progress: Progress, *, bound: bool, boot_limit_s: float) -> Starting:
+    """As 'howdah machines run' starts them."""
+    assert not bound
+    return Starting(cache, progress, bound=True, boot_limit_s=boot_limit_s)
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The shipped machine set under another name, up; it is taken down whatever the tests find."""
+    """The shipped machine set under another name, up; it is taken down whatever the tests find.
+
+    Machines of 'up' stay without the command. These end with the tests, also when somebody kills those.
+    """
     for program in (QEMU, "qemu-img", "mmdebstrap", "ssh", "mke2fs"):
         if shutil.which(program, path="/usr/sbin:/usr/bin:/sbin:/bin") is None:
             pytest.skip(f"{program} is not on this machine (setup/packages-test.txt)")
@@ -41,7 +52,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     file = place / "machines.yaml"
     file.write_text(text.replace("name: virtual\n", "name: tested\n"))
     try:
-        assert main(["machines", "up", str(file), "--machine-sets", str(place)]) == 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(machines_command, "Starting", _bound)
+            assert main(["machines", "up", str(file), "--machine-sets", str(place)]) == 0
         yield file
     finally:
         main(["machines", "down", str(file), "--machine-sets", str(place)])
