@@ -12,7 +12,9 @@ from typing import Any
 
 from distributed import Client, LocalCluster, Security
 
+from howdah.cluster.certificate import AUTHORITY, CERTIFICATE, KEY
 from howdah.cluster.place import Place, Tell
+from howdah.cluster.reach import check_scheduler
 from howdah.errors import HowdahError, explain
 
 LOOPBACK = "127.0.0.1"
@@ -29,6 +31,8 @@ def connected(place: Place, tell: Tell) -> Iterator[Client]:
         if place.kind is not None:
             address = stack.enter_context(_started(place, security))
         try:
+            if place.scheduler is not None:
+                check_scheduler(place.scheduler, place.tls, _CONNECT_S)
             client = Client(
                 address, timeout=_CONNECT_S, security=security, set_as_default=False, direct_to_workers=True
             )
@@ -36,7 +40,7 @@ def connected(place: Place, tell: Tell) -> Iterator[Client]:
             raise HowdahError(
                 f"the scheduler does not answer: {error}",
                 where=place.scheduler,
-                hint="'howdah cluster scheduler' starts one; a scheduler with TLS has an address tls://…",
+                hint="'howdah cluster scheduler' starts one.",
             ) from error
         try:
             tell(f"cluster: {client.scheduler.address}, dashboard {client.dashboard_link or 'none'}")
@@ -73,7 +77,7 @@ def security_of(directory: Path | None) -> Any:
     """Dask's settings for certificates in a directory (howdah/cluster/certificate.py); None without one."""
     if directory is None:
         return None
-    files = {name: directory / name for name in ("ca.pem", "cluster.pem", "cluster.key")}
+    files = {name: directory / name for name in (AUTHORITY, CERTIFICATE, KEY)}
     missing = [name for name, file in files.items() if not file.is_file()]
     if missing:
         raise HowdahError(
@@ -81,10 +85,10 @@ def security_of(directory: Path | None) -> Any:
             where=str(directory),
             hint=f"'howdah cluster certificates {directory}' makes them.",
         )
-    certificate, key = str(files["cluster.pem"]), str(files["cluster.key"])
+    certificate, key = str(files[CERTIFICATE]), str(files[KEY])
     sides = {f"tls_{side}_{kind}": value for side in ("client", "scheduler", "worker")
              for kind, value in (("cert", certificate), ("key", key))}  # fmt: skip
-    return Security(tls_ca_file=str(files["ca.pem"]), require_encryption=True, **sides)
+    return Security(tls_ca_file=str(files[AUTHORITY]), require_encryption=True, **sides)
 
 
 def read_hosts(file: Path) -> list[str]:
