@@ -85,6 +85,7 @@ class Crew:
         self._load = load
         self._store = Store(load.cache).name
         self._heard = heard
+        self.sent_bytes = 0  # from here; what workers send each other is not counted
         self._members: dict[str, Member] = {}
         self._lock = threading.Lock()
         self._sending: dict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -198,6 +199,8 @@ class Crew:
             while chunk := opened.read(worker.CHUNK_BYTES):
                 call(self.client, member.address, worker.take_chunk, asdict(parcel), offset, chunk)
                 offset += len(chunk)
+                with self._lock:
+                    self.sent_bytes += len(chunk)
 
 
 def check(about: dict[str, Any], wanted: dict[str, str]) -> None:

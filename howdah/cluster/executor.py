@@ -24,6 +24,7 @@ from howdah.cluster.attachment import DetachedError
 from howdah.cluster.call import call
 from howdah.cluster.crew import Crew, Load, Member, identity
 from howdah.cluster.result import results_sha256, unpack_run
+from howdah.cluster.tally import Tally
 from howdah.engine.kit import Portable
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError, explain
@@ -58,9 +59,11 @@ class _Given:
 
 
 class ClusterExecutor:
-    """Use with a connected client. ``tell`` says what happens to workers."""
+    """Use with a connected client. ``tell`` says what happens to workers; ``runs`` is where its numbers are written."""
 
-    def __init__(self, client: Client, tell: Tell, *, again: bool = False, cache: Cache | None = None) -> None:
+    def __init__(
+        self, client: Client, tell: Tell, *, again: bool = False, cache: Cache | None = None, runs: Path | None = None
+    ) -> None:
         self.client = client
         self.again = again
         self._tell = tell
@@ -74,6 +77,7 @@ class ClusterExecutor:
         self._asked: set[str] = set()
         self._spool: dict[str, dict[str, Any]] = {}
         self._results: dict[str, str] = {}  # of the runs that were published
+        self._tally = Tally(runs)
 
     @property
     def crew(self) -> Crew:
@@ -103,6 +107,7 @@ class ClusterExecutor:
             agents = [piece.directory for piece in kits[-1].pieces.values() if piece.name.startswith("agent/")]
             self._agents[name] = agents[0]
         self._asked = {job.cell.key for job in jobs}
+        self._tally.open(len(jobs))
         self.client.subscribe_topic(worker.EVENTS, self._event)
         self._crew = Crew(self.client, Load(kits, self._cache), lambda what, about: self._told.put((what, about)))
 
@@ -167,6 +172,8 @@ class ClusterExecutor:
                 self._hear(*self._told.get_nowait(), outcomes)
         self._watch(outcomes)
         self._acknowledge()
+        self._tally.add(outcomes)
+        self._tally.show(len(self.active), len(self.handed), self.crew)
         return outcomes
 
     def _hear(self, what: str, about: Any, outcomes: list[Outcome]) -> None:
@@ -229,6 +236,7 @@ class ClusterExecutor:
         if given is None or attempt != given.attempt:
             return []
         given.lost += 1
+        self._tally.sweep.repeated += bool(why)
         if given.lost >= _MOST_ATTEMPTS:
             return self._ended(given, HowdahError(f"the run was begun {given.lost} times, and {why} each time"))
         self._submit(given)
@@ -297,6 +305,7 @@ class ClusterExecutor:
                     if not chunk:
                         break
                     opened.write(chunk)
+            self._tally.sweep.received_bytes += file.stat().st_size
             if file_sha256(file) != result["sha256"]:
                 raise HowdahError("it was damaged on its way")
             yield file
@@ -362,6 +371,7 @@ class ClusterExecutor:
     def close(self) -> None:
         if self._crew is not None:
             self._crew.close()
+            self._tally.close(self._crew)
         with suppress(Exception):
             self.client.unsubscribe_topic(worker.EVENTS)
 

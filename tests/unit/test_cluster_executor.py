@@ -16,13 +16,14 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 
 from howdah.build.cache import Cache
 from howdah.cluster import executor as module
-from howdah.cluster import worker
+from howdah.cluster import tally, worker
 from howdah.cluster.crew import Member
 from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.result import pack_run, results_sha256
 from howdah.engine.kit import Kit, Piece
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
+from howdah.publish.sweep import sweep_families
 from howdah.record.digest import seal
 from howdah.record.directory import PARTIAL, RunDirectory, read_json, write_json
 from howdah.work.batch import Outcome, run_cells
@@ -77,6 +78,7 @@ class Crew:
             Member(THERE, ready=True, host="two", store="b", slots=1),
         ]
         self.forgotten: list[str] = []
+        self.sent_bytes = 4096
 
     @property
     def ready(self) -> list[Member]:
@@ -175,6 +177,35 @@ def test_a_run_of_a_lost_worker_is_given_to_another(experiment: Experiment, tmp_
     outcomes, client, _ = _make([_job(experiment)], answers, tmp_path)
     assert [each.verdict for each in outcomes] == ["pass"]
     assert len(set(client.keys)) == 3, "Dask would answer the same key with the same end"
+
+
+def test_its_numbers_are_there_while_it_goes_on(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of three runs are made, one of them at the second attempt; the third is not given."""
+    jobs = [_job(experiment, number) for number in range(3)]
+    lost = iter([CancelledError()])
+    client = Client(lambda order, n: next(lost, None) or _answer(tmp_path / f"w{n}", order))
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"), runs=tmp_path)
+    monkeypatch.setattr(tally, "_EVERY_S", 0.0)
+    executor.open(jobs)
+    for job in jobs[:2]:
+        executor.give(job)
+    while executor.handed:
+        executor.wait(0.01)
+    found = {
+        (metric.name, each.labels.get("state")): each.values[0]
+        for metric, samples in sweep_families(tmp_path).items()
+        for each in samples
+    }
+    assert [found["howdah_sweep_runs", state] for state in ("made", "failed", "waiting")] == [2, 0, 1]
+    assert found["howdah_sweep_repeated_runs_total", None] == 1
+    assert found["howdah_sweep_workers", "ready"] == 2
+    assert found["howdah_sweep_received_bytes_total", None] > 1000
+    plan = jobs[0].cell.plan
+    assert found["howdah_sweep_simulated_seconds_total", None] == 2 * (plan.epoch_us + plan.duration_us) / 1e6
+    executor.close()
+    assert sweep_families(tmp_path) == {}
 
 
 def test_one_that_is_lost_each_time_is_an_error(experiment: Experiment, tmp_path: Path) -> None:
