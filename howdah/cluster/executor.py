@@ -36,6 +36,7 @@ _MOST_ATTEMPTS = 20  # of a run whose worker is lost each time
 _ATTEMPTS_AT_FAILED = 3  # a guest that a machine killed lives elsewhere; one that dies by itself dies again
 _STALLED_AFTER_S = 60.0  # a worker that makes a run says so each second
 _RESULT_LIMIT_S = 60.0  # until a result that Dask has must be here
+_FULL_LIMIT_S = 60.0  # all workers may lack room for so long
 _QUEUED = 2  # runs that wait on the scheduler for each run in progress, so that no worker waits for the client
 Tell = Callable[[str], None]
 
@@ -44,12 +45,14 @@ Tell = Callable[[str], None]
 class _Given:
     """A job that was given, the run of its key so far, and the workers that may make it (None: all).
 
-    ``attempt`` makes Dask's key another one each time; ``lost`` counts those whose worker did not come to their end.
+    ``attempt`` makes Dask's key another one each time. ``lost`` counts those whose worker did not come to their end,
+    ``died`` those whose guest died while its worker went on.
     """
 
     job: Job
     attempt: int = 0
     lost: int = 0
+    died: int = 0
     future: Future | None = None
     may: frozenset[str] | None = None
     work: Work | None = None
@@ -78,6 +81,7 @@ class ClusterExecutor:
         self._spool: dict[str, dict[str, Any]] = {}
         self._results: dict[str, str] = {}  # of the runs that were published
         self._tally = Tally(runs)
+        self._hope = time.monotonic()  # when there was a worker last that is not refused
 
     @property
     def crew(self) -> Crew:
@@ -223,8 +227,8 @@ class ClusterExecutor:
 
     def _failed(self, given: _Given, attempt: int, result: dict[str, Any]) -> list[Outcome]:
         full = result.get("errno") in (errno.ENOSPC, errno.EDQUOT) or result.get("free_bytes", 1e18) < LEAST_FREE_BYTES
-        if full and len({each.store for each in self.crew.ready}) > 1:
-            self.crew.refuse(result["worker"], "its disk is full", whole_store=True)
+        if full and not self.crew.shares_our_disk(result["worker"]):
+            self.crew.refuse(result["worker"], "its disk is full", full=True)
             return self._again(given, attempt, "no worker has room")
         if result.get("killed"):
             return self._again(given, attempt, "its process was killed")
@@ -280,7 +284,8 @@ class ClusterExecutor:
 
     def _published(self, given: _Given, result: dict[str, Any]) -> list[Outcome]:
         key = given.job.cell.key
-        if result["failed"] and given.attempt < _ATTEMPTS_AT_FAILED:
+        given.died += bool(result["failed"])
+        if result["failed"] and given.died < _ATTEMPTS_AT_FAILED:
             return self._again(given, given.attempt, "its guest died")
         try:
             with self._pack(given.job, result) as pack:
@@ -336,7 +341,11 @@ class ClusterExecutor:
     def _watch(self, outcomes: list[Outcome]) -> None:
         """Workers that are gone or silent, and a cluster that has none."""
         members = {each.address: each for each in self.crew.members}
-        if members and all(each.refused for each in members.values()):
+        hopeless = bool(members) and all(each.refused for each in members.values())
+        if not hopeless:
+            self._hope = time.monotonic()
+        may_wait = any(each.full for each in members.values()) and time.monotonic() < self._hope + _FULL_LIMIT_S
+        if hopeless and not may_wait:
             why = next(iter(members.values())).refused
             raise HowdahError(f"none of the {len(members)} workers can be used: {why}")
         for given in list(self._given.values()):

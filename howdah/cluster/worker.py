@@ -66,6 +66,11 @@ async def hello(dask_worker: Any) -> dict[str, Any]:
     return answer
 
 
+async def free_bytes() -> int:
+    """Room on the disk of the cache."""
+    return shutil.disk_usage(Store().cache.root).free
+
+
 async def lacks(parcels: list[dict[str, Any]]) -> list[str]:
     """Hashes of those that are not here."""
     return [parcel.sha256 for parcel in Store().lacks([Parcel(**each) for each in parcels])]

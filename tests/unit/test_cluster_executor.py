@@ -88,11 +88,14 @@ class Crew:
     def slots(self) -> int:
         return len(self.ready)
 
-    def refuse(self, address: str, why: str, *, whole_store: bool = False) -> None:
-        assert whole_store or "nothing" in why
+    def refuse(self, address: str, why: str, *, full: bool = False) -> None:
+        assert full or "nothing" in why
         for each in self.members:
             if each.address == address:
-                each.ready, each.refused = False, why
+                each.ready, each.refused, each.full = False, why, full
+
+    def shares_our_disk(self, address: str) -> bool:
+        return address == "here"
 
     def forget(self, address: str) -> None:
         self.forgotten.append(address)
@@ -231,6 +234,39 @@ def test_a_full_disk_ends_one_machine_and_not_the_sweep(experiment: Experiment, 
     assert client.may == [None, [THERE]]
 
 
+def test_a_sweep_whose_workers_all_lack_room_waits_for_it(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But not for ever."""
+    full = {"error": "No space left on device", "where": None, "hint": None, "host": "one", "errno": errno.ENOSPC}
+    here = iter([HERE, THERE])
+
+    def answers(order: dict[str, Any], number: int) -> Any:
+        return {**full, "worker": next(here)} if number <= 2 else _answer(tmp_path / "w", order)
+
+    client = Client(answers)
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    executor.open([_job(experiment)])
+    executor.give(_job(experiment))
+    for _ in range(3):
+        assert executor.wait(0.01) == []
+    assert len(client.orders) == 2
+    assert all(each.full for each in executor.crew.members)
+    executor.crew.members[1].ready, executor.crew.members[1].refused, executor.crew.members[1].full = True, None, False
+    assert [each.verdict for _ in range(2) for each in executor.wait(0.01)] == ["pass"]
+    monkeypatch.setattr(module, "_FULL_LIMIT_S", 0.0)
+    executor.crew.refuse(THERE, "its disk is full", full=True)
+    with pytest.raises(HowdahError, match="none of the 2 workers can be used: its disk is full"):
+        executor.wait(0.01)
+
+
+def test_the_disk_of_the_command_itself_is_not_waited_for(experiment: Experiment, tmp_path: Path) -> None:
+    full = {"error": "No space left on device", "where": None, "hint": None, "host": "one", "worker": "here"}
+    outcomes, client, _ = _make([_job(experiment)], lambda *_: {**full, "errno": errno.ENOSPC}, tmp_path)
+    assert "No space left on device" in str(outcomes[0].error)
+    assert len(client.orders) == 1
+
+
 def test_a_worker_that_lacks_something_is_made_ready_again(experiment: Experiment, tmp_path: Path) -> None:
     """However long that takes: a run that was not begun is not lost."""
 
@@ -262,6 +298,15 @@ def test_a_guest_that_dies_each_time_dies_by_itself(experiment: Experiment, tmp_
     )
     assert [each.verdict for each in outcomes] == ["pass"], "it is kept as it is"
     assert len(client.orders) == 3
+
+
+def test_workers_that_were_lost_do_not_count_as_guests_that_died(experiment: Experiment, tmp_path: Path) -> None:
+    def answers(order: dict[str, Any], number: int) -> Any:
+        return CancelledError() if number <= 5 else {**_answer(tmp_path / f"w{number}", order), "failed": number == 6}
+
+    outcomes, client, _ = _make([_job(experiment)], answers, tmp_path)
+    assert [each.verdict for each in outcomes] == ["pass"]
+    assert len(client.orders) == 7
 
 
 def test_a_changed_file_is_not_published(experiment: Experiment, tmp_path: Path) -> None:
