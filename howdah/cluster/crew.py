@@ -71,7 +71,8 @@ def identity(kit: Kit) -> str:
 class Member:
     """A worker. ``store`` is the same for those that share what was sent; ``refused`` says why it is not used.
 
-    ``full`` of one that is used again when its disk has room.
+    ``full`` of one that is used again when its disk has room. ``making`` are the keys of runs that it was making when
+    it was made ready: for a scheduler that it had lost.
     """
 
     address: str
@@ -82,6 +83,7 @@ class Member:
     slots: int = 0
     seconds: float = 0.0  # until it was ready
     full: bool = False
+    making: list[str] = field(default_factory=list)
 
 
 class Crew:
@@ -94,6 +96,7 @@ class Crew:
         self._heard = heard
         self.sent_bytes = 0  # from here; what workers send each other is not counted
         self._members: dict[str, Member] = {}
+        self._stores: dict[str, str] = {}
         self._lock = threading.Lock()
         self._sending: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._ended = threading.Event()
@@ -126,11 +129,13 @@ class Crew:
             member = self._members[address] = Member(address)
         threading.Thread(target=self._make_ready, args=(member,), daemon=True).start()
 
+    def store_of(self, address: str) -> str:
+        """Also of a worker that is gone; empty of one that was never made ready."""
+        return self._stores.get(address, "")
+
     def shares_our_disk(self, address: str) -> bool:
         """Whether a worker's cache is that of this command."""
-        with self._lock:
-            member = self._members.get(address)
-        return member is not None and member.store == self._store
+        return self.store_of(address) == self._store
 
     def refuse(self, address: str, why: str, *, full: bool = False) -> None:
         """Use this worker no more; where its disk is ``full`` all that share it, until it has room again."""
@@ -202,6 +207,8 @@ class Crew:
         about = call(self.client, member.address, worker.hello)
         check(about, self._own)
         member.host, member.store, member.slots = about["host"], about["store"], about["slots"]
+        member.making = about["making"]
+        self._stores[member.address] = member.store
         own = member.store == self._store
         with self._sending[member.store]:  # another worker of that machine gets what this one would
             if not own:

@@ -16,7 +16,7 @@ import dask
 from distributed import Scheduler, Worker
 
 from howdah.cluster import worker as tasks
-from howdah.cluster.connect import security_of
+from howdah.cluster.connect import SCHEDULING, security_of
 from howdah.cluster.reach import check_scheduler
 
 _LOOK_AGAIN_S = 2.0
@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None, say: Say) -> None:
     """Until SIGINT or SIGTERM. Raises OSError where the port is taken."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    dask.config.set({"distributed.scheduler.worker-ttl": _WORKER_TTL})
+    dask.config.set({"distributed.scheduler.worker-ttl": _WORKER_TTL, **SCHEDULING})
 
     async def serve() -> None:
         ended = _ended()

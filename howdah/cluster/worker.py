@@ -52,8 +52,11 @@ async def hello(dask_worker: Any) -> dict[str, Any]:
         store.cache.root.mkdir(parents=True, exist_ok=True)
         with _parsing:
             own = {"agent": agent_sha256(), "analysis": analysis_sha256()}
+        with _lock:
+            making = list(_making)  # before the spool is read: what ends in between is in both, and not in neither
         return {
             **own,
+            "making": making,
             "machine": platform.machine(),
             "host": socket.gethostname(),
             "version": __version__,

@@ -11,10 +11,13 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from howdah.build.cache import cache_root
 from howdah.command.main import main
+from howdah.place import PROJECT
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.table import equal
 from tests.cluster_processes import Processes, wait_for
@@ -71,3 +74,27 @@ def test_a_bare_worker_makes_the_same_runs_and_dies_with_its_guests(
         assert read_json(here.verdict) == read_json(there.verdict)
     assert not (cluster.place / "two" / "cache" / "kernel").exists(), "nothing was built there"
     assert not list((cluster.place / "two" / "cache" / "spool").glob("[!.]*")), "what was fetched is not kept"
+
+
+def test_hosts_reached_over_ssh_make_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("asyncssh", reason="asyncssh is not installed")
+    from tests.ssh_server import HOST, ssh_server
+
+    profile, hosts, far = tmp_path / "tiny.yaml", tmp_path / "hosts.txt", tmp_path / "far"
+    profile.write_text(PROFILE.replace("[cubic, reno]", "cubic"))
+    hosts.write_text(f"{HOST}  # by its name in ~/.ssh/config\n")
+    far.mkdir()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(far), "TMPDIR": str(far), "XDG_RUNTIME_DIR": str(far)}
+    environment |= {"HOWDAH_CACHE": str(far / "cache"), "PYTHONPATH": str(PROJECT)}
+    monkeypatch.setenv("HOWDAH_CACHE", str(cache_root()))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    command = ["run", str(profile), "--no-report", "--json", "--runs", str(tmp_path / "runs")]
+    with ssh_server(tmp_path / "home", environment):
+        assert main([*command, "--cluster", f"ssh:{hosts}"]) == 0
+    (cell,) = json.loads(capsys.readouterr().out)["cells"]
+    assert cell["status"] == "finished"
+    (line,) = (far / "cache" / "spool" / ".made").read_text().splitlines()
+    assert read_json(tmp_path / "runs" / "tiny" / cell["run"] / "run.json")["key"] in line
+    assert left_after(far, 20.0) == []

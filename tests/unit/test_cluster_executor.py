@@ -8,11 +8,14 @@ import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
+
+from distributed import KilledWorker
 
 from howdah.build.cache import Cache
 from howdah.cluster import executor as module
@@ -93,6 +96,9 @@ class Crew:
         for each in self.members:
             if each.address == address:
                 each.ready, each.refused, each.full = False, why, full
+
+    def store_of(self, address: str) -> str:
+        return next((each.store for each in self.members if each.address == address), "")
 
     def shares_our_disk(self, address: str) -> bool:
         return address == "here"
@@ -297,6 +303,97 @@ def test_a_guest_that_dies_each_time_dies_by_itself(experiment: Experiment, tmp_
         [_job(experiment)], lambda order, n: {**_answer(tmp_path / f"w{n}", order), "failed": True}, tmp_path
     )
     assert [each.verdict for each in outcomes] == ["pass"], "it is kept as it is"
+    assert len(client.orders) == 3
+
+
+class Waiting:
+    """Of a client whose futures end when the test says so."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def __call__(self, _order: dict[str, Any], _number: int) -> Any:
+        return None
+
+    def end(self, number: int, answer: Any) -> None:
+        self.heard[number](Future(answer))
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
+    found = Waiting()
+    monkeypatch.setattr(Future, "add_done_callback", lambda _self, heard: found.heard.append(heard))
+    return found
+
+
+def _begun(experiment: Experiment, tmp_path: Path, waiting: Waiting) -> tuple[ClusterExecutor, Client]:
+    """One run, begun by the second worker, which is lost then."""
+    client = Client(waiting)
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    job = _job(experiment)
+    executor.open([job])
+    executor.give(job)
+    executor._told.put(("event", {"key": job.cell.key, "worker": THERE, "phase": "flows", "done_us": 1, "of_us": 2}))
+    executor.wait(0.01)
+    waiting.end(0, CancelledError())
+    assert executor.wait(0.01) == []
+    assert len(client.orders) == 1, "its worker may have finished it, and come back"
+    assert executor.handed == [job]
+    assert executor.has_room()
+    return executor, client
+
+
+def test_a_run_that_its_lost_worker_had_finished_is_not_made_again(
+    experiment: Experiment, tmp_path: Path, waiting: Waiting
+) -> None:
+    executor, client = _begun(experiment, tmp_path, waiting)
+    executor._told.put(("spool", _answer(tmp_path / "w", client.orders[0], worker=THERE)))
+    executor._told.put(("ready", executor.crew.members[1]))
+    assert [each.verdict for each in executor.wait(0.01)] == ["pass"]
+    assert len(client.orders) == 1
+
+
+def test_a_run_that_a_lost_worker_may_have_begun_unheard_is_held_too(
+    experiment: Experiment, tmp_path: Path, waiting: Waiting
+) -> None:
+    client = Client(waiting)
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    executor.open([_job(experiment)])
+    executor.give(_job(experiment))
+    waiting.end(0, KilledWorker("x", SimpleNamespace(address=THERE), 0))
+    executor.wait(0.01)
+    assert len(client.orders) == 1
+    executor._told.put(("ready", executor.crew.members[1]))
+    executor.wait(0.01)
+    assert len(client.orders) == 2
+
+
+def test_a_run_that_its_lost_worker_still_makes_is_given_to_it(
+    experiment: Experiment, tmp_path: Path, waiting: Waiting
+) -> None:
+    executor, client = _begun(experiment, tmp_path, waiting)
+    executor.crew.members[1].making = [client.orders[0]["key"]]
+    executor._told.put(("ready", executor.crew.members[1]))
+    executor.wait(0.01)
+    assert client.may == [None, [THERE]]
+
+
+def test_a_run_that_its_lost_worker_had_not_finished_is_given_to_any(
+    experiment: Experiment, tmp_path: Path, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as the worker is back, or after some time without it."""
+    executor, client = _begun(experiment, tmp_path, waiting)
+    executor._told.put(("ready", executor.crew.members[0]))
+    executor.wait(0.01)
+    assert len(client.orders) == 1, "that was another one"
+    executor._told.put(("ready", executor.crew.members[1]))
+    executor.wait(0.01)
+    assert client.may == [None, None]
+    monkeypatch.setattr(module, "_HELD_S", -1.0)
+    executor._told.put(("event", {"key": client.orders[0]["key"], "worker": THERE}))
+    executor.wait(0.01)
+    waiting.end(1, CancelledError())
+    executor.wait(0.01)
     assert len(client.orders) == 3
 
 
