@@ -223,6 +223,8 @@ class ClusterExecutor:
         given = self._given.get(key)
         try:
             result = future.result(timeout=_RESULT_LIMIT_S)
+        except worker.MadeError as made:
+            result = made.result
         except KilledWorker as error:
             if given is not None and attempt == given.attempt:
                 given.store = self.crew.store_of(error.last_worker.address)  # it may have begun it unheard

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import json
+import pickle
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
@@ -48,6 +49,8 @@ class Future:
         assert timeout > 0
         if isinstance(self.answer, BaseException):
             raise self.answer
+        if "verdict" in self.answer:
+            raise pickle.loads(pickle.dumps(worker.MadeError(self.answer)))
         return self.answer
 
 
