@@ -10,13 +10,19 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import dask
 from distributed import Client, LocalCluster, Security
 
+from howdah.cluster.certificate import AUTHORITY, CERTIFICATE, KEY
 from howdah.cluster.place import Place, Tell
-from howdah.errors import HowdahError, explain
+from howdah.cluster.reach import check_scheduler
+from howdah.cluster.remote import slurm_cluster, ssh_cluster
+from howdah.errors import HowdahError
 
 LOOPBACK = "127.0.0.1"
 _CONNECT_S = 20
+# The client gives a lost worker's runs to others: it waits for those that may be finished, and the scheduler would not.
+SCHEDULING = {"distributed.scheduler.allowed-failures": 0}
 
 
 @contextmanager
@@ -29,6 +35,8 @@ def connected(place: Place, tell: Tell) -> Iterator[Client]:
         if place.kind is not None:
             address = stack.enter_context(_started(place, security))
         try:
+            if place.scheduler is not None:
+                check_scheduler(place.scheduler, place.tls, _CONNECT_S)
             client = Client(
                 address, timeout=_CONNECT_S, security=security, set_as_default=False, direct_to_workers=True
             )
@@ -36,7 +44,7 @@ def connected(place: Place, tell: Tell) -> Iterator[Client]:
             raise HowdahError(
                 f"the scheduler does not answer: {error}",
                 where=place.scheduler,
-                hint="'howdah cluster scheduler' starts one; a scheduler with TLS has an address tls://…",
+                hint="'howdah cluster scheduler' starts one.",
             ) from error
         try:
             tell(f"cluster: {client.scheduler.address}, dashboard {client.dashboard_link or 'none'}")
@@ -48,6 +56,7 @@ def connected(place: Place, tell: Tell) -> Iterator[Client]:
 
 @contextmanager
 def _started(place: Place, security: Any) -> Iterator[Any]:
+    dask.config.set(SCHEDULING)
     if place.kind == "local":
         number = int(place.argument or len(os.sched_getaffinity(0)))
         cluster: Any = LocalCluster(
@@ -59,9 +68,9 @@ def _started(place: Place, security: Any) -> Iterator[Any]:
             silence_logs=logging.CRITICAL,
         )
     elif place.kind == "ssh":
-        cluster = _ssh(Path(place.argument), security)
+        cluster = ssh_cluster(Path(place.argument), security)
     else:
-        cluster = _slurm(Path(place.argument), security)
+        cluster = slurm_cluster(Path(place.argument), security)
     try:
         yield cluster
     finally:
@@ -73,7 +82,7 @@ def security_of(directory: Path | None) -> Any:
     """Dask's settings for certificates in a directory (howdah/cluster/certificate.py); None without one."""
     if directory is None:
         return None
-    files = {name: directory / name for name in ("ca.pem", "cluster.pem", "cluster.key")}
+    files = {name: directory / name for name in (AUTHORITY, CERTIFICATE, KEY)}
     missing = [name for name, file in files.items() if not file.is_file()]
     if missing:
         raise HowdahError(
@@ -81,68 +90,7 @@ def security_of(directory: Path | None) -> Any:
             where=str(directory),
             hint=f"'howdah cluster certificates {directory}' makes them.",
         )
-    certificate, key = str(files["cluster.pem"]), str(files["cluster.key"])
+    certificate, key = str(files[CERTIFICATE]), str(files[KEY])
     sides = {f"tls_{side}_{kind}": value for side in ("client", "scheduler", "worker")
              for kind, value in (("cert", certificate), ("key", key))}  # fmt: skip
-    return Security(tls_ca_file=str(files["ca.pem"]), require_encryption=True, **sides)
-
-
-def read_hosts(file: Path) -> list[str]:
-    """One host a line; text after # is a comment. Raises HowdahError where there is none."""
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise HowdahError(f"the list of hosts cannot be read: {explain(error)}", where=str(file)) from error
-    hosts = [host for line in lines if (host := line.partition("#")[0].strip())]
-    if not hosts:
-        raise HowdahError("the list of hosts is empty", where=str(file))
-    return hosts
-
-
-def _ssh(file: Path, security: Any) -> Any:
-    """The scheduler runs on the first host, a worker on each."""
-    hosts = read_hosts(file)
-    try:
-        import asyncssh  # noqa: F401
-        from distributed import SSHCluster
-    except ImportError as error:
-        raise HowdahError(f"--cluster ssh needs {error.name}", hint="pip install asyncssh") from error
-    try:
-        return SSHCluster(
-            [hosts[0], *hosts],
-            connect_options={},
-            worker_options={"nthreads": 1, "n_workers": "auto"},
-            security=security,
-        )
-    except Exception as error:
-        raise HowdahError(f"the cluster cannot be started over SSH: {error}", where=str(file)) from error
-
-
-def _slurm(file: Path, security: Any) -> Any:
-    """``jobs`` of the file is how many jobs are asked for; the rest are settings of dask_jobqueue.SLURMCluster."""
-    try:
-        from dask_jobqueue import SLURMCluster
-    except ImportError as error:
-        raise HowdahError("--cluster slurm needs dask-jobqueue", hint="pip install 'howdah[slurm]'") from error
-    settings = read_settings(file)
-    jobs = settings.pop("jobs", 1)
-    try:
-        cluster = SLURMCluster(**settings, security=security)
-        cluster.scale(jobs=int(jobs))
-    except Exception as error:
-        raise HowdahError(f"the cluster cannot be started: {error}", where=str(file)) from error
-    return cluster
-
-
-def read_settings(file: Path) -> dict[str, Any]:
-    """A YAML file with one mapping. Raises HowdahError."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        value = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
-    except (OSError, YAMLError) as error:
-        raise HowdahError(f"this cannot be read: {error}", where=str(file)) from error
-    if not isinstance(value, dict):
-        raise HowdahError("this is no mapping of settings", where=str(file))
-    return value
+    return Security(tls_ca_file=str(files[AUTHORITY]), require_encryption=True, **sides)

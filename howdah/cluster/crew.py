@@ -12,6 +12,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,10 @@ from howdah.cluster.store import Store
 from howdah.engine.kit import Kit
 from howdah.errors import HowdahError
 from howdah.record.provenance import agent_sha256, analysis_sha256
+from howdah.work.room import LEAST_FREE_BYTES
 
 _LOOK_EVERY_S = 1.0
+_ROOM_EVERY_S = 5.0  # a worker whose disk is full is asked so often whether it has room again
 _SEND_LIMIT_S = 600.0
 Heard = Callable[[str, Any], None]  # what happened, and about what
 
@@ -66,7 +69,11 @@ def identity(kit: Kit) -> str:
 
 @dataclass
 class Member:
-    """A worker. ``store`` is the same for those that share what was sent; ``refused`` says why it is not used."""
+    """A worker. ``store`` is the same for those that share what was sent; ``refused`` says why it is not used.
+
+    ``full`` of one that is used again when its disk has room. ``making`` are the keys of runs that it was making when
+    it was made ready: for a scheduler that it had lost.
+    """
 
     address: str
     ready: bool = False
@@ -75,6 +82,8 @@ class Member:
     store: str = ""
     slots: int = 0
     seconds: float = 0.0  # until it was ready
+    full: bool = False
+    making: list[str] = field(default_factory=list)
 
 
 class Crew:
@@ -85,7 +94,9 @@ class Crew:
         self._load = load
         self._store = Store(load.cache).name
         self._heard = heard
+        self.sent_bytes = 0  # from here; what workers send each other is not counted
         self._members: dict[str, Member] = {}
+        self._stores: dict[str, str] = {}
         self._lock = threading.Lock()
         self._sending: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._ended = threading.Event()
@@ -118,21 +129,30 @@ class Crew:
             member = self._members[address] = Member(address)
         threading.Thread(target=self._make_ready, args=(member,), daemon=True).start()
 
-    def refuse(self, address: str, why: str, *, whole_store: bool = False) -> None:
-        """Use this worker no more; with ``whole_store`` all that share its disk."""
+    def store_of(self, address: str) -> str:
+        """Also of a worker that is gone; empty of one that was never made ready."""
+        return self._stores.get(address, "")
+
+    def shares_our_disk(self, address: str) -> bool:
+        """Whether a worker's cache is that of this command."""
+        return self.store_of(address) == self._store
+
+    def refuse(self, address: str, why: str, *, full: bool = False) -> None:
+        """Use this worker no more; where its disk is ``full`` all that share it, until it has room again."""
         with self._lock:
             first = self._members.get(address)
             chosen = [
                 each
                 for each in self._members.values()
-                if each is first or (whole_store and first is not None and each.store == first.store)
+                if each is first or (full and first is not None and each.store == first.store and not each.full)
             ]
             for each in chosen:
-                each.ready, each.refused = False, why
+                each.ready, each.refused, each.full = False, why, full
         for each in chosen:
             self._heard("refused", each)
 
     def _look(self) -> None:
+        room_due = time.monotonic()
         while not self._ended.is_set():
             try:
                 there = set(self.client.scheduler_info()["workers"])
@@ -145,7 +165,23 @@ class Crew:
                 self._members |= {each.address: each for each in new}
             for each in new:
                 threading.Thread(target=self._make_ready, args=(each,), daemon=True).start()
+            if time.monotonic() >= room_due:
+                room_due = time.monotonic() + _ROOM_EVERY_S
+                for each in self.members:
+                    if each.full:
+                        threading.Thread(target=self._look_for_room, args=(each,), daemon=True).start()
             self._ended.wait(_LOOK_EVERY_S)
+
+    def _look_for_room(self, member: Member) -> None:
+        """Use a worker again whose disk was full, if it has room now."""
+        with suppress(HowdahError, RuntimeError):
+            if call(self.client, member.address, worker.free_bytes) < 2 * LEAST_FREE_BYTES:
+                return
+            with self._lock:
+                if self._members.get(member.address) is not member or not member.full:
+                    return
+                again = self._members[member.address] = Member(member.address)
+            self._make_ready(again)
 
     def _make_ready(self, member: Member) -> None:
         begun = time.monotonic()
@@ -171,6 +207,8 @@ class Crew:
         about = call(self.client, member.address, worker.hello)
         check(about, self._own)
         member.host, member.store, member.slots = about["host"], about["store"], about["slots"]
+        member.making = about["making"]
+        self._stores[member.address] = member.store
         own = member.store == self._store
         with self._sending[member.store]:  # another worker of that machine gets what this one would
             if not own:
@@ -198,6 +236,8 @@ class Crew:
             while chunk := opened.read(worker.CHUNK_BYTES):
                 call(self.client, member.address, worker.take_chunk, asdict(parcel), offset, chunk)
                 offset += len(chunk)
+                with self._lock:
+                    self.sent_bytes += len(chunk)
 
 
 def check(about: dict[str, Any], wanted: dict[str, str]) -> None:

@@ -24,6 +24,7 @@ from howdah.cluster.attachment import DetachedError
 from howdah.cluster.call import call
 from howdah.cluster.crew import Crew, Load, Member, identity
 from howdah.cluster.result import results_sha256, unpack_run
+from howdah.cluster.tally import Tally
 from howdah.engine.kit import Portable
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError, explain
@@ -35,6 +36,8 @@ _MOST_ATTEMPTS = 20  # of a run whose worker is lost each time
 _ATTEMPTS_AT_FAILED = 3  # a guest that a machine killed lives elsewhere; one that dies by itself dies again
 _STALLED_AFTER_S = 60.0  # a worker that makes a run says so each second
 _RESULT_LIMIT_S = 60.0  # until a result that Dask has must be here
+_HELD_S = 30.0  # a run whose worker was lost may be finished there: that long it is waited for, before it is made again
+_FULL_LIMIT_S = 60.0  # all workers may lack room for so long
 _QUEUED = 2  # runs that wait on the scheduler for each run in progress, so that no worker waits for the client
 Tell = Callable[[str], None]
 
@@ -43,24 +46,31 @@ Tell = Callable[[str], None]
 class _Given:
     """A job that was given, the run of its key so far, and the workers that may make it (None: all).
 
-    ``attempt`` makes Dask's key another one each time; ``lost`` counts those whose worker did not come to their end.
+    ``attempt`` makes Dask's key another one each time. ``lost`` counts those whose worker did not come to their end,
+    ``died`` those whose guest died while its worker went on. ``store`` is that of the worker that has it, and
+    ``held_until`` how long that one is waited for, with what it may have finished.
     """
 
     job: Job
     attempt: int = 0
     lost: int = 0
+    died: int = 0
     future: Future | None = None
     may: frozenset[str] | None = None
     work: Work | None = None
     worker: str = ""
+    store: str = ""
+    held_until: float = 0.0
     heard: float = field(default_factory=time.monotonic)
     others: list[Job] = field(default_factory=list)  # of other experiments, with the same key
 
 
 class ClusterExecutor:
-    """Use with a connected client. ``tell`` says what happens to workers."""
+    """Use with a connected client. ``tell`` says what happens to workers; ``runs`` is where its numbers are written."""
 
-    def __init__(self, client: Client, tell: Tell, *, again: bool = False, cache: Cache | None = None) -> None:
+    def __init__(
+        self, client: Client, tell: Tell, *, again: bool = False, cache: Cache | None = None, runs: Path | None = None
+    ) -> None:
         self.client = client
         self.again = again
         self._tell = tell
@@ -74,6 +84,8 @@ class ClusterExecutor:
         self._asked: set[str] = set()
         self._spool: dict[str, dict[str, Any]] = {}
         self._results: dict[str, str] = {}  # of the runs that were published
+        self._tally = Tally(runs)
+        self._hope = time.monotonic()  # when there was a worker last that is not refused
 
     @property
     def crew(self) -> Crew:
@@ -103,13 +115,15 @@ class ClusterExecutor:
             agents = [piece.directory for piece in kits[-1].pieces.values() if piece.name.startswith("agent/")]
             self._agents[name] = agents[0]
         self._asked = {job.cell.key for job in jobs}
+        self._tally.open(len(jobs))
         self.client.subscribe_topic(worker.EVENTS, self._event)
         self._crew = Crew(self.client, Load(kits, self._cache), lambda what, about: self._told.put((what, about)))
 
     # Giving
 
     def has_room(self) -> bool:
-        return len(self._given) < (1 + _QUEUED) * self.crew.slots
+        now = time.monotonic()
+        return sum(each.held_until <= now for each in self._given.values()) < (1 + _QUEUED) * self.crew.slots
 
     def give(self, job: Job) -> None:
         _portable(job).check_portable(job.cell.plan)
@@ -124,7 +138,8 @@ class ClusterExecutor:
         else:
             self._submit(given)
 
-    def _submit(self, given: _Given) -> None:
+    def _submit(self, given: _Given, *, at: str | None = None) -> None:
+        """To any worker that is ready, or to that at an address."""
         cell = given.job.cell
         order = {
             "key": cell.key,
@@ -137,12 +152,12 @@ class ClusterExecutor:
         }
         members = self.crew.members
         ready = frozenset(each.address for each in members if each.ready)
-        given.future = None
+        given.future, given.held_until = None, 0.0
         if not ready:
             return  # until there is one (_watch)
-        given.may = ready if len(ready) < len(members) else None
+        given.may = frozenset([at]) if at is not None else ready if len(ready) < len(members) else None
         given.attempt += 1
-        given.work, given.worker, given.heard = None, "", time.monotonic()
+        given.work, given.worker, given.store, given.heard = None, "", "", time.monotonic()
         given.future = self.client.submit(
             worker.make_run,
             order,
@@ -167,6 +182,8 @@ class ClusterExecutor:
                 self._hear(*self._told.get_nowait(), outcomes)
         self._watch(outcomes)
         self._acknowledge()
+        self._tally.add(outcomes)
+        self._tally.show(len(self.active), len(self.handed), self.crew)
         return outcomes
 
     def _hear(self, what: str, about: Any, outcomes: list[Outcome]) -> None:
@@ -182,6 +199,14 @@ class ClusterExecutor:
             self._tell(f"worker {_name(about)} is not used: {about.refused}")
         elif what == "ready":
             self._tell(f"worker {_name(about)}, {about.slots} at a time, is ready after {about.seconds:.1f} s")
+            self._let_go(about)
+
+    def _let_go(self, member: Member) -> None:
+        """A worker is back, and has told what it had finished: the others that it had begun are given once more, to it
+        if they are still being made there."""
+        for given in list(self._given.values()):
+            if given.held_until and given.store == member.store:
+                self._submit(given, at=member.address if given.job.cell.key in member.making else None)
 
     def _progress(self, event: dict[str, Any]) -> None:
         given = self._given.get(event.get("key", ""))
@@ -190,6 +215,7 @@ class ClusterExecutor:
         if given.work is None:
             given.work = Work(given.job)
         given.worker, given.heard = event["worker"], time.monotonic()
+        given.store = self.crew.store_of(given.worker) or given.store
         if "phase" in event:
             given.work.phase, given.work.done_us, given.work.of_us = event["phase"], event["done_us"], event["of_us"]
 
@@ -197,10 +223,14 @@ class ClusterExecutor:
         given = self._given.get(key)
         try:
             result = future.result(timeout=_RESULT_LIMIT_S)
-        except KilledWorker:
-            return self._again(given, attempt, "its workers were lost")
+        except worker.MadeError as made:
+            result = made.result
+        except KilledWorker as error:
+            if given is not None and attempt == given.attempt:
+                given.store = self.crew.store_of(error.last_worker.address)  # it may have begun it unheard
+            return self._again(given, attempt, "its workers were lost", hold=True)
         except (CancelledError, TimeoutError, OSError) as error:
-            return self._again(given, attempt, str(error) or type(error).__name__)
+            return self._again(given, attempt, str(error) or type(error).__name__, hold=True)
         except Exception as error:  # noqa: BLE001 - whatever was raised on a worker
             return self._ended(given, HowdahError(f"a worker failed: {type(error).__name__}: {error}"))
         if given is None:
@@ -216,22 +246,27 @@ class ClusterExecutor:
 
     def _failed(self, given: _Given, attempt: int, result: dict[str, Any]) -> list[Outcome]:
         full = result.get("errno") in (errno.ENOSPC, errno.EDQUOT) or result.get("free_bytes", 1e18) < LEAST_FREE_BYTES
-        if full and len({each.store for each in self.crew.ready}) > 1:
-            self.crew.refuse(result["worker"], "its disk is full", whole_store=True)
+        if full and not self.crew.shares_our_disk(result["worker"]):
+            self.crew.refuse(result["worker"], "its disk is full", full=True)
             return self._again(given, attempt, "no worker has room")
         if result.get("killed"):
             return self._again(given, attempt, "its process was killed")
         where = result["where"] or result["host"]
         return self._ended(given, HowdahError(result["error"], where=f"{where}", hint=result["hint"]))
 
-    def _again(self, given: _Given | None, attempt: int, why: str) -> list[Outcome]:
-        """Give a job once more whose worker was lost."""
+    def _again(self, given: _Given | None, attempt: int, why: str, *, hold: bool = False) -> list[Outcome]:
+        """Give a job once more whose worker was lost; with ``hold`` not at once if it may have begun."""
         if given is None or attempt != given.attempt:
             return []
         given.lost += 1
+        self._tally.sweep.repeated += bool(why)
         if given.lost >= _MOST_ATTEMPTS:
             return self._ended(given, HowdahError(f"the run was begun {given.lost} times, and {why} each time"))
-        self._submit(given)
+        if hold and given.store:
+            given.future, given.work, given.worker = None, None, ""
+            given.held_until = time.monotonic() + _HELD_S
+        else:
+            self._submit(given)
         return []
 
     def _ended(self, given: _Given | None, error: HowdahError) -> list[Outcome]:
@@ -272,7 +307,8 @@ class ClusterExecutor:
 
     def _published(self, given: _Given, result: dict[str, Any]) -> list[Outcome]:
         key = given.job.cell.key
-        if result["failed"] and given.attempt < _ATTEMPTS_AT_FAILED:
+        given.died += bool(result["failed"])
+        if result["failed"] and given.died < _ATTEMPTS_AT_FAILED:
             return self._again(given, given.attempt, "its guest died")
         try:
             with self._pack(given.job, result) as pack:
@@ -297,6 +333,7 @@ class ClusterExecutor:
                     if not chunk:
                         break
                     opened.write(chunk)
+            self._tally.sweep.received_bytes += file.stat().st_size
             if file_sha256(file) != result["sha256"]:
                 raise HowdahError("it was damaged on its way")
             yield file
@@ -327,12 +364,17 @@ class ClusterExecutor:
     def _watch(self, outcomes: list[Outcome]) -> None:
         """Workers that are gone or silent, and a cluster that has none."""
         members = {each.address: each for each in self.crew.members}
-        if members and all(each.refused for each in members.values()):
+        hopeless = bool(members) and all(each.refused for each in members.values())
+        if not hopeless:
+            self._hope = time.monotonic()
+        may_wait = any(each.full for each in members.values()) and time.monotonic() < self._hope + _FULL_LIMIT_S
+        if hopeless and not may_wait:
             why = next(iter(members.values())).refused
             raise HowdahError(f"none of the {len(members)} workers can be used: {why}")
         for given in list(self._given.values()):
             if given.future is None:
-                self._submit(given)
+                if given.held_until <= time.monotonic():
+                    self._submit(given)
             elif given.worker and time.monotonic() - given.heard > _STALLED_AFTER_S:
                 if given.worker in members and members[given.worker].ready:
                     self.crew.refuse(given.worker, f"it has said nothing for {_STALLED_AFTER_S:g} s")
@@ -362,6 +404,7 @@ class ClusterExecutor:
     def close(self) -> None:
         if self._crew is not None:
             self._crew.close()
+            self._tally.close(self._crew)
         with suppress(Exception):
             self.client.unsubscribe_topic(worker.EVENTS)
 

@@ -17,7 +17,7 @@ from howdah.work.executor import Executor
 def executor_at(
     place: Place, tell: Tell, *, runs: Path | None = None, again: bool = False
 ) -> Iterator[Executor | None]:
-    """None stands for this machine; ``runs`` is where the command is kept that leaves a cluster at work.
+    """None stands for this machine; ``runs`` gets the command that leaves a cluster at work, and its numbers.
 
     Raises HowdahError where the cluster cannot be had.
     """
@@ -31,7 +31,7 @@ def executor_at(
         client = stack.enter_context(connected(place, tell))
         if place.scheduler is not None and runs is not None:
             stack.enter_context(attachable(runs, place.scheduler))
-        yield ClusterExecutor(client, tell, again=again)
+        yield ClusterExecutor(client, tell, again=again, runs=runs)
 
 
 @contextmanager

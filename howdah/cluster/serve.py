@@ -16,9 +16,11 @@ import dask
 from distributed import Scheduler, Worker
 
 from howdah.cluster import worker as tasks
-from howdah.cluster.connect import security_of
+from howdah.cluster.connect import SCHEDULING, security_of
+from howdah.cluster.reach import check_scheduler
 
 _LOOK_AGAIN_S = 2.0
+_REACH_S = 20.0
 _WORKER_TTL = "60 s"  # a worker that is silent so long is lost: its runs are given to others
 Say = Callable[[str], None]
 
@@ -26,7 +28,7 @@ Say = Callable[[str], None]
 def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None, say: Say) -> None:
     """Until SIGINT or SIGTERM. Raises OSError where the port is taken."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    dask.config.set({"distributed.scheduler.worker-ttl": _WORKER_TTL})
+    dask.config.set({"distributed.scheduler.worker-ttl": _WORKER_TTL, **SCHEDULING})
 
     async def serve() -> None:
         ended = _ended()
@@ -45,7 +47,10 @@ def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None,
 
 
 def run_worker(address: str, threads: int, host: str | None, tls: Path | None, say: Say) -> None:
-    """Until SIGINT or SIGTERM. A scheduler that is gone, or not yet there, is waited for."""
+    """Until SIGINT or SIGTERM. A scheduler that is gone, or not yet there, is waited for.
+
+    Raises HowdahError where its certificates and ours do not fit together.
+    """
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
     async def serve() -> None:
@@ -53,6 +58,7 @@ def run_worker(address: str, threads: int, host: str | None, tls: Path | None, s
         while not ended.is_set():
             with tempfile.TemporaryDirectory(prefix="howdah-dask-") as scratch:
                 try:
+                    await asyncio.to_thread(check_scheduler, address, tls, _REACH_S)
                     one: Any = await Worker(
                         address,
                         nthreads=threads,

@@ -52,8 +52,11 @@ async def hello(dask_worker: Any) -> dict[str, Any]:
         store.cache.root.mkdir(parents=True, exist_ok=True)
         with _parsing:
             own = {"agent": agent_sha256(), "analysis": analysis_sha256()}
+        with _lock:
+            making = list(_making)  # before the spool is read: what ends in between is in both, and not in neither
         return {
             **own,
+            "making": making,
             "machine": platform.machine(),
             "host": socket.gethostname(),
             "version": __version__,
@@ -64,6 +67,11 @@ async def hello(dask_worker: Any) -> dict[str, Any]:
 
     answer: dict[str, Any] = await _told(look)
     return answer
+
+
+async def free_bytes() -> int:
+    """Room on the disk of the cache."""
+    return shutil.disk_usage(Store().cache.root).free
 
 
 async def lacks(parcels: list[dict[str, Any]]) -> list[str]:
@@ -174,11 +182,28 @@ def abandon(keys: list[str] | None) -> int:
     return len(chosen)
 
 
+class MadeError(Exception):
+    """A run was made: ``result`` says how it ended.
+
+    What a task returns lies on its worker until the client fetches it, and when the worker dies before that, Dask has
+    the run made once more. What a task raises goes to the scheduler at once, and stays there.
+    """
+
+    def __init__(self, result: dict[str, Any]) -> None:
+        super().__init__(result)
+        self.result = result
+
+    def __repr__(self) -> str:
+        return f"the run {self.result['key'][:12]} was made"  # Dask sends this text along, and cuts what is long
+
+    __str__ = __repr__
+
+
 def make_run(order: dict[str, Any]) -> dict[str, Any]:
     """Make one run: ``order`` has its plan as JSON text, its key, the kit it is made with.
 
-    The answer has a verdict and either the packed run (``pack``) or where to fetch it; or an error; or ``lacks``, of a
-    worker that has not been made ready.
+    The answer has an error; or ``lacks``, of a worker that has not been made ready. Raises MadeError with a verdict and
+    the packed run (``pack``), if it is not so large that it must be fetched.
     """
     worker = get_worker()
     about = {"key": order["key"], "worker": worker.address, "host": socket.gethostname()}
@@ -200,7 +225,9 @@ def make_run(order: dict[str, Any]) -> dict[str, Any]:
     except OSError as error:
         where = error.filename and str(error.filename)
         return {**about, "error": explain(error), "where": where, "hint": None, "errno": error.errno}
-    return {**found, **about}
+    if "error" in found:
+        return {**found, **about}
+    raise MadeError({**found, **about})
 
 
 def _made(store: Store, kit: Path, order: dict[str, Any], about: dict[str, Any], worker: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from howdah.publish.node_exporter import fetch, node_exporter
 from howdah.publish.openmetrics import Families
 from howdah.publish.prometheus import PrometheusUnavailableError
 from howdah.publish.server import Live
+from howdah.publish.sweep import sweep_families
 from howdah.publish.underway import Watch
 
 INTERVAL_S = 1
@@ -60,7 +61,7 @@ def scrape(
         """The page reads what is written here; a scrape a second sets the pace of both."""
         families = watch.families()
         state.write(assets)
-        return families
+        return families | sweep_families(runs)
 
     with ExitStack() as stack:
         own = stack.enter_context(endpoint(scraped))

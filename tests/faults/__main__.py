@@ -30,7 +30,7 @@ from tests.faults.inputs import ROOT, Case, Inputs, Tally
 from tests.faults.kills import Killer, KillTally
 from tests.faults.records import Records
 from tests.faults.sandbox import sandbox
-from tests.faults.workers import run_workers
+from tests.faults.workers import run_workers, workers_missing
 
 T = TypeVar("T")
 Tell = Callable[[str, int, list[str]], None]
@@ -91,7 +91,9 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
         yield _mutated("inputs", Inputs, options.inputs, options, tell)
     if options.records:
         yield _mutated("run directories", Records, options.records, options, tell)
-    if options.workers:
+    if options.workers and (missing := workers_missing()):
+        yield Row("workers", 0, f"skipped: {missing}")
+    elif options.workers:
         swept = run_workers(options.runs, options.workers, options.seed, lambda text: console.print(text, markup=False))
         yield Row("workers", len(swept.faults_made), swept.details, swept.found)
     if options.kills:

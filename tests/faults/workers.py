@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sweep on a cluster whose workers, scheduler and client are killed and stopped at random.
+"""A sweep on a cluster whose workers, scheduler and client are killed, stopped, cut off and left without room.
 
-Two workers, each with a cache of its own. A supervisor starts again what has died, as systemd does. What must hold in
-the end: every run is there, equal to an undisturbed one; no worker made a run again that one had finished; no process
-is left.
+Two workers, each with a network and a disk of its own (island.py). A supervisor starts again what has died, as systemd
+does. What must hold in the end: every run is there and has one result; no worker made a run again that one had
+finished; no process is left.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import secrets
@@ -19,16 +20,18 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from howdah.build.cache import cache_root
 from howdah.publish.server import free_port
 from howdah.record.directory import RunDirectory, read_json
+from tests.faults.island import MIDDLE, Island, inside, islands_missing, make_middle
 from tests.faults.processes import end_all, left_after, processes_of
 
 ROOT = Path(__file__).resolve().parents[2]
-_SHARES = {"worker": 8, "run": 4, "guest": 4, "stall": 1, "scheduler": 1, "client": 2}
+_SHARES = {"worker": 8, "run": 4, "guest": 4, "scheduler": 1, "client": 2, "stall": 1, "cut": 1, "disk": 1}
+KILLS = ("worker", "run", "guest", "scheduler", "client")
 _PROFILE = """\
 howdah: 1
 name: tiny
@@ -38,6 +41,8 @@ duration: 1 s
 repetitions: {repetitions}
 """
 _STALL_S = 10.0
+_CUT_S = (5.0, 45.0)  # shorter and longer than TCP waits (Dask: 30 s)
+_FULL_S = 15.0
 _LEFT_WITHIN_S = 20.0
 _SLOWEST_S = 120.0  # of a run, on a machine that others use too: the sweep is given up after so much for each
 
@@ -49,6 +54,7 @@ class Tally:
     faults_made: list[str] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
     details: str = ""
+    kills: int = 0
 
 
 class Cluster:
@@ -56,15 +62,20 @@ class Cluster:
 
     def __init__(self, root: Path, runs: int) -> None:
         self.root = root
-        self.address = f"tcp://127.0.0.1:{free_port()}"
+        make_middle()
+        self.islands = {f"worker {number}": Island(number, root / f"worker-{number}" / "cache") for number in (1, 2)}
+        port = str(free_port())
+        self.address = f"tcp://{MIDDLE}:{port}"
         self.runs = root / "runs"
         self.profile = root / "tiny.yaml"
         self.profile.write_text(_PROFILE.format(repetitions=(runs + 1) // 2))
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.commands = {
-            "scheduler": ["cluster", "scheduler", "--port", self.address.rpartition(":")[2]],
-            "worker 1": ["cluster", "worker", self.address, "--jobs", "1"],
-            "worker 2": ["cluster", "worker", self.address, "--jobs", "1"],
+            "scheduler": ["cluster", "scheduler", "--host", MIDDLE, "--port", port],
+            **{
+                name: ["cluster", "worker", self.address, "--jobs", "1", "--host", island.address]
+                for name, island in self.islands.items()
+            },
             "client": ["run", str(self.profile), "--runs", str(self.runs), "--no-report", "--scheduler", self.address],
         }
         self.client_status: int | None = None
@@ -77,9 +88,12 @@ class Cluster:
         places = {"TMPDIR": place / "tmp", "XDG_RUNTIME_DIR": place / "run", "HOME": place / "home"}
         environment = {**os.environ, **{key: str(value) for key, value in places.items()}}
         environment |= {"HOWDAH_CACHE": str(cache), "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
+        command = [sys.executable, "-m", "howdah.command.main", *self.commands[name]]
+        if name in self.islands:
+            command = self.islands[name].enter(command)
         with (self.root / f"{name}.txt").open("ab") as said:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", "howdah.command.main", *self.commands[name]],
+                command,
                 cwd=self.root,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -128,9 +142,37 @@ class Cluster:
                 process.kill()
                 process.wait()
 
+    def close(self) -> None:
+        for island in self.islands.values():
+            island.end()
+
+
+def workers_missing() -> str | None:
+    """Why there can be no such sweep here."""
+    return islands_missing()
+
 
 def run_workers(runs: int, faults: int, seed: int, tell: Callable[[str], None]) -> Tally:
-    """A sweep of ``runs`` runs with at most ``faults`` faults, spread over it."""
+    """A sweep of ``runs`` runs with at most ``faults`` faults, spread over it, in namespaces of its own."""
+    command = inside("tests.faults.workers", [str(runs), str(faults), str(seed)])
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        last = ""
+        try:
+            for line in process.stdout:
+                if last:
+                    tell(last)
+                last = line.rstrip("\n")
+        except BaseException:
+            process.terminate()
+            raise
+    try:
+        return Tally(**json.loads(last))
+    except ValueError:
+        return Tally(found=[f"the sweep itself failed with {process.returncode}: {last}"])
+
+
+def _run_inside(runs: int, faults: int, seed: int, tell: Callable[[str], None]) -> Tally:
     root = Path("/tmp") / f"hw-{os.getpid()}-{secrets.token_hex(3)}"
     root.mkdir(mode=0o700)
     tally = Tally()
@@ -147,9 +189,10 @@ def run_workers(runs: int, faults: int, seed: int, tell: Callable[[str], None]) 
         with contextlib.suppress(Exception):
             cluster.end()
         end_all(root)
+        cluster.close()
         shutil.rmtree(root, ignore_errors=True)
     kinds = ", ".join(f"{count} {name}" for name, count in sorted(Counter(tally.faults_made).items()))
-    tally.details = f"{runs} runs in {time.monotonic() - begun:.0f} s; {kinds}"
+    tally.details = f"{runs} runs in {time.monotonic() - begun:.0f} s; {tally.kills} kills; {kinds}"
     return tally
 
 
@@ -167,6 +210,7 @@ def _disturb(
         if len(tally.faults_made) < faults and cluster.finished() >= next_at:
             kind = chance.choices(list(_SHARES), list(_SHARES.values()))[0]
             tally.faults_made.append(_fault(cluster, kind, chance))
+            tally.kills += kind in KILLS
             tell(f"{cluster.finished()} of {runs} runs: {tally.faults_made[-1]}")
             next_at += every
     if cluster.client_status != 0:
@@ -191,6 +235,10 @@ def _fault(cluster: Cluster, kind: str, chance: random.Random) -> str:
         time.sleep(_STALL_S)
         process.send_signal(signal.SIGCONT)
         return "stopped a worker for 10 s"
+    if kind == "cut":
+        return _cut(cluster, cluster.islands[name], chance.choice(_CUT_S))
+    if kind == "disk":
+        return _fill(cluster, name)
     target = cluster.processes[kind if kind in cluster.processes else name]
     before = {each.pid for each in processes_of(cluster.root) if each.kind == "guest" and place in each.words}
     target.kill()
@@ -200,6 +248,29 @@ def _fault(cluster: Cluster, kind: str, chance: random.Random) -> str:
         alive = {each.pid for each in processes_of(cluster.root)} & before
         return "killed a worker" + (f"; {len(alive)} guests outlived it" if alive else "")
     return f"killed the {kind}"
+
+
+def _cut(cluster: Cluster, island: Island, seconds: float) -> str:
+    """The supervisor goes on meanwhile: nothing has died."""
+    island.cut()
+    _supervise_for(cluster, seconds)
+    island.join()
+    return f"cut a worker off for {seconds:g} s"
+
+
+def _fill(cluster: Cluster, name: str) -> str:
+    """The worker is not started again: it is used again when it has room."""
+    cluster.islands[name].fill()
+    _supervise_for(cluster, _FULL_S)
+    cluster.islands[name].empty()
+    return f"left a worker without room for {_FULL_S:g} s"
+
+
+def _supervise_for(cluster: Cluster, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and cluster.client_status is None:
+        cluster.supervise()
+        time.sleep(0.2)
 
 
 def _judged(cluster: Cluster, runs: int) -> list[str]:
@@ -215,3 +286,16 @@ def _judged(cluster: Cluster, runs: int) -> list[str]:
     found += [f"a run has two results: {key[:12]}" for key in cluster.unequal()]
     hidden = [path.name for path in cluster.runs.glob("tiny/.partial-*")]
     return found + ([f"left: {hidden}"] if hidden else [])
+
+
+def main() -> int:
+    """Within the namespaces: lines of what was done, and the tally as JSON in the last one."""
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))
+    runs, faults, seed = (int(word) for word in sys.argv[1:])
+    tally = _run_inside(runs, faults, seed, lambda text: print(text, flush=True))  # noqa: T201
+    sys.stdout.write(json.dumps(asdict(tally)) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

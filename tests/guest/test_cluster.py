@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on a worker that has Python and howdah alone: they are those of this machine, and none outlives a worker."""
+"""Runs on a worker that has Python and howdah alone: they are those of this machine, and none outlives a worker.
+
+All connections are encrypted: between scheduler, worker and client.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from howdah.build.cache import cache_root
 from howdah.command.main import main
 from howdah.place import PROJECT
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.table import equal
+from tests.cluster_processes import Processes, wait_for
 from tests.faults.processes import left_after, processes_of
 from tests.faults.sandbox import PROFILE
 
@@ -27,67 +29,11 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 _WITHIN_S = 120.0
 
 
-class Cluster:
-    """A scheduler, and workers with a cache of their own and hardly a program."""
-
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.profile = place / "tiny.yaml"
-        self.profile.write_text(PROFILE)
-        self._started: list[subprocess.Popen[bytes]] = []
-        self.address = self._said(self._start("scheduler", ["scheduler", "--port", "0"], dict(os.environ)))
-
-    def _start(self, name: str, arguments: list[str], environment: dict[str, str]) -> Path:
-        said = self.place / f"{name}.txt"
-        with said.open("wb") as output:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "howdah.command.main", "cluster", *arguments],
-                stdout=output,
-                stderr=output,
-                env={**environment, "PYTHONPATH": str(PROJECT)},
-                start_new_session=True,
-            )
-        self._started.append(process)
-        return said
-
-    @staticmethod
-    def _said(file: Path) -> str:
-        found: list[re.Match[str]] = []
-
-        def there() -> bool:
-            found.extend(re.finditer(r"tcp://[0-9.:]+", file.read_text()))
-            return bool(found)
-
-        wait_for(there)
-        return found[0][0]
-
-    def worker(self, name: str) -> subprocess.Popen[bytes]:
-        place = self.place / name
-        (place / "bin").mkdir(parents=True)
-        for program in ("env", "taskset"):
-            (place / "bin" / program).symlink_to(f"/usr/bin/{program}")
-        environment = {"PATH": str(place / "bin"), "HOME": str(place), "XDG_RUNTIME_DIR": str(place)}
-        environment |= {"HOWDAH_CACHE": str(place / "cache"), "TMPDIR": str(place)}
-        self._said(self._start(name, ["worker", self.address, "--jobs", "1"], environment))
-        return self._started[-1]
-
-    def end(self) -> None:
-        for process in self._started:
-            process.terminate()
-        for process in self._started:
-            process.wait()
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _WITHIN_S
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    found = Cluster(tmp_path_factory.mktemp("c"))
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    place = tmp_path_factory.mktemp("c")
+    assert main(["cluster", "certificates", str(place / "tls")]) == 0
+    found = Processes(place, place / "tls")
     try:
         yield found
     finally:
@@ -95,9 +41,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def test_a_bare_worker_makes_the_same_runs_and_dies_with_its_guests(
-    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+    cluster: Processes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The first worker is killed in its first run; the second gets what the sweep needs and makes it all."""
+    assert cluster.address.startswith("tls://")
+    profile = cluster.place / "tiny.yaml"
+    profile.write_text(PROFILE)
     killed = cluster.worker("one")
     guests: list[int] = []
 
@@ -105,14 +54,8 @@ def test_a_bare_worker_makes_the_same_runs_and_dies_with_its_guests(
         guests[:] = [each.pid for each in processes_of(cluster.place / "one") if each.kind == "guest"]
         return bool(guests)
 
-    command = ["run", str(cluster.profile), "--no-report", "--json", "--scheduler", cluster.address]
-    with (cluster.place / "client.txt").open("wb") as said:
-        client = subprocess.Popen(
-            [sys.executable, "-m", "howdah.command.main", *command, "--runs", str(cluster.place / "there")],
-            stdout=said,
-            stderr=said,
-            env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        )
+    command = ["run", str(profile), "--no-report", "--json"]
+    client: subprocess.Popen[bytes] = cluster.client(*command, "--runs", str(cluster.place / "there"))
     wait_for(begun)
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
@@ -120,7 +63,8 @@ def test_a_bare_worker_makes_the_same_runs_and_dies_with_its_guests(
     cluster.worker("two")
     assert client.wait(_WITHIN_S) == 0, (cluster.place / "client.txt").read_text()
 
-    assert main(["run", str(cluster.profile), "--no-report", "--json", "--runs", str(cluster.place / "here")]) == 0
+    capsys.readouterr()
+    assert main([*command, "--runs", str(cluster.place / "here")]) == 0
     cells = json.loads(capsys.readouterr().out)["cells"]
     assert len(cells) == 2
     for cell in cells:
@@ -130,3 +74,27 @@ def test_a_bare_worker_makes_the_same_runs_and_dies_with_its_guests(
         assert read_json(here.verdict) == read_json(there.verdict)
     assert not (cluster.place / "two" / "cache" / "kernel").exists(), "nothing was built there"
     assert not list((cluster.place / "two" / "cache" / "spool").glob("[!.]*")), "what was fetched is not kept"
+
+
+def test_hosts_reached_over_ssh_make_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("asyncssh", reason="asyncssh is not installed")
+    from tests.ssh_server import HOST, ssh_server
+
+    profile, hosts, far = tmp_path / "tiny.yaml", tmp_path / "hosts.txt", tmp_path / "far"
+    profile.write_text(PROFILE.replace("[cubic, reno]", "cubic"))
+    hosts.write_text(f"{HOST}  # by its name in ~/.ssh/config\n")
+    far.mkdir()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(far), "TMPDIR": str(far), "XDG_RUNTIME_DIR": str(far)}
+    environment |= {"HOWDAH_CACHE": str(far / "cache"), "PYTHONPATH": str(PROJECT)}
+    monkeypatch.setenv("HOWDAH_CACHE", str(cache_root()))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    command = ["run", str(profile), "--no-report", "--json", "--runs", str(tmp_path / "runs")]
+    with ssh_server(tmp_path / "home", environment):
+        assert main([*command, "--cluster", f"ssh:{hosts}"]) == 0
+    (cell,) = json.loads(capsys.readouterr().out)["cells"]
+    assert cell["status"] == "finished"
+    (line,) = (far / "cache" / "spool" / ".made").read_text().splitlines()
+    assert read_json(tmp_path / "runs" / "tiny" / cell["run"] / "run.json")["key"] in line
+    assert left_after(far, 20.0) == []

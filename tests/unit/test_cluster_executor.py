@@ -5,24 +5,29 @@ from __future__ import annotations
 
 import errno
 import json
+import pickle
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
+from distributed import KilledWorker
+
 from howdah.build.cache import Cache
 from howdah.cluster import executor as module
-from howdah.cluster import worker
+from howdah.cluster import tally, worker
 from howdah.cluster.crew import Member
 from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.result import pack_run, results_sha256
 from howdah.engine.kit import Kit, Piece
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
+from howdah.publish.sweep import sweep_families
 from howdah.record.digest import seal
 from howdah.record.directory import PARTIAL, RunDirectory, read_json, write_json
 from howdah.work.batch import Outcome, run_cells
@@ -44,6 +49,8 @@ class Future:
         assert timeout > 0
         if isinstance(self.answer, BaseException):
             raise self.answer
+        if "verdict" in self.answer:
+            raise pickle.loads(pickle.dumps(worker.MadeError(self.answer)))
         return self.answer
 
 
@@ -77,6 +84,7 @@ class Crew:
             Member(THERE, ready=True, host="two", store="b", slots=1),
         ]
         self.forgotten: list[str] = []
+        self.sent_bytes = 4096
 
     @property
     def ready(self) -> list[Member]:
@@ -86,11 +94,17 @@ class Crew:
     def slots(self) -> int:
         return len(self.ready)
 
-    def refuse(self, address: str, why: str, *, whole_store: bool = False) -> None:
-        assert whole_store or "nothing" in why
+    def refuse(self, address: str, why: str, *, full: bool = False) -> None:
+        assert full or "nothing" in why
         for each in self.members:
             if each.address == address:
-                each.ready, each.refused = False, why
+                each.ready, each.refused, each.full = False, why, full
+
+    def store_of(self, address: str) -> str:
+        return next((each.store for each in self.members if each.address == address), "")
+
+    def shares_our_disk(self, address: str) -> bool:
+        return address == "here"
 
     def forget(self, address: str) -> None:
         self.forgotten.append(address)
@@ -177,6 +191,35 @@ def test_a_run_of_a_lost_worker_is_given_to_another(experiment: Experiment, tmp_
     assert len(set(client.keys)) == 3, "Dask would answer the same key with the same end"
 
 
+def test_its_numbers_are_there_while_it_goes_on(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of three runs are made, one of them at the second attempt; the third is not given."""
+    jobs = [_job(experiment, number) for number in range(3)]
+    lost = iter([CancelledError()])
+    client = Client(lambda order, n: next(lost, None) or _answer(tmp_path / f"w{n}", order))
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"), runs=tmp_path)
+    monkeypatch.setattr(tally, "_EVERY_S", 0.0)
+    executor.open(jobs)
+    for job in jobs[:2]:
+        executor.give(job)
+    while executor.handed:
+        executor.wait(0.01)
+    found = {
+        (metric.name, each.labels.get("state")): each.values[0]
+        for metric, samples in sweep_families(tmp_path).items()
+        for each in samples
+    }
+    assert [found["howdah_sweep_runs", state] for state in ("made", "failed", "waiting")] == [2, 0, 1]
+    assert found["howdah_sweep_repeated_runs_total", None] == 1
+    assert found["howdah_sweep_workers", "ready"] == 2
+    assert found["howdah_sweep_received_bytes_total", None] > 1000
+    plan = jobs[0].cell.plan
+    assert found["howdah_sweep_simulated_seconds_total", None] == 2 * (plan.epoch_us + plan.duration_us) / 1e6
+    executor.close()
+    assert sweep_families(tmp_path) == {}
+
+
 def test_one_that_is_lost_each_time_is_an_error(experiment: Experiment, tmp_path: Path) -> None:
     outcomes, _, _ = _make([_job(experiment)], lambda _order, _number: CancelledError(), tmp_path)
     assert "the run was begun 20 times" in str(outcomes[0].error)
@@ -198,6 +241,39 @@ def test_a_full_disk_ends_one_machine_and_not_the_sweep(experiment: Experiment, 
     outcomes, client, _ = _make([_job(experiment)], answers, tmp_path)
     assert [each.verdict for each in outcomes] == ["pass"]
     assert client.may == [None, [THERE]]
+
+
+def test_a_sweep_whose_workers_all_lack_room_waits_for_it(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But not for ever."""
+    full = {"error": "No space left on device", "where": None, "hint": None, "host": "one", "errno": errno.ENOSPC}
+    here = iter([HERE, THERE])
+
+    def answers(order: dict[str, Any], number: int) -> Any:
+        return {**full, "worker": next(here)} if number <= 2 else _answer(tmp_path / "w", order)
+
+    client = Client(answers)
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    executor.open([_job(experiment)])
+    executor.give(_job(experiment))
+    for _ in range(3):
+        assert executor.wait(0.01) == []
+    assert len(client.orders) == 2
+    assert all(each.full for each in executor.crew.members)
+    executor.crew.members[1].ready, executor.crew.members[1].refused, executor.crew.members[1].full = True, None, False
+    assert [each.verdict for _ in range(2) for each in executor.wait(0.01)] == ["pass"]
+    monkeypatch.setattr(module, "_FULL_LIMIT_S", 0.0)
+    executor.crew.refuse(THERE, "its disk is full", full=True)
+    with pytest.raises(HowdahError, match="none of the 2 workers can be used: its disk is full"):
+        executor.wait(0.01)
+
+
+def test_the_disk_of_the_command_itself_is_not_waited_for(experiment: Experiment, tmp_path: Path) -> None:
+    full = {"error": "No space left on device", "where": None, "hint": None, "host": "one", "worker": "here"}
+    outcomes, client, _ = _make([_job(experiment)], lambda *_: {**full, "errno": errno.ENOSPC}, tmp_path)
+    assert "No space left on device" in str(outcomes[0].error)
+    assert len(client.orders) == 1
 
 
 def test_a_worker_that_lacks_something_is_made_ready_again(experiment: Experiment, tmp_path: Path) -> None:
@@ -231,6 +307,106 @@ def test_a_guest_that_dies_each_time_dies_by_itself(experiment: Experiment, tmp_
     )
     assert [each.verdict for each in outcomes] == ["pass"], "it is kept as it is"
     assert len(client.orders) == 3
+
+
+class Waiting:
+    """Of a client whose futures end when the test says so."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def __call__(self, _order: dict[str, Any], _number: int) -> Any:
+        return None
+
+    def end(self, number: int, answer: Any) -> None:
+        self.heard[number](Future(answer))
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
+    found = Waiting()
+    monkeypatch.setattr(Future, "add_done_callback", lambda _self, heard: found.heard.append(heard))
+    return found
+
+
+def _begun(experiment: Experiment, tmp_path: Path, waiting: Waiting) -> tuple[ClusterExecutor, Client]:
+    """One run, begun by the second worker, which is lost then."""
+    client = Client(waiting)
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    job = _job(experiment)
+    executor.open([job])
+    executor.give(job)
+    executor._told.put(("event", {"key": job.cell.key, "worker": THERE, "phase": "flows", "done_us": 1, "of_us": 2}))
+    executor.wait(0.01)
+    waiting.end(0, CancelledError())
+    assert executor.wait(0.01) == []
+    assert len(client.orders) == 1, "its worker may have finished it, and come back"
+    assert executor.handed == [job]
+    assert executor.has_room()
+    return executor, client
+
+
+def test_a_run_that_its_lost_worker_had_finished_is_not_made_again(
+    experiment: Experiment, tmp_path: Path, waiting: Waiting
+) -> None:
+    executor, client = _begun(experiment, tmp_path, waiting)
+    executor._told.put(("spool", _answer(tmp_path / "w", client.orders[0], worker=THERE)))
+    executor._told.put(("ready", executor.crew.members[1]))
+    assert [each.verdict for each in executor.wait(0.01)] == ["pass"]
+    assert len(client.orders) == 1
+
+
+def test_a_run_that_a_lost_worker_may_have_begun_unheard_is_held_too(
+    experiment: Experiment, tmp_path: Path, waiting: Waiting
+) -> None:
+    client = Client(waiting)
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    executor.open([_job(experiment)])
+    executor.give(_job(experiment))
+    waiting.end(0, KilledWorker("x", SimpleNamespace(address=THERE), 0))
+    executor.wait(0.01)
+    assert len(client.orders) == 1
+    executor._told.put(("ready", executor.crew.members[1]))
+    executor.wait(0.01)
+    assert len(client.orders) == 2
+
+
+def test_a_run_that_its_lost_worker_still_makes_is_given_to_it(
+    experiment: Experiment, tmp_path: Path, waiting: Waiting
+) -> None:
+    executor, client = _begun(experiment, tmp_path, waiting)
+    executor.crew.members[1].making = [client.orders[0]["key"]]
+    executor._told.put(("ready", executor.crew.members[1]))
+    executor.wait(0.01)
+    assert client.may == [None, [THERE]]
+
+
+def test_a_run_that_its_lost_worker_had_not_finished_is_given_to_any(
+    experiment: Experiment, tmp_path: Path, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as the worker is back, or after some time without it."""
+    executor, client = _begun(experiment, tmp_path, waiting)
+    executor._told.put(("ready", executor.crew.members[0]))
+    executor.wait(0.01)
+    assert len(client.orders) == 1, "that was another one"
+    executor._told.put(("ready", executor.crew.members[1]))
+    executor.wait(0.01)
+    assert client.may == [None, None]
+    monkeypatch.setattr(module, "_HELD_S", -1.0)
+    executor._told.put(("event", {"key": client.orders[0]["key"], "worker": THERE}))
+    executor.wait(0.01)
+    waiting.end(1, CancelledError())
+    executor.wait(0.01)
+    assert len(client.orders) == 3
+
+
+def test_workers_that_were_lost_do_not_count_as_guests_that_died(experiment: Experiment, tmp_path: Path) -> None:
+    def answers(order: dict[str, Any], number: int) -> Any:
+        return CancelledError() if number <= 5 else {**_answer(tmp_path / f"w{number}", order), "failed": number == 6}
+
+    outcomes, client, _ = _make([_job(experiment)], answers, tmp_path)
+    assert [each.verdict for each in outcomes] == ["pass"]
+    assert len(client.orders) == 7
 
 
 def test_a_changed_file_is_not_published(experiment: Experiment, tmp_path: Path) -> None:

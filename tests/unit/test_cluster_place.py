@@ -101,13 +101,13 @@ def test_certificates_that_are_not_there_are_told(tmp_path: Path) -> None:
 
 
 def test_hosts_are_read(tmp_path: Path) -> None:
-    connect = pytest.importorskip("howdah.cluster.connect", reason="Dask is not installed")
+    remote = pytest.importorskip("howdah.cluster.remote", reason="Dask is not installed")
     file = tmp_path / "hosts.txt"
     file.write_text("# a group of machines\none\n two # with a comment\n\n")
-    assert connect.read_hosts(file) == ["one", "two"]
+    assert remote.read_hosts(file) == ["one", "two"]
     file.write_text("# nobody\n")
     with pytest.raises(HowdahError, match="empty"):
-        connect.read_hosts(file)
+        remote.read_hosts(file)
 
 
 def test_a_command_whose_terminal_closes_can_be_attached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

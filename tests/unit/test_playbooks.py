@@ -259,7 +259,7 @@ def test_an_image_of_the_user_is_the_base_of_an_overlay_and_is_not_touched(inven
     subprocess.run(["sh", "-n", start], check=True)
 
 
-@pytest.mark.parametrize("name", ["site.yml", "remove.yml", "image.yml"])
+@pytest.mark.parametrize("name", ["site.yml", "remove.yml", "image.yml", "cluster.yml"])
 def test_playbooks_parse_with_the_inventory(inventory: Path, name: str) -> None:
     done = subprocess.run(
         [*_playbook(inventory, name), "--syntax-check"], capture_output=True, text=True, check=False, cwd=PLAYBOOKS

@@ -29,6 +29,7 @@ from howdah.publish.prometheus import PrometheusUnavailableError
 from howdah.publish.query import Client, Value
 from howdah.publish.scrape import configuration, scrape
 from howdah.publish.server import Server, running
+from howdah.publish.sweep import Sweep
 from howdah.record.result import load_experiment
 from tests.experiment_factory import Scenario, make_experiment
 from tests.prometheus_fixture import prometheus_or_skip
@@ -101,6 +102,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     data.mkdir()
     link_blocks(build_experiment(record, prometheus), data)
     underway, ended = make_underway(runs), threading.Event()
+    Sweep(workers={"ready": 3}).write(runs)
     growing = threading.Thread(target=_grow, args=(underway, ended))
     with (
         endpoint(lambda: EXTRA) as other,
@@ -194,6 +196,11 @@ def test_other_exporters_are_scraped_too(seen: Seen) -> None:
     assert spent.value > 0
     queues = _answers(seen, 'howdah_queue_sent_bytes_total{job="howdah-exporter", node="here"}')
     assert all(each.labels["interface"] for each in queues)
+
+
+def test_the_sweep_of_a_cluster_is_scraped(seen: Seen) -> None:
+    (ready,) = _answers(seen, 'howdah_sweep_workers{job="howdah-live", state="ready"}')
+    assert ready.value == 3
 
 
 def test_every_target_is_up_and_all_are_on_loopback(seen: Seen) -> None:

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters that are started on other machines for one command: over SSH, or as jobs of SLURM."""
+
+from __future__ import annotations
+
+import ipaddress
+import shlex
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Security
+
+from howdah.cluster.held import NAME as HELD
+from howdah.errors import HowdahError, explain
+
+_PYTHON = shlex.quote(sys.executable)  # Dask puts it into a line for a shell
+
+
+def ssh_cluster(file: Path, security: Security | None) -> Any:
+    """The scheduler runs on the first host, a worker on each with a run for each of its cores."""
+    hosts = read_hosts(file)
+    try:
+        import asyncssh  # noqa: F401
+        from distributed import SSHCluster
+    except ImportError as error:
+        raise HowdahError(f"--cluster ssh needs {error.name}", hint="pip install 'howdah[ssh]'") from error
+    addresses = _addresses(hosts)
+    scheduler: dict[str, Any] = {"dashboard": False, "port": 0, "preload": [HELD]}
+    if addresses[hosts[0]] is not None:
+        scheduler["host"] = addresses[hosts[0]]  # else Dask listens on every address
+    if security is not None:
+        scheduler["protocol"] = "tls://"
+    workers: dict[str, Any] = {"preload_nanny": [HELD], "memory_limit": 0}
+    if (address := _common(addresses)) is not None:
+        workers["host"] = address
+    try:
+        with dask.config.set(_certificates(security)):  # what is started is given this configuration
+            return SSHCluster(
+                [hosts[0], *hosts],
+                connect_options={},  # ~/.ssh/config has users, ports and keys
+                scheduler_options=scheduler,
+                worker_options=workers,
+                remote_python=_PYTHON,
+                security=security,
+            )
+    except Exception as error:
+        raise HowdahError(
+            f"the cluster cannot be started over SSH: {explain_ssh(error)}",
+            where=str(file),
+            hint=f"Each host must let you in without a password, and have howdah in {sys.executable}.",
+        ) from error
+
+
+def explain_ssh(error: Exception) -> str:
+    """Dask wraps what the connection said."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    return str(cause) or type(cause).__name__
+
+
+def _certificates(security: Security | None) -> dict[str, Any]:
+    """As Dask's configuration: the certificates lie at the same path on every host."""
+    if security is None:
+        return {}
+    settings: dict[str, Any] = {"distributed.comm.require-encryption": True}
+    for role in ("scheduler", "worker", "client"):
+        found = security.get_tls_config_for_role(role)
+        settings |= {f"distributed.comm.tls.{role}.{kind}": found[kind] for kind in ("cert", "key")}
+        settings["distributed.comm.tls.ca-file"] = found["ca_file"]
+    return settings
+
+
+def _addresses(hosts: list[str]) -> dict[str, str | None]:
+    """Of each host the address that others reach it by; None of a name that only SSH knows, or that is this machine's
+    own loopback while others are elsewhere."""
+    found: dict[str, str | None] = {}
+    for host in hosts:
+        found[host] = None
+        with suppress(OSError):
+            found[host] = str(socket.getaddrinfo(host.rpartition("@")[2], None, type=socket.SOCK_STREAM)[0][4][0])
+    if not all(address is not None and _is_loopback(address) for address in found.values()):
+        found = {host: None if address is None or _is_loopback(address) else address for host, address in found.items()}
+    return found
+
+
+def _common(addresses: dict[str, str | None]) -> str | None:
+    """Workers get the same options: one address fits all of them only on loopback."""
+    found = set(addresses.values())
+    only = found.pop() if len(found) == 1 else None
+    return only if only is not None and _is_loopback(only) else None
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+def read_hosts(file: Path) -> list[str]:
+    """One host a line; text after # is a comment. Raises HowdahError where there is none."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise HowdahError(f"the list of hosts cannot be read: {explain(error)}", where=str(file)) from error
+    hosts = [host for line in lines if (host := line.partition("#")[0].strip())]
+    if not hosts:
+        raise HowdahError("the list of hosts is empty", where=str(file))
+    return hosts
+
+
+def slurm_cluster(file: Path, security: Security | None) -> Any:
+    """``jobs`` of the file is how many jobs are asked for; the rest are settings of dask_jobqueue.SLURMCluster."""
+    try:
+        from dask_jobqueue import SLURMCluster
+    except ImportError as error:
+        raise HowdahError("--cluster slurm needs dask-jobqueue", hint="pip install 'howdah[slurm]'") from error
+    settings = {"processes": 1, "python": _PYTHON} | read_settings(file)
+    jobs = settings.pop("jobs", 1)
+    if not isinstance(jobs, int) or jobs < 1:
+        raise HowdahError(f"jobs: {jobs!r} is no number of jobs", where=str(file))
+    try:
+        cluster = SLURMCluster(**settings, security=security)
+        cluster.scale(jobs=jobs)
+    except Exception as error:
+        raise HowdahError(f"the cluster cannot be started: {error}", where=str(file)) from error
+    return cluster
+
+
+def read_settings(file: Path) -> dict[str, Any]:
+    """A YAML file with one mapping. Raises HowdahError."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        value = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    except (OSError, YAMLError) as error:
+        raise HowdahError(f"this cannot be read: {error}", where=str(file)) from error
+    if not isinstance(value, dict):
+        raise HowdahError("this is no mapping of settings", where=str(file))
+    return value
