@@ -86,6 +86,14 @@ def test_they_are_of_the_runs_that_the_profile_makes(elsewhere: Made) -> None:
         ("metric: exit_cwnd_packets", "metric: exit_time_s", "window", "not run"),
         ("at: {algorithm: cubic}}\n    each: path.buffer\n    expect: {equals",
          "at: {algorithm: reno}}\n    each: path.buffer\n    expect: {equals", "window", "not run"),
+        ("    than: {at: {algorithm: reno}}\n    each: path.buffer\n    expect: more",
+         "    each: path.buffer\n    expect: {below: 96 %}", "more", "pass"),  # what remains is published
+        ("    control: no-hystart\n    because: HyStart leaves slow start before the queue is full.\n", "",
+         "losses", "fail"),
+        ("    control: no-hystart\n    because: HyStart leaves slow start before the queue is full.\n",
+         "    contradiction: Two numbers for one\n", "losses", "unsupported"),
+        ("expect: {above: 10}", "expect: {above: 1}\n    contradiction: Two numbers for one", "losses", "differs"),
+        ("expect: {equals: 30}", "expect: {equals: 30}\n    contradiction: Two numbers for one", "window", "pass"),
         ("id: window", "id: newer", "newer", "not run"),
         ("CUBIC leaves slow start at 30 packets.", "It leaves.", "window", "pass"),
     ],
@@ -127,6 +135,37 @@ def test_a_text_is_judged_by_its_published_counts() -> None:
         given = {"id": "a", "says": "x", "value": value, "expect": {"is": "delay", "in_at_least": share}}
         before = encoding(ClaimSection.model_validate({**given, "expect": {"is": "delay"}}))
         assert renewed(ClaimSection.model_validate(given), row, before)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expect", "now"),
+    [
+        ("pass", {"trend": "falls", "over": "path.rtt", "by": "10 %"}, "pass"),
+        ("pass", {"trend": "falls", "over": "path.rtt", "by": "20 %"}, "fail"),
+        ("fail", {"trend": "falls", "over": "path.rtt", "by": "10 %"}, "fail"),  # the ends may not differ
+        ("pass", {"trend": "rises", "over": "path.rtt"}, "not run"),
+        ("pass", {"trend": "flat", "over": "path.rtt"}, "pass"),
+        ("pass", {"trend": "flat", "over": "path.rtt", "within": "5 %"}, "fail"),
+    ],
+)
+def test_a_trend_is_judged_by_its_published_means(verdict: str, expect: dict[str, str], now: str) -> None:
+    trend = [{"axis": rtt, "mean": mean} for rtt, mean in (("10 ms", 0.99), ("40 ms", 0.95), ("160 ms", 0.85))]
+    point = {"at": {}, "verdict": verdict, "mean": None, "trend": trend}
+    row: dict[str, Any] = {"expected": {"unit": ""}, "measured": {"points": [point]}, "control": None}
+    given = {"id": "a", "says": "x", "value": {"metric": "utilisation"}}
+    before = encoding(ClaimSection.model_validate({**given, "expect": {"trend": "falls", "over": "path.rtt"}}))
+    assert renewed(ClaimSection.model_validate({**given, "expect": expect}), row, before)["verdict"] == now
+
+
+def test_a_contradiction_that_is_taken_back_leaves_the_verdict_of_the_numbers(elsewhere: Made) -> None:
+    profile = elsewhere.profiles / "made.yaml"
+    was, now = "expect: {equals: 30}", "expect: {equals: 60}"
+    profile.write_text(profile.read_text().replace(was, f"{now}\n    contradiction: Two numbers for one"))
+    [row] = [row for row in elsewhere.chapters()[0].claims() if row["id"] == "window"]
+    assert row["why"] == "its source contradicts itself: Two numbers for one"
+    profile.write_text(profile.read_text().replace("    contradiction: Two numbers for one\n", ""))
+    [row] = [row for row in elsewhere.chapters()[0].claims() if row["id"] == "window"]
+    assert (row["verdict"], row["contradiction"]) == ("fail", "")
 
 
 def test_what_is_outdated_says_so(elsewhere: Made, tmp_path: Path) -> None:
