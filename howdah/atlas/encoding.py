@@ -125,7 +125,7 @@ def _side(claim: ClaimSection, measured: dict[str, Any] | None, earlier: dict[st
     if not measured or not measured.get("points"):
         raise NeedsRunsError("no number of it was published")
     points = [
-        {**point, "verdict": PASS if _holds(claim, point, earlier) else FAIL, "why": ""} for point in measured["points"]
+        {**point, "verdict": PASS if holds(claim, point, earlier) else FAIL, "why": ""} for point in measured["points"]
     ]
     verdicts = [point["verdict"] for point in points]
     if claim.hold not in ("all", "any") and len(points) > 1:
@@ -134,7 +134,8 @@ def _side(claim: ClaimSection, measured: dict[str, Any] | None, earlier: dict[st
     return {**measured, "points": points}, PASS if held else FAIL
 
 
-def _holds(claim: ClaimSection, point: dict[str, Any], earlier: dict[str, Any]) -> bool:
+def holds(claim: ClaimSection, point: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """Whether a claim holds at a published point. Raises NeedsRunsError where its numbers do not decide."""
     expect = claim.expect
     assert expect is not None and claim.value is not None
     metric: Metric = metric_called(claim.value.metric)
