@@ -23,7 +23,7 @@ from howdah.profile.source import parse_yaml
 from howdah.record.provenance import sha256_text
 
 NOT_RUN = "not run"
-_WORDS_ALONE = ("description", "sources", "claims", "figures", "quick")
+_WORDS_ALONE = ("description", "sources", "claims", "figures", "quick", "unknown")
 _MEASURED = ("value", "than", "each", "control")
 _LEFT_OUT = ("than", "control")  # what remains of a claim without one of these is published
 _COUNT = re.compile(r"(\S+?)(?: ([0-9]+))?(?:, |$)")
@@ -34,11 +34,29 @@ class NeedsRunsError(Exception):
 
 
 def experiment_sha256(profile_text: str) -> str:
-    """A hash of what decides the runs of a profile: not of what it says, claims and draws."""
+    """A hash of what decides the runs of a profile as it is written: not of what it says, claims and draws, nor of the
+    grid of what its source leaves open."""
     data, _ = parse_yaml(profile_text, "profile")
     kept = {name: value for name, value in data.items() if name not in _WORDS_ALONE}
     controls = {name: {**each, "what": ""} for name, each in (kept.pop("controls", None) or {}).items()}
     return sha256_text(json.dumps({**kept, "controls": controls}, sort_keys=True, default=str))
+
+
+def unknown_sha256(profile_text: str) -> str:
+    """A hash of the grid of what a profile's source leaves open, apart from words; empty without one."""
+    data, _ = parse_yaml(profile_text, "profile")
+    section = data.get("unknown")
+    if not section:
+        return ""
+    fields = {name: {**each, "what": ""} for name, each in section["fields"].items()}
+    return sha256_text(json.dumps({**section, "fields": fields}, sort_keys=True, default=str))
+
+
+def without_grid(row: dict[str, Any]) -> dict[str, Any]:
+    """A published row as if its claim had not been judged over the grid."""
+    if row["verdict"] == DIFFERS and (row.get("unknown") or {}).get("holds"):
+        row = {**row, "verdict": FAIL}
+    return {**row, "unknown": None}
 
 
 def encoding(claim: ClaimSection) -> dict[str, Any]:
@@ -106,7 +124,7 @@ def _by_control(claim: ClaimSection, row: dict[str, Any], before: dict[str, Any]
     assert claim.expect is not None
     earlier = before.get("expect") or {}
     measured, verdict = _side(claim, row["measured"], earlier)
-    found: dict[str, Any] = {"verdict": verdict, "measured": measured, "why": ""}
+    found: dict[str, Any] = {"verdict": verdict, "measured": measured, "why": "", "unknown": None}
     if claim.than is None:
         found |= {"than": None, "comparison": None}
     found["expected"] = {"text": expected_text(claim), "low": None, "high": None, "unit": row["expected"]["unit"]}

@@ -12,7 +12,7 @@ import pytest
 
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import read_chapters
-from howdah.atlas.encoding import encoding, renewed
+from howdah.atlas.encoding import encoding, renewed, unknown_sha256
 from howdah.atlas.published import RESULTS, published
 from howdah.atlas.record import Record
 from howdah.atlas.site import index_data, write_site
@@ -24,6 +24,7 @@ from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.place import PROFILES
 from howdah.profile.claim import ClaimSection
+from howdah.record.provenance import sha256_text
 from howdah.report.plot import draw
 from howdah.work.display import Display
 from tests.atlas_factory import PROFILE, Made, make_atlas, make_judged_atlas, measured
@@ -155,6 +156,50 @@ def test_a_trend_is_judged_by_its_published_means(verdict: str, expect: dict[str
     given = {"id": "a", "says": "x", "value": {"metric": "utilisation"}}
     before = encoding(ClaimSection.model_validate({**given, "expect": {"trend": "falls", "over": "path.rtt"}}))
     assert renewed(ClaimSection.model_validate({**given, "expect": expect}), row, before)["verdict"] == now
+
+
+OPEN = "unknown: {fields: {path-rate: {what: not stated, field: path.rate, values: [9 Mbit/s]}}}\n"
+
+
+def _over_the_grid(made: Made, profile: str) -> None:
+    """As if the claim *more* failed, and held on the grid that the profile has."""
+    file = made.results / "made.json"
+    data = json.loads(file.read_text())
+    [row] = [row for row in data["claims"] if row["id"] == "more"]
+    row.update(verdict="differs", unknown={"text": "holds where", "holds": 1, "of": 2, "share": 0.5, "points": []})
+    grid = {"unknown": {"text": "all hold"}, "unknown_sha256": unknown_sha256(profile)}
+    data["profile_sha256"] = sha256_text(profile)
+    file.write_text(json.dumps({**data, **grid}))
+
+
+def test_a_grid_that_is_declared_later_leaves_what_is_published(elsewhere: Made) -> None:
+    profile = elsewhere.profiles / "made.yaml"
+    before = [row["verdict"] for row in elsewhere.chapters()[0].claims()]
+    profile.write_text(profile.read_text() + OPEN)
+    assert [row["verdict"] for row in elsewhere.chapters()[0].claims()] == before
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "verdict", "together"),
+    [
+        ("not stated", "left open", "differs", "all hold"),  # words alone
+        ("A paper, Fig. 2", "A paper, Fig. 3", "differs", "all hold"),
+        ("[9 Mbit/s]", "[9 Mbit/s, 8 Mbit/s]", "fail", ""),
+        (OPEN, "", "fail", ""),
+        ("expect: more", "expect: much more", "fail", ""),
+    ],
+)
+def test_what_is_published_of_a_grid_is_of_that_grid(
+    elsewhere: Made, was: str, now: str, verdict: str, together: str
+) -> None:
+    profile = elsewhere.profiles / "made.yaml"
+    profile.write_text(profile.read_text() + OPEN)
+    _over_the_grid(elsewhere, profile.read_text())
+    profile.write_text(profile.read_text().replace(was, now))
+    chapter = elsewhere.chapters()[0]
+    [row] = [row for row in chapter.claims() if row["id"] == "more"]
+    assert (row["verdict"], bool(row["unknown"])) == (verdict, verdict == "differs")
+    assert chapter.together() == together
 
 
 def test_a_contradiction_that_is_taken_back_leaves_the_verdict_of_the_numbers(elsewhere: Made) -> None:
