@@ -138,7 +138,7 @@ def check(catalogue: Catalogue, chapters: list[Chapter]) -> None:
     """That entries and profiles belong together. Raises ProfileError that lists everything that does not."""
     entries = {entry.id: entry for entry in catalogue.entries}
     named = {chapter.name: chapter for chapter in chapters}
-    found = [*_unknown(entries, named), *_without_claim(entries, named)]
+    found = [*_unknown(entries, named), *_without_claim(entries, named), *_contradictions(catalogue, chapters)]
     if found:
         hint = "\n  ".join(found[1:20]) or None
         raise ProfileError(found[0], where=str(chapters[0].profile.path.parent), hint=hint)
@@ -163,6 +163,22 @@ def _without_claim(entries: dict[str, Entry], named: dict[str, Chapter]) -> list
         for entry in entries.values()
         if entry.kind == "experiment" and entry.id not in claimed
     ]
+
+
+def _contradictions(catalogue: Catalogue, chapters: list[Chapter]) -> list[str]:
+    """Claims that hang on a contradiction that is not written down, or not of an entry of theirs."""
+    known = {item.title: set(item.entries) for item in catalogue.inconsistencies}
+    found = []
+    for chapter in chapters:
+        for claim in chapter.profile.claims:
+            if claim.contradiction is None:
+                continue
+            where = f"{chapter.name}: the claim {claim.id} hangs on the contradiction {claim.contradiction!r}"
+            if claim.contradiction not in known:
+                found.append(f"{where}, which is not in inconsistencies.yaml")
+            elif not set(claim.entry) & known[claim.contradiction]:
+                found.append(f"{where}, which is of none of its entries")
+    return found
 
 
 def behind(entry: Entry, chapters: list[Chapter]) -> list[Chapter]:

@@ -12,18 +12,20 @@ import re
 from typing import Any
 
 from howdah.claim.comparison import Interval
-from howdah.claim.expectation import Compared, judge_compared, judge_range
+from howdah.claim.contradiction import decided
+from howdah.claim.expectation import Compared, is_flat, judge_compared, judge_range, moves_by
 from howdah.claim.finding import DIFFERS, FAIL, PASS
 from howdah.claim.judging import metric_called
 from howdah.claim.words import expected_text
 from howdah.metric import Metric, read_share
-from howdah.profile.claim import ClaimSection
+from howdah.profile.claim import ClaimSection, ExpectSection
 from howdah.profile.source import parse_yaml
 from howdah.record.provenance import sha256_text
 
 NOT_RUN = "not run"
-_WORDS_ALONE = ("description", "sources", "claims", "figures", "quick")
+_WORDS_ALONE = ("description", "sources", "claims", "figures", "quick", "unknown")
 _MEASURED = ("value", "than", "each", "control")
+_LEFT_OUT = ("than", "control")  # what remains of a claim without one of these is published
 _COUNT = re.compile(r"(\S+?)(?: ([0-9]+))?(?:, |$)")
 
 
@@ -32,16 +34,35 @@ class NeedsRunsError(Exception):
 
 
 def experiment_sha256(profile_text: str) -> str:
-    """A hash of what decides the runs of a profile: not of what it says, claims and draws."""
+    """A hash of what decides the runs of a profile as it is written: not of what it says, claims and draws, nor of the
+    grid of what its source leaves open."""
     data, _ = parse_yaml(profile_text, "profile")
     kept = {name: value for name, value in data.items() if name not in _WORDS_ALONE}
     controls = {name: {**each, "what": ""} for name, each in (kept.pop("controls", None) or {}).items()}
     return sha256_text(json.dumps({**kept, "controls": controls}, sort_keys=True, default=str))
 
 
+def unknown_sha256(profile_text: str) -> str:
+    """A hash of the grid of what a profile's source leaves open, apart from words; empty without one."""
+    data, _ = parse_yaml(profile_text, "profile")
+    section = data.get("unknown")
+    if not section:
+        return ""
+    fields = {name: {**each, "what": ""} for name, each in section["fields"].items()}
+    return sha256_text(json.dumps({**section, "fields": fields}, sort_keys=True, default=str))
+
+
+def without_grid(row: dict[str, Any]) -> dict[str, Any]:
+    """A published row as if its claim had not been judged over the grid."""
+    if row["verdict"] == DIFFERS and (row.get("unknown") or {}).get("holds"):
+        row = {**row, "verdict": FAIL}
+    return {**row, "unknown": None}
+
+
 def encoding(claim: ClaimSection) -> dict[str, Any]:
     """What a claim measures and expects, as plain values."""
-    return claim.model_dump(mode="json", exclude_none=True, by_alias=True, include={"id", *_MEASURED, "expect", "hold"})
+    kept = {"id", *_MEASURED, "expect", "hold", "contradiction"}
+    return claim.model_dump(mode="json", exclude_none=True, by_alias=True, include=kept)
 
 
 def renewed(claim: ClaimSection, row: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
@@ -51,62 +72,79 @@ def renewed(claim: ClaimSection, row: dict[str, Any], before: dict[str, Any]) ->
     Where the published numbers do not decide, the verdict is *not run*, with the reason.
     """
     now = encoding(claim)
-    says = {"entries": claim.entry, "says": claim.says, "source": claim.source, "because": claim.because or ""}
+    says = _says(claim)
     if claim.unsupported is not None:
-        why = {"why": claim.unsupported, "verdict": "unsupported"}
-        return {**row, **says, **why, "measured": None, "than": None, "comparison": None, "control": None}
+        return {**row, **says, **_open(claim, claim.unsupported), "verdict": "unsupported"}
     if now == before:
         return {**row, **says}
     try:
-        if any(now.get(name) != before.get(name) for name in _MEASURED):
+        if any(now.get(name) != before.get(name) for name in _MEASURED if name in now or name not in _LEFT_OUT):
             raise NeedsRunsError("it measures something else than when its results were published")
-        return {**row, **says, **_judged(claim, row), "renewed": True}
+        return {**row, **says, **_judged(claim, row, before), "renewed": True}
     except NeedsRunsError as error:
         return {**row, **says, **_open(claim, str(error)), "renewed": True}
 
 
 def unpublished(claim: ClaimSection) -> dict[str, Any]:
     """A claim that is newer than the published results."""
-    row: dict[str, Any] = {
-        "id": claim.id,
-        "entries": claim.entry,
-        "says": claim.says,
-        "source": claim.source,
-        "renewed": True,
-    }
-    row["runs"] = []
+    row: dict[str, Any] = {"id": claim.id, **_says(claim), "renewed": True, "runs": []}
     if claim.unsupported is not None:
         return {**row, **_open(claim, claim.unsupported), "verdict": "unsupported"}
     return {**row, **_open(claim, "it is newer than the published results")}
+
+
+def _says(claim: ClaimSection) -> dict[str, Any]:
+    """The words of a claim."""
+    return {
+        "entries": claim.entry,
+        "says": claim.says,
+        "source": claim.source,
+        "because": claim.because or "",
+        "contradiction": claim.contradiction or "",
+        "note": claim.note or "",
+    }
 
 
 def _open(claim: ClaimSection, why: str) -> dict[str, Any]:
     text = expected_text(claim) if claim.expect is not None else ""
     nothing = dict.fromkeys(("measured", "than", "comparison", "control", "unknown"))
     expected = {"text": text, "low": None, "high": None, "unit": ""}
-    return {"verdict": NOT_RUN, "why": why, "expected": expected, "because": claim.because or "", **nothing}
+    return {"verdict": NOT_RUN, "why": why, "expected": expected, **nothing}
 
 
-def _judged(claim: ClaimSection, row: dict[str, Any]) -> dict[str, Any]:
+def _judged(claim: ClaimSection, row: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
     """Verdict, expectation and points by the published numbers. Raises NeedsRunsError."""
+    found = _by_control(claim, row, before)
+    verdict, why = decided(claim, found["verdict"], found["why"])
+    return {**found, "verdict": verdict, "why": why}
+
+
+def _by_control(claim: ClaimSection, row: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """As _judged, of a source that does not contradict itself."""
     assert claim.expect is not None
-    measured, verdict = _side(claim, row["measured"])
-    found: dict[str, Any] = {"verdict": verdict, "measured": measured, "why": ""}
+    earlier = before.get("expect") or {}
+    measured, verdict = _side(claim, row["measured"], earlier)
+    found: dict[str, Any] = {"verdict": verdict, "measured": measured, "why": "", "unknown": None}
+    if claim.than is None:
+        found |= {"than": None, "comparison": None}
     found["expected"] = {"text": expected_text(claim), "low": None, "high": None, "unit": row["expected"]["unit"]}
-    control = row.get("control")
+    control = row.get("control") if claim.control is not None else None
     if verdict == PASS or not control or not control.get("measured"):
         return {**found, "control": None if verdict == PASS else control}
-    again, outcome = _side(claim, control["measured"])
+    again, outcome = _side(claim, control["measured"], earlier)
     found["control"] = {**control, "measured": again, "verdict": outcome}
     if outcome == PASS:
         found["verdict"] = DIFFERS
     return found
 
 
-def _side(claim: ClaimSection, measured: dict[str, Any] | None) -> tuple[dict[str, Any], str]:
+def _side(claim: ClaimSection, measured: dict[str, Any] | None, earlier: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The published points and the verdict over them; ``earlier`` is what was expected when they were published."""
     if not measured or not measured.get("points"):
         raise NeedsRunsError("no number of it was published")
-    points = [{**point, "verdict": PASS if _holds(claim, point) else FAIL, "why": ""} for point in measured["points"]]
+    points = [
+        {**point, "verdict": PASS if holds(claim, point, earlier) else FAIL, "why": ""} for point in measured["points"]
+    ]
     verdicts = [point["verdict"] for point in points]
     if claim.hold not in ("all", "any") and len(points) > 1:
         raise NeedsRunsError(f"the {claim.hold} of several points is not published")
@@ -114,12 +152,13 @@ def _side(claim: ClaimSection, measured: dict[str, Any] | None) -> tuple[dict[st
     return {**measured, "points": points}, PASS if held else FAIL
 
 
-def _holds(claim: ClaimSection, point: dict[str, Any]) -> bool:
+def holds(claim: ClaimSection, point: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """Whether a claim holds at a published point. Raises NeedsRunsError where its numbers do not decide."""
     expect = claim.expect
     assert expect is not None and claim.value is not None
     metric: Metric = metric_called(claim.value.metric)
     if expect.trend is not None:
-        raise NeedsRunsError("a trend is not decided by the means alone")
+        return _trend_holds(expect, point, earlier)
     if expect.is_ is not None:
         counts = _counts(str(point["text"]))
         share = counts.get(expect.is_, 0) / max(sum(counts.values()), 1)
@@ -135,6 +174,18 @@ def _holds(claim: ClaimSection, point: dict[str, Any]) -> bool:
     difference = Interval(each["difference"], each["difference_low"], each["difference_high"])
     compared = Compared(point["mean"], point["than"]["mean"], difference, ratio, each["paired"])
     return judge_compared(expect, metric, compared)[0]
+
+
+def _trend_holds(expect: ExpectSection, point: dict[str, Any], earlier: dict[str, Any]) -> bool:
+    """*flat* is decided by the means, and so is ``by``; that the ends differ is what the published verdict says."""
+    means = [each["mean"] for each in point.get("trend") or []]
+    if not means or None in means:
+        raise NeedsRunsError("no number of it was published")
+    if expect.trend == "flat":
+        return is_flat(expect, means)
+    if earlier.get("trend") != expect.trend or "by" in earlier:
+        raise NeedsRunsError("a trend is not decided by the means alone")
+    return bool(point["verdict"] == PASS) and moves_by(expect, means)
 
 
 def _counts(text: str) -> dict[str, int]:

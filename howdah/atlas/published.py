@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.atlas.catalogue import ATLAS
-from howdah.atlas.encoding import encoding, experiment_sha256, renewed, unpublished
+from howdah.atlas.encoding import encoding, experiment_sha256, renewed, unknown_sha256, unpublished, without_grid
 from howdah.atlas.verdict import count
 from howdah.compact import compact_json
 from howdah.errors import HowdahError
@@ -34,7 +34,7 @@ class Published:
 
     ``runs_sha256`` is of the keys of all runs: plan, kernel, modules and agent. ``core_s`` is seconds of one core.
     ``experiment_sha256`` is of what decides the runs; ``encodings`` are what each claim measured and expected.
-    ``unknown`` is what claims.json says of the grid of what the paper leaves open.
+    ``unknown`` is what claims.json says of the grid of what the paper leaves open, ``unknown_sha256`` a hash of it.
     ``outdated`` says what has changed since in what was measured, so that the same profile would find something else;
     a person writes it into the file, publishing again removes it.
     """
@@ -53,6 +53,7 @@ class Published:
     outdated: str = ""
     unknown: dict[str, Any] | None = None
     encodings: list[dict[str, Any]] = field(default_factory=list)
+    unknown_sha256: str = ""
 
     @property
     def counts_text(self) -> str:
@@ -115,13 +116,15 @@ def published(
         return found
     if found.experiment_sha256 != experiment_sha256(profile_text):
         return None
-    rows = {row["id"]: row for row in found.claims}
+    same_grid = found.unknown_sha256 == unknown_sha256(profile_text)
+    rows = {row["id"]: row if same_grid else without_grid(row) for row in found.claims}
     before = {each["id"]: each for each in found.encodings}
     now = [
         renewed(claim, rows[claim.id], before.get(claim.id, {})) if claim.id in rows else unpublished(claim)
         for claim in claims
     ]
-    return replace(found, claims=now, unknown=None)
+    kept = same_grid and not any(row.get("renewed") for row in now)
+    return replace(found, claims=now, unknown=found.unknown if kept else None)
 
 
 def publish(
@@ -162,6 +165,7 @@ def publish(
         claims=judged["claims"],
         unknown=judged.get("unknown"),
         encodings=[encoding(claim) for claim in claims],
+        unknown_sha256=unknown_sha256(profile_text),
     )
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"{experiment.name}.json"

@@ -89,6 +89,16 @@ class ClaimView:
         return f"{text[:1].upper()}{text[1:]}." if text and self.verdict == "differs" and proved else ""
 
     @property
+    def note(self) -> str:
+        """What a reader must know of its verdict; empty if there is nothing."""
+        return str(self.data.get("note") or "")
+
+    @property
+    def contradiction(self) -> str:
+        """Title of the place where the paper contradicts itself, on which the claim hangs."""
+        return str(self.data.get("contradiction") or "")
+
+    @property
     def expected_text(self) -> str:
         return _text(self.data.get("expected"))
 

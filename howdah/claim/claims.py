@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from howdah.claim.contradiction import decided
 from howdah.claim.expectation import bounds
 from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED
 from howdah.claim.grid import judge_grid
@@ -124,6 +125,8 @@ def _judged(claim: ClaimSection, field: Field, quick: bool) -> dict[str, Any]:
         "control": None,
         "unknown": None,
         "because": claim.because or "",
+        "contradiction": claim.contradiction or "",
+        "note": claim.note or "",
         "runs": [],
     }
     if claim.unsupported is not None:
@@ -137,6 +140,7 @@ def _judged(claim: ClaimSection, field: Field, quick: bool) -> dict[str, Any]:
         row["control"] = _controlled(claim, field, quick, control, ordinary["measured"])
         if row["control"]["verdict"] == PASS:
             row["verdict"] = DIFFERS
+    row["verdict"], row["why"] = decided(claim, row["verdict"], row["why"])
     return row
 
 

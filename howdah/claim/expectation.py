@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -218,7 +218,8 @@ def judge_trend(
     """The trend of the means along an axis, whose values ``order`` turns into numbers.
 
     rises: the mean at the largest value is *more* than at the smallest, and Spearman's rank correlation is at least
-    0.7; falls: the other way round; flat: every mean is within 10 % of their mean.
+    0.7; with ``by`` the ends are that far apart as well; falls: the other way round; flat: every mean is within 10 %
+    of their mean, or within ``within``.
     """
     points = sorted(points, key=lambda point: order(point[0]))
     samples = [each for _, each in points]
@@ -232,18 +233,32 @@ def judge_trend(
         return Finding(unusable.verdict, unusable.why, at, union, note=note, trend=shown)
     means = [statistic(each.numbers()).mean for each in samples]
     if expect.trend == "flat":
-        middle = sum(means) / len(means)
-        ok = all(abs(mean - middle) <= SIMILAR * abs(middle) * (1 + 1e-12) for mean in means)
+        ok = is_flat(expect, means)
         why = f"means from {number_text(min(means), metric)} to {number_text(max(means), metric)}"
     else:
         ends = compare(samples[-1], samples[0])
         correlation = spearman([order(value) for value, _ in points], means) or 0.0
         sign = 1 if expect.trend == "rises" else -1
         moved = _lies_above(ends.difference, 0.0) if sign > 0 else _lies_below(ends.difference, 0.0)
-        ok = moved and sign * correlation >= RANK_CORRELATION - 1e-12
+        ok = moved and sign * correlation >= RANK_CORRELATION - 1e-12 and moves_by(expect, means)
         first, last = (statistic_text(statistic(each.numbers()), metric) for each in (samples[0], samples[-1]))
         why = f"from {first} to {last}, rank correlation {correlation:.2f}"
     return Finding(_word(ok), _alone(why, samples), at, union, note=note, trend=shown)
+
+
+def is_flat(expect: ExpectSection, means: Sequence[float]) -> bool:
+    """Whether each of the means along an axis is as near to their mean as expected."""
+    middle = sum(means) / len(means)
+    share = SIMILAR if expect.within is None else read_share(expect.within)
+    return all(abs(mean - middle) <= share * abs(middle) * (1 + 1e-12) for mean in means)
+
+
+def moves_by(expect: ExpectSection, means: Sequence[float]) -> bool:
+    """Whether the ends of a trend are as far apart as ``by`` asks for; true without it."""
+    if expect.by is None:
+        return True
+    change = means[-1] - means[0] if expect.trend == "rises" else means[0] - means[-1]
+    return change >= read_share(expect.by) * abs(means[0]) * (1 - 1e-12)
 
 
 def _united(samples: list[Sample]) -> Sample:

@@ -25,6 +25,10 @@ def expected_text(claim: ClaimSection) -> str:
     elif expect.trend is not None:
         words = {"rises": "rises with", "falls": "falls with", "flat": "does not change with"}
         text = f"{words[expect.trend]} {expect.over}"
+        if expect.by is not None:
+            text += f" by {expect.by} at least"
+        elif expect.within is not None:
+            text += f" by more than {expect.within}"
     else:
         text = range_text(expect)
     if claim.each:

@@ -67,7 +67,9 @@ class RangeSection(Section):
 
     equals: Quantity | None = fixed(None, description="the expected number")
     within: Quantity | None = fixed(
-        None, description="with equals: how far off it may be, a quantity or a percentage of it; 10 % by default"
+        None,
+        description="with equals: how far off it may be, a quantity or a percentage of it; with the trend flat: a "
+        "percentage; 10 % by default",
     )
     above: Quantity | None = fixed(None, description="the 95 % interval of the mean lies above it")
     below: Quantity | None = fixed(None, description="the 95 % interval of the mean lies below it")
@@ -84,9 +86,13 @@ class RangeSection(Section):
 
     @model_validator(mode="after")
     def _within_of_equals(self) -> RangeSection:
-        if self.within is not None and self.equals is None:
+        if self.within is not None and not self._takes_within:
             raise FieldError("within belongs to equals, which is not given", "within")
         return self
+
+    @property
+    def _takes_within(self) -> bool:
+        return self.equals is not None
 
 
 class BoundsSection(RangeSection):
@@ -109,6 +115,9 @@ class ExpectSection(RangeSection):
     in_at_least: Quantity | None = fixed(None, description="with is: share of the repetitions; 100 % by default")
     trend: Literal["rises", "falls", "flat"] | None = fixed(None, description="of the means along over")
     over: AxisName | None = fixed(None, description="with trend: the axis")
+    by: Quantity | None = fixed(
+        None, description="with rises or falls: the share of the first mean by which the last must be away from it"
+    )
 
     @property
     def form(self) -> str:
@@ -118,6 +127,10 @@ class ExpectSection(RangeSection):
     @property
     def compares(self) -> bool:
         return self.form in ("word", "ratio", "difference")
+
+    @property
+    def _takes_within(self) -> bool:
+        return self.equals is not None or self.trend == "flat"
 
     def _forms(self) -> list[str]:
         others = [name for name in ("word", "ratio", "difference", "is_", "trend") if getattr(self, name) is not None]
@@ -133,6 +146,8 @@ class ExpectSection(RangeSection):
             raise FieldError(f"{' and '.join(forms)} are both given; a claim expects one thing")
         if self.in_at_least is not None and self.is_ is None:
             raise FieldError("in_at_least belongs to is, which is not given", "in_at_least")
+        if self.by is not None and self.trend not in ("rises", "falls"):
+            raise FieldError("by belongs to the trends rises and falls, which are not given", "by")
         if (self.trend is None) != (self.over is None):
             missing, present = ("over", "trend") if self.over is None else ("trend", "over")
             raise FieldError(f"trend and over belong together; {missing} is missing", present)
@@ -173,6 +188,11 @@ class ClaimSection(Section):
     )
     control: Text | None = fixed(None, description="where it fails, the control on whose runs it is judged again")
     because: Text | None = fixed(None, description="why a modern kernel behaves differently; needed with control")
+    contradiction: Text | None = fixed(
+        None,
+        description="title of the inconsistency of its source on which it hangs: it is unsupported where it fails",
+    )
+    note: Text | None = fixed(None, description="what a reader must know of its verdict, shown beside it")
     unsupported: Text | None = fixed(None, description="instead of value and expect: why it cannot be measured here")
 
     @property
@@ -192,7 +212,7 @@ class ClaimSection(Section):
     @model_validator(mode="after")
     def _whole(self) -> ClaimSection:
         if self.unsupported is not None:
-            for name in ("value", "than", "expect", "control", "because"):
+            for name in ("value", "than", "expect", "control", "because", "contradiction"):
                 if getattr(self, name) is not None:
                     raise FieldError(f"{name} and unsupported are both given; give one", name)
             return self

@@ -174,6 +174,9 @@ class ClaimCheck:
         try:
             if expect.in_at_least is not None:
                 read_share(expect.in_at_least)
+            for share in (expect.by, expect.within if expect.trend else None):
+                if share is not None:
+                    read_share(share)
             check_range(expect, metric)
             if expect.ratio is not None:
                 check_range(expect.ratio, RATIO)

@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -72,6 +73,7 @@ def load(
     check_quick(document)
     written = find_axes(bare(document)) if any(document.data.get(name) for name in SECTIONS) else []
     applied = list(overrides)
+    repetitions = document.data.get("repetitions", 1)
     if quick:
         apply_quick(document)
     for override in applied:
@@ -84,7 +86,9 @@ def load(
         check_at(document, _union(written, axes), control.at, ("controls", name, "at"))
     controls = {name: control_document(document, name, control) for name, control in sections.controls.items()}
     restricted = {name: control_axes(document, axes, sections.controls[name].at) for name in controls}
-    grid = _grid(document, _union(written, axes), sections.unknown)
+    if unknowns:  # fewer than the profile has are fewer than the grid asks for only where the grid is made
+        repetitions = document.data.get("repetitions", 1)
+    grid = _grid(document, _union(written, axes), sections.unknown, repetitions)
     often = _repetitions(document)
     more = sum(count_control_cells(restricted[name], changed, often) for name, changed in controls.items())
     more += count_grid_cells(document, axes, sections.unknown, grid, often) if unknowns and sections.unknown else 0
@@ -143,12 +147,14 @@ def _checked(document: Document, some: Iterable[Point], directory: Path) -> list
     return checked
 
 
-def _grid(document: Document, written: list[Axis], unknowns: UnknownsSection | None) -> list[GridPoint]:
-    """The grid of what is unknown. Raises ProfileError."""
+def _grid(
+    document: Document, written: list[Axis], unknowns: UnknownsSection | None, repetitions: Any
+) -> list[GridPoint]:
+    """The grid of what is unknown, of a profile with so many repetitions. Raises ProfileError."""
     if unknowns is None:
         return []
     check_at(document, written, unknowns.at, ("unknown", "at"))
-    return check_unknowns(document, unknowns, document.data.get("repetitions", 1))
+    return check_unknowns(document, unknowns, repetitions)
 
 
 def _repetitions(document: Document) -> int:

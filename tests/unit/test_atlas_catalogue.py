@@ -19,7 +19,7 @@ def test_the_shipped_atlas_has_all_entries_and_every_experiment_has_a_claim(tmp_
     assert len(catalogue.entries) == 72
     kinds = [entry.kind for entry in catalogue.entries]
     assert (kinds.count("experiment"), kinds.count("definition"), kinds.count("trace")) == (62, 6, 4)
-    assert len(catalogue.inconsistencies) == 8
+    assert len(catalogue.inconsistencies) == 16
     for quick in (False, True):
         check(catalogue, read_chapters(PROFILES / "atlas", tmp_path, quick=quick))
 
@@ -66,6 +66,25 @@ def test_an_experiment_without_a_claim_is_an_error(tmp_path: Path) -> None:
 def test_a_claim_of_an_unknown_entry_is_an_error(tmp_path: Path) -> None:
     made = make_atlas(tmp_path, profile=PROFILE.replace("entry: Astart_tab1", "entry: Astart_fig7", 1))
     with pytest.raises(ProfileError, match="made refers to the unknown entry Astart_fig7"):
+        check(made.read(), made.chapters())
+
+
+@pytest.mark.parametrize(
+    ("claim", "title", "message"),
+    [
+        ("window", "Two numbers for one", ""),
+        ("window", "Three numbers", "hangs on the contradiction 'Three numbers', which is not in inconsistencies.yaml"),
+        ("more", "Two numbers for one", "the claim more hangs on .*, which is of none of its entries"),
+    ],
+)
+def test_a_contradiction_is_written_down_and_of_an_entry_of_the_claim(
+    tmp_path: Path, claim: str, title: str, message: str
+) -> None:
+    made = make_atlas(tmp_path, profile=PROFILE.replace(f"id: {claim}\n", f"id: {claim}\n    contradiction: {title}\n"))
+    if not message:
+        check(made.read(), made.chapters())
+        return
+    with pytest.raises(ProfileError, match=message):
         check(made.read(), made.chapters())
 
 

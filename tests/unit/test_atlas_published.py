@@ -12,7 +12,7 @@ import pytest
 
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import read_chapters
-from howdah.atlas.encoding import encoding, renewed
+from howdah.atlas.encoding import encoding, renewed, unknown_sha256
 from howdah.atlas.published import RESULTS, published
 from howdah.atlas.record import Record
 from howdah.atlas.site import index_data, write_site
@@ -24,6 +24,7 @@ from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.place import PROFILES
 from howdah.profile.claim import ClaimSection
+from howdah.record.provenance import sha256_text
 from howdah.report.plot import draw
 from howdah.work.display import Display
 from tests.atlas_factory import PROFILE, Made, make_atlas, make_judged_atlas, measured
@@ -86,6 +87,14 @@ def test_they_are_of_the_runs_that_the_profile_makes(elsewhere: Made) -> None:
         ("metric: exit_cwnd_packets", "metric: exit_time_s", "window", "not run"),
         ("at: {algorithm: cubic}}\n    each: path.buffer\n    expect: {equals",
          "at: {algorithm: reno}}\n    each: path.buffer\n    expect: {equals", "window", "not run"),
+        ("    than: {at: {algorithm: reno}}\n    each: path.buffer\n    expect: more",
+         "    each: path.buffer\n    expect: {below: 96 %}", "more", "pass"),  # what remains is published
+        ("    control: no-hystart\n    because: HyStart leaves slow start before the queue is full.\n", "",
+         "losses", "fail"),
+        ("    control: no-hystart\n    because: HyStart leaves slow start before the queue is full.\n",
+         "    contradiction: Two numbers for one\n", "losses", "unsupported"),
+        ("expect: {above: 10}", "expect: {above: 1}\n    contradiction: Two numbers for one", "losses", "differs"),
+        ("expect: {equals: 30}", "expect: {equals: 30}\n    contradiction: Two numbers for one", "window", "pass"),
         ("id: window", "id: newer", "newer", "not run"),
         ("CUBIC leaves slow start at 30 packets.", "It leaves.", "window", "pass"),
     ],
@@ -127,6 +136,81 @@ def test_a_text_is_judged_by_its_published_counts() -> None:
         given = {"id": "a", "says": "x", "value": value, "expect": {"is": "delay", "in_at_least": share}}
         before = encoding(ClaimSection.model_validate({**given, "expect": {"is": "delay"}}))
         assert renewed(ClaimSection.model_validate(given), row, before)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expect", "now"),
+    [
+        ("pass", {"trend": "falls", "over": "path.rtt", "by": "10 %"}, "pass"),
+        ("pass", {"trend": "falls", "over": "path.rtt", "by": "20 %"}, "fail"),
+        ("fail", {"trend": "falls", "over": "path.rtt", "by": "10 %"}, "fail"),  # the ends may not differ
+        ("pass", {"trend": "rises", "over": "path.rtt"}, "not run"),
+        ("pass", {"trend": "flat", "over": "path.rtt"}, "pass"),
+        ("pass", {"trend": "flat", "over": "path.rtt", "within": "5 %"}, "fail"),
+    ],
+)
+def test_a_trend_is_judged_by_its_published_means(verdict: str, expect: dict[str, str], now: str) -> None:
+    trend = [{"axis": rtt, "mean": mean} for rtt, mean in (("10 ms", 0.99), ("40 ms", 0.95), ("160 ms", 0.85))]
+    point = {"at": {}, "verdict": verdict, "mean": None, "trend": trend}
+    row: dict[str, Any] = {"expected": {"unit": ""}, "measured": {"points": [point]}, "control": None}
+    given = {"id": "a", "says": "x", "value": {"metric": "utilisation"}}
+    before = encoding(ClaimSection.model_validate({**given, "expect": {"trend": "falls", "over": "path.rtt"}}))
+    assert renewed(ClaimSection.model_validate({**given, "expect": expect}), row, before)["verdict"] == now
+
+
+OPEN = "unknown: {fields: {path-rate: {what: not stated, field: path.rate, values: [9 Mbit/s]}}}\n"
+
+
+def _over_the_grid(made: Made, profile: str) -> None:
+    """As if the claim *more* failed, and held on the grid that the profile has."""
+    file = made.results / "made.json"
+    data = json.loads(file.read_text())
+    [row] = [row for row in data["claims"] if row["id"] == "more"]
+    row.update(verdict="differs", unknown={"text": "holds where", "holds": 1, "of": 2, "share": 0.5, "points": []})
+    grid = {"unknown": {"text": "all hold"}, "unknown_sha256": unknown_sha256(profile)}
+    data["profile_sha256"] = sha256_text(profile)
+    file.write_text(json.dumps({**data, **grid}))
+
+
+def test_a_grid_that_is_declared_later_leaves_what_is_published(elsewhere: Made) -> None:
+    profile = elsewhere.profiles / "made.yaml"
+    before = [row["verdict"] for row in elsewhere.chapters()[0].claims()]
+    profile.write_text(profile.read_text() + OPEN)
+    assert [row["verdict"] for row in elsewhere.chapters()[0].claims()] == before
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "verdict", "together"),
+    [
+        ("not stated", "left open", "differs", "all hold"),  # words alone
+        ("A paper, Fig. 2", "A paper, Fig. 3", "differs", "all hold"),
+        ("[9 Mbit/s]", "[9 Mbit/s, 8 Mbit/s]", "fail", ""),
+        (OPEN, "", "fail", ""),
+        ("expect: more", "expect: much more", "fail", ""),
+    ],
+)
+def test_what_is_published_of_a_grid_is_of_that_grid(
+    elsewhere: Made, was: str, now: str, verdict: str, together: str
+) -> None:
+    profile = elsewhere.profiles / "made.yaml"
+    profile.write_text(profile.read_text() + OPEN)
+    _over_the_grid(elsewhere, profile.read_text())
+    profile.write_text(profile.read_text().replace(was, now))
+    chapter = elsewhere.chapters()[0]
+    [row] = [row for row in chapter.claims() if row["id"] == "more"]
+    assert (row["verdict"], bool(row["unknown"])) == (verdict, verdict == "differs")
+    assert chapter.together() == together
+
+
+def test_a_contradiction_that_is_taken_back_leaves_the_verdict_of_the_numbers(elsewhere: Made) -> None:
+    profile = elsewhere.profiles / "made.yaml"
+    was, now = "expect: {equals: 30}", "expect: {equals: 60}"
+    profile.write_text(profile.read_text().replace(was, f"{now}\n    contradiction: Two numbers for one"))
+    [row] = [row for row in elsewhere.chapters()[0].claims() if row["id"] == "window"]
+    assert row["why"] == "its source contradicts itself: Two numbers for one"
+    profile.write_text(profile.read_text().replace("    contradiction: Two numbers for one\n", ""))
+    [row] = [row for row in elsewhere.chapters()[0].claims() if row["id"] == "window"]
+    assert (row["verdict"], row["contradiction"]) == ("fail", "")
 
 
 def test_what_is_outdated_says_so(elsewhere: Made, tmp_path: Path) -> None:

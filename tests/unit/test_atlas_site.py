@@ -152,6 +152,18 @@ def test_a_control_shows_what_it_was_compared_with(tmp_path: Path) -> None:
     assert f"With HyStart switched off: {words}. The queue is full later.\n" in text
 
 
+def test_a_contradiction_and_a_note_stand_beside_the_claim(tmp_path: Path) -> None:
+    made = make_judged_atlas(tmp_path)
+    catalogue, found = shown(made)
+    window = next(claim for claim in found[0].claims if claim.id == "window")
+    window.data.update(contradiction="Two numbers for one", note="It is <set>")
+    site = made.runs / "atlas"
+    write_site(site, catalogue, found, Record([sitting()]), [], quick=False)
+    page = (site / "astart-tab1.html").read_text()
+    assert "<strong>The paper contradicts itself here:</strong> Two numbers for one." in page
+    assert "<strong>Note.</strong> It is &lt;set&gt;" in page
+
+
 def test_a_page_says_that_nothing_was_run(tmp_path: Path) -> None:
     made = make_atlas(tmp_path)
     catalogue, found = shown(made)

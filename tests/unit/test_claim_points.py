@@ -78,6 +78,24 @@ def test_trends(tmp_path: Path, trend: str, means: list[float], verdict: str) ->
     assert [each["mean"] for each in found["measured"]["trend"]] == pytest.approx(means)
 
 
+@pytest.mark.parametrize(
+    ("expect", "means", "verdict"),
+    [
+        ("trend: falls, by: 10 %", [0.90, 0.85, 0.81], "pass"),
+        ("trend: falls, by: 10 %", [0.90, 0.85, 0.82], "fail"),  # it falls, by less
+        ("trend: rises, by: 100 %", [0.4, 0.7, 0.8], "pass"),
+        ("trend: rises, by: 100 %", [0.4, 0.7, 0.79], "fail"),
+        ("trend: flat, within: 33 %", [0.4, 0.6, 0.79], "pass"),
+        ("trend: flat, within: 33 %", [0.4, 0.6, 0.81], "fail"),
+        ("trend: flat, within: 5 %", [0.70, 0.65, 0.72], "fail"),
+    ],
+)
+def test_the_size_of_a_trend(tmp_path: Path, expect: str, means: list[float], verdict: str) -> None:
+    found = at_rtt(tmp_path, f"expect: {{{expect}, over: path.rtt}}", dict(zip(MIXED, means, strict=True)))
+    assert found["verdict"] == verdict
+    assert expect.rpartition(": ")[2] in found["expected"]["text"]
+
+
 def test_a_trend_follows_the_size_of_the_values_not_their_order(tmp_path: Path) -> None:
     """0.5 bdp, 1 bdp and 10 bdp, written from the largest: 10 is above 1 although its text is below 5."""
     head = HEAD.replace("buffer: 1 bdp", "buffer: [10 bdp, 0.5 bdp, 1 bdp]")

@@ -124,6 +124,15 @@ def test_texts(tmp_path: Path, share: str, causes: list[Any], verdict: str) -> N
     assert one(tmp_path, claim, {"cubic": causes, "reno": causes})["verdict"] == verdict
 
 
+@pytest.mark.parametrize(("expect", "verdict"), [("{at_most: 50 %}", "unsupported"), ("{at_least: 50 %}", "pass")])
+def test_what_hangs_on_a_contradiction_passes_or_cannot_be_decided(tmp_path: Path, expect: str, verdict: str) -> None:
+    found = one(tmp_path, f"{CUBIC}, expect: {expect}, contradiction: 30 is 31", {"cubic": FAR, "reno": HALF})
+    assert found["verdict"] == verdict
+    assert found["measured"]["mean"] == pytest.approx(0.81)
+    assert found["contradiction"] == "30 is 31"
+    assert ("contradicts itself: 30 is 31" in found["why"]) == (verdict == "unsupported")
+
+
 def test_one_repetition_is_compared_by_means_and_says_so(tmp_path: Path) -> None:
     found = one(tmp_path, f"{THAN}, expect: more", {"cubic": [0.8], "reno": [0.7]})
     assert found["verdict"] == "pass"

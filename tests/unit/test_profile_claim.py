@@ -118,6 +118,15 @@ def wrong(tmp_path: Path, claim: str, extra: str = CONTROLS) -> ProfileError:
         (f"{VALUE}, expect: {{between: [5 %, 3 %]}}, each: path.rtt", "the range from 5 % to 3 % is empty", None),
         (f"{VALUE}, expect: {{trend: rises}}", "trend and over belong together; over is missing", None),
         (
+            f"{VALUE}, expect: {{trend: flat, over: path.rtt, by: 5 %}}",
+            "by belongs to the trends",
+            None,
+        ),
+        (f"{VALUE}, expect: {{trend: falls, over: path.rtt, by: 5 s}}", "expected", None),
+        (f"{VALUE}, expect: {{trend: flat, over: path.rtt, within: 5 s}}", "expected", None),
+        (f"{VALUE}, expect: {{trend: rises, over: path.rtt, within: 5 %}}", "within belongs to equals", None),
+        ("unsupported: why, contradiction: two", "contradiction and unsupported are both given", None),
+        (
             f"{VALUE}, expect: {{trend: rises, over: path.rtt}}, each: path.rtt",
             "path.rtt is the axis of the trend",
             None,

@@ -63,10 +63,12 @@ KEYS = st.sampled_from(
             "hold",
             "control",
             "because",
+            "contradiction",
+            "note",
             "unsupported",
         ),
         *("metric", "flow", "take", "at", "equals", "within", "above", "between", "ratio", "difference", "is", "trend"),
-        *("over", "in_at_least", "what", "set", "path.rtt", "algorithm", "repetitions", "off", "word", "is_"),
+        *("over", "by", "in_at_least", "what", "set", "path.rtt", "algorithm", "repetitions", "off", "word", "is_"),
     ]
 )
 VALUES = st.recursive(

@@ -66,6 +66,16 @@ def test_a_grid_of_fewer_repetitions_at_some_points_of_the_sweep(tmp_path: Path)
     assert {cell.axes["path.rtt"] for cell in open_runs} == {"20 ms"}
 
 
+def test_the_quick_part_may_have_fewer_repetitions_than_the_grid(tmp_path: Path) -> None:
+    file = tmp_path / "made.yaml"
+    more = f"quick: {{repetitions: 2}}\nunknown: {{repetitions: 3, fields: {{{RATE}}}}}\n"
+    file.write_text(HEAD + more, encoding="utf-8")
+    assert len(load(file, quick=True).cells()) == 4 * 2
+    assert len(load(file, ["repetitions=2"]).cells()) == 4 * 2
+    with pytest.raises(ProfileError, match="the grid asks for 3 repetitions, the profile for 2"):
+        load(file, ["repetitions=2"], unknowns=True)
+
+
 def test_the_default_among_the_values_is_no_further_one(tmp_path: Path) -> None:
     everything = "a: {what: x, field: path.rate, values: [100Mbit/s, 95 Mbit/s]}"
     assert len(made(tmp_path, f"{{fields: {{{everything}}}}}").grid) == 1
