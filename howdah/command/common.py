@@ -152,11 +152,11 @@ def find_profile(name: str) -> Path:
     if given.suffix in (".yaml", ".yml"):
         if given.stem in shipped:
             raise HowdahError(f"there is no file {name}", hint=f"The shipped profile is called {given.stem}.")
-        beside = [str(given.with_name(file.name)) for file in sorted(given.parent.glob("*.y*ml"))]
-        if given.is_dir() or not (close := nearest(name, [*beside, *(f"{each}.yaml" for each in shipped)])):
+        beside = {file.stem: str(given.with_name(file.name)) for file in sorted(given.parent.glob("*.y*ml"))}
+        # Without the ending, which would make every two names alike.
+        if given.is_dir() or not (close := nearest(given.stem, [*beside, *shipped])):
             return given
-        close = close if close in beside else close.removesuffix(".yaml")
-        raise HowdahError(f"there is no file {name}", hint=f"Did you mean {close}?")
+        raise HowdahError(f"there is no file {name}", hint=f"Did you mean {beside.get(close, close)}?")
     below = {str(file.relative_to(PROFILES).with_suffix("")) for file in shipped.values()}
     if "/" in name and not (close := nearest(name, below)):
         return given

@@ -58,6 +58,7 @@ def execute(options: argparse.Namespace) -> int:
     directory: Path | None = options.output
     if directory is None and options.format != "flent":
         directory = Path(f"{path.name}-{options.format}")
+    made = directory is not None and not directory.exists()
     if directory is not None:
         directory.mkdir(parents=True, exist_ok=True)
     refused: list[HowdahError] = []
@@ -67,6 +68,8 @@ def execute(options: argparse.Namespace) -> int:
     else:
         written = _by_run(options.format, read_results(path).runs, directory, refused)
     if not written:
+        if made and directory is not None:
+            directory.rmdir()
         raise refused[0] if refused else HowdahError("the experiment has no runs", where=str(path))
     if options.json:
         passed_over = [{"what": error.what, "where": error.where} for error in refused]

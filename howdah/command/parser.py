@@ -8,6 +8,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from howdah.command.commands import Commands
@@ -72,6 +73,12 @@ def _parts(text: str) -> Iterator[tuple[bool, list[str]]]:
         yield False, block
 
 
+def _is_profile(word: str) -> bool:
+    from howdah.work.catalogue import shipped_profiles  # it is slow to load, and most words are commands
+
+    return Path(word).suffix in (".yaml", ".yml") or word in shipped_profiles()
+
+
 class Parser(argparse.ArgumentParser):
     """Names the nearest command, choice or option where one is misspelt, and says where the others are listed."""
 
@@ -92,6 +99,8 @@ class Parser(argparse.ArgumentParser):
         what = f"there is no command {value!r}" if is_command else f"{name}: expected one of {', '.join(names)}"
         if value in _RENAMED:
             raise argparse.ArgumentError(None, f"{what}; {value} is now called {_RENAMED[value]}")
+        if is_command and _is_profile(str(value)):
+            raise argparse.ArgumentError(None, f"{what}, but a profile; did you mean '{self.prog} run {value}'?")
         close = nearest(str(value), names)
         raise argparse.ArgumentError(
             None,

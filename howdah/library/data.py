@@ -176,7 +176,16 @@ class Data:
         """
         from howdah.library.plot import plot
 
+        options.setdefault("by", self._told_apart(options))
         return plot(self.acks, self.metrics, what, **options)
+
+    def _told_apart(self, options: dict[str, Any]) -> list[str]:
+        """The algorithm and every other axis that differs between the runs drawn, save repetitions and ``x``."""
+        axes = [name for name in self.axes if name not in ("algorithm", "run", "repetition")]
+        drawn = self.runs.where(**{name: value for name, value in options.items() if name in self.axes})
+        rows = drawn.select(*axes).to_pylist()
+        differ = [name for name in axes if len({str(row[name]) for row in rows}) > 1]
+        return ["algorithm", *(name for name in differ if name != options.get("x"))]
 
     def __repr__(self) -> str:
         return f"<howdah: {', '.join(path.name for path in self._paths)}>"

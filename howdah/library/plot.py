@@ -42,6 +42,7 @@ def plot(
     line for each flow of each run, colours by ``by``, dashes by flow. A metric (``exit_cwnd_bdp``,
     ``retransmitted_packets`` …) is drawn as points, one for each run and flow, over the axis ``x`` (the first of
     ``by``). ``where`` are values of columns, as in ``Rows.where``: ``e.plot(flow_name="first", repetition=0)``.
+    ``Data.plot`` takes the axes that differ between the runs for ``by``.
 
     Raises HowdahError for what is neither, and without matplotlib.
     """

@@ -26,6 +26,7 @@ from howdah.profile.field import FieldError, Section
 from howdah.profile.report import profile_error
 from howdah.profile.source import Document, read_document
 from howdah.profile.written import written_path
+from howdah.work.catalogue import shipped_profiles
 
 LEAST_REPETITIONS = 3
 _OWN_FIELDS = ("algorithm", "receiver", "repetitions")
@@ -208,15 +209,21 @@ def _profile(path: Path, document: Document, index: int, item: ItemSection) -> t
     overrides = [f"{name}={_as_yaml(value)}" for name, value in changes.items()]
     where = document.place(("cells", index, "profile"))
     file = Path(os.path.normpath(written_path(path.parent, item.profile, where)))
+    named = str(file)
     if not file.is_file():
-        raise ProfileError(f"there is no profile {item.profile}", where=where, hint=f"looked for {file}")
+        shipped = shipped_profiles()
+        if item.profile not in shipped:
+            close = nearest(item.profile, shipped)
+            hint = f"looked for {file}" + (f"\n  did you mean {close}?" if close else "")
+            raise ProfileError(f"there is no profile {item.profile}", where=where, hint=hint)
+        file, named = shipped[item.profile], item.profile
     try:
         profile = load(file, overrides, quick=item.quick)
     except ProfileError as error:
         hint = f"{error.where}" + (f"\n  {error.hint}" if error.hint else "")
         raise ProfileError(error.what, where=where, hint=hint) from None
     sets = [word for override in overrides for word in ("--set", override)]
-    return profile, ("howdah", "run", str(file), *(["--quick"] if item.quick else []), *sets)
+    return profile, ("howdah", "run", named, *(["--quick"] if item.quick else []), *sets)
 
 
 def _as_yaml(value: Any) -> str:

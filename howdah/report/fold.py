@@ -68,6 +68,8 @@ def _part(
         if len(line) == 1:
             text += folded(line[0], width, "  ", "")
             continue
+        if not any(line[index].strip() for index in columns):
+            continue  # its numbers are in other parts
         cells = [
             line[index].ljust(widths[index]) if index in _LEFT else line[index].rjust(widths[index])
             for index in columns

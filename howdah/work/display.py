@@ -45,6 +45,7 @@ class Display:
         self._phases: dict[str, str] = {}
         self._reported = 0
         self._several = False
+        self._open_step: str | None = None  # of a build; it does not say when it is done, so what follows ends it
         self._last_line = self._begun = time.monotonic()
 
     def __enter__(self) -> Display:
@@ -72,13 +73,18 @@ class Display:
                 self._phases["build"] = what
                 self.say(f"  {what}")
             return
+        if self._open_step != what:
+            self._end_step()
         self._bar(f"build {what}", what, done, total, f"{done}/{total}" if total else "")
         if total and done >= total:
             self._drop(f"build {what}")
+        elif not total:
+            self._open_step = what
 
     def single(self, phase: str, done_us: int, of_us: int) -> None:
         """The one run of a command that makes one run."""
         if self.live:
+            self._end_step()
             self._bar("single", phase, done_us, of_us, f"{done_us / 1e6:.1f}/{of_us / 1e6:.1f} s simulated")
         elif self._phases.get("single") != phase:
             self._phases["single"] = phase
@@ -109,6 +115,7 @@ class Display:
                 self.say(f"  … {note}")
             return
         shown = sorted(active, key=lambda work: work.started)[:_MOST_BARS]  # a cluster has more than a screen has lines
+        self._end_step()
         known = {f"run {work.job.name}" for work in shown}
         for name in [name for name in self._tasks if name.startswith("run ") and name not in known]:
             self._drop(name)
@@ -141,6 +148,11 @@ class Display:
         self._progress.update(
             self._tasks[key], description=description, completed=max(done, 0), total=total or None, note=note
         )
+
+    def _end_step(self) -> None:
+        if self._open_step is not None and f"build {self._open_step}" in self._tasks:
+            self._drop(f"build {self._open_step}")
+        self._open_step = None
 
     def _drop(self, key: str) -> None:
         self._progress.remove_task(self._tasks.pop(key))

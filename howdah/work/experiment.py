@@ -268,7 +268,17 @@ def find(runs: Path, name: str) -> Path:
     if matches:
         names = ", ".join(f"{match.parts[-3]}/{match.parent.name}" for match in matches[:5])
         raise HowdahError(f"'{name}' means more than one run: {names}", hint="Name one of them.")
-    close = nearest(name, _names_below(runs, with_runs=bool(experiment)))
+    if (given := Path(name)).is_dir() and name != "latest":
+        raise HowdahError(
+            "this directory is no run and no experiment",
+            where=name,
+            hint="A run has a plan.json, an experiment an experiment.json. --runs names a directory of experiments.",
+        )
+    if not (known := _names_below(runs, with_runs=bool(experiment))) and not given.exists():
+        what = "there are no runs in it yet" if runs.is_dir() else "there is no such directory yet, and so no runs"
+        hint = "'howdah run quick' makes some; --runs or HOWDAH_RUNS names another directory of experiments."
+        raise HowdahError(what, where=str(runs), hint=hint)
+    close = nearest(name, known)
     listed = "'howdah list runs' shows what is there."
     hint = f"Did you mean {close}? {listed}" if close else listed
     raise HowdahError(f"there is no run or experiment '{name}'", where=str(runs), hint=hint)

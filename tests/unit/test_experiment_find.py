@@ -94,3 +94,17 @@ def test_a_run_of_an_experiment_elsewhere_is_named_by_its_path(
         assert find(other, name) == Path(name).with_name("cubic-r1-bbbbbbbb")
     with pytest.raises(HowdahError, match=r"more than one run: one/cubic-r0-aaaaaaaa, one/cubic-r1-bbbbbbbb"):
         find(other, "one/cubic")
+
+
+def test_where_there_are_no_runs_the_first_command_is_named(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    for runs, said in ((tmp_path / "runs", "no runs in it yet"), (tmp_path / "none", "no such directory yet")):
+        with pytest.raises(HowdahError, match=said) as caught:
+            find(runs, "latest")
+        assert "howdah run quick" in str(caught.value)
+
+
+def test_a_directory_that_is_no_experiment_is_called_so(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    with pytest.raises(HowdahError, match="is no run and no experiment"):
+        find(runs, str(tmp_path / "other"))

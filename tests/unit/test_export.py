@@ -48,6 +48,15 @@ def _acks(run: Run, flow: int) -> dict[str, Any]:
     return {name: rows[name].to_numpy() for name in ("time_ns", "snd_una_bytes", "snd_nxt_bytes")}
 
 
+def test_an_export_of_nothing_leaves_nothing(root: Path, tmp_path: Path) -> None:
+    """No run has a capture."""
+    assert main(["export", str(root), "--format", "pcapng", "--output", str(tmp_path / "new")]) == 1
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "there").mkdir()
+    assert main(["export", str(root), "--format", "pcapng", "--output", str(tmp_path / "there")]) == 1
+    assert (tmp_path / "there").is_dir()
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_tables_of_all_runs_in_files(root: Path, tmp_path: Path, form: str) -> None:
     assert main(["export", str(root), "--format", form, "--output", str(tmp_path)]) == 0

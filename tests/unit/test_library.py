@@ -240,6 +240,22 @@ def test_lines_that_some_readers_see_in_one_colour_have_different_dashes(tmp_pat
     pyplot.close("all")
 
 
+def test_points_of_a_sweep_are_told_apart(tmp_path: Path) -> None:
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    points: tuple[dict[str, Any], ...] = ({"path.rtt": "40 ms"}, {"path.rtt": "80 ms"})
+    e = howdah.load(make_experiment(tmp_path, Scenario(repetitions=1, duration_s=2.0, axes=points, flows=1)))
+    names = {line.get_label(): line.get_color() for line in e.plot(flow_name="flow1").get_lines()}
+    assert set(names) == {"cubic, 40 ms", "cubic, 80 ms", "reno, 40 ms", "reno, 80 ms"}
+    assert len(set(names.values())) == 4
+    dots = e.plot("retransmitted_packets", flow_name="flow1", x="path.rtt")
+    assert {line.get_label() for line in dots.get_lines()} == {"cubic", "reno"}
+    one = e.plot(flow_name="flow1", **{"path.rtt": "40 ms"})
+    assert {line.get_label() for line in one.get_lines()} == {"cubic", "reno"}
+    pyplot.close("all")
+
+
 def test_plots(root: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot

@@ -50,6 +50,17 @@ cells:
     assert other.profile.repetitions == 10
 
 
+def test_a_shipped_profile_by_its_name(tmp_path: Path) -> None:
+    """Who installed a wheel does not know where its profiles are. A file beside the suite comes first."""
+    suite = write_suite(tmp_path, "suite: t\ncells:\n- {profile: quick}\n")
+    (one,) = read_suite(suite).series
+    assert slugs_of(one) == ["cubic", "reno"]
+    assert one.command[:3] == ("howdah", "run", "quick")
+    write_suite(tmp_path, "suite: t\ncells:\n- {profile: quikc}\n")
+    with pytest.raises(HowdahError, match="did you mean quick"):
+        read_suite(suite)
+
+
 def test_controls_and_cross_checks_are_no_cells(tmp_path: Path) -> None:
     extra = (
         "cross_check: {traffic: iperf3, algorithm: cubic}\n"

@@ -102,6 +102,29 @@ def test_runs_that_were_there_tell_nothing_of_the_pace() -> None:
     assert time_left([], [Outcome(_job(plan), verdict="pass", reused=True)], Rest(5, 10.0)) is None
 
 
+def test_a_step_of_unknown_length_ends_with_the_next_thing() -> None:
+    """Its clock ran on beside the runs: 'kernel: copy what has changed of the tree … 0:09:30'."""
+    display = Display(quiet=False)
+    display.live = True
+
+    def bars() -> list[str]:
+        return [str(task.description).strip() for task in display._progress.tasks]
+
+    display.build("kernel: copy", 0, 0)
+    display.build("kernel: compile", 1, 9)
+    assert bars() == ["kernel: compile"]
+    display.build("kernel: compile", 9, 9)
+    display.build("modules", 0, 0)
+    assert bars() == ["modules"]
+    plan = _plan(300_000_000)
+    display.batch([_work(plan, 5.0, 0.5)], [], Rest(1, 1.0))
+    assert bars() == ["all runs", "cubic-r0"]
+    display.build("report", 0, 0)
+    assert "report" in bars()
+    display.single("boot", 0, 0)
+    assert "report" not in bars()
+
+
 def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     display = Display(quiet=False)
     text = io.StringIO()

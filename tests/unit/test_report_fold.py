@@ -32,6 +32,15 @@ def test_a_table_that_fits_stays_in_one_part() -> None:
     assert len(lines) == 5
 
 
+def test_a_line_whose_numbers_are_in_another_part_leaves_no_gap() -> None:
+    spread = ["", "", "", "3.4 … 3.6", *[""] * 7]
+    lines = fold([*_table("cubic")[:4], spread], 60)
+    assert sum("3.4 … 3.6" in line for line in lines) == 1
+    parts = sum(line.startswith("cubic") for line in lines)
+    assert parts > 1
+    assert sum(not line for line in lines) == parts - 1
+
+
 @pytest.mark.parametrize("width", [45, 60, 80])
 @pytest.mark.parametrize("label", ["cubic", "hystart-paper-cubic · 6.12.0 · long-fat-400mbit-240ms-again"])
 def test_a_wide_table_is_folded_between_columns(label: str, width: int) -> None:

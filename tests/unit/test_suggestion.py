@@ -72,6 +72,21 @@ def test_the_nearest_name_is_offered(words: list[str], near: str, capsys: pytest
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("word", ["quick", "hystart-fig1", "mine.yaml"])
+def test_a_profile_in_place_of_a_command(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([word])
+    assert ended.value.code == 2
+    assert f"did you mean 'howdah run {word}'?" in capsys.readouterr().err
+
+
+def test_the_ending_of_a_file_makes_no_two_names_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "nothere.yaml"]) != 0
+    said = capsys.readouterr().err
+    assert "nothere.yaml" in said
+    assert "mean" not in said
+
+
 def test_a_claim_to_bisect_on() -> None:
     with pytest.raises(HowdahError, match="did you mean leaves-early"):
         chosen_claims(load("mine.yaml"), "leave-early")
