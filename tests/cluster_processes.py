@@ -13,7 +13,7 @@ from pathlib import Path
 
 from howdah.place import PROJECT
 
-_WITHIN_S = 120.0
+_WITHIN_S = 300.0
 _ADDRESS = re.compile(r"(?:tcp|tls)://[0-9.]+:[0-9]+")
 _COMMAND = (sys.executable, "-m", "howdah.command.main")
 

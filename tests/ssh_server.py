@@ -43,7 +43,13 @@ def ssh_server(home: Path, environment: dict[str, str]) -> Iterator[int]:
     own.write_private_key(keys / "id_ed25519")
     own.write_public_key(keys / "authorized")
 
+    at_work: set[asyncio.Task[Any]] = set()
+
     async def run(process: Any) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        at_work.add(task)
+        task.add_done_callback(at_work.discard)
         shell = await asyncio.create_subprocess_exec(
             "/bin/sh", "-c", process.command, env=environment, stdin=-1, stdout=-1, stderr=-1, start_new_session=True
         )
@@ -67,6 +73,8 @@ def ssh_server(home: Path, environment: dict[str, str]) -> Iterator[int]:
         ready.set()
         await ended.wait()
         server.close()
+        if at_work:  # what was started ends with its connection
+            await asyncio.wait(at_work, timeout=20)
 
     loop, ready, found = asyncio.new_event_loop(), threading.Event(), list[Any]()
     ended = asyncio.Event()

@@ -24,11 +24,12 @@ from howdah.cluster.attachment import DetachedError
 from howdah.cluster.call import call
 from howdah.cluster.crew import Crew, Load, Member, identity
 from howdah.cluster.result import results_sha256, unpack_run
+from howdah.cluster.shared import SharedStore
 from howdah.cluster.tally import Tally
 from howdah.engine.kit import Portable
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError, explain
-from howdah.record.directory import PARTIAL, RunDirectory
+from howdah.record.directory import PARTIAL, WRITING, RunDirectory
 from howdah.work.job import Job, Outcome, Work
 from howdah.work.room import LEAST_FREE_BYTES
 
@@ -66,10 +67,20 @@ class _Given:
 
 
 class ClusterExecutor:
-    """Use with a connected client. ``tell`` says what happens to workers; ``runs`` is where its numbers are written."""
+    """Use with a connected client. ``tell`` says what happens to workers; ``runs`` is where its numbers are written.
+
+    ``shared`` is where workers put finished runs.
+    """
 
     def __init__(
-        self, client: Client, tell: Tell, *, again: bool = False, cache: Cache | None = None, runs: Path | None = None
+        self,
+        client: Client,
+        tell: Tell,
+        *,
+        again: bool = False,
+        cache: Cache | None = None,
+        runs: Path | None = None,
+        shared: SharedStore | None = None,
     ) -> None:
         self.client = client
         self.again = again
@@ -85,6 +96,9 @@ class ClusterExecutor:
         self._spool: dict[str, dict[str, Any]] = {}
         self._results: dict[str, str] = {}  # of the runs that were published
         self._tally = Tally(runs)
+        self._shared = shared
+        self._in_store: set[str] = set()
+        self._problems: set[str] = set()  # of workers with that store, each told once
         self._hope = time.monotonic()  # when there was a worker last that is not refused
 
     @property
@@ -116,6 +130,7 @@ class ClusterExecutor:
             self._agents[name] = agents[0]
         self._asked = {job.cell.key for job in jobs}
         self._tally.open(len(jobs))
+        self._in_store = self._shared.keys() & self._asked if self._shared is not None else set()
         self.client.subscribe_topic(worker.EVENTS, self._event)
         self._crew = Crew(self.client, Load(kits, self._cache), lambda what, about: self._told.put((what, about)))
 
@@ -131,12 +146,23 @@ class ClusterExecutor:
         if key in self._given:
             self._given[key].others.append(job)
             return
+        known = self._spool.pop(key, None) or self._stored(job)
         given = self._given[key] = _Given(job)
-        known = self._spool.pop(key, None)
         if known is not None and self._fits(known, job):
             self._told.put(("result", known))
         else:
-            self._submit(given)
+            self._submit(given, at=next((each.address for each in self.crew.ready if key in each.making), None))
+
+    def _stored(self, job: Job) -> dict[str, Any] | None:
+        """A run that is in the shared store. Raises HowdahError where it has two results."""
+        key = job.cell.key
+        if self._shared is None or key not in self._in_store:
+            return None
+        found = self._shared.find(key)
+        if len({each["results_sha256"] for each in found}) > 1:
+            raise unequal(key, f"{found[-1]['host']}, in {self._shared.url}")
+        fitting = [each for each in found if each["keep_data"] == job.cell.keep_data]
+        return {**fitting[0], "stored": True, "worker": ""} if fitting else None
 
     def _submit(self, given: _Given, *, at: str | None = None) -> None:
         """To any worker that is ready, or to that at an address."""
@@ -149,6 +175,7 @@ class ClusterExecutor:
             "keep_data": cell.keep_data,
             "kit": self._kits[cell.plan.engine],
             "again": self.again,
+            "store": self._shared.url if self._shared is not None else None,
         }
         members = self.crew.members
         ready = frozenset(each.address for each in members if each.ready)
@@ -205,8 +232,16 @@ class ClusterExecutor:
         """A worker is back, and has told what it had finished: the others that it had begun are given once more, to it
         if they are still being made there."""
         for given in list(self._given.values()):
+            key = given.job.cell.key
             if given.held_until and given.store == member.store:
-                self._submit(given, at=member.address if given.job.cell.key in member.making else None)
+                self._submit(given, at=member.address if key in member.making else None)
+            elif key in member.making and given.future is not None and given.worker != member.address:
+                # It was given to another one while this one was away, or this one makes it for a command before this.
+                self.client.cancel([given.future], force=True)
+                if given.worker:
+                    with suppress(HowdahError):
+                        call(self.client, given.worker, worker.abandon, [key], limit_s=5.0)
+                self._submit(given, at=member.address)
 
     def _progress(self, event: dict[str, Any]) -> None:
         given = self._given.get(event.get("key", ""))
@@ -262,6 +297,11 @@ class ClusterExecutor:
         self._tally.sweep.repeated += bool(why)
         if given.lost >= _MOST_ATTEMPTS:
             return self._ended(given, HowdahError(f"the run was begun {given.lost} times, and {why} each time"))
+        if hold and self._shared is not None:
+            self._in_store.add(given.job.cell.key)
+            known = self._stored(given.job)
+            if known is not None and self._fits(known, given.job):
+                return self._published(given, known)
         if hold and given.store:
             given.future, given.work, given.worker = None, None, ""
             given.held_until = time.monotonic() + _HELD_S
@@ -307,6 +347,9 @@ class ClusterExecutor:
 
     def _published(self, given: _Given, result: dict[str, Any]) -> list[Outcome]:
         key = given.job.cell.key
+        if (problem := result.get("not_stored")) and problem not in self._problems:
+            self._problems.add(problem)
+            self._tell(f"worker {result['host']}: {problem}; its runs are sent")
         given.died += bool(result["failed"])
         if result["failed"] and given.died < _ATTEMPTS_AT_FAILED:
             return self._again(given, given.attempt, "its guest died")
@@ -318,16 +361,19 @@ class ClusterExecutor:
         del self._given[key]
         if all(each.error is None for each in outcomes):
             self._results[key] = result["results_sha256"]
-            self._fetched.setdefault(result["worker"], []).append(key)
+            if result["worker"]:
+                self._fetched.setdefault(result["worker"], []).append(key)
         return outcomes
 
     @contextmanager
     def _pack(self, job: Job, result: dict[str, Any]) -> Iterator[Path]:
         """The packed run as a file beside its place. Raises HowdahError where it cannot be fetched."""
-        file = job.experiment.path / f"{PARTIAL}pack-{job.cell.key[:16]}-{os.getpid()}"
+        file = job.experiment.path / f"{WRITING}pack-{job.cell.key[:16]}-{os.getpid()}"
         try:
             with file.open("wb") as opened:
                 opened.write(result.get("pack", b""))
+                if result.get("stored") and self._shared is not None:
+                    opened.write(self._shared.read(result))
                 while opened.tell() < result["bytes"]:
                     chunk = call(self.client, result["worker"], worker.read_run, job.cell.key, opened.tell())
                     if not chunk:

@@ -27,11 +27,13 @@ def executor_at(
     with needs_dask():
         from howdah.cluster.connect import connected
         from howdah.cluster.executor import ClusterExecutor
+        from howdah.cluster.shared import SharedStore
     with ExitStack() as stack:
+        shared = SharedStore(place.store) if place.store is not None else None
         client = stack.enter_context(connected(place, tell))
         if place.scheduler is not None and runs is not None:
             stack.enter_context(attachable(runs, place.scheduler))
-        yield ClusterExecutor(client, tell, again=again, runs=runs)
+        yield ClusterExecutor(client, tell, again=again, runs=runs, shared=shared)
 
 
 @contextmanager

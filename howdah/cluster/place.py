@@ -19,15 +19,19 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Place:
-    """``scheduler`` is an address, ``kind`` and ``argument`` what is started instead; without either it is here."""
+    """``scheduler`` is an address, ``kind`` and ``argument`` what is started instead; without either it is here.
+
+    ``store`` is the URL of a place where workers put finished runs.
+    """
 
     scheduler: str | None = None
     kind: str | None = None
     argument: str = ""
     tls: Path | None = None
+    store: str | None = None
 
 
-def read_place(scheduler: str | None, cluster: str | None, tls: Path | None = None) -> Place:
+def read_place(scheduler: str | None, cluster: str | None, tls: Path | None = None, store: str | None = None) -> Place:
     """From options, or from the environment where there are none. Raises HowdahError for what names no place."""
     named = os.environ.get(TLS_VARIABLE)
     certificates = tls or (Path(named) if named else None)
@@ -38,10 +42,12 @@ def read_place(scheduler: str | None, cluster: str | None, tls: Path | None = No
         number = kind == "local" and (not argument or (argument.isdecimal() and 1 <= int(argument) <= 1024))
         if not number and (kind not in ("ssh", "slurm") or not argument):
             raise HowdahError(f"--cluster {cluster}: there is no such kind of cluster", hint=f"The kinds are {_KINDS}.")
-        return Place(kind=kind, argument=argument, tls=certificates)
+        return Place(kind=kind, argument=argument, tls=certificates, store=store)
     address = scheduler or os.environ.get(SCHEDULER_VARIABLE)
     if not address:
+        if store is not None:
+            raise HowdahError("--store is for runs of a cluster", hint="Give --scheduler or --cluster, too.")
         return Place()
     if not _ADDRESS.fullmatch(address):
         raise HowdahError(f"{address!r} is no address of a scheduler", hint="Write tcp://HOST:8786 or tls://HOST:8786.")
-    return Place(scheduler=address, tls=certificates)
+    return Place(scheduler=address, tls=certificates, store=store)

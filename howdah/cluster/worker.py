@@ -25,6 +25,7 @@ from distributed.worker import get_worker
 from howdah import __version__
 from howdah.cluster.parcel import Parcel
 from howdah.cluster.result import pack_run, results_sha256
+from howdah.cluster.shared import SharedStore
 from howdah.cluster.store import Store
 from howdah.engine.kit import KIT_VARIABLE
 from howdah.errors import HowdahError, explain
@@ -202,6 +203,7 @@ class MadeError(Exception):
 def make_run(order: dict[str, Any]) -> dict[str, Any]:
     """Make one run: ``order`` has its plan as JSON text, its key, the kit it is made with.
 
+    ``store`` is the URL of where it is put as well, if it has one.
     The answer has an error; or ``lacks``, of a worker that has not been made ready. Raises MadeError with a verdict and
     the packed run (``pack``), if it is not so large that it must be fetched.
     """
@@ -218,7 +220,9 @@ def make_run(order: dict[str, Any]) -> dict[str, Any]:
             found = None if order["again"] else store.find(order["key"])
             if found is None or found["keep_data"] != order["keep_data"] or found["failed"]:
                 found = _made(store, kit, order, about, worker)
-        if "error" not in found and found["bytes"] <= INLINE_BYTES:
+        if "error" not in found and not found["failed"] and order["store"] is not None:
+            found = _shared({**found, "host": about["host"]}, store, order["store"])
+        if "error" not in found and not found.get("stored") and found["bytes"] <= INLINE_BYTES:
             found = {**found, "pack": store.pack_of(order["key"]).read_bytes()}
     except HowdahError as error:
         return {**about, "error": error.what, "where": error.where, "hint": error.hint}
@@ -228,6 +232,15 @@ def make_run(order: dict[str, Any]) -> dict[str, Any]:
     if "error" in found:
         return {**found, **about}
     raise MadeError({**found, **about})
+
+
+def _shared(found: dict[str, Any], store: Store, url: str) -> dict[str, Any]:
+    """Put a run into the shared store; one that cannot be put there is sent as without it."""
+    try:
+        SharedStore(url).put(found, store.pack_of(found["key"]))
+    except HowdahError as error:
+        return {**found, "not_stored": error.what}
+    return {**found, "stored": True}
 
 
 def _made(store: Store, kit: Path, order: dict[str, Any], about: dict[str, Any], worker: Any) -> dict[str, Any]:

@@ -63,11 +63,17 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="certificates of the cluster, which 'howdah cluster certificates' makes (default: $HOWDAH_TLS)",
     )
+    group.add_argument(
+        "--store",
+        default=None,
+        metavar="URL",
+        help="have the workers of a cluster put finished runs there, and take them from there: file:///DIR, s3://BUCKET",
+    )
 
 
 def workers_of(options: argparse.Namespace) -> Place:
     """Where the runs are made. Raises HowdahError for what names no place."""
-    return read_place(options.scheduler, options.cluster, options.tls)
+    return read_place(options.scheduler, options.cluster, options.tls, options.store)
 
 
 def check_jobs(options: argparse.Namespace) -> None:

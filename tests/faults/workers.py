@@ -26,6 +26,7 @@ from pathlib import Path
 from howdah.build.cache import cache_root
 from howdah.publish.server import free_port
 from howdah.record.directory import RunDirectory, read_json
+from howdah.record.provenance import now
 from tests.faults.island import MIDDLE, Island, inside, islands_missing, make_middle
 from tests.faults.processes import end_all, left_after, processes_of
 
@@ -116,18 +117,23 @@ class Cluster:
     def finished(self) -> int:
         return len(list(self.runs.glob("tiny/[!.]*/run.json")))
 
-    def _lines(self) -> list[list[str]]:
-        """When, key and hash of the results of every run that a worker finished."""
-        files = self.root.glob("worker-*/cache/spool/.made")
-        return [line.split() for file in files for line in file.read_text().splitlines()]
+    def lines(self) -> list[list[str]]:
+        """Worker, time, key and hash of the results of every run that a worker finished."""
+        files = {place.name: place / "cache" / "spool" / ".made" for place in self.root.glob("worker-*")}
+        return [
+            [name, *line.split()]
+            for name, file in files.items()
+            if file.exists()
+            for line in file.read_text().splitlines()
+        ]
 
     def made(self) -> Counter[str]:
         """How often each key was finished by a worker."""
-        return Counter(key for _, key, _ in self._lines())
+        return Counter(key for _, _, key, _ in self.lines())
 
     def unequal(self) -> list[str]:
         """Keys with more than one result."""
-        pairs = {(key, results) for _, key, results in self._lines()}
+        pairs = {(key, results) for _, _, key, results in self.lines()}
         return [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
 
     def end(self) -> None:
@@ -211,7 +217,7 @@ def _disturb(
             kind = chance.choices(list(_SHARES), list(_SHARES.values()))[0]
             tally.faults_made.append(_fault(cluster, kind, chance))
             tally.kills += kind in KILLS
-            tell(f"{cluster.finished()} of {runs} runs: {tally.faults_made[-1]}")
+            tell(f"{now()}: {cluster.finished()} of {runs} runs: {tally.faults_made[-1]}")
             next_at += every
     if cluster.client_status != 0:
         said = (cluster.root / "client.txt").read_text(errors="replace")
@@ -282,7 +288,9 @@ def _judged(cluster: Cluster, runs: int) -> list[str]:
     if sum(record["status"] == "finished" for record in records) != wanted:
         found.append(f"{len(there)} runs are there, {wanted} were asked for: {Counter(r['status'] for r in records)}")
     twice = {key: count for key, count in cluster.made().items() if count > 1}
-    found += [f"a run that had finished was made again: {key[:12]} {count} times" for key, count in twice.items()]
+    for key in twice:
+        when = ", ".join(f"{place} at {at}" for place, at, other, _ in cluster.lines() if other == key)
+        found.append(f"a run that had finished was made again: {key[:12]}, {when}")
     found += [f"a run has two results: {key[:12]}" for key in cluster.unequal()]
     hidden = [path.name for path in cluster.runs.glob("tiny/.partial-*")]
     return found + ([f"left: {hidden}"] if hidden else [])

@@ -24,6 +24,7 @@ from howdah.cluster import tally, worker
 from howdah.cluster.crew import Member
 from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.result import pack_run, results_sha256
+from howdah.cluster.shared import SharedStore
 from howdah.engine.kit import Kit, Piece
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
@@ -381,6 +382,31 @@ def test_a_run_that_its_lost_worker_still_makes_is_given_to_it(
     assert client.may == [None, [THERE]]
 
 
+def test_a_run_that_a_worker_makes_for_a_command_before_is_joined(
+    experiment: Experiment, tmp_path: Path, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether that worker was ready before the run was given, or after another one had begun it."""
+    called: list[Any] = []
+    monkeypatch.setattr(module, "call", lambda _client, *words, **_: called.append(words))
+    client = Client(waiting)
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    jobs = [_job(experiment, number) for number in range(2)]
+    executor.open(jobs)
+    executor.crew.members[1].making = [jobs[0].cell.key]
+    executor.give(jobs[0])
+    assert client.may == [[THERE]]
+    executor.crew.members[1].ready = False
+    executor.give(jobs[1])
+    executor._told.put(("event", {"key": jobs[1].cell.key, "worker": HERE}))
+    executor.crew.members[1].ready, executor.crew.members[1].making = True, [jobs[1].cell.key]
+    executor._told.put(("ready", executor.crew.members[1]))
+    executor.wait(0.01)
+    assert client.may == [[THERE], [HERE], [THERE]]
+    assert (HERE, worker.abandon, [jobs[1].cell.key]) in called
+    assert executor._done(jobs[1].cell.key, 1, Future(CancelledError())) == []
+    assert len(client.orders) == 3, "what becomes of the other one does not matter any more"
+
+
 def test_a_run_that_its_lost_worker_had_not_finished_is_given_to_any(
     experiment: Experiment, tmp_path: Path, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -486,3 +512,66 @@ def test_a_sweep_that_no_worker_can_make_ends_with_the_reason(experiment: Experi
         member.ready, member.refused = False, "it is a riscv64"
     with pytest.raises(HowdahError, match="none of the 2 workers can be used: it is a riscv64"):
         executor.wait(0.01)
+
+
+def _put(shared: SharedStore, place: Path, answer: dict[str, Any]) -> None:
+    """What a worker does that has made the run."""
+    pack = place / "stored"
+    pack.write_bytes(answer["pack"])
+    shared.put({name: value for name, value in answer.items() if name not in ("pack", "worker")}, pack)
+
+
+def _orders(experiment: Experiment, tmp_path: Path) -> dict[str, Any]:
+    """The order of the run, as a worker gets it."""
+    first = Client(lambda *_: {"error": "", "where": "", "hint": "", "host": ""})
+    executor = ClusterExecutor(first, print, cache=Cache(tmp_path / "cache"))
+    run_cells([_job(experiment)], 1, False, lambda *_: None, executor=executor)
+    return first.orders[0]
+
+
+def _executor(client: Client, tmp_path: Path, shared: SharedStore) -> ClusterExecutor:
+    return ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"), shared=shared)
+
+
+def test_a_run_of_the_shared_store_is_taken_and_not_made(experiment: Experiment, tmp_path: Path) -> None:
+    shared = SharedStore(f"file://{tmp_path}/shared")
+    _put(shared, tmp_path, _answer(tmp_path / "w", _orders(experiment, tmp_path)))
+    client = Client(None)
+    outcomes = run_cells([_job(experiment)], 1, False, lambda *_: None, executor=_executor(client, tmp_path, shared))
+    assert [each.verdict for each in outcomes] == ["pass"]
+    assert experiment.finished(_job(experiment).cell) is not None
+    assert client.orders == []
+
+
+def test_a_damaged_one_of_the_shared_store_is_made_again(experiment: Experiment, tmp_path: Path) -> None:
+    shared = SharedStore(f"file://{tmp_path}/shared")
+    _put(shared, tmp_path, _answer(tmp_path / "w", _orders(experiment, tmp_path)))
+    (pack,) = (tmp_path / "shared").glob("*/*.zst")
+    pack.write_bytes(pack.read_bytes()[:-1] + b"\0")
+    client = Client(lambda order, n: _answer(tmp_path / f"again{n}", order))
+    outcomes = run_cells([_job(experiment)], 1, False, lambda *_: None, executor=_executor(client, tmp_path, shared))
+    assert [each.verdict for each in outcomes] == ["pass"]
+    assert [order["store"] for order in client.orders] == [f"file://{tmp_path}/shared"]
+
+
+def test_two_results_in_the_shared_store_are_an_alarm(experiment: Experiment, tmp_path: Path) -> None:
+    shared, order = SharedStore(f"file://{tmp_path}/shared"), _orders(experiment, tmp_path)
+    for value in (1.0, 2.0):
+        _put(shared, tmp_path, _answer(tmp_path / f"w{value}", order, value=value))
+    outcomes = run_cells(
+        [_job(experiment)], 1, False, lambda *_: None, executor=_executor(Client(None), tmp_path, shared)
+    )
+    assert "ALARM: the run was made twice" in str(outcomes[0].error)
+
+
+def test_what_a_lost_worker_had_put_into_the_store_is_taken_at_once(
+    experiment: Experiment, tmp_path: Path, waiting: Waiting
+) -> None:
+    shared, client = SharedStore(f"file://{tmp_path}/shared"), Client(waiting)
+    executor = _executor(client, tmp_path, shared)
+    executor.open([_job(experiment)])
+    executor.give(_job(experiment))
+    _put(shared, tmp_path, _answer(tmp_path / "w", client.orders[0]))
+    waiting.end(0, KilledWorker("x", SimpleNamespace(address=THERE), 0))
+    assert [each.verdict for each in executor.wait(0.01)] == ["pass"]
+    assert len(client.orders) == 1

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A place that workers and client name alike (a file system, an object store), where finished runs are put and stay.
+
+Of each key there is a directory, with a pack and a record of each time it was made, named by the hash of the pack. The
+record is written last: what has none is no run.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from howdah.errors import HowdahError, explain
+
+_PACK, _RECORD = ".howdah.tar.zst", ".json"
+
+
+class SharedStore:
+    """``url`` is one of fsspec's: file:///lab/runs, s3://bucket/runs. Raises HowdahError where it is none."""
+
+    def __init__(self, url: str) -> None:
+        from fsspec.core import url_to_fs
+
+        self.url = url
+        try:
+            self._files, root = url_to_fs(url)
+        except (ImportError, ValueError, OSError) as error:
+            raise HowdahError(
+                f"this is no store that can be used: {error}",
+                where=url,
+                hint="Name a directory or bucket as fsspec does: file:///lab/runs, s3://bucket/runs.",
+            ) from error
+        self._root = str(root).rstrip("/")
+
+    def put(self, result: dict[str, Any], pack: Path) -> None:
+        """Keep a finished run. Raises HowdahError where it cannot be kept."""
+        place = f"{self._root}/{result['key']}"
+        try:
+            self._files.makedirs(place, exist_ok=True)
+            self._write(f"{place}/{result['sha256']}{_PACK}", pack.read_bytes())
+            self._write(f"{place}/{result['sha256']}{_RECORD}", json.dumps(result).encode())
+        except Exception as error:
+            raise HowdahError(f"the run cannot be put into the store: {_explain(error)}", where=self.url) from error
+
+    def _write(self, target: str, content: bytes) -> None:
+        """Under another name first: on a file system a file that is being written can be read."""
+        partial = f"{target}.writing-{secrets.token_hex(4)}"
+        self._files.pipe_file(partial, content)
+        self._files.mv(partial, target)
+
+    def keys(self) -> set[str]:
+        """Of the runs that may be here. Raises HowdahError where the store does not answer."""
+        try:
+            return {str(name).rstrip("/").rpartition("/")[2] for name in self._files.ls(self._root, detail=False)}
+        except FileNotFoundError:
+            return set()
+        except Exception as error:
+            raise HowdahError(f"the store cannot be read: {_explain(error)}", where=self.url) from error
+
+    def find(self, key: str) -> list[dict[str, Any]]:
+        """The record of each time that a run of this key was made. One that cannot be read is none."""
+        found = []
+        with suppress(Exception):
+            self._files.invalidate_cache()
+            for name in sorted(map(str, self._files.ls(f"{self._root}/{key}", detail=False))):
+                if name.endswith(_RECORD):
+                    with suppress(ValueError, KeyError, TypeError):
+                        record = json.loads(self._files.cat_file(name))
+                        if record["key"] == key and name.endswith(f"/{record['sha256']}{_RECORD}"):
+                            found.append(record)
+        return found
+
+    def read(self, result: dict[str, Any]) -> bytes:
+        """The pack of a record. Raises HowdahError."""
+        try:
+            return bytes(self._files.cat_file(f"{self._root}/{result['key']}/{result['sha256']}{_PACK}"))
+        except Exception as error:
+            raise HowdahError(f"the run cannot be taken from the store: {_explain(error)}", where=self.url) from error
+
+
+def _explain(error: Exception) -> str:
+    """Each kind of store raises errors of its own library."""
+    return explain(error) if isinstance(error, OSError) else str(error) or type(error).__name__

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store that workers and client share: what is in it is whole, is that of its key, and has one result."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("distributed", reason="Dask is not installed")
+
+from howdah.cluster import worker
+from howdah.cluster.place import Place, read_place
+from howdah.cluster.shared import SharedStore
+from howdah.cluster.store import Store
+from howdah.errors import HowdahError
+
+KEY = "ab" * 32
+
+
+def _of_files(place: Path) -> str:
+    return f"file://{place / 'with a space, ü'}"
+
+
+def _of_memory(_place: Path) -> str:
+    return f"memory://{secrets.token_hex(4)}/runs"
+
+
+@pytest.fixture(params=[_of_files, _of_memory], ids=["file", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> SharedStore:
+    make: Callable[[Path], str] = request.param
+    return SharedStore(make(tmp_path))
+
+
+def _result(number: int = 1, **changes: Any) -> dict[str, Any]:
+    return {"key": KEY, "sha256": f"{number:064x}", "results_sha256": "r", "keep_data": True, "host": "x", **changes}
+
+
+def test_what_was_put_is_found_and_read(store: SharedStore, tmp_path: Path) -> None:
+    assert store.keys() == set()
+    assert store.find(KEY) == []
+    pack = tmp_path / "pack"
+    for number in (1, 2):
+        pack.write_bytes(b"%d" % number)
+        store.put(_result(number), pack)
+        store.put(_result(number), pack)  # by whoever made the same
+    assert store.keys() == {KEY}
+    found = store.find(KEY)
+    assert found == [_result(1), _result(2)]
+    assert [store.read(each) for each in found] == [b"1", b"2"]
+    assert store.find("cd" * 32) == []
+
+
+def test_what_is_not_whole_is_no_run(tmp_path: Path) -> None:
+    store = SharedStore(f"file://{tmp_path}")
+    pack = tmp_path / "pack"
+    pack.write_bytes(b"1")
+    store.put(_result(), pack)
+    record = tmp_path / KEY / f"{1:064x}.json"
+    text = record.read_text()
+    for wrong in (text[:20], "[]", text.replace(KEY, "cd" * 32), text.replace("0" * 63, "../" * 21)):
+        record.write_text(wrong)
+        assert store.find(KEY) == [], wrong
+    record.write_text(text)
+    assert store.find(KEY) == [_result()]
+    record.rename(record.with_suffix(".json.writing-1"))
+    assert store.find(KEY) == []
+    (tmp_path / KEY / f"{1:064x}.howdah.tar.zst").unlink()
+    with pytest.raises(HowdahError, match="cannot be taken from the store"):
+        store.read(_result())
+
+
+def test_a_worker_that_cannot_put_it_there_says_why_and_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
+    pack = tmp_path / "pack"
+    pack.write_bytes(b"run")
+    own = Store()
+    own.put({**_result(), "failed": False}, pack)
+    (tmp_path / "occupied").write_text("no directory")
+    found = worker._shared(_result(), own, f"file://{tmp_path}/occupied")
+    assert "cannot be put into the store" in found["not_stored"]
+    assert "stored" not in found
+    found = worker._shared(_result(), own, f"file://{tmp_path}/shared")
+    assert found["stored"]
+    assert SharedStore(f"file://{tmp_path}/shared").read(_result()) == b"run"
+    assert own.pack_of(KEY).exists(), "until the client has it"
+
+
+def test_a_store_that_is_none_is_told() -> None:
+    with pytest.raises(HowdahError, match="no store that can be used"):
+        SharedStore("nothing://x")
+    assert read_place(None, "local", None, "file:///x") == Place(kind="local", store="file:///x")
+    with pytest.raises(HowdahError, match="--store is for runs of a cluster"):
+        read_place(None, None, None, "file:///x")
