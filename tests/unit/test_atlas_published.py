@@ -151,7 +151,7 @@ def test_a_text_is_judged_by_its_published_counts() -> None:
 )
 def test_a_trend_is_judged_by_its_published_means(verdict: str, expect: dict[str, str], now: str) -> None:
     trend = [{"axis": rtt, "mean": mean} for rtt, mean in (("10 ms", 0.99), ("40 ms", 0.95), ("160 ms", 0.85))]
-    point = {"at": {}, "verdict": verdict, "mean": None, "trend": trend}
+    point: dict[str, Any] = {"at": {}, "verdict": verdict, "mean": None, "trend": trend}
     row: dict[str, Any] = {"expected": {"unit": ""}, "measured": {"points": [point]}, "control": None}
     given = {"id": "a", "says": "x", "value": {"metric": "utilisation"}}
     before = encoding(ClaimSection.model_validate({**given, "expect": {"trend": "falls", "over": "path.rtt"}}))
