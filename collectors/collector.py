@@ -22,6 +22,15 @@ class Watched:
     flow: dict[str, Any]
     endpoint: Endpoint
     is_active: Callable[[], bool] = lambda: True
+    find: Callable[[], Endpoint] | None = None  # the connection of programs, whose client's port may be any
+
+    @property
+    def program_port(self) -> int | None:
+        """The port of the server, where programs make a TCP connection."""
+        program = self.flow.get("program")
+        if program is None or program["protocol"] != "tcp":
+            return None
+        return int(self.flow["source_port" if program["sends"] == "server" else "destination_port"])
 
     @property
     def generated(self) -> bool:
@@ -30,7 +39,8 @@ class Watched:
 
     @property
     def ends(self) -> tuple[tuple[str, Endpoint], tuple[str, Endpoint]]:
-        return (self.flow["sender"], self.endpoint), (self.flow["receiver"], self.endpoint.reversed())
+        endpoint = self.endpoint if self.find is None else self.find()
+        return (self.flow["sender"], endpoint), (self.flow["receiver"], endpoint.reversed())
 
 
 @dataclass(frozen=True)

@@ -40,15 +40,23 @@ def event_filter(connections: list[Watched]) -> str:
     The kernel takes at most a page of text, so that many connections are told by the ranges of their ports. Their
     receivers' ports may lie far apart, with those of senders in between.
     """
+    servers = [_of_server(item) for item in connections if item.program_port is not None]
+    connections = [item for item in connections if item.program_port is None]
     parts = [f"(sport=={item.endpoint.local_port}&&dport=={item.endpoint.remote_port})" for item in connections]
     if len(parts) <= _MOST_NAMED:
-        return "||".join(parts)
+        return "||".join(parts + servers)
     local = [item.endpoint.local_port for item in connections]
     ranges = list(port_ranges([item.endpoint.remote_port for item in connections]))
     if len(ranges) > _MOST_NAMED:
         ranges = [(ranges[0][0], ranges[-1][1])]
     remote = "||".join(f"(dport>={first}&&dport<={last})" for first, last in ranges)
-    return f"sport>={min(local)}&&sport<={max(local)}&&({remote})"
+    return "||".join([f"(sport>={min(local)}&&sport<={max(local)}&&({remote}))", *servers])
+
+
+def _of_server(item: Watched) -> str:
+    """All that a program's server sends, or is sent: the client's port may be any."""
+    sends = item.program_port == item.endpoint.local_port
+    return f"({'sport' if sends else 'dport'}=={item.program_port})"
 
 
 def port_ranges(ports: Iterable[int]) -> Iterator[tuple[int, int]]:

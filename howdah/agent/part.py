@@ -187,7 +187,7 @@ class PartRun(Run):
         here = frozenset(wiring.namespaces)
         plain = super()._surroundings(wiring)
         connections: list[Watched] = [
-            HereWatched(item.flow, item.endpoint, item.is_active, here) for item in plain.connections
+            HereWatched(item.flow, item.endpoint, item.is_active, here=here) for item in plain.connections
         ]
         return Surroundings(plain.plan, plain.namespaces, plain.node_numbers, connections, plain.output)
 

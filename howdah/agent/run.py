@@ -239,7 +239,10 @@ class Run:
             plan=self.plan,
             namespaces=wiring.namespaces,
             node_numbers={host["name"]: number for number, host in enumerate(self.plan["hosts"])},
-            connections=[Watched(flow.description, flow.endpoint, flow.is_active) for flow in self._flows.values()],
+            connections=[
+                Watched(flow.description, flow.endpoint, flow.is_active, lambda flow=flow: flow.endpoint)  # type: ignore[misc]
+                for flow in self._flows.values()
+            ],
             output=self._output,
         )
 

@@ -20,6 +20,7 @@ from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import Tools, build_tools
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
+from howdah.plan.quic import STACKS
 
 PACKAGES = Path(__file__).with_name("guest-packages.txt")
 SUITE = "trixie"
@@ -203,4 +204,6 @@ _FLENT_PACKAGES = ("flent", "iperf")
 
 def further_packages(plan: Plan) -> tuple[str, ...]:
     """Packages of the guest tree that only this plan's traffic needs."""
-    return _FLENT_PACKAGES if any(flow.traffic == "flent" for flow in plan.flows) else ()
+    flent = _FLENT_PACKAGES if any(flow.traffic == "flent" for flow in plan.flows) else ()
+    stacks = {name for flow in plan.flows if flow.quic is not None for name in STACKS[flow.quic].packages}
+    return (*flent, *sorted(stacks))

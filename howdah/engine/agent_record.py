@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from howdah.engine.ending import Ending
@@ -11,9 +12,14 @@ from howdah.errors import RunFailedError
 from howdah.record.console import console_tail
 from howdah.record.directory import RunDirectory
 
+_FLOW = re.compile(r"flow \d+")
 
-def check_agent(directory: RunDirectory, ending: Ending) -> dict[str, Any]:
-    """The agent's record. Raises RunFailedError unless it is that of a run that went well."""
+
+def check_agent(directory: RunDirectory, ending: Ending, places: dict[str, str] | None = None) -> dict[str, Any]:
+    """The agent's record. Raises RunFailedError unless it is that of a run that went well.
+
+    ``places`` are those of the plan: what concerns a flow of programs is told where the profile has it.
+    """
     how = f"signal {ending.signal}" if ending.signal else f"status {ending.exit_status}"
     said = "\n    ".join(console_tail(directory.console))
     hint = f"Last lines of the console:\n    {said}" if said else None
@@ -32,8 +38,10 @@ def check_agent(directory: RunDirectory, ending: Ending) -> dict[str, Any]:
         error = error or {}
         operation = error.get("operation")
         during = f" during {json.dumps(operation)}" if operation else ""
+        flow = _FLOW.match(str(operation))
+        place = (places or {}).get(flow[0]) if flow else None
         raise RunFailedError(
-            f"the agent stopped{during}: {error.get('message', how)}", where=str(directory.console), hint=hint
+            f"the agent stopped{during}: {error.get('message', how)}", where=place or str(directory.console), hint=hint
         )
     if ending.exit_status != 0:
         raise RunFailedError(f"the agent ended with {how} after its run", where=str(directory.console), hint=hint)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Iterable
@@ -12,7 +13,9 @@ from howdah.build.cache import Cache, content_key
 from howdah.build.guest_tree import GuestTree, compile_command
 from howdah.build.supervise import run_logged
 from howdah.build.tools import Tools
+from howdah.errors import RunFailedError, explain
 from howdah.place import file_of, name_of
+from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 
 # The package's own file, the agent, and the collectors: all that runs inside the guest.
@@ -56,6 +59,28 @@ def stage(directory: RunDirectory, agent: Path, modules: Iterable[tuple[str, Pat
     place.mkdir(exist_ok=True)
     for name, file in modules:
         _link_or_copy(str(file), str(place / f"{name}.ko"))
+
+
+def stage_programs(directory: RunDirectory, plan: Plan) -> None:
+    """Copy the files of the profile's programs into share/program/FLOW-END/.
+
+    Raises RunFailedError for one that is not what it was when the profile was read.
+    """
+    for flow in plan.flows:
+        for end in ("client", "server") if flow.program is not None else ():
+            place = directory.share / "program" / f"{flow.id}-{end}"
+            for file in (flow.program or {})[end]["files"]:
+                place.mkdir(parents=True, exist_ok=True)
+                target = place / file["name"]
+                try:
+                    shutil.copyfile(file["path"], target)
+                    same = hashlib.sha256(target.read_bytes()).hexdigest() == file["sha256"]
+                except OSError as error:
+                    what = f"{flow.title}: the {end}'s file cannot be copied: {explain(error)}"
+                    raise RunFailedError(what, where=file["path"]) from error
+                if not same:
+                    what = f"{flow.title}: the {end}'s file has changed since the run was planned"
+                    raise RunFailedError(what, where=file["path"], hint="Run the profile again.")
 
 
 def _link_or_copy(source: str, target: str) -> str:

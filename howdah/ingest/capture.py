@@ -6,6 +6,7 @@ Layouts: draft-ietf-opsawg-pcap (the file), RFC 791 (IPv4), RFC 9293 (TCP), RFC 
 
 from __future__ import annotations
 
+import ipaddress
 import struct
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,8 +23,8 @@ _FILE = struct.Struct("<IHHiIII")
 _RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes that are here, bytes that there were
 _MAGIC = 0xA1B23C4D  # times in nanoseconds, in this machine's order
 _ETHERNET = 1
-_ETHERNET_BYTES, _IPV4_BYTES, _TCP_BYTES = 14, 20, 20
-_IPV4, _TCP = 0x0800, 6
+_ETHERNET_BYTES, _IPV4_BYTES, _TCP_BYTES, _UDP_BYTES = 14, 20, 20, 8
+_IPV4, _TCP, _UDP = 0x0800, 6, 17
 _END, _NOP, _SCALE, _SACK = 0, 1, 3, 5
 _MOST_SCALE = 14  # RFC 7323, 2.3: a larger shift is taken for this
 _BLOCK_BYTES = 8
@@ -134,6 +135,23 @@ def tcp_headers(packets: Packets) -> Headers:
         scale=scale,
         sack_blocks=sack_blocks,
     )
+
+
+def udp_payload(packets: Packets, address: str, port: int) -> tuple[int, int]:
+    """Datagrams that an address sent from a port, and their payload in bytes; over Ethernet and IPv4, no fragments."""
+    octets = packets.octets
+    ip = packets.places + _ETHERNET_BYTES
+    rows = np.flatnonzero(packets.lengths >= _ETHERNET_BYTES + _IPV4_BYTES + _UDP_BYTES)
+    rows = rows[_big_endian(octets, ip[rows] - 2, 2) == _IPV4] if packets.ethernet else rows[:0]
+    rows = rows[(octets[ip[rows] + 9] == _UDP) & (_big_endian(octets, ip[rows] + 6, 2) & 0x3FFF == 0)]
+    ip = ip[rows]
+    udp = ip + (octets[ip] & 15).astype(np.int64) * 4
+    whole = udp + _UDP_BYTES <= packets.places[rows] + packets.lengths[rows]
+    ip, udp = ip[whole], udp[whole]
+    sent = (_big_endian(octets, ip + 12, 4) == int(ipaddress.IPv4Address(address))) & (
+        _big_endian(octets, udp, 2) == port
+    )
+    return int(sent.sum()), int((_big_endian(octets, udp[sent] + 4, 2) - _UDP_BYTES).sum())
 
 
 def _options(octets: npt.NDArray[np.uint8], begin: Integers, end: Integers) -> tuple[Integers, Integers]:

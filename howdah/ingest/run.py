@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
 import pyarrow.compute as pc
 
 from howdah.errors import HowdahError
-from howdah.ingest import pcap
+from howdah.ingest import pcap, quic
 from howdah.ingest.counters import ingest_counters
 from howdah.ingest.cpu import ingest_cpu
 from howdah.ingest.flow import ingest_flow
@@ -19,6 +20,7 @@ from howdah.ingest.machines import ingest_machines
 from howdah.ingest.ns2 import ingest_model
 from howdah.ingest.processor import ingest_processor
 from howdah.ingest.qdisc import ingest_qdisc
+from howdah.ingest.quic import add_quic
 from howdah.ingest.segment import ingest_segments
 from howdah.ingest.siftr import add_siftr
 from howdah.ingest.slow_start import ingest_slow_start
@@ -54,6 +56,9 @@ def ingest(directory: RunDirectory) -> IngestReport:
     made = sources(context) if clocks is None else ingest_machines(directory, context.plan, clocks, _sources)
     made["flow"] = ingest_flow(context)
     add_siftr(context, made)
+    qlogs = add_quic(context, made)
+    if qlogs is not None:
+        report.sources[quic.NAME] = qlogs
     if context.plan.collect.cpu and context.plan.traits.finite_processor:
         made |= ingest_processor(context)
     elif context.plan.collect.cpu:
@@ -116,7 +121,21 @@ def _context(directory: RunDirectory, report: IngestReport) -> Context:
     if epoch is None:
         report.problems.append("agent.json gives no epoch; the plan's is used")
         epoch = plan.epoch_us * 1000
-    return Context(directory, plan, agent, int(epoch))
+    return Context(directory, _with_ports(plan, agent), agent, int(epoch))
+
+
+def _with_ports(plan: Plan, agent: dict[str, Any]) -> Plan:
+    """The plan with the ports that programs really had; the agent tells both of them."""
+    records = {int(record["id"]): record for record in agent.get("flows") or []}
+    flows = []
+    for flow in plan.flows:
+        record = records.get(flow.id, {})
+        if flow.program is None or not record.get("destination_port"):
+            flows.append(flow)
+            continue
+        source, destination = int(record["source_port"]), int(record["destination_port"])
+        flows.append(dataclasses.replace(flow, source_port=source, destination_port=destination))
+    return dataclasses.replace(plan, flows=flows)
 
 
 def _agent(directory: RunDirectory, report: IngestReport) -> dict[str, Any]:

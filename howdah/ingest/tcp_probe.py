@@ -16,6 +16,7 @@ from howdah.ingest.tracepoint import (
     read_tracepoint,
     report_unknown,
 )
+from howdah.plan.plan import Flow
 from howdah.record import table as store
 from howdah.record.schema import TCP_PROBE
 
@@ -50,13 +51,11 @@ def ingest_tcp_probe(context: Context) -> tuple[pa.Table, SourceReport]:
         counts["receiver_rows"] = counts.get("receiver_rows", 0) + int((~taken[theirs]).sum())
         taken[ours] = True
         taken[theirs] = True
-    # An iperf3 server's port is also that of its control connection, which is not measured; and, on another host,
+    # A program's port is also that of its further connections, which are not measured; and, on another host,
     # maybe that of another flow.
     for flow in context.plan.flows:
-        if flow.traffic == "iperf3":
-            control = ~taken & (
-                (trace.columns["dport"] == flow.destination_port) | (trace.columns["sport"] == flow.destination_port)
-            )
+        for port in _other_ports(flow):
+            control = ~taken & ((trace.columns["dport"] == port) | (trace.columns["sport"] == port))
             counts["control_rows"] = counts.get("control_rows", 0) + int(control.sum())
             taken |= control
     report_unknown(trace, ~taken, report)
@@ -64,6 +63,16 @@ def ingest_tcp_probe(context: Context) -> tuple[pa.Table, SourceReport]:
     table = _table(trace, rows, flows, context.epoch_ns)
     report.rows = table.num_rows
     return table, report
+
+
+def _other_ports(flow: Flow) -> list[int]:
+    """Ports of further connections of the programs that make a flow."""
+    if flow.traffic == "iperf3":
+        return [flow.destination_port]
+    if flow.program is None or not flow.is_tcp:
+        return []
+    server = flow.source_port if flow.program["sends"] == "server" else flow.destination_port
+    return [server, *flow.program["ports"]]
 
 
 def unwrap(sequence: Integers) -> Integers:

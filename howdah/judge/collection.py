@@ -10,6 +10,7 @@ from typing import Any
 from howdah.ingest import IngestReport
 from howdah.judge.busy import WHY, Idle, excused
 from howdah.judge.check import COLLECTION, Check, none_of
+from howdah.judge.qlog import qlog_checks
 from howdah.plan.plan import Plan
 
 _GAP = 2.5  # intervals between two readings of a collector at which one is missing
@@ -28,6 +29,7 @@ def collection_checks(
     if plan.collect.slow_start and (events is not None or report.sources["slow_start"].problems):
         checks += [*_trace_checks(_SLOW_START, report, events), _event_names(report)]
     checks += [_rows(plan, report)]
+    checks += qlog_checks(plan, report)
     return checks
 
 
@@ -121,9 +123,10 @@ def _event_names(report: IngestReport) -> Check:
 
 def _rows(plan: Plan, report: IngestReport) -> Check:
     """Every collector that was switched on left something."""
+    tcp = any(flow.is_tcp for flow in plan.flows)
     wanted = {
-        "tcp_probe": plan.collect.tcp_probe,
-        "tcp_info": plan.collect.tcp_info_us is not None,
+        "tcp_probe": plan.collect.tcp_probe and tcp,
+        "tcp_info": plan.collect.tcp_info_us is not None and tcp,
         "qdisc": plan.collect.qdisc_us is not None,
         "interface": plan.collect.interface_us is not None,
         "counter": True,

@@ -26,9 +26,9 @@ class Event:
     reason: str
     cwnd_packets: int
     ssthresh_packets: int | None
-    quantity: int
-    threshold: int
-    round: int
+    quantity: int | None  # None where the source does not tell, as the qlog of a QUIC stack
+    threshold: int | None
+    round: int | None
     min_rtt_us: int | None
 
 

@@ -158,7 +158,9 @@ def _event_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup
     else:
         meaning = reason(told.reason)
         nothing = f"{told.reason} is compared with nothing"
-        sheet.add(flow.id, "exit_quantity", meaning.quantity(told.quantity), unit=meaning.unit, **name)
+        if told.quantity is None or (told.threshold is None and meaning.threshold_unit is not None):
+            nothing = "what tells of the exit does not tell this number"
+        sheet.add(flow.id, "exit_quantity", meaning.quantity(told.quantity), nothing, unit=meaning.unit, **name)
         threshold = meaning.threshold(told.threshold)
         sheet.add(flow.id, "exit_threshold", threshold, nothing, unit=meaning.threshold_unit or "", **name)
     for metric, event in (("exits", "exit"), ("phases", "phase"), ("resumes", "resume"), ("estimates", "estimate")):

@@ -59,7 +59,7 @@ def jump_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     name: dict[str, Any] = {"algorithm": flow.algorithm}
     if flow.group is not None:
         name["group"] = flow.group
-    size = ended.quantity
+    size = ended.quantity or 0  # modules tell every number
     sheet.add(flow.id, "jump_packets", size, **name)
     offered = offered_packets(data.info_receiver[flow.id], trace.start_ns, trace.mss_bytes)
     sheet.add(flow.id, "offered_packets", offered, "tcp_info of the receiver was not read", **name)

@@ -53,11 +53,15 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
     flows = store.read(directory, "flow")
     told = _by_flow(store.read(directory, "slow_start"), plan)
     records = {row["flow"]: row for row in flows.to_pylist()}
+    senders = tcp_info_samples(info, [flow.id for flow in plan.flows], "sender")
     calibration = plan.calibration
     return Measured(
         plan=plan,
-        traces=[flow_trace(probe[flow.id], flow, records.get(flow.id, {}), plan.path.mss_bytes) for flow in plan.flows],
-        info=tcp_info_samples(info, [flow.id for flow in plan.flows], "sender"),
+        traces=[
+            flow_trace(probe[flow.id], flow, records.get(flow.id, {}), _segment_bytes(plan, flow, senders[flow.id]))
+            for flow in plan.flows
+        ],
+        info=senders,
         info_receiver=tcp_info_samples(info, [flow.id for flow in plan.flows], "receiver"),
         bottleneck=qdisc_samples(
             store.read(directory, "qdisc"),
@@ -69,6 +73,13 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
         flows=flows,
         events={flow.id: events_of(told[flow.id], flow.id) for flow in plan.flows},
     )
+
+
+def _segment_bytes(plan: Plan, flow: Flow, info: Samples) -> int:
+    """Data in a full packet: by the path's MTU, or of a QUIC stack, which chooses, what its log shows."""
+    if flow.quic is None or not info.has("mss_bytes"):
+        return plan.path.mss_bytes
+    return int(info["mss_bytes"].max())
 
 
 def _by_flow(table: pa.Table, plan: Plan) -> dict[int, pa.Table]:

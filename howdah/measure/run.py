@@ -140,7 +140,7 @@ def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples, fo
     sheet.add(flow.id, "dropped_packets", dropped, why or "the queue was not read", **name)
     sheet.add(flow.id, "first_loss_retransmitted_packets", again, why or "tcp_info was not read", **name)
     by_info = int(info["total_retrans_packets"].max()) if info.has("total_retrans_packets") else None
-    alone = sum(other.sender == flow.sender for other in data.plan.flows) == 1
+    alone = flow.is_tcp and sum(other.sender == flow.sender for other in data.plan.flows) == 1
     by_mib = data.counters.total(flow.sender, "TcpRetransSegs") if alone else None
     total = by_mib if by_mib is not None else by_info
     sheet.add(flow.id, "retransmitted_packets", total, "neither counters nor tcp_info were read", **name)

@@ -19,6 +19,7 @@ from howdah.plan.operation import event, operation
 from howdah.plan.perturbation import Perturbation, draw
 from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, OwnKernel, Path, Plan, Processor, RealTime
 from howdah.plan.processor import PROCESSOR_MODULE, find_processors, install
+from howdah.plan.program import program_places
 from howdah.plan.receiver import (
     RECEIVER_MODULE,
     Receivers,
@@ -79,7 +80,9 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     perturbation = draw(scenario, cell.repetition, scenario.path.forward_delay_us + scenario.path.reverse_delay_us)
     pairs = endpoints(cell, network)
     delays = host_delays(cell, network, pairs, perturbation)
-    flows = resolve_flows(cell, network, pairs, delays, perturbation, virtual_time=own)
+    flows = resolve_flows(
+        cell, network, pairs, delays, perturbation, virtual_time=own, exact_uptime=kind.exact_uptime and not kind.model
+    )
     receivers = find_receivers(cell, flows, virtual_time=own)
     flows = name_receivers(flows, receivers)
     processors = find_processors(cell, network, receivers, kind)
@@ -124,7 +127,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         ],
         timeline=_timeline(flows, shaping),
         calibration=measured,
-        collect=_collect(cell, network, size, processors),
+        collect=_collect(cell, network, size, processors, flows),
         modules=[str(cell.absolute(module, "modules", index)) for index, module in enumerate(scenario.modules)],
         module_parameters={
             entry.module: dict(entry.parameters)
@@ -150,7 +153,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         receiver=scenario.receiver.behaviour,
         sender=sender_record(scenario),
         processors=processors,
-        parameter_places=parameter_places(cell),
+        parameter_places=parameter_places(cell) | program_places(cell, flows),
     )
     whole = as_model(cell, whole)
     return divide(cell, whole, lambda name, place: str(cell.absolute(name, *place)) if "/" in name else name)
@@ -324,7 +327,7 @@ def _timeline(flows: list[Flow], shaping: Shaping) -> list[Event]:
     return sorted(events + shaping.changes, key=lambda item: (item.at_us, order[item.op]))
 
 
-def _collect(cell: Cell, network: Network, size: Sizes, processors: list[Processor]) -> Collect:
+def _collect(cell: Cell, network: Network, size: Sizes, processors: list[Processor], flows: list[Flow]) -> Collect:
     asked = cell.scenario.collect
     names = [f"{end.node}:{end.name}" for link in network.links for end in (link.a, link.b)]
     for index, name in enumerate(asked.pcap):
@@ -338,12 +341,17 @@ def _collect(cell: Cell, network: Network, size: Sizes, processors: list[Process
         interface_us=asked.interfaces,
         counters_us=asked.counters,
         ss=asked.ss,
-        pcap=list(asked.pcap),
+        # A qlog is a stack's own word: what left its host is captured beside it.
+        pcap=list(dict.fromkeys([*asked.pcap, *(_access(network, flow.sender) for flow in flows if flow.quic)])),
         trace_buffer_bytes=size.trace_buffer_bytes,
         slow_start=asked.slow_start,
         cpu=asked.cpu,
         processor_us=asked.processor if processors else None,
     )
+
+
+def _access(network: Network, host: str) -> str:
+    return f"{host}:{network.access_link(host).at(host).name}"
 
 
 def _real_time(cell: Cell, kind: Traits) -> RealTime | None:

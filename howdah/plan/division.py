@@ -13,11 +13,18 @@ from collections.abc import Callable
 from howdah.errors import ProfileError
 from howdah.plan.line import TICK_US, delay_lines
 from howdah.plan.plan import Flow, Part, Plan
+from howdah.plan.program import traffic_place
 from howdah.profile import Cell
 
 MOST_PARTS = 8  # WIRE_MOST_PARTS of modules/wire/wire.h
 _TRAFFIC = ("kernel", "python")
-_WHOLE = {"http": "HTTP", "exchange": "transactions", "datagram_bytes": "datagrams", "group": "groups"}
+_WHOLE = {
+    "program": "programs",
+    "http": "HTTP",
+    "exchange": "transactions",
+    "datagram_bytes": "datagrams",
+    "group": "groups",
+}
 
 FindKernel = Callable[[str, tuple[str | int, ...]], str]  # a kernel as it was written, and where, to its name
 
@@ -115,5 +122,9 @@ def _check_flow(cell: Cell, index: int, flow: Flow) -> None:
     if whole is None and {flow.traffic, flow.sink} <= {*_TRAFFIC}:
         return
     what = f"{flow.name}: the ends of {whole or flow.traffic} must be in one kernel"
-    place = cell.scenario.place_of(index) if whole else ("traffic",)
+    place: tuple[str | int, ...] = ("traffic",)
+    if flow.program is not None:
+        place = traffic_place(cell, index)
+    elif whole:
+        place = cell.scenario.place_of(index)
     raise ProfileError(what, where=cell.place(*place), hint="use traffic of the kernel or python")

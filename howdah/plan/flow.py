@@ -12,8 +12,10 @@ from howdah.plan.generated import GeneratedFlow
 from howdah.plan.network import Network, bare
 from howdah.plan.perturbation import Perturbation
 from howdah.plan.plan import Flow
+from howdah.plan.program import program_of, stack_algorithm, traffic_of, traffic_place
 from howdah.profile import Cell
 from howdah.profile.model import FlowSection
+from howdah.profile.traffic import PROGRAM
 
 FIRST_SOURCE_PORT = 40001
 FIRST_DESTINATION_PORT = 5001
@@ -94,12 +96,13 @@ def resolve_flows(
     perturbation: Perturbation,
     *,
     virtual_time: bool,
+    exact_uptime: bool,
 ) -> list[Flow]:
     scenario = cell.scenario
-    source, sink = scenario.traffic.ends(virtual_time=virtual_time)
     flows = []
     for index, (flow, pair) in enumerate(zip(scenario.every_flow, pairs, strict=True)):
         background = index >= len(scenario.flows)
+        source, sink = traffic_of(cell, flow).ends(virtual_time=virtual_time)
         direction = getattr(flow, "direction", "forward")
         sender, receiver = pair if direction == "forward" else pair[::-1]
         number = index + 1 - (len(scenario.flows) if background else 0)
@@ -128,6 +131,12 @@ def resolve_flows(
             hint = "let kernel or python send (traffic.source), or leave opener out"
             raise ProfileError(what, where=cell.place("flows", index, "opener"), hint=hint)
         forward, reverse = delays.of_host[receiver], delays.of_host[sender]
+        program = None
+        if generated is None and source == PROGRAM:
+            program = program_of(cell, index, stop_us=stop, start_us=start, exact_uptime=exact_uptime)
+        ports = FIRST_SOURCE_PORT + index, flow.port or FIRST_DESTINATION_PORT + index
+        server_sends = program is not None and program["sends"] == "server"
+        source_port, destination_port = ports[::-1] if server_sends else ports
         flows.append(
             Flow(
                 id=index + 1,
@@ -135,11 +144,12 @@ def resolve_flows(
                 sender=sender,
                 receiver=receiver,
                 source_address=bare(network.access_link(sender).at(sender).address),
-                source_port=FIRST_SOURCE_PORT + index,
+                source_port=source_port,
                 destination_address=bare(network.access_link(receiver).at(receiver).address),
-                destination_port=flow.port or FIRST_DESTINATION_PORT + index,
+                destination_port=destination_port,
                 algorithm=algorithm.name,
-                kernel_algorithm=algorithm.kernel,
+                kernel_algorithm=(stack_algorithm(cell, index, algorithm.name) if program else None)
+                or algorithm.kernel,
                 traffic=_end(generated, source),
                 sink=_end(generated, sink),
                 start_us=start,
@@ -149,7 +159,7 @@ def resolve_flows(
                 reverse_delay_us=reverse,
                 rtt_us=forward + reverse,
                 initial_window_packets=flow.initial_window or KERNEL_INITIAL_WINDOW_PACKETS,
-                opener=flow.opener,
+                opener="receiver" if server_sends else flow.opener,
                 role="background" if background else "measured",
                 direction=direction,
                 group=generated.group if generated else None,
@@ -157,6 +167,7 @@ def resolve_flows(
                 **(_datagrams(generated, moved_us, stop) if generated and generated.udp else {}),
                 http=_transactions(generated) if generated and generated.http else None,
                 exchange=_exchange(generated) if generated and generated.requests > 1 else None,
+                program=program,
             )
         )
     _require_free_ports(cell, flows)
@@ -174,18 +185,32 @@ def _require_free_ports(cell: Cell, flows: list[Flow]) -> None:
     users: dict[tuple[str, int, bool], Flow] = {}
     for index, flow in enumerate(flows):
         where = cell.place(*scenario.place_of(index), "port")
-        if given[index] is not None and FIRST_SOURCE_PORT <= flow.destination_port <= last_source_port:
-            what = f"port {flow.destination_port} is one of those that senders connect from"
+        server, port = _listens(flow)
+        if given[index] is not None and FIRST_SOURCE_PORT <= port <= last_source_port:
+            what = f"port {port} is one of those that senders connect from"
             hint = f"choose one outside of {FIRST_SOURCE_PORT} to {last_source_port}"
             raise ProfileError(what, where=where, hint=hint)
-        used = (flow.receiver, flow.destination_port, flow.datagram_bytes is not None)
-        other = users.setdefault(used, flow)
-        if other is not flow:
-            if given[index] is None:
-                where = cell.place(*scenario.place_of(flows.index(other)), "port")
-            what = f"{other.name} and {flow.name} would both use port {flow.destination_port} of {flow.receiver}"
-            hint = "choose another port; the i-th flow has 5000 + i if it names none"
-            raise ProfileError(what, where=where, hint=hint.replace("5000", str(FIRST_DESTINATION_PORT - 1)))
+        further = (flow.program or {}).get("ports", [])
+        for number in (port, *further):
+            other = users.setdefault((server, number, not flow.is_tcp), flow)
+            if other is not flow:
+                break
+        else:
+            continue
+        if number in further:
+            where = cell.place(*traffic_place(cell, index), "ports", further.index(number))
+        elif given[index] is None:
+            where = cell.place(*scenario.place_of(flows.index(other)), "port")
+        what = f"{other.name} and {flow.name} would both use port {number} of {server}"
+        hint = "choose another port; the i-th flow has 5000 + i if it names none"
+        raise ProfileError(what, where=where, hint=hint.replace("5000", str(FIRST_DESTINATION_PORT - 1)))
+
+
+def _listens(flow: Flow) -> tuple[str, int]:
+    """Host and port that are asked for by number: the receiver's, but where a program sends that was connected to."""
+    if flow.program is not None and flow.program["sends"] == "server":
+        return flow.sender, flow.source_port
+    return flow.receiver, flow.destination_port
 
 
 def _times(flow: FlowSection, offset_us: int, duration_us: int) -> tuple[int, int]:
@@ -203,6 +228,8 @@ def _end(flow: GeneratedFlow | None, asked: str) -> str:
         return "http"
     if flow is not None and flow.requests > 1:
         return "python"
+    if flow is not None and asked == PROGRAM:
+        return "kernel"
     return "python" if flow is not None and asked in ("iperf3", "flent") else asked
 
 

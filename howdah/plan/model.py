@@ -20,6 +20,7 @@ from howdah.profile.host import FIXED
 from howdah.profile.model import FlowSection, Scenario
 from howdah.profile.ns2 import Agent, ParameterSet, declared
 from howdah.profile.sender import TODAY
+from howdah.profile.traffic import TrafficSection
 from howdah.receiver import LINUX
 from howdah.trait import Traits
 
@@ -124,6 +125,14 @@ def _of_run(scenario: Scenario) -> Iterator[Refusal]:
         program = getattr(scenario.traffic, field)
         if program not in (None, "kernel"):
             yield ("traffic", field), f"{program}", "leave traffic out: its own agents send and receive"
+    traffics: list[tuple[tuple[str | int, ...], TrafficSection | None]] = [(("traffic",), scenario.traffic)]
+    traffics += [
+        ((*scenario.place_of(index), "traffic"), flow.traffic) for index, flow in enumerate(scenario.every_flow)
+    ]
+    for place, traffic in traffics:
+        if traffic is not None and traffic.is_program:
+            field = "client" if traffic.has_programs else "quic"
+            yield (*place, field), "program to run", "leave traffic out: its own agents send and receive"
 
 
 def _of_traffic(scenario: Scenario) -> Iterator[Refusal]:

@@ -107,7 +107,8 @@ class Flow:
     destination_port: int
     algorithm: str
     kernel_algorithm: str
-    traffic: str  # "kernel" (in-kernel source and sink) or "iperf3" or "python" (plain blocking user space), "http"
+    # "kernel" (in-kernel source and sink), "python" (plain blocking user space), "iperf3", "flent", "http", "program"
+    traffic: str
     start_us: int
     stop_us: int
     size_bytes: int | None
@@ -128,12 +129,25 @@ class Flow:
     # HTTP between real programs: object_bytes, requests, every_us (None: at once). In plan.json only where there is it.
     http: dict[str, int | None] | None = None
     exchange: dict[str, int] | None = None  # object_bytes, request_bytes, requests, think_us; as http
+    # Two programs: client and server (command, environment, files …), sends, protocol, quic …; as http. data-format.md.
+    program: dict[str, Any] | None = None
     receiver_behaviour: str = "linux"  # how its receiver acknowledges, howdah/profile/receiver.py; others are emulated
 
     @property
     def title(self) -> str:
         """What messages call it: ``flow 1``, or ``flow 2 (second)`` if it has a name."""
         return f"flow {self.id}" if self.name == f"flow{self.id}" else f"flow {self.id} ({self.name})"
+
+    @property
+    def quic(self) -> str | None:
+        """The QUIC stack that makes it, None for a flow of TCP or datagrams."""
+        found: str | None = (self.program or {}).get("quic")
+        return found
+
+    @property
+    def is_tcp(self) -> bool:
+        """Whether the kernel has a TCP socket of it."""
+        return self.datagram_bytes is None and (self.program or {}).get("protocol", "tcp") == "tcp"
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -305,8 +319,8 @@ class Plan:
     model: dict[str, Any] | None = None
     processors: list[Processor] = field(default_factory=list)  # of hosts; in plan.json only if there are any
     format: int = PLAN_FORMAT
-    # "module.parameter" to where a person wrote it; for messages only, and not part of plan.json: a line more in a
-    # profile makes no other run.
+    # "module.parameter", or "flow 2" of programs, to where a person wrote it; for messages only, and not part of
+    # plan.json: a line more in a profile makes no other run.
     parameter_places: dict[str, str] = field(default_factory=dict, compare=False)
 
     @property
@@ -331,7 +345,7 @@ class Plan:
         if not self.path.tick_us:
             del value["path"]["tick_us"]
         for flow in value["flows"]:
-            for name in ("http", "exchange"):
+            for name in ("http", "exchange", "program"):
                 if flow[name] is None:
                     del flow[name]
         if not self.collect.cpu:

@@ -190,6 +190,11 @@ def _flows(plan: Plan) -> Iterator[str]:
             pace = f", one each {format_duration(every)} at most" if every else ""
             size = format_size(flow.http["object_bytes"] or 0)
             ends = f"nginx to curl, {flow.http['requests']} requests of {size}{pace}"
+        if flow.program is not None:
+            first, second = ("server", "client") if flow.program["sends"] == "server" else ("client", "server")
+            names = [flow.program[end]["command"][0] for end in (first, second)]
+            kind = f"QUIC of {flow.quic}" if flow.quic else flow.program["protocol"].upper()
+            ends = f"{kind}, {first} {names[0]} to {second} {names[1]}"
         if flow.exchange is not None:
             ends += f", {flow.exchange['requests']} requests of {format_size(flow.exchange['object_bytes'])}"
             ends += f", {format_duration(flow.exchange['think_us'])} between" if flow.exchange["think_us"] else ""

@@ -26,7 +26,7 @@ from howdah.profile.control import (
 from howdah.profile.experiment import SECTIONS, bare, read_sections
 from howdah.profile.figure_check import FigureCheck
 from howdah.profile.like import check_queues, take_path
-from howdah.profile.model import Scenario, TrafficSection
+from howdah.profile.model import Scenario
 from howdah.profile.module import check_modules_used
 from howdah.profile.override import apply_override
 from howdah.profile.profile import PointScenario, Profile, to_yaml
@@ -44,6 +44,7 @@ from howdah.profile.sweep import (
     find_axes,
     points,
 )
+from howdah.profile.traffic import TrafficSection
 from howdah.profile.unknown import (
     GridPoint,
     UnknownsSection,

@@ -35,6 +35,7 @@ from howdah.profile.machine import MachineSection, MachinesSection
 from howdah.profile.ns2 import Ns2Section
 from howdah.profile.path import PathSection
 from howdah.profile.receiver import ReceiverName
+from howdah.profile.traffic import TrafficSection
 from howdah.quantity import Span
 
 MOST_FLOWS = 1000
@@ -83,7 +84,8 @@ class FlowSection(Section):
         None,
         ge=1,
         le=65535,
-        description="TCP port of its receiver; 5001 for the first flow, 5002 for the second … by default",
+        description="port of its receiver, or of its server where programs make it; "
+        "5001 for the first flow, 5002 for the second … by default",
     )
     initial_window: int | None = Field(
         default=None, ge=1, le=65535, description="packets (route's initcwnd); the kernel's 10"
@@ -98,6 +100,9 @@ class FlowSection(Section):
     )
     receiver_kernel: KernelName | None = Field(
         default=None, description="kernel of its receiver, instead of the profile's receiver.kernel (engine `uml`)"
+    )
+    traffic: TrafficSection | None = Field(
+        default=None, description="what sends and receives, instead of the profile's traffic"
     )
 
     @model_validator(mode="after")
@@ -163,39 +168,6 @@ class PerturbationSection(Section):
         if self.rtt > Fraction(1, 10):
             raise FieldError("expected a perturbation of the RTT of at most 10 %", "rtt")
         return self
-
-
-class TrafficSection(Section):
-    """What sends and what receives: in the kernel, iperf3, or a plain blocking Python program.
-
-    By default both are in the kernel in virtual time, where a process costs wall time, and iperf3 in real time, where
-    the kernel is not ours to load modules into.
-    """
-
-    source: Literal["kernel", "iperf3", "python", "flent"] | None = Field(
-        default=None, description="what sends", json_schema_extra={"x-default": "kernel; iperf3 in real time"}
-    )
-    sink: Literal["kernel", "iperf3", "python", "flent"] | None = Field(
-        default=None, description="what receives", json_schema_extra={"x-default": "kernel; iperf3 in real time"}
-    )
-
-    @model_validator(mode="after")
-    def _compatible(self) -> TrafficSection:
-        ends = {self.source, self.sink} - {None}
-        for program in ("iperf3", "flent"):
-            if program in ends and len(ends) > 1:
-                what = f"{program} speaks a protocol of its own: source and sink must both be {program}"
-                raise FieldError(what, "sink")
-        return self
-
-    def ends(self, *, virtual_time: bool) -> tuple[str, str]:
-        """Source and sink, with what is not said filled in."""
-        if "flent" in (self.source, self.sink):
-            return "flent", "flent"
-        if "iperf3" in (self.source, self.sink) or (not virtual_time and self.source is self.sink is None):
-            return "iperf3", "iperf3"
-        other = "kernel" if virtual_time else "python"
-        return self.source or other, self.sink or other
 
 
 class CrossCheckSection(Section):

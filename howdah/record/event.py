@@ -30,13 +30,13 @@ class Reason:
     threshold_unit: str | None = None
     factor: float = 1.0
 
-    def quantity(self, value: int) -> float:
-        """A quantity of the table ``slow_start`` in ``unit``."""
-        return _plain(value * self.factor)
+    def quantity(self, value: int | None) -> float | None:
+        """A quantity of the table ``slow_start`` in ``unit``; None where nobody told it."""
+        return None if value is None else _plain(value * self.factor)
 
-    def threshold(self, value: int) -> float | None:
-        """A threshold of the table in ``threshold_unit``, or None if there is none."""
-        if self.threshold_unit is None:
+    def threshold(self, value: int | None) -> float | None:
+        """A threshold of the table in ``threshold_unit``, or None if there is none, or nobody told it."""
+        if self.threshold_unit is None or value is None:
             return None
         # A count or a window that stands beside a rate is no rate.
         return _plain(value * (self.factor if self.threshold_unit == self.unit else 1.0))

@@ -44,7 +44,7 @@ class ToldEvent:
     threshold: str
     cwnd: int
     ssthresh: str
-    round: int
+    round: int | None
     min_rtt: str
     is_exit: bool
 
@@ -101,7 +101,7 @@ def _told(row: dict[str, Any], flow: Flow, start_ns: int) -> ToldEvent:
         after_start_s=(row["time_ns"] - start_ns) / 1e9,
         event=event(row["event"]).words,
         why="" if bare else why.words,
-        quantity="" if _says_nothing(why, row) else measure_text(why.quantity(row["quantity"]), why.unit),
+        quantity="" if _says_nothing(why, row) else measure_text(why.quantity(row["quantity"]) or 0, why.unit),
         threshold="" if bare else _threshold_text(why, row["threshold"]),
         cwnd=row["cwnd_packets"],
         ssthresh="∞" if row["ssthresh_packets"] is None else significant(row["ssthresh_packets"]),
@@ -112,11 +112,11 @@ def _told(row: dict[str, Any], flow: Flow, start_ns: int) -> ToldEvent:
 
 
 def _says_nothing(why: Reason, row: dict[str, Any]) -> bool:
-    """A zero of a reason whose number has no unit."""
-    return not why.unit and not row["quantity"]
+    """A zero of a reason whose number has no unit, and a number that nobody told."""
+    return row["quantity"] is None or (not why.unit and not row["quantity"])
 
 
-def _threshold_text(why: Reason, raw: int) -> str:
+def _threshold_text(why: Reason, raw: int | None) -> str:
     value = why.threshold(raw)
     if value is None:
         return ""

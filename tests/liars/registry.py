@@ -13,6 +13,7 @@ from tests.liars.collected import COLLECTED
 from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
 from tests.liars.kernels import KERNELS
 from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
+from tests.liars.logs import HONEST_LOGS, LOGS
 from tests.liars.machines import MACHINES
 from tests.liars.models import MODELS
 from tests.liars.modules import HONEST_MODULES, MODULES
@@ -23,7 +24,7 @@ from tests.liars.results import HONEST_RESULTS, RESULTS
 from tests.liars.seals import HONEST_SEALS, SEALS
 
 RUNS: list[RunLiar] = [*PATHS, *RECORDS, *COLLECTED, *MACHINES, *MODELS, *KERNELS, *PROCESSORS]
-TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *MODULES, *BASELINES, *COMPARISONS]
+TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *MODULES, *BASELINES, *COMPARISONS, *LOGS]
 LIARS: list[Liar] = [*RUNS, *TOLD]
 # What howdah says where nobody lies: nothing.
 HONEST: dict[str, Callable[[Bench, Path], list[Catch]]] = {
@@ -33,4 +34,5 @@ HONEST: dict[str, Callable[[Bench, Path], list[Catch]]] = {
     **HONEST_MODULES,
     **HONEST_BASELINES,
     **HONEST_COMPARISONS,
+    **HONEST_LOGS,
 }

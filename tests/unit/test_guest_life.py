@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from howdah.agent.traffic.program_process import RUNNING
 from howdah.engine.life import Life, descendants
+from howdah.engine.uml.guest import running_programs
 
 
 @pytest.fixture
@@ -91,3 +93,15 @@ def test_a_busy_child_is_a_sign_of_life(tmp_path: Path) -> None:
         finally:
             for pid in reversed(descendants(process.pid)):
                 subprocess.run(["kill", "-9", str(pid)], check=False)
+
+
+def test_programs_that_ran_when_time_stood_still_are_named(tmp_path: Path) -> None:
+    assert running_programs(tmp_path) == ""
+    (tmp_path / "program").mkdir()
+    file = tmp_path / "program" / RUNNING
+    file.write_text("{}")
+    assert running_programs(tmp_path) == ""
+    file.write_text(json.dumps({"12": "flow 1 (flow1, program): its client python3 busy.py"}))
+    assert "its client python3 busy.py" in running_programs(tmp_path)
+    file.write_text("{")
+    assert running_programs(tmp_path) == ""

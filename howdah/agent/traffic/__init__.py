@@ -15,6 +15,7 @@ from howdah.agent.traffic.generated import GeneratedFlow
 from howdah.agent.traffic.half import make_half
 from howdah.agent.traffic.http import HttpFlow
 from howdah.agent.traffic.iperf3 import Iperf3Flow
+from howdah.agent.traffic.program import ProgramFlow
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 
@@ -27,6 +28,8 @@ def make_flow(description: dict[str, Any], namespaces: dict[str, Namespace], loo
         return Iperf3Flow(description, namespaces, loop, output)
     if description["traffic"] == "flent":
         return FlentFlow(description, namespaces, loop, output)
+    if description["traffic"] == "program":
+        return ProgramFlow(description, namespaces, loop, output)
     if description["traffic"] == "http":
         return HttpFlow(description, namespaces, loop, output)
     if description.get("datagram_bytes") is not None:

@@ -16,7 +16,7 @@ from howdah.linux.output import Output
 
 # TCP states (include/net/tcp_states.h) of a socket whose FIN was acknowledged, and so everything before it.
 _ACKNOWLEDGED = (5, 6, 7)  # FIN_WAIT2, TIME_WAIT, CLOSE
-_UNSUPPORTED = ("http", "exchange", "datagram_bytes", "group")
+_UNSUPPORTED = ("program", "http", "exchange", "datagram_bytes", "group")
 
 
 def make_half(

@@ -11,6 +11,7 @@ from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
+from howdah.agent.traffic.algorithm import choose_algorithm
 from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.traffic.http_client import Transaction, client_command, complaints, parse_transactions
 from howdah.agent.traffic.http_server import HttpServer
@@ -68,7 +69,7 @@ class HttpFlow(FlowDriver):
     def prepare(self) -> None:
         """Start the server and wait until it listens. Raises AgentError."""
         flow = self.description
-        self._server.choose_algorithm(flow["kernel_algorithm"])
+        choose_algorithm(self.label, self._namespaces[flow["sender"]], flow["kernel_algorithm"])
         self._server.start(flow["source_address"], flow["source_port"], flow["http"]["object_bytes"])
         limit = now_ns() + _LISTENS_WITHIN_NS
         while not self._server.is_listening(flow["source_port"]):

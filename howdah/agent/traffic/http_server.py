@@ -15,9 +15,6 @@ from howdah.linux.netlink.diag import TCP_LISTEN, open_diag, sockets
 PROGRAM = "/usr/sbin/nginx"
 OBJECT = "object"
 _PLACE = Path("/tmp/howdah-http")
-_ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
-_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-_DEFAULT = "/proc/sys/net/ipv4/tcp_congestion_control"
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 # What Debian's nginx.conf sets for the way data are sent (sendfile, tcp_nopush), and nothing that would wake it up
@@ -68,22 +65,6 @@ class HttpServer:
         self._raw = raw
         self._flow = flow
         self._process: subprocess.Popen[bytes] | None = None
-
-    def choose_algorithm(self, name: str) -> None:
-        """Make ``name`` the namespace's default, which a listening socket takes when it is made. Raises AgentError.
-
-        Only the first namespace may have any default; another one needs the name to be allowed to everybody.
-        """
-        try:
-            allowed = _ALLOWED.read_text().split()
-            if name not in allowed:
-                _ALLOWED.write_text(" ".join([*allowed, name]))
-            self._namespace.write_file(_DEFAULT, name)
-        except OSError as error:
-            available = _AVAILABLE.read_text().strip()
-            raise AgentError(
-                self._label, f"congestion control {name}: {error.strerror}; the kernel offers {available}"
-            ) from error
 
     def start(self, address: str, port: int, object_bytes: int) -> None:
         """Write the configuration and a sparse object, and start; ``is_listening`` says when it can be asked."""

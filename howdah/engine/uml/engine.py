@@ -140,7 +140,7 @@ class UmlEngine:
                 ending = boot(guest, progress)
             finally:
                 log.write(f"guest ended after {time.monotonic() - started:.3f} s\n")
-        record = check_agent(directory, ending)
+        record = check_agent(directory, ending, plan.parameter_places)
         if plan.collect.cpu:
             naming.name_samples(
                 directory.raw, built.kernel, lambda what, _done, _total: progress(what, 0, 0), self.cache

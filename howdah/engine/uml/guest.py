@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.agent.traffic.program_process import RUNNING
 from howdah.build.tools import Tools
 from howdah.engine.ending import _PLAIN, EXIT_FILE, Ending, runtime_base
 from howdah.engine.life import Life
@@ -143,6 +144,17 @@ def boot(guest: Guest, progress: Progress) -> Ending:
         return running.ending()
 
 
+def running_programs(raw: Path) -> str:
+    """Which programs of the profile ran when time stood still: in a guest, a program that polls stops the clock."""
+    try:
+        names = list(json.loads((raw / "program" / RUNNING).read_text(encoding="utf-8")).values())
+    except (OSError, ValueError, AttributeError):
+        return ""
+    if not names:
+        return ""
+    return f"; no time passes while a program polls without waiting, and these ran: {'; '.join(map(str, names))}"
+
+
 class Running:
     """A guest that was started. ``stop`` must be called, whatever happens; it ends what has not ended."""
 
@@ -225,7 +237,7 @@ class Running:
             while not select.select([descriptor], [], [], POLL_S)[0]:
                 progress(*self.life.position())
                 if trouble := self.life.trouble():
-                    raise self.failure(trouble)
+                    raise self.failure(trouble + running_programs(self.guest.raw))
         finally:
             os.close(descriptor)
 

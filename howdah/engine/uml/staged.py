@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from howdah.build.modules import Module
-from howdah.engine.share import stage
+from howdah.engine.share import stage, stage_programs
 from howdah.engine.uml.build import Built
 from howdah.engine.uml.guest import Guest
 from howdah.plan.plan import Plan
@@ -22,6 +22,7 @@ def staged_guest(
 ) -> Guest:
     """Fill share/ and raw/ for a guest that runs the plan, or the part of it that lies in ``directory.plan``."""
     stage(directory, built.agent, [(module.name, module.file) for module in modules])
+    stage_programs(directory, plan)
     # -S: no site-packages to look for, which only Mininet needs.
     options = ("-S",) if wiring == "netlink" else ()
     return Guest(

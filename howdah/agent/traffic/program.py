@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A flow that two programs make: a server that is there before the epoch, and a client from the flow's start."""
+
+from __future__ import annotations
+
+import functools
+import re
+import time
+from typing import Any
+
+from howdah.agent.error import AgentError
+from howdah.agent.loop import Loop
+from howdah.agent.traffic.algorithm import choose_algorithm
+from howdah.agent.traffic.driver import FlowDriver
+from howdah.agent.traffic.program_process import ProgramProcess
+from howdah.agent.traffic.program_socket import Carried, ProgramSocket, carried, connections_of, is_listening
+from howdah.agent.traffic.segments import Segments
+from howdah.linux.clock import MS, SECOND, now_ns
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.diag import Endpoint
+from howdah.linux.output import Output
+
+_LOOK_NS = 10 * MS
+_LISTENS_WITHIN_NS = 1 * SECOND
+_SETTLES_WITHIN_NS = 5 * SECOND  # after the client's end
+_UDP_HEADER_BYTES = 42  # Ethernet, IPv4, UDP
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+def substituted(text: str, values: dict[str, str]) -> str:
+    """Placeholders replaced by their values; braces around anything else stay."""
+    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
+
+
+class ProgramFlow(FlowDriver):
+    """The plan's ``program`` of a flow says which programs, which of them sends, and what ends it.
+
+    A TCP connection is known by the server's port. Where the client's port is not the plan's, the connection at that
+    port that moved the most bytes is the flow; agent.json has its ports.
+    """
+
+    kind = "program"
+
+    def __init__(
+        self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
+    ) -> None:
+        super().__init__(description, namespaces, loop, output)
+        program = description["program"]
+        self._program: dict[str, Any] = program
+        self._is_tcp = program["protocol"] == "tcp"
+        from_server = program["sends"] == "server"
+        sides = ("source", "destination") if from_server else ("destination", "source")
+        self._server_host, self._client_host = (
+            description["sender" if side == "source" else "receiver"] for side in sides
+        )
+        self._server_address, self._client_address = (description[f"{side}_address"] for side in sides)
+        self._port, self._client_port = (int(description[f"{side}_port"]) for side in sides)
+        self._from_server = from_server
+        raw = output.directory("program")
+        self._ends = {
+            end: ProgramProcess(self.label, end, program[end], raw, int(description["id"]))
+            for end in ("client", "server")
+        }
+        self._server, self._client = self._ends["server"], self._ends["client"]
+        self._planned_client_port = self._client_port
+        self._look_pause_ns = _LOOK_NS
+        self._stopped = False
+        self._settled = False
+        self._end_ns: int | None = None
+        self._connected_ns: int | None = None
+        self._before: tuple[Carried, Carried] | None = None
+        self._moved: tuple[Carried, Carried] | None = None
+        self._received_bytes = 0
+        self._moved_bytes = 0
+        self._segments: Segments | None = None
+        self._algorithm: str | None = None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        ends = Endpoint(self._server_address, self._port, self._client_address, self._client_port)
+        return ends if self._from_server else ends.reversed()
+
+    def is_active(self) -> bool:
+        return self._is_tcp and self._connected_ns is not None and self._server.is_running
+
+    def _values(self, end: ProgramProcess) -> dict[str, str]:
+        flow = self.description
+        seconds = max((flow["stop_us"] - flow["start_us"]) // 1_000_000, 1)
+        return {
+            "server_address": self._server_address,
+            "client_address": self._client_address,
+            "port": str(self._port),
+            "client_port": str(self._client_port),
+            "bytes": str(flow["size_bytes"] or ""),
+            "duration": str(seconds),
+            "directory": str(end.directory),
+            "output": str(end.output),
+            "algorithm": flow["kernel_algorithm"],
+            "flow": str(flow["id"]),
+        }
+
+    def _substitute(self, end: ProgramProcess, text: str) -> str:
+        return substituted(text, self._values(end))
+
+    def prepare(self) -> None:
+        """Start the server and wait until it listens. Raises AgentError."""
+        for end in self._ends.values():
+            end.make_directory(functools.partial(self._substitute, end))
+        if self._is_tcp:
+            self._choose_algorithm()
+        self._launch(self._server, self._server_host)
+        limit = now_ns() + _LISTENS_WITHIN_NS
+        namespace = self._namespaces[self._server_host]
+        while not is_listening(namespace, self._program["protocol"], self._port):
+            if not self._server.is_running:
+                raise AgentError(self.label, f"{self._server.ending()} before it listened at port {self._port}")
+            if self._loop.run_until(now_ns() + _LOOK_NS) > limit:
+                seconds = _LISTENS_WITHIN_NS // SECOND
+                what = (
+                    f"its server {self._server.name} does not listen at {self._program['protocol']} port {self._port}"
+                )
+                raise AgentError(self.label, f"{what} after {seconds} s{self._server.said()}")
+
+    def _choose_algorithm(self) -> None:
+        choose_algorithm(self.label, self._namespaces[self.description["sender"]], self.description["kernel_algorithm"])
+
+    def _launch(self, end: ProgramProcess, host: str) -> None:
+        end.start(self._namespaces[host])
+        assert end.process is not None
+        self._when_ended(end.process, functools.partial(self._ended, end))
+
+    def start(self, now: int) -> None:
+        self._start_ns = now
+        self._before = self._count()
+        if self._is_tcp:
+            self._choose_algorithm()
+        self._launch(self._client, self._client_host)
+        if self._is_tcp:
+            self._loop.at(now + _LOOK_NS, self._look_for_connection)
+        else:
+            self._connected_ns = now
+        if self._program["wire_bytes"]:
+            self._loop.at(now + _LOOK_NS, self._look_at_wire)
+
+    def _count(self) -> tuple[Carried, Carried]:
+        """Of the sender's host and of the receiver's."""
+        flow = self.description
+        return carried(self._namespaces[flow["sender"]]), carried(self._namespaces[flow["receiver"]])
+
+    def _ended(self, end: ProgramProcess, now: int) -> None:
+        end.note_ended()
+        if end is self._client:
+            self._end_ns = now
+            self._settle(now)
+
+    def _look_for_connection(self, now: int) -> None:
+        """Until the client's planned port is there; else again and again, since another connection may move more."""
+        if self._end_ns is not None:
+            return
+        if self._look(now):
+            if self._client_port == self._planned_client_port:
+                return
+            self._look_pause_ns = min(2 * self._look_pause_ns, SECOND)
+        self._loop.at(now + self._look_pause_ns, self._look_for_connection)
+
+    def _look(self, now: int) -> bool:
+        """Ask both hosts for the connection; whether the server's has it."""
+        found = connections_of(self._namespaces[self._server_host], self._port)
+        servers = [item for item in found if item.segments is not None]  # others only wait for old packets
+        if not servers:
+            return False
+        server = next((item for item in servers if item.endpoint.remote_port == self._planned_client_port), servers[0])
+        if server.moved_bytes < self._moved_bytes and self._client_port != server.endpoint.remote_port:
+            return True  # the connection that moved more is over
+        self._moved_bytes = max(self._moved_bytes, server.moved_bytes)
+        if self._connected_ns is None or self._client_port != server.endpoint.remote_port:
+            self._connected_ns = now
+        self._client_port = server.endpoint.remote_port
+        at_client = connections_of(self._namespaces[self._client_host], self._client_port)
+        client = next((item for item in at_client if item.endpoint.remote_port == self._port), None)
+        sender, receiver = (server, client) if self._from_server else (client, server)
+        self._keep(sender, receiver)
+        return True
+
+    def _keep(self, sender: ProgramSocket | None, receiver: ProgramSocket | None) -> None:
+        if sender is not None:
+            self._cookies["sender"] = sender.cookie or self._cookies["sender"]
+            self._received_bytes = max(self._received_bytes, sender.acknowledged_bytes)
+            self._segments = sender.segments or self._segments
+            self._algorithm = sender.algorithm or self._algorithm
+        if receiver is not None:
+            self._cookies["receiver"] = receiver.cookie or self._cookies["receiver"]
+            self._received_bytes = max(self._received_bytes, receiver.received_bytes)
+
+    def _settle(self, now: int) -> None:
+        """When the client has ended: what its kernel still holds arrives; then the server is told to end.
+
+        A socket that the server closes waits a round trip for the ACK of its FIN: two looks a round trip see it.
+        """
+        pause_ns = max(self.description["rtt_us"] * 500, _LOOK_NS)
+        waited_ns = now - (self._end_ns or 0)
+        if self._is_tcp and self._look(now) and waited_ns < _SETTLES_WITHIN_NS and self._has_connection():
+            self._loop.at(now + pause_ns, self._settle)
+        elif not self._is_tcp and waited_ns < 2 * pause_ns:
+            self._loop.at(now + 2 * pause_ns, self._settle)
+        else:
+            self._settled = True
+            self._server.tell_to_end()
+
+    def _has_connection(self) -> bool:
+        """Whether an end still holds the connection; a socket that only waits for old packets does not."""
+        server = self._namespaces[self._server_host]
+        client = self._namespaces[self._client_host]
+        held = [*connections_of(server, self._port), *connections_of(client, self._client_port)]
+        return any(item.segments is not None for item in held)
+
+    def _look_at_wire(self, now: int) -> None:
+        if self._end_ns is not None or self._stopped or self._before is None:
+            return
+        sent = carried(self._namespaces[self.description["sender"]]).since(self._before[0]).sent_bytes
+        if sent >= self._program["wire_bytes"]:
+            self.stop(now)
+        else:
+            self._loop.at(now + _LOOK_NS, self._look_at_wire)
+
+    def stop(self, now: int) -> None:
+        """The flow's time is over, or its bytes are on the wire: the program that the plan names is told to end."""
+        if self._stopped or not self._client.is_running:
+            return
+        self._stopped = True
+        if self._is_tcp:
+            self._look(now)
+        self._ends[self._program["stopped_by"]].tell_to_end()
+
+    def finished(self) -> bool:
+        if self._start_ns is None:
+            return True
+        return self._settled and not self._server.is_running
+
+    def close(self) -> None:
+        if self._before is not None:
+            now = self._count()
+            self._moved = now[0].since(self._before[0]), now[1].since(self._before[1])
+        for end in (self._client, self._server):
+            end.kill()
+
+    def record(self, epoch_ns: int) -> dict[str, Any]:
+        """The flow's entry in agent.json; bytes of UDP are payload, from the counters of the hosts' interfaces."""
+        sent, received = self._bytes()
+        error = self._error()
+        size = self.description["size_bytes"]
+        record = self._record(
+            epoch_ns,
+            connected_ns=self._connected_ns,
+            end_ns=self._end_ns,
+            bytes_sent=sent,
+            bytes_received=received,
+            segments=(self._segments.sent, self._segments.retransmitted) if self._segments else (None, None),
+            complete=error is None and self._end_ns is not None and (size is None or received >= size),
+            error=error,
+        )
+        sides = ("source_port", "destination_port") if self._from_server else ("destination_port", "source_port")
+        record |= dict(zip(sides, (self._port, self._client_port), strict=True))
+        programs = {end: process.record() for end, process in self._ends.items()}
+        used = self._algorithm if self._is_tcp else None
+        offset_ns = time.clock_gettime_ns(time.CLOCK_REALTIME) - now_ns()
+        return {**record, "kernel_algorithm": used, "programs": programs, "realtime_offset_ns": offset_ns}
+
+    def _bytes(self) -> tuple[int, int]:
+        if self._is_tcp:
+            size = self.description["size_bytes"]
+            most = self._received_bytes if size is None else min(self._received_bytes, size)  # FIN and SYN count there
+            return most, most
+        if self._moved is None:
+            return 0, 0
+        sender, receiver = self._moved
+        sent = sender.sent_bytes - _UDP_HEADER_BYTES * sender.sent_packets
+        received = receiver.received_bytes - _UDP_HEADER_BYTES * receiver.received_packets
+        size = self.description["size_bytes"]
+        return sent, received if size is None else min(received, size)  # headers of the protocol are in it
+
+    def _error(self) -> str | None:
+        """What went wrong, if anything did that is not the end of the flow's time."""
+        if self._start_ns is None:
+            return None
+        wanted = self.description["kernel_algorithm"]
+        if self._is_tcp and self._connected_ns is None:
+            state = self._client.ending() if self._end_ns is not None else f"its client {self._client.name} ran"
+            return f"nothing connected to port {self._port} of {self._server_host}; {state}"
+        if self._is_tcp and self._algorithm not in (None, wanted):
+            return f"the sending socket used {self._algorithm} instead of {wanted}"
+        if self._client.failed and not self._stopped:
+            return self._client.ending()
+        if self._end_ns is None and not self._stopped:
+            return f"its client {self._client.name} had not ended when the run did"
+        if self._server.ended_early:
+            return self._server.ending()
+        return None

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One program of a flow: its directory, its start, and how it ended."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from howdah.agent.error import AgentError
+from howdah.linux.namespace import Namespace
+
+_SHARED = Path(__file__).resolve().parents[3] / "program"  # files of the profile, by flow and end
+_PLACE = Path("/tmp/howdah-program")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_TAIL_LINES, _TAIL_CHARACTERS = 3, 300
+_ENDS_WITHIN_S = 1.0  # of the guest's time, once it was told to
+RUNNING = "program-running.json"
+
+
+class ProgramProcess:
+    """``specification`` is ``client`` or ``server`` of the plan's ``program``. Its output is kept in raw/program/."""
+
+    def __init__(self, label: str, end: str, specification: dict[str, Any], raw: Path, flow: int) -> None:
+        self._label = label
+        self.end = end
+        self._specification = specification
+        self._raw = raw
+        self.output = raw / f"{flow}-{end}"
+        self.directory = _PLACE / f"{flow}-{end}"
+        self._shared = _SHARED / f"{flow}-{end}"
+        self._command: list[str] = []
+        self._environment: dict[str, str] = {}
+        self.process: subprocess.Popen[bytes] | None = None
+        self._told = False
+
+    @property
+    def name(self) -> str:
+        """The program as the profile has it."""
+        return str(self._specification["command"][0])
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended by itself with another status than 0."""
+        return self.process is not None and self.process.poll() not in (None, 0) and not self._told
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether it ended with an error that nobody asked for."""
+        return self.failed
+
+    def make_directory(self, substitute: Callable[[str], str]) -> None:
+        """Copy its files, and run what must be run before it. Raises AgentError."""
+        self.directory.mkdir(parents=True)
+        self.output.mkdir(exist_ok=True)
+        if self._shared.is_dir():
+            shutil.copytree(self._shared, self.directory, dirs_exist_ok=True)
+        self._command = [substitute(text) for text in self._specification["command"]]
+        if self._specification["own"]:
+            program = self.directory / Path(self._command[0]).name
+            program.chmod(0o755)
+            self._command[0] = str(program)
+        given = {name: substitute(text) for name, text in self._specification["environment"].items()}
+        self._environment = {"PATH": _PATH, "HOME": str(self.directory), "LANG": "C.UTF-8", **given}
+        for command in self._specification.get("before", []):
+            self._run([substitute(text) for text in command])
+
+    def _run(self, command: list[str]) -> None:
+        try:
+            done = subprocess.run(
+                command, cwd=self.directory, env=self._environment, capture_output=True, stdin=subprocess.DEVNULL
+            )
+        except OSError as error:
+            raise AgentError(self._label, f"{command[0]}: {error.strerror}") from error
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip()[-_TAIL_CHARACTERS:]
+            raise AgentError(self._label, f"{command[0]} ended with status {done.returncode}: {said}")
+
+    def start(self, namespace: Namespace) -> None:
+        """Start it in its host. Raises AgentError where that cannot be."""
+        with (
+            (self.output / "stdout.txt").open("wb") as output,
+            (self.output / "stderr.txt").open("wb") as errors,
+            namespace.entered(),
+        ):
+            try:
+                self.process = subprocess.Popen(
+                    self._command,
+                    cwd=self.directory,
+                    env=self._environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=errors,
+                )
+            except FileNotFoundError as error:
+                what = (
+                    "is not in the guest tree" if not self._specification["own"] else "names an interpreter that is not"
+                )
+                raise AgentError(self._label, f"its {self.end} {self.name} {what}") from error
+            except OSError as error:
+                raise AgentError(self._label, f"its {self.end} {self.name} cannot be run: {error.strerror}") from error
+        self._tell_running(self.process.pid, f"{self._label}: its {self.end} {' '.join(self._command)}")
+
+    def _tell_running(self, pid: int, words: str | None) -> None:
+        """Which programs run, for whoever sees that no time passes any more."""
+        path = self._raw / RUNNING
+        running: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        if words is None:
+            running.pop(str(pid), None)
+        else:
+            running[str(pid)] = words
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(running), encoding="utf-8")
+        new.replace(path)
+
+    def note_ended(self) -> None:
+        if self.process is not None:
+            self.process.wait()
+            self._tell_running(self.process.pid, None)
+
+    def tell_to_end(self) -> None:
+        if self.is_running and self.process is not None:
+            self._told = True
+            self.process.send_signal(getattr(signal, f"SIG{self._specification['signal']}"))
+
+    def kill(self) -> None:
+        """At the end of the run: told, and killed where it does not listen."""
+        if not self.is_running or self.process is None:
+            return
+        self.tell_to_end()
+        try:
+            self.process.wait(_ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._tell_running(self.process.pid, None)
+
+    def ending(self) -> str:
+        """How it ended, in words, with the last lines that it wrote."""
+        if self.process is None:
+            return f"its {self.end} {self.name} was not started"
+        status = self.process.poll()
+        if status is None:
+            return f"its {self.end} {self.name} runs{self.said()}"
+        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        return f"its {self.end} {self.name} {how}{self.said()}"
+
+    def said(self) -> str:
+        """``: `` and the last lines of its standard error, or of its output."""
+        for name in ("stderr.txt", "stdout.txt"):
+            try:
+                text = (self.output / name).read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                continue
+            lines = [line.strip() for line in text.splitlines() if line.strip()][-_TAIL_LINES:]
+            if lines:
+                return f": {' / '.join(lines)[-_TAIL_CHARACTERS:]}"
+        return ": it said nothing"
+
+    def record(self) -> dict[str, Any]:
+        """For agent.json."""
+        status = None if self.process is None else self.process.poll()
+        return {"command": self._command, "status": status, "told_to_end": self._told}

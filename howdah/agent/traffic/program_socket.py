@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sockets of programs: which are there, found by the server's port, and what the kernel says of them."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from howdah.agent.traffic.segments import Segments, segments_in
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.diag import SOCK_DIAG_BY_FAMILY, TCP_LISTEN, Endpoint, diag_request, open_diag, parse_socket
+from howdah.linux.netlink.message import Message, parse_attributes
+
+# Attributes of an answer of inet_diag, and the bits that ask for them.
+_INFO, _CONGESTION = 2, 4
+_EXTENSIONS = 1 << (_INFO - 1) | 1 << (_CONGESTION - 1)
+_ID_BYTES = 72  # struct inet_diag_msg
+_ACKNOWLEDGED_AT, _RECEIVED_AT = 120, 128  # tcpi_bytes_acked and tcpi_bytes_received in struct tcp_info
+_UDP = "/proc/net/udp"
+_INTERFACES = "/proc/net/dev"
+
+
+@dataclass(frozen=True)
+class ProgramSocket:
+    """A TCP socket of a program as its host's kernel sees it; ``algorithm`` None where that was not told."""
+
+    endpoint: Endpoint
+    state: int
+    cookie: int
+    acknowledged_bytes: int
+    received_bytes: int
+    segments: Segments | None
+    algorithm: str | None
+
+    @property
+    def moved_bytes(self) -> int:
+        return self.acknowledged_bytes + self.received_bytes
+
+
+def tcp_sockets(namespace: Namespace) -> list[ProgramSocket]:
+    """Every IPv4 TCP socket of a host."""
+    with namespace.entered():
+        netlink = open_diag()
+    try:
+        return [_socket_of(answer) for answer in netlink.dump(SOCK_DIAG_BY_FAMILY, diag_request(None, _EXTENSIONS))]
+    finally:
+        netlink.close()
+
+
+def _socket_of(answer: Message) -> ProgramSocket:
+    plain = parse_socket(answer)
+    found = parse_attributes(answer.payload[_ID_BYTES:])
+    info, name = found.get(_INFO, b""), found.get(_CONGESTION)
+    return ProgramSocket(
+        plain.endpoint,
+        plain.state,
+        plain.cookie,
+        _counter(info, _ACKNOWLEDGED_AT),
+        _counter(info, _RECEIVED_AT),
+        segments_in(info),
+        name.rstrip(b"\0").decode("ascii", "replace") if name else None,
+    )
+
+
+def _counter(info: bytes, at: int) -> int:
+    return int(struct.unpack_from("=Q", info, at)[0]) if len(info) >= at + 8 else 0
+
+
+def connections_of(namespace: Namespace, local_port: int) -> list[ProgramSocket]:
+    """Connections at a port of a host, the one that moved the most bytes first."""
+    found = [
+        item for item in tcp_sockets(namespace) if item.state != TCP_LISTEN and item.endpoint.local_port == local_port
+    ]
+    return sorted(found, key=lambda item: -item.moved_bytes)
+
+
+def is_listening(namespace: Namespace, protocol: str, port: int) -> bool:
+    """Whether a socket of a host waits at a port."""
+    if protocol == "tcp":
+        return any(item.state == TCP_LISTEN and item.endpoint.local_port == port for item in tcp_sockets(namespace))
+    return port in bound_udp_ports(_read(namespace, _UDP))
+
+
+def bound_udp_ports(text: str) -> set[int]:
+    """Local ports of /proc/net/udp."""
+    return {int(line.split()[1].rpartition(":")[2], 16) for line in text.splitlines()[1:] if line.split()}
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What a host's interfaces counted, without the loopback: bytes of frames, and packets."""
+
+    received_bytes: int
+    received_packets: int
+    sent_bytes: int
+    sent_packets: int
+
+    def since(self, earlier: Carried) -> Carried:
+        return Carried(
+            self.received_bytes - earlier.received_bytes,
+            self.received_packets - earlier.received_packets,
+            self.sent_bytes - earlier.sent_bytes,
+            self.sent_packets - earlier.sent_packets,
+        )
+
+
+def carried(namespace: Namespace) -> Carried:
+    return parse_interfaces(_read(namespace, _INTERFACES))
+
+
+def parse_interfaces(text: str) -> Carried:
+    """The sums over /proc/net/dev."""
+    sums = [0, 0, 0, 0]
+    for line in text.splitlines()[2:]:
+        name, _, counters = line.partition(":")
+        if name.strip() == "lo":
+            continue
+        fields = [int(field) for field in counters.split()]
+        for index, value in enumerate((fields[0], fields[1], fields[8], fields[9])):
+            sums[index] += value
+    return Carried(*sums)
+
+
+def _read(namespace: Namespace, path: str) -> str:
+    with namespace.entered(), open(path, encoding="ascii") as file:  # noqa: PTH123
+        return file.read()

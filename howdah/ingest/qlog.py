@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A qlog of a QUIC sender: its records, whether it is whole, and what the sender knew at the arrival of each ACK.
+
+Two forms are read: JSON text sequences (ngtcp2), and one JSON document whose events are in ``traces`` (aioquic).
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from howdah.record.raw import read_raw_bytes
+
+_SEPARATOR = b"\x1e"
+_MS_NS = 1_000_000
+_SENT, _RECEIVED = "transport:packet_sent", "transport:packet_received"
+_LOST, _METRICS = "recovery:packet_lost", "recovery:metrics_updated"
+_LEAST_INITIAL_BYTES = 1200  # of a datagram, RFC 9000, 14.1
+_NAMES = {"cwnd": "congestion_window"}  # of aioquic
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the sender knew at an instant. ``ssthresh_bytes`` is None while there is none; ``time_ns`` is the qlog's.
+
+    ``acknowledged_bytes`` and ``sent_bytes`` are offsets of the stream that carries the data: all before the first one
+    has been acknowledged, nothing behind the second has been sent.
+    """
+
+    time_ns: int
+    cwnd_bytes: int
+    ssthresh_bytes: int | None
+    in_flight_bytes: int
+    smoothed_rtt_us: int
+    latest_rtt_us: int
+    min_rtt_us: int | None
+    acknowledged_bytes: int
+    sent_bytes: int
+    lost_packets: int
+
+
+@dataclass(frozen=True)
+class Left:
+    """The first exit from slow start: at which ACK or timer, the window before, and what had been lost just then."""
+
+    time_ns: int
+    cwnd_bytes: int
+    ssthresh_bytes: int
+    lost_packets: int
+    is_cut: bool
+    latest_rtt_us: int
+    min_rtt_us: int | None
+
+
+@dataclass
+class Qlog:
+    """``acks`` has the state before each ACK was processed. ``sent_bytes`` are UDP payload, of ``sent_packets``."""
+
+    problems: list[str] = field(default_factory=list)
+    acks: list[Known] = field(default_factory=list)
+    last: Known | None = None
+    left: Left | None = None
+    sent_packets: int = 0
+    sent_bytes: int = 0
+    lost_packets: int = 0
+    datagram_bytes: int = 0  # largest packet
+    stream_bytes: int = 0  # of the data stream in a largest packet
+    initial_cwnd_bytes: int | None = None
+    first_data_ns: int | None = None  # when the first byte of the data stream was sent
+    unpadded_bytes: int = 0  # by which Initial packets are shorter than the datagrams that RFC 9000 wants for them
+
+
+def read_qlog(path: Path) -> Qlog:
+    """Damage is told in ``problems``; what was read before it counts."""
+    try:
+        data = read_raw_bytes(path)
+    except (OSError, ValueError) as error:
+        return Qlog(problems=[f"{path.name} cannot be read: {error}"])
+    problems: list[str] = []
+    events = list(_events(data, path.name, problems))
+    found = _Reader(events).qlog
+    found.problems = problems + found.problems
+    if not events and not problems:
+        found.problems.append(f"{path.name} has no events")
+    return found
+
+
+def _events(data: bytes, name: str, problems: list[str]) -> Iterator[dict[str, Any]]:
+    if data.lstrip().startswith(b"{"):
+        try:
+            document = json.loads(data)
+            yield from document["traces"][0]["events"]
+        except (ValueError, LookupError, TypeError):
+            problems.append(f"{name} is cut short: it is no whole JSON document of {len(data)} bytes")
+        return
+    for number, record in enumerate(part for part in data.split(_SEPARATOR) if part.strip()):
+        try:
+            value = json.loads(record)
+        except ValueError:
+            problems.append(f"{name} is cut short, or damaged, in its record {number + 1}")
+            return
+        if "name" in value:
+            yield value
+
+
+def _number(data: dict[str, Any]) -> tuple[str, int]:
+    """The space and the number of a packet; aioquic's record of a loss has no header around them."""
+    header = data.get("header") or data
+    kind = header.get("packet_type") or header.get("type")
+    return kind if kind in ("initial", "handshake") else "data", int(header["packet_number"])
+
+
+class _Reader:
+    """Goes through the events once; numbers of packets count in spaces of their own."""
+
+    def __init__(self, events: list[dict[str, Any]]) -> None:
+        self.qlog = Qlog()
+        self._stream = _data_stream(events)
+        self._outstanding: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        self._given_up: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        self._acked: list[tuple[int, int]] = []
+        self._una = self._nxt = 0
+        self._state: dict[str, float] = {}
+        self._lost_at: tuple[int, int] = (0, 0)  # of the ACK or timer in progress: since when, how many
+        self._before: Known | None = None
+        for event in events:
+            self._take(event)
+        if events and self._state:
+            self.qlog.last = self._known(_time_ns(events[-1]))
+
+    def _take(self, event: dict[str, Any]) -> None:
+        name, data, time_ns = event.get("name"), event.get("data") or {}, _time_ns(event)
+        if name == _SENT:
+            self._sent(time_ns, data)
+        elif name == _RECEIVED:
+            acks = [frame for frame in data.get("frames", []) if frame.get("frame_type") == "ack"]
+            if acks:
+                self._acknowledged(time_ns, _number(data)[0], acks)
+        elif name == _LOST:
+            self.qlog.lost_packets += 1
+            key = _number(data)
+            self._given_up[key] = self._outstanding.pop(key, [])
+            since, count = self._lost_at
+            self._lost_at = (time_ns, count + 1 if since == time_ns else 1)
+        elif name == _METRICS:
+            self._measured(time_ns, data)
+
+    def _sent(self, time_ns: int, data: dict[str, Any]) -> None:
+        length = int((data.get("raw") or {}).get("length", 0))
+        ranges = [
+            (int(frame["offset"]), int(frame["length"]))
+            for frame in data.get("frames", [])
+            if frame.get("frame_type") == "stream" and frame["stream_id"] == self._stream
+        ]
+        qlog = self.qlog
+        qlog.sent_packets += 1
+        qlog.sent_bytes += length
+        if ranges and qlog.first_data_ns is None:
+            qlog.first_data_ns = time_ns
+        if ranges and length >= qlog.datagram_bytes:
+            qlog.datagram_bytes = length
+            qlog.stream_bytes = max(sum(size for _, size in ranges), qlog.stream_bytes)
+        self._nxt = max([self._nxt, *(offset + size for offset, size in ranges)])
+        number = _number(data)
+        self._outstanding[number] = ranges
+        if number[0] == "initial":
+            qlog.unpadded_bytes += max(_LEAST_INITIAL_BYTES - length, 0)
+
+    def _acknowledged(self, time_ns: int, space: str, frames: list[dict[str, Any]]) -> None:
+        if self._state and space == "data":
+            self.qlog.acks.append(self._known(time_ns))
+        least = next((number for kind, number in self._outstanding if kind == space), None)
+        for frame in frames:
+            for first, *rest in frame["acked_ranges"]:
+                last = int(rest[0]) if rest else int(first)
+                for number in range(int(first) if least is None else max(int(first), least), last + 1):
+                    self._arrived((space, number))
+                for key in [key for key in self._given_up if key[0] == space and int(first) <= key[1] <= last]:
+                    self._acked += [(offset, offset + size) for offset, size in self._given_up.pop(key)]
+        heapq.heapify(self._acked)
+        while self._acked and self._acked[0][0] <= self._una:
+            self._una = max(self._una, heapq.heappop(self._acked)[1])
+
+    def _arrived(self, key: tuple[str, int]) -> None:
+        ranges = self._outstanding.pop(key, None)
+        if ranges:
+            self._acked += [(offset, offset + size) for offset, size in ranges]
+
+    def _measured(self, time_ns: int, data: dict[str, Any]) -> None:
+        new = {_NAMES.get(name, name): value for name, value in data.items() if isinstance(value, (int, float))}
+        before = self._known(time_ns) if self._state else None
+        self._state |= new
+        if self.qlog.initial_cwnd_bytes is None and "congestion_window" in self._state:
+            self.qlog.initial_cwnd_bytes = int(self._state["congestion_window"])
+        if self.qlog.left is None and before is not None:
+            self.qlog.left = self._exit(time_ns, before)
+
+    def _exit(self, time_ns: int, before: Known) -> Left | None:
+        """The threshold came to be at the window or below it."""
+        now = self._known(time_ns)
+        if now.ssthresh_bytes is None or now.cwnd_bytes < now.ssthresh_bytes:
+            return None
+        acked = self.qlog.acks[-1].time_ns if self.qlog.acks else time_ns
+        since, count = self._lost_at
+        lost = count if count and since >= min(acked, time_ns) - _MS_NS else 0
+        is_cut = now.cwnd_bytes < before.cwnd_bytes
+        cwnd = before.cwnd_bytes if is_cut else now.cwnd_bytes
+        return Left(acked, cwnd, now.ssthresh_bytes, lost, is_cut, now.latest_rtt_us, now.min_rtt_us)
+
+    def _known(self, time_ns: int) -> Known:
+        state = self._state
+        ssthresh, least = state.get("ssthresh"), state.get("min_rtt")
+        return Known(
+            time_ns=time_ns,
+            cwnd_bytes=int(state.get("congestion_window", 0)),
+            ssthresh_bytes=None if ssthresh is None else int(ssthresh),
+            in_flight_bytes=int(state.get("bytes_in_flight", 0)),
+            smoothed_rtt_us=round(state.get("smoothed_rtt", 0) * 1000),
+            latest_rtt_us=round(state.get("latest_rtt", 0) * 1000),
+            min_rtt_us=None if least is None else round(least * 1000),
+            acknowledged_bytes=self._una,
+            sent_bytes=self._nxt,
+            lost_packets=self.qlog.lost_packets,
+        )
+
+
+def _data_stream(events: list[dict[str, Any]]) -> int | None:
+    """The stream that was sent the farthest."""
+    farthest: dict[int, int] = {}
+    for event in events:
+        if event.get("name") != _SENT:
+            continue
+        for frame in event["data"].get("frames", []):
+            if frame.get("frame_type") == "stream":
+                end = int(frame["offset"]) + int(frame["length"])
+                stream = int(frame["stream_id"])
+                farthest[stream] = max(farthest.get(stream, 0), end)
+    return max(farthest, key=lambda stream: farthest[stream], default=None)
+
+
+def _time_ns(event: dict[str, Any]) -> int:
+    return round(float(event["time"]) * _MS_NS)

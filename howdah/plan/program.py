@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two programs as a flow: what a profile or a QUIC stack asks for, resolved for the plan."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from howdah.errors import ProfileError, nearest
+from howdah.plan.plan import Flow
+from howdah.plan.quic import STACKS, quic_programs
+from howdah.profile import Cell
+from howdah.profile.model import FlowSection
+from howdah.profile.traffic import ProgramSection, TrafficSection
+from howdah.profile.written import written_path
+
+_MOST_FILE_BYTES = 256 * 2**20
+Place = tuple[str | int, ...]
+
+
+def traffic_of(cell: Cell, flow: FlowSection) -> TrafficSection:
+    """A flow's own traffic, or the profile's."""
+    return flow.traffic or cell.scenario.traffic
+
+
+def traffic_place(cell: Cell, index: int) -> Place:
+    """Where the traffic of a flow is written."""
+    flow = cell.scenario.every_flow[index]
+    return (*cell.scenario.place_of(index), "traffic") if flow.traffic is not None else ("traffic",)
+
+
+def program_places(cell: Cell, flows: list[Flow]) -> dict[str, str]:
+    """``flow 2`` to the place of its traffic, for every flow that programs make."""
+    return {
+        f"flow {flow.id}": cell.place(*traffic_place(cell, index))
+        for index, flow in enumerate(flows)
+        if flow.program is not None
+    }
+
+
+def program_of(cell: Cell, index: int, *, stop_us: int, start_us: int, exact_uptime: bool) -> dict[str, Any]:
+    """The field ``program`` of a flow. Raises ProfileError."""
+    flow = cell.scenario.every_flow[index]
+    traffic = traffic_of(cell, flow)
+    place = traffic_place(cell, index)
+    if not exact_uptime:
+        field = "client" if traffic.has_programs else "quic"
+        raise ProfileError(
+            "programs as traffic need a guest of ours in virtual time",
+            where=cell.place(*place, field),
+            hint="run it with the uml engine",
+        )
+    if flow.opener != "sender":
+        what = "opener is said by sends where programs make the flow"
+        raise ProfileError(what, where=cell.place(*cell.scenario.place_of(index), "opener"), hint="leave it out")
+    common = {"ports": list(traffic.ports), "wire_bytes": traffic.wire_bytes}
+    if traffic.quic != "off":
+        most = flow.size or cell.scenario.path.rate * (stop_us - start_us) // 8_000_000 * 2
+        ends = quic_programs(STACKS[traffic.quic], most)
+        return {"sends": "server", "protocol": "udp", **common, "stopped_by": "server", "quic": traffic.quic, **ends}
+    assert traffic.client is not None
+    assert traffic.server is not None
+    made = {
+        end: _end(cell, section, (*place, end), flow)
+        for end, section in (("client", traffic.client), ("server", traffic.server))
+    }
+    facts = {"sends": traffic.sends, "protocol": traffic.protocol}
+    return {**facts, **common, "stopped_by": "client", "quic": None, **made}
+
+
+def stack_algorithm(cell: Cell, index: int, algorithm: str) -> str | None:
+    """What a flow's QUIC stack calls its algorithm, None for a flow of another kind. Raises ProfileError."""
+    flow = cell.scenario.every_flow[index]
+    traffic = traffic_of(cell, flow)
+    if traffic.quic == "off":
+        return None
+    stack = STACKS[traffic.quic]
+    if algorithm in stack.algorithms:
+        return stack.algorithms[algorithm]
+    close = nearest(algorithm, stack.algorithms)
+    hint = f"did you mean {close}? " if close else ""
+    place: Place = (*cell.scenario.place_of(index), "algorithm") if flow.algorithm else ("algorithm",)
+    raise ProfileError(
+        f"the QUIC stack {stack.name} has no congestion control for {algorithm!r}",
+        where=cell.place(*place),
+        hint=f"{hint}it has {', '.join(stack.algorithms)}",
+    )
+
+
+def _end(cell: Cell, section: ProgramSection, place: Place, flow: FlowSection) -> dict[str, Any]:
+    for text, where in section.texts:
+        if "{bytes}" in text and flow.size is None:
+            what = "{bytes} is the size of the flow, which has none"
+            raise ProfileError(what, where=cell.place(*place, *where), hint="give the flow a size")
+    files = []
+    names: set[str] = set()
+    for text, where in section.own_files:
+        at = cell.place(*place, *where)
+        source = written_path(cell.directory, text, at)
+        if not source.is_file():
+            raise ProfileError(f"there is no file {source}", where=at, hint="paths start at the profile's directory")
+        if source.name in names:
+            raise ProfileError(f"two files of this program are called {source.name}", where=at)
+        if source.stat().st_size > _MOST_FILE_BYTES:
+            what = f"{source.name} has more than {_MOST_FILE_BYTES // 2**20} MiB"
+            raise ProfileError(what, where=at, hint="let the program make it in its directory")
+        names.add(source.name)
+        with source.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        files.append({"path": str(source.resolve()), "name": source.name, "sha256": digest})
+    own = bool(section.own_files) and section.own_files[0][1] == ("command", 0)
+    return {
+        "command": list(section.command),
+        "environment": dict(section.environment),
+        "files": files,
+        "own": own,
+        "signal": "TERM",
+    }

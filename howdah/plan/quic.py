@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QUIC stacks as pairs of programs: their Debian packages, their command lines, and what their qlog means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+_GUEST_AGENT = "/howdah/in/howdah/agent"
+_CERTIFICATE = [
+    "/usr/bin/openssl",
+    "req",
+    "-x509",
+    "-newkey",
+    "ed25519",  # its signatures have one length, so that every handshake has the same packets
+    "-nodes",
+    "-subj",
+    "/CN=howdah",
+    "-set_serial",
+    "1",
+    "-days",
+    "36500",
+    "-keyout",
+    "key.pem",
+    "-out",
+    "certificate.pem",
+]
+_RECEIVE_WINDOW_BYTES = 64 * 2**20  # so that it limits nothing
+
+
+@dataclass(frozen=True)
+class Stack:
+    """``algorithms``: the profile's names to those of the stack. ``bytes`` in ``client`` and ``server`` is the size of
+    the object that the client asks for; other placeholders are those of programs (howdah/profile/traffic.py).
+
+    ``detector`` is the reason (howdah/record/event.py) of an exit from slow start without a loss: the stack's only one.
+    """
+
+    name: str
+    packages: tuple[str, ...]
+    algorithms: dict[str, str]
+    server: list[str]
+    client: list[str]
+    detector: str
+    logs_padding: bool = True  # whether the lengths in its qlog have the padding of Initial packets in them
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+_NGTCP2 = Stack(
+    name="ngtcp2",
+    packages=("ngtcp2-client", "ngtcp2-server", "openssl"),
+    # Its CUBIC and its Reno leave slow start by HyStart++ (RFC 9406), always.
+    algorithms={"cubic": "cubic", "hystart-plus-plus-cubic": "cubic", "reno": "reno", "hystart-plus-plus": "reno"},
+    server=[
+        "/usr/sbin/gtlsserver",
+        "--quiet",
+        "--no-quic-dump",
+        "--no-http-dump",
+        "--qlog-dir={output}",
+        "--cc={algorithm}",
+        "--max-dyn-length={bytes}",
+        "{server_address}",
+        "{port}",
+        "key.pem",
+        "certificate.pem",
+    ],
+    client=[
+        "/usr/bin/gtlsclient",
+        "--quiet",
+        "--no-quic-dump",
+        "--no-http-dump",
+        "--exit-on-all-streams-close",
+        f"--max-data={_RECEIVE_WINDOW_BYTES}",
+        f"--max-stream-data-bidi-local={_RECEIVE_WINDOW_BYTES}",
+        f"--max-window={_RECEIVE_WINDOW_BYTES}",
+        f"--max-stream-window={_RECEIVE_WINDOW_BYTES}",
+        "{server_address}",
+        "{port}",
+        "https://{server_address}:{port}/{bytes}",
+    ],
+    detector="css-rounds",
+)
+_AIOQUIC_END = ["/usr/bin/python3", f"{_GUEST_AGENT}/quic/aioquic_end.py"]
+_AIOQUIC = Stack(
+    name="aioquic",
+    packages=("openssl", "python3-aioquic"),
+    algorithms={"cubic": "cubic", "reno": "reno"},
+    server=[*_AIOQUIC_END, "server", "{server_address}", "{port}", "{bytes}", "{algorithm}", "{output}"],
+    client=[*_AIOQUIC_END, "client", "{server_address}", "{port}", "{bytes}", str(_RECEIVE_WINDOW_BYTES)],
+    detector="delay",
+    logs_padding=False,
+)
+STACKS = {stack.name: stack for stack in (_NGTCP2, _AIOQUIC)}
+
+
+def quic_programs(stack: Stack, object_bytes: int) -> dict[str, Any]:
+    """``client`` and ``server`` of a flow's ``program``."""
+
+    def end(command: list[str]) -> dict[str, Any]:
+        filled = [text.replace("{bytes}", str(object_bytes)) for text in command]
+        return {"command": filled, "environment": dict(stack.environment), "files": [], "own": False, "signal": "INT"}
+
+    return {"client": end(stack.client), "server": {**end(stack.server), "before": [list(_CERTIFICATE)]}}

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What sends and what receives, as fields of a profile: generators of the project, programs, and QUIC stacks."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from howdah.profile.field import Bytes, FieldError, Section, Text, fixed
+
+PROGRAM = "program"  # the kind of traffic in a plan
+PLACEHOLDERS = (
+    "server_address",
+    "client_address",
+    "port",
+    "client_port",
+    "bytes",
+    "duration",
+    "directory",
+    "output",
+    "algorithm",
+    "flow",
+)
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]*)\}")
+_VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+
+class ProgramSection(Section):
+    """A program at one end of a flow: of the guest tree (a name, or an absolute path), or a file of your own."""
+
+    command: list[Text] = fixed(
+        min_length=1,
+        max_length=256,
+        description="the program and its arguments; a program with `/` in a relative path lies beside the profile. "
+        f"Placeholders: {', '.join(f'`{{{name}}}`' for name in PLACEHOLDERS)}",
+    )
+    environment: dict[Annotated[str, Field(pattern=_VARIABLE)], Text] = fixed(
+        default_factory=dict, description="environment variables; placeholders as in command"
+    )
+    files: list[Text] = fixed(
+        default_factory=list,
+        max_length=64,
+        description="files beside the profile, copied into the program's directory under their own names",
+    )
+
+    @model_validator(mode="after")
+    def _placeholders(self) -> ProgramSection:
+        for text, place in self.texts:
+            for name in _PLACEHOLDER.findall(text):
+                if name and name not in PLACEHOLDERS:
+                    raise FieldError(
+                        f"there is no placeholder {{{name}}}; there are "
+                        f"{', '.join(f'{{{each}}}' for each in PLACEHOLDERS)}",
+                        *place,
+                    )
+        return self
+
+    @property
+    def texts(self) -> list[tuple[str, tuple[str | int, ...]]]:
+        """What placeholders may stand in, and where it is written."""
+        found: list[tuple[str, tuple[str | int, ...]]] = [
+            (text, ("command", index)) for index, text in enumerate(self.command)
+        ]
+        return [*found, *((text, ("environment", name)) for name, text in self.environment.items())]
+
+    @property
+    def own_files(self) -> list[tuple[str, tuple[str | int, ...]]]:
+        """Files that lie beside the profile, and where they are written; the program first."""
+        program = self.command[0]
+        beside = "/" in program and not program.startswith(("/", "{"))
+        own: list[tuple[str, tuple[str | int, ...]]] = [(program, ("command", 0))] if beside else []
+        return [*own, *((name, ("files", index)) for index, name in enumerate(self.files))]
+
+
+class TrafficSection(Section):
+    """What sends and what receives: in the kernel, iperf3, a plain blocking Python program, any program, or QUIC.
+
+    By default both are in the kernel in virtual time, where a process costs wall time, and iperf3 in real time, where
+    the kernel is not ours to load modules into.
+    """
+
+    source: Literal["kernel", "iperf3", "python", "flent"] | None = Field(
+        default=None, description="what sends", json_schema_extra={"x-default": "kernel; iperf3 in real time"}
+    )
+    sink: Literal["kernel", "iperf3", "python", "flent"] | None = Field(
+        default=None, description="what receives", json_schema_extra={"x-default": "kernel; iperf3 in real time"}
+    )
+    client: ProgramSection | None = Field(
+        default=None, description="a program that connects, beside server ([traffic.md](traffic.md#any-program))"
+    )
+    server: ProgramSection | None = Field(default=None, description="a program that is there before, beside client")
+    sends: Literal["client", "server"] = fixed("client", description="which of the two programs sends the data")
+    protocol: Literal["tcp", "udp"] = fixed(
+        "tcp", description="of the two programs; only TCP has per-ACK records of the kernel"
+    )
+    ports: list[Annotated[int, Field(ge=1, le=65535)]] = fixed(
+        default_factory=list,
+        max_length=16,
+        description="further ports of the server; what passes there is not measured",
+    )
+    wire_bytes: Bytes | None = Field(
+        default=None, description="end the client when the sending host's interface has sent this much since the start"
+    )
+    quic: Literal["off", "ngtcp2", "aioquic"] = Field(
+        default="off", description="a QUIC stack whose server sends to its client ([quic.md](quic.md))"
+    )
+
+    @model_validator(mode="after")
+    def _compatible(self) -> TrafficSection:
+        ends = {self.source, self.sink} - {None}
+        for program in ("iperf3", "flent"):
+            if program in ends and len(ends) > 1:
+                what = f"{program} speaks a protocol of its own: source and sink must both be {program}"
+                raise FieldError(what, "sink")
+        if (self.client is None) != (self.server is None):
+            given, missing = ("client", "server") if self.server is None else ("server", "client")
+            raise FieldError(f"client and server belong together; {missing} is missing", given)
+        if self.has_programs and self.quic != "off":
+            raise FieldError("quic brings its own client and server", "client")
+        for field in ("source", "sink"):
+            if getattr(self, field) is not None and (self.has_programs or self.quic != "off"):
+                what = f"{field} cannot be combined with {'client and server' if self.has_programs else 'quic'}"
+                raise FieldError(what, field)
+        if not self.has_programs:
+            for field in ("sends", "protocol", "ports"):
+                if field in self.model_fields_set:
+                    raise FieldError(f"{field} is of client and server, which are not given", field)
+            if self.wire_bytes is not None and self.quic == "off":
+                raise FieldError("wire_bytes is of client and server, which are not given", "wire_bytes")
+        return self
+
+    @property
+    def has_programs(self) -> bool:
+        return self.client is not None and self.server is not None
+
+    @property
+    def is_program(self) -> bool:
+        """Whether two programs, given or of a QUIC stack, make the flow."""
+        return self.has_programs or self.quic != "off"
+
+    def ends(self, *, virtual_time: bool) -> tuple[str, str]:
+        """Source and sink, with what is not said filled in."""
+        if self.is_program:
+            return PROGRAM, PROGRAM
+        if "flent" in (self.source, self.sink):
+            return "flent", "flent"
+        if "iperf3" in (self.source, self.sink) or (not virtual_time and self.source is self.sink is None):
+            return "iperf3", "iperf3"
+        other = "kernel" if virtual_time else "python"
+        return self.source or other, self.sink or other

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs as traffic in a guest: a sender of one's own beside nginx' and curl's kind, and a QUIC stack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.engine.uml.engine import UmlEngine
+from howdah.errors import RunFailedError
+from howdah.ingest import read_report
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory, read_json
+from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
+
+pytestmark = pytest.mark.guest
+
+SIZE = 300_000
+SEND = """\
+import socket, sys
+with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as connection:
+    connection.sendall(bytes(int(sys.argv[3])))
+    connection.recv(1)
+"""
+RECEIVE = """\
+#!/usr/bin/python3
+import os, socket, sys
+with socket.create_server((sys.argv[1], int(sys.argv[2]))) as listener:
+    connection, _ = listener.accept()
+    count = 0
+    while count < int(sys.argv[3]):
+        count += len(connection.recv(65536))
+    connection.sendall(b"!")
+sys.stdout.write(f"{count} {os.environ['WHO']}\\n")
+"""
+PROFILE = """\
+howdah: 1
+name: programs
+path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
+algorithm: reno
+duration: 2 s
+flows:
+  - size: 300 kB
+    traffic:
+      client: {command: [python3, "{directory}/send.py", "{server_address}", "{port}", "{bytes}"], files: [send.py]}
+      server: {command: [./receive.py, "{server_address}", "{port}", "{bytes}"], environment: {WHO: "{algorithm}"}}
+  - stop: 1500 ms
+    port: 8080
+    traffic:
+      sends: server
+      client: {command: [curl, --silent, --output, /dev/null, "http://{server_address}:{port}/zeros"]}
+      server:
+        command: [sh, -c, "truncate -s 9M zeros; exec python3 -m http.server -b $0 $1", "{server_address}", "{port}"]
+"""
+
+
+@pytest.fixture(scope="module")
+def engine() -> UmlEngine:
+    return require_engine()
+
+
+def _profile(folder: Path, text: str = PROFILE) -> Path:
+    (folder / "send.py").write_text(SEND)
+    (folder / "receive.py").write_text(RECEIVE)
+    file = folder / "programs.yaml"
+    file.write_text(text)
+    return file
+
+
+@pytest.fixture(scope="module")
+def programs(engine: UmlEngine, tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDirectory, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("programs")
+    return run(engine, plan_of(profile=_profile(folder)), folder / "run")
+
+
+def test_flows_of_programs_are_measured_as_any_other(programs: tuple[RunDirectory, dict[str, Any]]) -> None:
+    directory, verdict = programs
+    assert failures(verdict) == {}
+    pushed, pulled = store.read(directory, "flow").to_pylist()
+    assert (pushed["complete"], pushed["bytes_received_bytes"]) == (True, SIZE)
+    assert pulled["bytes_received_bytes"] > SIZE
+    probe = store.read(directory, "tcp_probe").to_pylist()
+    for flow in (pushed, pulled):
+        acknowledged = max(row["snd_una_bytes"] for row in probe if row["flow"] == flow["flow"])
+        assert acknowledged == pytest.approx(flow["bytes_received_bytes"], abs=3000)
+        info = [row for row in store.read(directory, "tcp_info").to_pylist() if row["flow"] == flow["flow"]]
+        assert {row["end"] for row in info} == {"sender", "receiver"}
+
+
+def test_what_programs_said_is_kept_and_the_algorithm_was_the_plans(
+    programs: tuple[RunDirectory, dict[str, Any]],
+) -> None:
+    directory, _verdict = programs
+    assert (directory.raw / "program" / "1-server" / "stdout.txt").read_text() == f"{SIZE} reno\n"
+    assert "GET /zeros" in (directory.raw / "program" / "2-server" / "stderr.txt").read_text()
+    pushed, pulled = read_json(directory.raw / "agent.json")["flows"]
+    assert (pushed["kernel_algorithm"], pulled["kernel_algorithm"]) == ("reno", "reno")
+    assert pulled["programs"]["client"]["told_to_end"], "its time was over"
+    assert pulled["source_port"] == 8080
+
+
+@pytest.mark.parametrize(
+    ("server", "what"),
+    [
+        ("[no-such-program]", "its server no-such-program is not in the guest tree"),
+        ("[ls, /no-such-file]", "its server ls ended with status 2: ls: cannot access '/no-such-file'"),
+        ('[sleep, "100"]', "its server sleep does not listen at tcp port 5001 after 1 s: it said nothing"),
+    ],
+)
+def test_a_server_that_cannot_serve_is_told_where_the_profile_has_it(
+    engine: UmlEngine, tmp_path: Path, server: str, what: str
+) -> None:
+    text = PROFILE[: PROFILE.index("  - stop:")].replace(
+        PROFILE[PROFILE.index("[./rec") : PROFILE.index(", env")], server
+    )
+    plan = plan_of(profile=_profile(tmp_path, text))
+    with pytest.raises(RunFailedError) as caught:
+        run(engine, plan, tmp_path / "run")
+    assert what in str(caught.value)
+    assert str(caught.value.where).endswith("programs.yaml:8")
+
+
+def test_a_quic_stack_fills_the_tables_and_its_log_is_what_was_captured(engine: UmlEngine, tmp_path: Path) -> None:
+    overrides = ("traffic.quic=ngtcp2", "path.rate=10 Mbit/s", "path.rtt=40 ms", "path.buffer=10 packets")
+    plan = plan_of(*overrides, "duration=1 s", "algorithm=cubic")
+    engine.prepare([plan], ignore)
+    directory, verdict = run(engine, plan, tmp_path / "run")
+    assert failures(verdict) == {}
+    (check,) = [each for each in verdict["checks"] if each["name"] == "qlog flow 1"]
+    assert check["expected"] == check["measured"] > 200_000
+    (exit_,) = store.read(directory, "slow_start").to_pylist()
+    assert exit_["reason"] == "loss"
+    rows = store.read(directory, "tcp_probe").to_pylist()
+    assert rows[0]["cwnd_packets"] == 8, "12 000 bytes are 8 packets of 1444, or 10 of the 1200 that it begins with"
+    assert max(row["snd_una_bytes"] for row in rows) > 200_000
+    assert read_report(directory).sources["qlog"].rows == len(rows)

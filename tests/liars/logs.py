@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lies of QUIC stacks: logs that do not have what left the host, from a recording of a stack and its capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from howdah.ingest import IngestReport
+from howdah.ingest.capture import read_packets, udp_payload
+from howdah.ingest.qlog import read_qlog
+from howdah.ingest.source import SourceReport
+from howdah.judge.check import Check
+from howdah.judge.qlog import qlog_checks
+from howdah.plan.plan import Plan
+from tests.liars.bench import Bench
+from tests.liars.liar import Catch, ToldLiar, check
+from tests.unit.profile_factory import make_one
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "quic"
+SENDER = ("10.1.1.1", 5001)
+_SEPARATOR = b"\x1e"
+Change = Callable[[list[bytes]], list[bytes]]
+
+
+def judged(path: Path, change: Change) -> tuple[Check, list[str]]:
+    """The check of a log with other records than the stack wrote, and what is wrong with the file itself."""
+    records = (GOLDEN / "ngtcp2.qlog").read_bytes().split(_SEPARATOR)
+    path.mkdir(parents=True, exist_ok=True)
+    file = path / "changed.qlog"
+    file.write_bytes(_SEPARATOR.join(change(records)))
+    plan: Plan = make_one(path, "traffic: {quic: ngtcp2}\n")
+    qlog = read_qlog(file)
+    datagrams, size = udp_payload(read_packets(GOLDEN / "ngtcp2.pcap"), *SENDER)
+    account = {
+        "flow": 1,
+        "packets": qlog.sent_packets,
+        "bytes": qlog.sent_bytes,
+        "padding_bytes": 0,
+        "captured_datagrams": datagrams,
+        "captured_bytes": size,
+    }
+    report = IngestReport({"qlog": SourceReport(counts={"flows": [account]})})
+    (found,) = qlog_checks(plan, report)
+    return found, qlog.problems
+
+
+def _told(change: Change) -> Callable[[Bench, Path], list[Catch]]:
+    def told(_bench: Bench, path: Path) -> list[Catch]:
+        found, problems = judged(path, change)
+        caught = [Catch("state", "cut short", problem) for problem in problems]
+        return caught + ([check("collection", found.name, found.message)] if found.ok is False else [])
+
+    return told
+
+
+def _without_a_packet(records: list[bytes]) -> list[bytes]:
+    last = max(number for number, record in enumerate(records) if b'"transport:packet_sent"' in record)
+    return records[:last] + records[last + 1 :]
+
+
+def _doubled(records: list[bytes]) -> list[bytes]:
+    return [*records, next(record for record in records if b'"transport:packet_sent"' in record)]
+
+
+def _cut(records: list[bytes]) -> list[bytes]:
+    return [*records[:-5], records[-5][: len(records[-5]) // 2]]
+
+
+def _same(records: list[bytes]) -> list[bytes]:
+    return records
+
+
+LOGS = [
+    ToldLiar(
+        "qlog-lacks-a-packet",
+        "result",
+        "A QUIC stack does not log the last packet that it sends.",
+        check("collection", "qlog flow 1", "the log lacks"),
+        "qlog",
+        _told(_without_a_packet),
+    ),
+    ToldLiar(
+        "qlog-tells-a-packet-twice",
+        "result",
+        "A QUIC stack logs a packet that it did not send.",
+        check("collection", "qlog flow 1", "the log has more by"),
+        "qlog",
+        _told(_doubled),
+    ),
+    ToldLiar(
+        "qlog-cut-short",
+        "file",
+        "A QUIC stack was killed before it had written all of its log.",
+        Catch("state", "cut short", "cut short, or damaged, in its record"),
+        "qlog",
+        _told(_cut),
+    ),
+]
+HONEST_LOGS = {"qlog": _told(_same)}

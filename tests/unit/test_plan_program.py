@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs and QUIC stacks as traffic: what the plan has of them, and what is refused where it is written."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from howdah.build.guest_tree import further_packages
+from howdah.engine.share import stage_programs
+from howdah.errors import ProfileError, RunFailedError
+from howdah.plan.plan import Plan
+from howdah.record.directory import RunDirectory
+from tests.unit.profile_factory import make_one
+
+PAIR = "client: {command: [curl, '{server_address}:{port}']}, server: {command: [nginx]}"
+
+
+def test_a_flow_of_two_programs(tmp_path: Path) -> None:
+    flow = make_one(tmp_path, f"flows: [{{port: 8080, traffic: {{sends: server, {PAIR}}}}}]\n").flows[0]
+    assert (flow.traffic, flow.sink, flow.opener) == ("program", "program", "receiver")
+    assert (flow.source_port, flow.destination_port) == (8080, 40001), "the server's port is the sender's"
+    assert flow.is_tcp
+    assert flow.quic is None
+    assert flow.program is not None
+    assert flow.program["client"]["command"] == ["curl", "{server_address}:{port}"]
+    assert (flow.program["sends"], flow.program["stopped_by"]) == ("server", "client")
+
+
+def test_one_flow_of_programs_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, f"flows: [{{}}, {{traffic: {{{PAIR}}}}}]\n")
+    assert [flow.traffic for flow in plan.flows] == ["kernel", "program"]
+    alone = make_one(tmp_path, "flows: [{}, {}]\n")
+    assert plan.to_json().count('"program":') == 1
+    assert '"program"' not in alone.to_json()
+    assert plan.flows[0] == alone.flows[0]
+
+
+def test_a_plan_with_programs_is_read_as_it_was_written(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, f"traffic: {{{PAIR}, wire_bytes: 1 MB}}\n")
+    assert Plan.from_json(plan.to_json()).flows == plan.flows
+    assert (plan.flows[0].program or {})["wire_bytes"] == 1_000_000
+
+
+def test_files_beside_the_profile_are_part_of_the_plan_and_copied(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("print()\n")
+    (tmp_path / "data").write_text("x")
+    server = "server: {command: [./mine.py], files: [data]}"
+    plan = make_one(tmp_path, f"traffic: {{client: {{command: [curl]}}, {server}}}\n")
+    files = (plan.flows[0].program or {})["server"]["files"]
+    assert [file["name"] for file in files] == ["mine.py", "data"]
+    assert files[0]["sha256"] == hashlib.sha256(b"print()\n").hexdigest()
+    directory = RunDirectory(tmp_path / "run")
+    directory.share.mkdir(parents=True)
+    stage_programs(directory, plan)
+    assert (directory.share / "program" / "1-server" / "data").read_text() == "x"
+    (tmp_path / "mine.py").write_text("print(1)\n")
+    with pytest.raises(RunFailedError, match="has changed since the run was planned"):
+        stage_programs(directory, plan)
+
+
+def test_a_quic_stack_has_its_packages_and_its_sender_is_captured(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, "traffic: {quic: ngtcp2}\nalgorithm: hystart-plus-plus-cubic\n")
+    flow = plan.flows[0]
+    assert (flow.quic, flow.is_tcp, flow.kernel_algorithm) == ("ngtcp2", False, "cubic")
+    assert further_packages(plan) == ("ngtcp2-client", "ngtcp2-server", "openssl")
+    assert plan.collect.pcap == ["s1:s1-eth0"]
+    assert flow.program is not None
+    # Twice what 20 Mbit/s carry in 4 s.
+    assert "--max-dyn-length=20000000" in flow.program["server"]["command"]
+    without = make_one(tmp_path, "")
+    assert further_packages(without) == ()
+    assert without.collect.pcap == []
+
+
+def test_quic_off_is_the_plan_without_it(tmp_path: Path) -> None:
+    assert make_one(tmp_path, "traffic: {quic: off}\n").to_json() == make_one(tmp_path, "").to_json()
+
+
+@pytest.mark.parametrize(
+    ("extra", "what", "line"),
+    [
+        ("traffic:\n  client: {command: [curl]}\n", "server is missing", 8),
+        (f"traffic:\n  {{{PAIR}, quic: ngtcp2}}\n", "quic brings its own client and server", 8),
+        (f"traffic:\n  {{{PAIR}, source: python}}\n", "source cannot be combined with client and server", 8),
+        ("traffic:\n  sends: server\n", "sends is of client and server", 8),
+        ("traffic:\n  quic: picoquic\n", "ngtcp2", 8),
+        (
+            "traffic:\n  server: {command: [nginx]}\n  client: {command: [curl, '{bytess}']}\n",
+            "there is no placeholder {bytess}",
+            9,
+        ),
+        (
+            "traffic:\n  server: {command: [nginx]}\n  client: {command: [curl, '{bytes}']}\n",
+            "{bytes} is the size of the flow, which has none",
+            9,
+        ),
+        (
+            "traffic:\n  server: {command: [nginx]}\n  client:\n    command: [curl]\n    files: [gone.py]\n",
+            "there is no file",
+            11,
+        ),
+        ("traffic:\n  server: {command: [nginx]}\n  client: {command: [./gone]}\n", "there is no file", 9),
+        ("traffic: {quic: aioquic}\nalgorithm: hystart-plus-plus\n", "aioquic has no congestion control for", 8),
+        (f"traffic: {{{PAIR}}}\nengine: vm\n", "programs as traffic need a guest of ours in virtual time", 7),
+        (f"traffic: {{{PAIR}}}\nsplit: true\n", "the ends of programs must be in one kernel", 7),
+        (
+            f"topology: {{pairs: 1}}\nflows:\n  - traffic: {{{PAIR}, ports: [5002]}}\n  - {{}}\n",
+            "would both use port 5002 of r1",
+            9,
+        ),
+        (
+            f"topology: {{pairs: 1}}\nflows:\n  - {{port: 80, traffic: {{{PAIR}}}}}\n  - {{port: 80}}\n",
+            "would both use port 80 of r1",
+            10,
+        ),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, extra: str, what: str, line: int) -> None:
+    with pytest.raises(ProfileError) as caught:
+        make_one(tmp_path, extra)
+    assert what in str(caught.value)
+    assert str(caught.value.where).endswith(f"small.yaml:{line}"), str(caught.value)
