@@ -84,7 +84,7 @@ def test_an_unwritable_runs_directory(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_an_unknown_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rerun", "nothing", "--runs", str(tmp_path)]) == 1
-    assert "howdah list runs" in capsys.readouterr().err
+    assert "howdah run quick" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("what", ["profiles", "algorithms", "kernels", "runs"])
