@@ -15,8 +15,12 @@ from howdah.errors import HowdahError
 LIMIT_S = 60.0
 
 
+class UnreachableError(HowdahError):
+    """Nothing is said of the worker: it may be there again in a moment."""
+
+
 def call(client: Client, address: str, function: Callable[..., Any], *arguments: Any, limit_s: float = LIMIT_S) -> Any:
-    """What the function answers. Raises HowdahError where the worker cannot be reached, or it raised something."""
+    """What the function answers. Raises UnreachableError, or HowdahError where it raised something."""
 
     async def ask() -> Any:
         request = client.rpc(address).run(function=dumps(function), args=dumps(arguments), kwargs=dumps({}), wait=True)
@@ -25,7 +29,9 @@ def call(client: Client, address: str, function: Callable[..., Any], *arguments:
     try:
         answer = client.sync(ask)
     except (OSError, TimeoutError) as error:
-        raise HowdahError(f"the worker cannot be reached: {error or type(error).__name__}", where=address) from error
+        raise UnreachableError(
+            f"the worker cannot be reached: {error or type(error).__name__}", where=address
+        ) from error
     if answer["status"] != "OK":
         problem = answer.get("exception")
         problem = loads(problem) if isinstance(problem, bytes) else problem

@@ -322,6 +322,8 @@ class ClusterExecutor:
         key = result["key"]
         given = self._given.get(key)
         if given is not None and self._fits(result, given.job):
+            if given.future is not None:  # also of one that waits to be begun
+                self.client.cancel([given.future], force=True)
             if given.worker not in ("", result["worker"]):  # it was finished, and was being made once more
                 with suppress(HowdahError):
                     call(self.client, given.worker, worker.abandon, [key], limit_s=5.0)

@@ -160,11 +160,11 @@ class Store:
         partial.rename(final)
         with self.made.open("a", encoding="utf-8") as log:
             if not result["failed"]:
-                log.write(f"{now()} {result['key']} {result['results_sha256']}\n")
+                log.write(f"{now()} {result['key']} {result['results_sha256']} {result['wall_s']}\n")
 
     @property
     def made(self) -> Path:
-        """A line for each run that was finished here: when, its key, the hash of its results."""
+        """A line for each run that was finished here: when, its key, the hash of its results, how long it took."""
         return self.cache.root / _SPOOL / ".made"
 
     def drop(self, key: str) -> None:

@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from howdah.build.cache import cache_root
@@ -46,6 +47,19 @@ _CUT_S = (5.0, 45.0)  # shorter and longer than TCP waits (Dask: 30 s)
 _FULL_S = 15.0
 _LEFT_WITHIN_S = 20.0
 _SLOWEST_S = 120.0  # of a run, on a machine that others use too: the sweep is given up after so much for each
+
+
+@dataclass(frozen=True)
+class Made:
+    """A run that a worker finished."""
+
+    place: str
+    begun: datetime
+    ended: datetime
+    results: str
+
+    def __str__(self) -> str:
+        return f"on {self.place} from {self.begun:%H:%M:%S} to {self.ended:%H:%M:%S}"
 
 
 @dataclass
@@ -117,24 +131,18 @@ class Cluster:
     def finished(self) -> int:
         return len(list(self.runs.glob("tiny/[!.]*/run.json")))
 
-    def lines(self) -> list[list[str]]:
-        """Worker, time, key and hash of the results of every run that a worker finished."""
-        files = {place.name: place / "cache" / "spool" / ".made" for place in self.root.glob("worker-*")}
-        return [
-            [name, *line.split()]
-            for name, file in files.items()
-            if file.exists()
-            for line in file.read_text().splitlines()
-        ]
-
-    def made(self) -> Counter[str]:
-        """How often each key was finished by a worker."""
-        return Counter(key for _, _, key, _ in self.lines())
-
-    def unequal(self) -> list[str]:
-        """Keys with more than one result."""
-        pairs = {(key, results) for _, _, key, results in self.lines()}
-        return [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+    def made(self) -> dict[str, list[Made]]:
+        """By key each time that a worker finished it, the first one first."""
+        found: dict[str, list[Made]] = {}
+        for place in self.root.glob("worker-*"):
+            file = place / "cache" / "spool" / ".made"
+            for line in file.read_text().splitlines() if file.exists() else ():
+                at, key, results, wall = line.split()
+                ended = datetime.fromisoformat(at)
+                found.setdefault(key, []).append(
+                    Made(place.name, ended - timedelta(seconds=float(wall)), ended, results)
+                )
+        return {key: sorted(each, key=lambda made: made.ended) for key, each in found.items()}
 
     def end(self) -> None:
         for process in self.processes.values():
@@ -191,6 +199,7 @@ def _run_inside(runs: int, faults: int, seed: int, tell: Callable[[str], None]) 
             f"a process is left: {each.kind} {each.words[:200]!r}" for each in left_after(root, _LEFT_WITHIN_S)
         ]
         tally.found += _judged(cluster, runs)
+        more = sum(len(made) - 1 for made in cluster.made().values())
     finally:
         with contextlib.suppress(Exception):
             cluster.end()
@@ -198,7 +207,8 @@ def _run_inside(runs: int, faults: int, seed: int, tell: Callable[[str], None]) 
         cluster.close()
         shutil.rmtree(root, ignore_errors=True)
     kinds = ", ".join(f"{count} {name}" for name, count in sorted(Counter(tally.faults_made).items()))
-    tally.details = f"{runs} runs in {time.monotonic() - begun:.0f} s; {tally.kills} kills; {kinds}"
+    took = f"{runs} runs in {time.monotonic() - begun:.0f} s, {more} of them finished by two workers"
+    tally.details = f"{took}; {tally.kills} kills; {kinds}"
     return tally
 
 
@@ -287,11 +297,11 @@ def _judged(cluster: Cluster, runs: int) -> list[str]:
     records = [read_json(run.provenance) for run in there]
     if sum(record["status"] == "finished" for record in records) != wanted:
         found.append(f"{len(there)} runs are there, {wanted} were asked for: {Counter(r['status'] for r in records)}")
-    twice = {key: count for key, count in cluster.made().items() if count > 1}
-    for key in twice:
-        when = ", ".join(f"{place} at {at}" for place, at, other, _ in cluster.lines() if other == key)
-        found.append(f"a run that had finished was made again: {key[:12]}, {when}")
-    found += [f"a run has two results: {key[:12]}" for key in cluster.unequal()]
+    for key, made in cluster.made().items():
+        if len({each.results for each in made}) > 1:
+            found.append(f"a run has two results: {key[:12]}")
+        if any(each.begun > made[0].ended for each in made[1:]):  # not of two that made it at once
+            found.append(f"a run that had finished was made again: {key[:12]} {', '.join(map(str, made))}")
     hidden = [path.name for path in cluster.runs.glob("tiny/.partial-*")]
     return found + ([f"left: {hidden}"] if hidden else [])
 

@@ -63,6 +63,7 @@ class Client:
         self.orders: list[dict[str, Any]] = []
         self.may: list[Any] = []
         self.keys: list[str] = []
+        self.cancelled: list[Future] = []
 
     def submit(self, _function: Any, order: dict[str, Any], *, key: str, workers: Any, pure: bool) -> Future:
         assert not pure
@@ -73,7 +74,10 @@ class Client:
 
     def subscribe_topic(self, *_: Any) -> None: ...
     def unsubscribe_topic(self, *_: Any) -> None: ...
-    def cancel(self, *_: Any, **__: Any) -> None: ...
+
+    def cancel(self, futures: list[Future], *, force: bool) -> None:
+        assert force, "it is wanted by nobody else, and would go on without its client"
+        self.cancelled += futures
 
 
 class Crew:
@@ -503,6 +507,19 @@ def test_a_run_that_is_finished_elsewhere_is_ended(
     assert [each.verdict for each in executor.wait(0.1)] == ["pass"]
     assert (THERE, worker.abandon, [job.cell.key]) in called
     assert (HERE, worker.drop_runs, [job.cell.key]) in called
+
+
+def test_a_run_that_waits_to_be_begun_is_not_begun_when_it_is_there(
+    experiment: Experiment, tmp_path: Path, waiting: Waiting
+) -> None:
+    """A worker tells of what it has finished after the run was given to another one."""
+    client = Client(waiting)
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    executor.open([_job(experiment)])
+    executor.give(_job(experiment))
+    executor._told.put(("spool", _answer(tmp_path / "w", client.orders[0], worker=THERE)))
+    assert [each.verdict for each in executor.wait(0.01)] == ["pass"]
+    assert len(client.cancelled) == 1
 
 
 def test_a_sweep_that_no_worker_can_make_ends_with_the_reason(experiment: Experiment, tmp_path: Path) -> None:

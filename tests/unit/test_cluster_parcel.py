@@ -131,7 +131,7 @@ def test_a_finished_run_waits_until_it_is_fetched(tmp_path: Path) -> None:
     store = Store(_cache(tmp_path, "worker"))
     pack = store.scratch / "pack"
     pack.write_bytes(b"run")
-    result = {"key": "ab" * 32, "results_sha256": "cd" * 32, "failed": False}
+    result = {"key": "ab" * 32, "results_sha256": "cd" * 32, "failed": False, "wall_s": 1.0}
     store.put(result, pack)
     assert Store(store.cache).spooled() == [result]
     assert store.pack_of(str(result["key"])).read_bytes() == b"run"

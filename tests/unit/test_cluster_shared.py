@@ -36,7 +36,15 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> SharedStore:
 
 
 def _result(number: int = 1, **changes: Any) -> dict[str, Any]:
-    return {"key": KEY, "sha256": f"{number:064x}", "results_sha256": "r", "keep_data": True, "host": "x", **changes}
+    return {
+        "key": KEY,
+        "sha256": f"{number:064x}",
+        "results_sha256": "r",
+        "keep_data": True,
+        "host": "x",
+        "wall_s": 1.0,
+        **changes,
+    }
 
 
 def test_what_was_put_is_found_and_read(store: SharedStore, tmp_path: Path) -> None:
