@@ -50,7 +50,8 @@ def event_filter(connections: list[Watched]) -> str:
     if len(ranges) > _MOST_NAMED:
         ranges = [(ranges[0][0], ranges[-1][1])]
     remote = "||".join(f"(dport>={first}&&dport<={last})" for first, last in ranges)
-    return "||".join([f"(sport>={min(local)}&&sport<={max(local)}&&({remote}))", *servers])
+    rest = f"sport>={min(local)}&&sport<={max(local)}&&({remote})"
+    return "||".join([f"({rest})", *servers]) if servers else rest
 
 
 def _of_server(item: Watched) -> str:

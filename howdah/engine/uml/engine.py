@@ -26,6 +26,8 @@ from howdah.errors import HowdahError, ParameterError, RunFailedError
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 
+_HERE = "Make it on a machine of your choice, without --scheduler and --cluster."
+
 
 class UmlEngine:
     """Several guests may run at once: one core each. ``wiring`` is who builds the network, netlink or mininet."""
@@ -91,8 +93,10 @@ class UmlEngine:
         if plan.collect.cpu:
             raise HowdahError(
                 f"{plan.run} measures processor time, which is that of one machine",
-                hint="Make it on a machine of your choice, without --scheduler and --cluster.",
+                hint=_HERE,
             )
+        if any(flow.program[end]["files"] for flow in plan.flows if flow.program for end in ("client", "server")):
+            raise HowdahError(f"{plan.run} runs programs that are files of this machine", hint=_HERE)
 
     def kit(self, plans: Sequence[Plan], progress: BuildProgress) -> Kit:
         found = Kit(self.name)
