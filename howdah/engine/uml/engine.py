@@ -10,6 +10,7 @@ from typing import Any
 from howdah.build.cache import Cache
 from howdah.build.guest_tree import further_packages
 from howdah.build.modules import Module
+from howdah.build.stack import files_of, provide_stacks
 from howdah.engine.agent_record import check_agent
 from howdah.engine.ending import Ending
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
@@ -57,6 +58,8 @@ class UmlEngine:
             try:
                 for kernel, module in self._modules(plan, found):
                     identity[f"module {module.name} {kernel}"] = module.identity
+                for stack in provide_stacks(plan, progress, self.cache).choose():
+                    identity[f"stack {stack.name}"] = stack.identity
             except HowdahError as error:
                 if str(error) not in map(str, failures):
                     said = "cannot run" if isinstance(error, ParameterError) else "not built"
@@ -92,6 +95,11 @@ class UmlEngine:
             raise HowdahError(
                 f"{plan.run} measures processor time, which is that of one machine",
                 hint="Make it on a machine of your choice, without --scheduler and --cluster.",
+            )
+        if stacks := ", ".join(files_of(plan)):
+            raise HowdahError(
+                f"{plan.run} has a receiver ({stacks}) that is built on the machine that makes the run",
+                hint="Make it without --scheduler and --cluster.",
             )
 
     def kit(self, plans: Sequence[Plan], progress: BuildProgress) -> Kit:
@@ -130,9 +138,10 @@ class UmlEngine:
         try:
             modules = built.module_set.choose(plan.required_modules)
             check_parameters(plan, modules, built.kernel)
+            stacks = provide_stacks(plan, lambda what, _done, _total: progress(what, 0, 0), self.cache).choose()
         except HowdahError as error:
             raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
-        guest = staged_guest(directory, plan, built, modules, self.wiring)
+        guest = staged_guest(directory, plan, built, modules, self.wiring, stacks=stacks)
         started = time.monotonic()
         with directory.log.open("a", encoding="utf-8") as log:
             log.write(f"guest: {guest}\n")
@@ -145,7 +154,8 @@ class UmlEngine:
             naming.name_samples(
                 directory.raw, built.kernel, lambda what, _done, _total: progress(what, 0, 0), self.cache
             )
-        return report(built, modules, ending, record.get("modules") or {})
+        made = report(built, modules, ending, record.get("modules") or {})
+        return {**made, "stacks": {stack.name: stack.described() for stack in stacks}} if stacks else made
 
 
 def report(built: Built, modules: list[Module], ending: Ending, loaded: dict[str, Any]) -> EngineReport:
