@@ -21,6 +21,7 @@ TOPOLOGIES = PROJECT / "topologies"
 COLLECTORS = PROJECT / "collectors"
 MODULES = PROJECT / "modules"
 REPORTS = PROJECT / "reports"
+STACKS = PROJECT / "stacks"
 PLAYBOOKS = PROJECT / "playbooks"
 DOCS = PROJECT / "docs"
 

@@ -16,8 +16,9 @@ from howdah.profile.algorithm import ALGORITHMS
 from howdah.profile.experiment import bare
 from howdah.profile.model import Scenario
 from howdah.profile.source import read_document
+from howdah.profile.stack import shipped_stacks
 from howdah.profile.sweep import find_axes, shape_of
-from howdah.receiver import RECEIVERS
+from howdah.receiver import LINUX, RECEIVERS
 from howdah.record.directory import PARTIAL, experiment_indexes
 from howdah.trait import engines
 
@@ -81,6 +82,8 @@ def values_of(field: str) -> list[str]:
     """What a field takes, where that is a choice of names."""
     named = {"algorithm": list(ALGORITHMS), "receiver": list(RECEIVERS), "engine": list(engines())}
     own = field.rpartition(".")[2]
+    if own in ("stack", "receiver_stack"):
+        return [LINUX, *shipped_stacks()]
     if own == "receiver_behaviour":
         own = "receiver"
     if own == "kernel" and field == own:

@@ -13,7 +13,7 @@ from howdah.record.directory import RunDirectory
 
 BuildProgress = Callable[[str, int, int], None]  # what is built, steps done, steps in all (0: not known)
 RunProgress = Callable[[str, int, int], None]  # phase, simulated microseconds done, in all
-EngineReport = dict[str, Any]  # keys of run.json: engine, kernel, guest_tree, modules
+EngineReport = dict[str, Any]  # keys of run.json: engine, kernel, guest_tree, modules; stacks where there are any
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from pathlib import Path
@@ -46,9 +47,20 @@ class Life:
 
     ``limit_s`` is of wall time in which simulated time does not pass: a slow machine takes long for a whole run, and
     only a guest that hangs takes long for a second of it.
+
+    ``pollers`` are programs that might poll without waiting, in words: simulated time then stands still, and
+    ``busy_limit_s`` of processor time says so long before ``limit_s``.
     """
 
-    def __init__(self, launcher: int, progress: Path, limit_s: float, stalled_after_s: float) -> None:
+    def __init__(
+        self,
+        launcher: int,
+        progress: Path,
+        limit_s: float,
+        stalled_after_s: float,
+        pollers: tuple[str, ...] = (),
+        busy_limit_s: float = math.inf,
+    ) -> None:
         self.launcher = launcher
         self.progress = progress
         self.limit_s = limit_s
@@ -56,7 +68,9 @@ class Life:
         self._moved = self._active = self._examined = time.monotonic()
         self._position = ("boot", 0, 0)
         self._modified_ns = 0
-        self._processor_s = 0.0
+        self._processor_s = self._moved_at_processor_s = 0.0
+        self._pollers = pollers
+        self._busy_limit_s = busy_limit_s
 
     def position(self) -> tuple[str, int, int]:
         """Phase, simulated microseconds done, and of how many, as the agent last wrote them."""
@@ -68,6 +82,7 @@ class Life:
                 self._active = time.monotonic()
                 if position != self._position:
                     self._moved = self._active
+                    self._moved_at_processor_s = self._processor_s
                 self._position, self._modified_ns = position, modified
         except (OSError, ValueError, KeyError, TypeError):
             pass  # not written yet, or being rewritten: the last position stands
@@ -88,6 +103,12 @@ class Life:
         if now - self._examined >= _EXAMINE_EVERY_S:
             self._examined = now
             self._examine(now)
+            busy_s = self._processor_s - self._moved_at_processor_s
+            if self._pollers and busy_s > self._busy_limit_s:
+                return (
+                    f"simulated time stands still ({self.where()}) while {' or '.join(self._pollers)} uses the "
+                    f"processor, {busy_s:.0f} s of it: a program that polls without waiting lets no time pass"
+                )
         if now - self._active > self.stalled_after_s:
             return (
                 f"the guest stood still for {self.stalled_after_s:g} s, no processor time used ({self.where()}): "

@@ -49,8 +49,14 @@ def copy_agent(into: Path, wiring: str = "netlink") -> None:
         shutil.copyfile(file_of(str(name)), into / name)
 
 
-def stage(directory: RunDirectory, agent: Path, modules: Iterable[tuple[str, Path]]) -> None:
-    """Fill share/ from an agent tree (see copy_agent; byte code may lie beside it) and module name-file pairs."""
+def stage(
+    directory: RunDirectory,
+    agent: Path,
+    modules: Iterable[tuple[str, Path]],
+    stacks: Iterable[tuple[str, Path]] = (),
+) -> None:
+    """Fill share/ from an agent tree (see copy_agent; byte code may lie beside it), module name-file pairs, and names
+    and directories of stacks."""
     directory.share.mkdir(exist_ok=True)
     directory.raw.mkdir(exist_ok=True)
     shutil.copytree(agent, directory.share, dirs_exist_ok=True, copy_function=_link_or_copy)
@@ -59,6 +65,8 @@ def stage(directory: RunDirectory, agent: Path, modules: Iterable[tuple[str, Pat
     place.mkdir(exist_ok=True)
     for name, file in modules:
         _link_or_copy(str(file), str(place / f"{name}.ko"))
+    for name, entry in stacks:
+        shutil.copytree(entry, directory.share / "stacks" / name, dirs_exist_ok=True, copy_function=_link_or_copy)
 
 
 def stage_programs(directory: RunDirectory, plan: Plan) -> None:
@@ -89,7 +97,7 @@ def _link_or_copy(source: str, target: str) -> str:
     try:
         os.link(source, target)
     except OSError:
-        shutil.copyfile(source, target)
+        shutil.copy(source, target)
     return target
 
 

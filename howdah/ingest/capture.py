@@ -25,7 +25,8 @@ _MAGIC = 0xA1B23C4D  # times in nanoseconds, in this machine's order
 _ETHERNET = 1
 _ETHERNET_BYTES, _IPV4_BYTES, _TCP_BYTES, _UDP_BYTES = 14, 20, 20, 8
 _IPV4, _TCP, _UDP = 0x0800, 6, 17
-_END, _NOP, _SCALE, _SACK = 0, 1, 3, 5
+_END, _NOP, _MSS, _SCALE, _SACK_PERMITTED, _SACK, _TIME_STAMPS = 0, 1, 2, 3, 4, 5, 8
+_LENGTHS = {_MSS: 4, _SCALE: 3, _SACK_PERMITTED: 2, _TIME_STAMPS: 10}  # of an option that is what its kind says
 _MOST_SCALE = 14  # RFC 7323, 2.3: a larger shift is taken for this
 _BLOCK_BYTES = 8
 _SECOND_NS = 1_000_000_000
@@ -90,8 +91,9 @@ class Headers:
     """TCP headers, all arrays of shape (segments,), in the order of the capture.
 
     ``addresses`` and ``ports`` have those of the source in the upper half. ``window`` is as it stands in the header,
-    not scaled. ``scale`` is the shift of the option window scale, -1 without one; ``sack_blocks`` counts the blocks of
-    the option SACK.
+    not scaled. ``scale`` is the shift of the option window scale and ``mss_bytes`` what the option MSS says, -1 without
+    one; ``sack_permitted`` and ``time_stamps`` are 1 with that option; ``sack_blocks`` counts the blocks of the option
+    SACK.
     """
 
     realtime_ns: Integers
@@ -103,6 +105,9 @@ class Headers:
     window: Integers
     payload_bytes: Integers
     scale: Integers
+    mss_bytes: Integers
+    sack_permitted: Integers
+    time_stamps: Integers
     sack_blocks: Integers
 
 
@@ -122,7 +127,7 @@ def tcp_headers(packets: Packets) -> Headers:
     header[whole] = (octets[tcp[whole] + 12] >> 4).astype(np.int64) * 4
     whole &= (header >= _TCP_BYTES) & (tcp + header <= end)
     rows, ip, tcp, header = rows[whole], ip[whole], tcp[whole], header[whole]
-    scale, sack_blocks = _options(octets, tcp + _TCP_BYTES, tcp + header)
+    options = _options(octets, tcp + _TCP_BYTES, tcp + header)
     return Headers(
         realtime_ns=packets.realtime_ns[rows],
         addresses=_big_endian(octets, ip + 12, 4) << 32 | _big_endian(octets, ip + 16, 4),
@@ -132,8 +137,7 @@ def tcp_headers(packets: Packets) -> Headers:
         flags=octets[tcp + 13].astype(np.int64),
         window=_big_endian(octets, tcp + 14, 2),
         payload_bytes=_big_endian(octets, ip + 2, 2) - (tcp - ip) - header,
-        scale=scale,
-        sack_blocks=sack_blocks,
+        **options,
     )
 
 
@@ -154,9 +158,10 @@ def udp_payload(packets: Packets, address: str, port: int) -> tuple[int, int]:
     return int(sent.sum()), int((_big_endian(octets, udp[sent] + 4, 2) - _UDP_BYTES).sum())
 
 
-def _options(octets: npt.NDArray[np.uint8], begin: Integers, end: Integers) -> tuple[Integers, Integers]:
-    """Shift of the window scale (-1 without) and number of SACK blocks. Behind a malformed option nothing is read."""
-    scale, blocks = np.full(begin.size, -1, dtype=np.int64), np.zeros(begin.size, dtype=np.int64)
+def _options(octets: npt.NDArray[np.uint8], begin: Integers, end: Integers) -> dict[str, Integers]:
+    """Fields of ``Headers`` that options make. Behind a malformed option nothing is read."""
+    nothing = {"scale": -1, "mss_bytes": -1, "sack_permitted": 0, "time_stamps": 0, "sack_blocks": 0}
+    found = {name: np.full(begin.size, value, dtype=np.int64) for name, value in nothing.items()}
     place = begin.copy()
     rows = np.flatnonzero(place < end)
     while rows.size:
@@ -168,13 +173,16 @@ def _options(octets: npt.NDArray[np.uint8], begin: Integers, end: Integers) -> t
         length[~alone] = octets[place[rows[~alone]] + 1]
         good = (alone | (length >= 2)) & (place[rows] + length <= end[rows])
         rows, kind, length = rows[good], kind[good], length[good]
-        shifts = (kind == _SCALE) & (length == 3)
-        scale[rows[shifts]] = np.minimum(octets[place[rows[shifts]] + 2], _MOST_SCALE)
+        here = {option: rows[(kind == option) & (length == size)] for option, size in _LENGTHS.items()}
+        found["scale"][here[_SCALE]] = np.minimum(octets[place[here[_SCALE]] + 2], _MOST_SCALE)
+        found["mss_bytes"][here[_MSS]] = _big_endian(octets, place[here[_MSS]] + 2, 2)
+        found["sack_permitted"][here[_SACK_PERMITTED]] = 1
+        found["time_stamps"][here[_TIME_STAMPS]] = 1
         reports = kind == _SACK
-        blocks[rows[reports]] = (length[reports] - 2) // _BLOCK_BYTES
+        found["sack_blocks"][rows[reports]] = (length[reports] - 2) // _BLOCK_BYTES
         place[rows] += length
         rows = rows[place[rows] < end[rows]]
-    return scale, blocks
+    return found
 
 
 def _big_endian(octets: npt.NDArray[np.uint8], places: Integers, count: int) -> Integers:

@@ -163,6 +163,10 @@ def _seen(
         "ack_bytes": np.where(acknowledges, confirmed, -1),
         "window_bytes": np.where(syn | known, window, -1),
         "sack_blocks": headers.sack_blocks[rows],
+        "mss_bytes": headers.mss_bytes[rows],
+        "window_scale_bits": scale,
+        "sack_permitted": headers.sack_permitted[rows],
+        "time_stamps": headers.time_stamps[rows],
     }
     return _Seen(flow, end, ours, columns)
 
@@ -204,7 +208,9 @@ def _table(seen: list[_Seen]) -> pa.Table:
     ends = np.repeat([each.end for each in seen], sizes)[order]
     sent_by = np.concatenate([np.where(each.ours, 0, 1) for each in seen])[order]
     values: dict[str, object] = dict(columns)
-    for name in ("ack_bytes", "window_bytes"):
+    for name in ("sack_permitted", "time_stamps"):
+        values[name] = columns[name].astype(bool)
+    for name in ("ack_bytes", "window_bytes", "mss_bytes", "window_scale_bits"):
         values[name] = nullable(columns[name], columns[name] >= 0)
     return store.table_of(
         "segment",

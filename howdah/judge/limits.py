@@ -34,12 +34,15 @@ def limit_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
             share = int(info[column].max()) / busy if busy else 0.0
             asked = is_asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow)
             waits = end == "receiver" and not RECEIVERS[flow.receiver_behaviour].sack
-            ok = share <= tolerance.limited_share or asked or waits
+            stack = flow.receiver_stack is not None and end == "receiver"
+            ok = share <= tolerance.limited_share or asked or waits or stack
             message = f"the {what} held {flow.title} back for {share:.1%} of its time, as the kernel counts it"
             if share > tolerance.limited_share:
                 message += (
                     ", as the profile asks"
                     if asked
+                    else f": the stack {flow.receiver_name} offers no more"
+                    if stack
                     else "; without SACK, Linux offers no more for what lies beyond a gap"
                     if waits
                     else f": the {end}'s buffers are too small"

@@ -61,6 +61,8 @@ def _excuse(plan: Plan, flow: Flow) -> str | None:
         return "its traffic is requests and answers"
     if is_asked(plan, flow.sender, "net.ipv4.tcp_wmem", flow):
         return "its send buffer is small, as the profile asks"
+    if flow.receiver_stack is not None:
+        return f"the send buffer holds what the stack {flow.receiver_name} does not acknowledge"
     if not _has_sack(plan, flow):
         return "without SACK, what lies beyond a gap fills the send buffer until the gap is closed"
     return None

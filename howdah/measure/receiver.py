@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from howdah.measure.conversation import Conversation, conversation, quantile_us, shares
 from howdah.measure.exit_rows import find_startup
@@ -24,6 +27,8 @@ from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 
 _RECEIVER = "receiver"
+_SYN = 2
+_TIME_STAMPS_BYTES = 12  # of the option and its padding
 _EDGES = (1, 2, 3, 9)  # of data segments an ACK: what the bins of the histogram are below
 _NO_ACKS = "the receiver sent no ACK of data in its capture"
 _NOTHING_FINE = "the receiver sent no ACK while nothing was missing"
@@ -49,11 +54,13 @@ def receiver_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None
         return
     table = store.read(directory, "segment")
     for flow in flows:
-        seen = conversation(table, flow.id, _RECEIVER, plan.path.mss_bytes)
+        syn = receivers_syn(table, flow.id)
+        seen = conversation(table, flow.id, _RECEIVER, segment_bytes(syn, plan.path))
         trace = data.trace(flow)
         found = find_startup(data, trace).found
         exit_ns = trace.stop_ns if found is None else found.time_ns
         add = partial(_add, sheet, flow)
+        add("receiver_options", options_text(syn) if syn else None, "the receiver's SYN is not in its capture")
         ack_rows(add, seen)
         hole_rows(add, seen)
         window_rows(add, seen, trace, plan.path, exit_ns)
@@ -66,6 +73,27 @@ def _add(sheet: Sheet, flow: Flow, name: str, value: Value, why: str) -> None:
 
 def _is_measured(flow: Flow) -> bool:
     return flow.role != BACKGROUND and flow.group is None and flow.datagram_bytes is None
+
+
+def receivers_syn(table: pa.Table, flow: int) -> dict[str, Any] | None:
+    """The row of the receiver's own SYN in its capture."""
+    of_flow = pc.and_(pc.equal(table["flow"], flow), pc.equal(table["end"], _RECEIVER))
+    sent = pc.and_(pc.equal(table["sent_by"], _RECEIVER), pc.greater(pc.bit_wise_and(table["flags"], _SYN), 0))
+    found: list[dict[str, Any]] = table.filter(pc.and_(of_flow, sent)).slice(0, 1).to_pylist()
+    return found[0] if found else None
+
+
+def segment_bytes(syn: dict[str, Any] | None, path: Path) -> int:
+    """Data in a full segment: without time stamps there is room for more."""
+    return path.mss_bytes if syn is None or syn["time_stamps"] else path.mss_bytes + _TIME_STAMPS_BYTES
+
+
+def options_text(row: dict[str, Any]) -> str:
+    """``receiver_options``, as found on the wire: ``MSS 1460, window scale 7, SACK, time stamps``, or ``none``."""
+    words = [f"MSS {row['mss_bytes']}"] if row["mss_bytes"] is not None else []
+    words += [f"window scale {row['window_scale_bits']}"] if row["window_scale_bits"] is not None else []
+    words += ["SACK"] * bool(row["sack_permitted"]) + ["time stamps"] * bool(row["time_stamps"])
+    return ", ".join(words) or "none"
 
 
 def ack_rows(add: Add, seen: Conversation) -> None:
@@ -106,6 +134,7 @@ def window_rows(add: Add, seen: Conversation, trace: FlowTrace, path: Path, exit
     """What window it offered, in BDP of the flow: whole segments over rate · RTT / frame.
 
     ``offered_window_least_bdp``: the smallest until the exit from slow start; ``offered_window_most_bdp``: the largest.
+    ``offered_window_growth``: the largest over that of its first ACK of data; 1 where nothing is tuned.
     ``offered_window_bdp_time_s``: from the flow's start to the first ACK that offers a BDP.
 
     ``autotuning_lag_s``: Linux grows the window so that it offers twice what the application read in the last round
@@ -120,6 +149,7 @@ def window_rows(add: Add, seen: Conversation, trace: FlowTrace, path: Path, exit
     early = offered[time_ns <= exit_ns]
     add("offered_window_least_bdp", float(early.min()) if early.size else None, _NO_WINDOW)
     add("offered_window_most_bdp", float(offered.max()) if offered.size else None, _NO_WINDOW)
+    add("offered_window_growth", float(window.max() / window[0]) if window.size and window[0] else None, _NO_WINDOW)
     enough = np.flatnonzero(offered >= 1)
     reached = (int(time_ns[enough[0]]) - trace.start_ns) / SECOND_NS if enough.size else None
     add("offered_window_bdp_time_s", reached, "the window never was a BDP" if window.size else _NO_WINDOW)

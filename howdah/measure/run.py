@@ -51,7 +51,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
             "repetition": plan.repetition,
             "axes": plan.axes,
         },
-        {flow.id: flow.receiver_behaviour for flow in plan.flows if flow.receiver_behaviour != plan.receiver},
+        {flow.id: flow.receiver_name for flow in plan.flows if flow.receiver_name != plan.receiver},
     )
     records = group.read_records(directory)
     for trace in data.traces:

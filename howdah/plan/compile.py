@@ -32,6 +32,7 @@ from howdah.plan.receiver import (
 from howdah.plan.schedule import Schedule, schedule
 from howdah.plan.sender import core_parameters, sender_record
 from howdah.plan.shaping import Shaping, find_hops, shape
+from howdah.plan.stack import name_stacks, receiver_name
 from howdah.plan.timetable import timetable
 from howdah.plan.topology import load_topo, lower
 from howdah.plan.wiring import wire
@@ -84,7 +85,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         cell, network, pairs, delays, perturbation, virtual_time=own, exact_uptime=kind.exact_uptime and not kind.model
     )
     receivers = find_receivers(cell, flows, virtual_time=own)
-    flows = name_receivers(flows, receivers)
+    flows = name_stacks(cell, network, name_receivers(flows, receivers), kind)
     processors = find_processors(cell, network, receivers, kind)
     varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
@@ -150,7 +151,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         machine_kernels=_machine_kernels(cell, engine, kind),
         measure_cwnd_packets=scenario.measure.reach,
         topology_arguments=topology_arguments,
-        receiver=scenario.receiver.behaviour,
+        receiver=receiver_name(cell),
         sender=sender_record(scenario),
         processors=processors,
         parameter_places=parameter_places(cell) | program_places(cell, flows),
@@ -402,6 +403,6 @@ def _wall_clock_limit_s(scenario: Scenario, path: Path, flows: list[Flow]) -> fl
     """Far above what a run takes; a guest of which it passes without simulated time passing hangs."""
     seconds = scenario.duration / 1e6
     packets = (path.carried_bits_per_second or path.rate_bits_per_second) / 8 / path.frame_bytes * seconds
-    in_kernel = all(flow.traffic == flow.sink == "kernel" for flow in flows)
+    in_kernel = all(flow.traffic == flow.sink == "kernel" and flow.receiver_stack is None for flow in flows)
     slowdown = 1 if in_kernel else USER_SPACE_SLOWDOWN
     return round(WALL_CLOCK_BASE_S + 2 * seconds + slowdown * packets / PACKETS_PER_WALL_SECOND, 1)

@@ -24,6 +24,7 @@ _WHOLE = {
     "exchange": "transactions",
     "datagram_bytes": "datagrams",
     "group": "groups",
+    "receiver_stack": "another stack",
 }
 
 FindKernel = Callable[[str, tuple[str | int, ...]], str]  # a kernel as it was written, and where, to its name

@@ -132,11 +132,19 @@ class Flow:
     # Two programs: client and server (command, environment, files …), sends, protocol, quic …; as http. data-format.md.
     program: dict[str, Any] | None = None
     receiver_behaviour: str = "linux"  # how its receiver acknowledges, howdah/profile/receiver.py; others are emulated
+    # Of a receiver that is not the kernel's TCP: name, file (its YAML), program, interface, host_interface, mac,
+    # mtu_bytes, prefix_bits, netmask, gateway (howdah/plan/stack.py). In plan.json only where there is one.
+    receiver_stack: dict[str, Any] | None = None
 
     @property
     def title(self) -> str:
         """What messages call it: ``flow 1``, or ``flow 2 (second)`` if it has a name."""
         return f"flow {self.id}" if self.name == f"flow{self.id}" else f"flow {self.id} ({self.name})"
+
+    @property
+    def receiver_name(self) -> str:
+        """What tables call its receiver: the stack where it is not the kernel's, else the behaviour."""
+        return str(self.receiver_stack["name"]) if self.receiver_stack else self.receiver_behaviour
 
     @property
     def quic(self) -> str | None:
@@ -312,7 +320,7 @@ class Plan:
     # Kernel's name of an algorithm to the module of the profile it must come from; in plan.json only if there is one.
     own_algorithms: dict[str, str] = field(default_factory=dict)
     parts: list[Part] = field(default_factory=list)  # the senders' first; in plan.json only if there are several
-    receiver: str = "linux"  # behaviour of the receivers of measured flows that do not say otherwise
+    receiver: str = "linux"  # behaviour, or stack, of the receivers of measured flows that do not say otherwise
     # Name and settings of the profile's sender (howdah/profile/sender.py); in plan.json only if it is of another time.
     sender: dict[str, Any] | None = None
     # Of an engine whose TCP is a model: its declared parameters (howdah/plan/model.py); in plan.json only there.
@@ -345,7 +353,7 @@ class Plan:
         if not self.path.tick_us:
             del value["path"]["tick_us"]
         for flow in value["flows"]:
-            for name in ("http", "exchange", "program"):
+            for name in ("http", "exchange", "program", "receiver_stack"):
                 if flow[name] is None:
                     del flow[name]
         if not self.collect.cpu:

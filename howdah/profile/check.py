@@ -12,6 +12,7 @@ from howdah.profile.kernel import check_kernel_name
 from howdah.profile.model import AlgorithmSection, Scenario
 from howdah.profile.module import check_modules
 from howdah.profile.source import Document, Path_
+from howdah.profile.stack import is_other_stack, read_stack, stack_file
 from howdah.profile.written import written_path
 
 _WHERE_LISTED = "howdah list algorithms shows them; your own need a modules: or algorithms: entry"
@@ -21,6 +22,7 @@ def check_scenario(scenario: Scenario, document: Document, directory: Path) -> d
     """Check one point of the sweep; returns every algorithm it uses by name. Raises ProfileError."""
     check_modules(scenario, document, directory)
     _check_kernel(scenario, document, directory)
+    _check_stacks(scenario, document, directory)
     table = _table(scenario, document, directory)
     used: dict[str, Algorithm] = {}
     for name, path in _names_used(scenario):
@@ -122,3 +124,15 @@ def _check_kernel(scenario: Scenario, document: Document, directory: Path) -> No
     tree = written_path(directory, scenario.kernel, where)
     if not tree.exists():
         raise ProfileError(f"there is no kernel tree {tree}", where=where)
+
+
+def _check_stacks(scenario: Scenario, document: Document, directory: Path) -> None:
+    """Raise ProfileError for the name or the file of a stack that is none."""
+    named: list[tuple[str | None, Path_]] = [(scenario.receiver.stack, ("receiver", "stack"))]
+    named += [
+        (flow.receiver_stack, (*scenario.place_of(index), "receiver_stack"))
+        for index, flow in enumerate(scenario.every_flow)
+    ]
+    for name, place in named:
+        if name is not None and is_other_stack(name):
+            read_stack(stack_file(name, directory, document.place(place)))

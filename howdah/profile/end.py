@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from howdah.profile.field import KernelName, ShortSection
+from howdah.profile.field import KernelName, ShortSection, Text
 from howdah.profile.processor import ProcessorSection
 from howdah.profile.receiver import ReceiverName
 from howdah.profile.sender import TODAY
@@ -43,6 +43,11 @@ class ReceiverSection(ShortSection):
     behaviour: ReceiverName = Field(
         default=LINUX,
         description="how those of measured flows acknowledge ([receivers.md](receivers.md)); linux is as it is",
+    )
+    stack: Text | None = Field(
+        default=None,
+        description="another TCP than the kernel's receives the measured flows (engine `uml`): a name of "
+        "[stacks.md](stacks.md), or the path of a YAML file; linux is the kernel's",
     )
     kernel: KernelName | None = Field(
         default=None, description=f"kernel of the receivers, instead of the run's (engine `uml`): {_KERNELS}"

@@ -98,6 +98,9 @@ class FlowSection(Section):
     receiver_behaviour: ReceiverName | None = Field(
         default=None, description="how its receiver acknowledges, instead of the profile's receiver; emulated"
     )
+    receiver_stack: Text | None = Field(
+        default=None, description="TCP stack of its receiver, instead of the profile's receiver.stack (engine `uml`)"
+    )
     receiver_kernel: KernelName | None = Field(
         default=None, description="kernel of its receiver, instead of the profile's receiver.kernel (engine `uml`)"
     )

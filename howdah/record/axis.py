@@ -28,7 +28,7 @@ _SAME = {*AXES, "algorithms", "flows.algorithm", "repetitions"}
 @dataclass(frozen=True)
 class Axes:
     """``run`` is what all rows share, ``flows`` what is otherwise for the rows of a flow: its name, its algorithm, its
-    receiver's behaviour."""
+    receiver's behaviour or stack."""
 
     run: dict[str, Scalar]
     flows: dict[int, dict[str, str]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ def axes_of(plan: Plan, kernel: str | None) -> Axes:
     }
     shared |= {name: _scalar(value) for name, value in swept(plan.axes).items()}
     flows = {
-        flow.id: {FLOW_NAME: flow.name, "algorithm": flow.algorithm, "receiver": flow.receiver_behaviour}
+        flow.id: {FLOW_NAME: flow.name, "algorithm": flow.algorithm, "receiver": flow.receiver_name}
         for flow in plan.flows
     }
     return Axes(shared, flows)

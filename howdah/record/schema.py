@@ -158,6 +158,10 @@ SEGMENT = pa.schema(
         ("ack_bytes", pa.int64()),  # relative to the first byte of data of the other end; null without the flag
         ("window_bytes", pa.int64()),  # scaled, but of a SYN; null where the handshake was not captured
         ("sack_blocks", pa.int16()),
+        ("mss_bytes", pa.int32()),  # of the option; null without it, as in all but SYNs
+        ("window_scale_bits", pa.int16()),  # of the option; null without it
+        ("sack_permitted", pa.bool_()),
+        ("time_stamps", pa.bool_()),
     ]
 )
 

@@ -75,13 +75,15 @@ def path_facts(runs: list[Run]) -> list[Fact]:
         facts.append(Fact("Delay variation", _variation(path.delay_variation)))
     initial = sorted({flow.initial_window_packets for flow in plans[0].flows})
     facts.append(Fact("Initial window", f"{', '.join(map(str, initial))} packets"))
-    behaviours = dict.fromkeys(flow.receiver_behaviour for run in runs if run.plan for flow in run.plan.flows)
+    behaviours = dict.fromkeys(flow.receiver_name for run in runs if run.plan for flow in run.plan.flows)
     if [*behaviours] != ["linux"]:
         facts.append(Fact("Receivers", ", ".join(_behaviour(name) for name in behaviours)))
     return facts
 
 
 def _behaviour(name: str) -> str:
+    if name not in RECEIVERS:
+        return f"{name} (a stack of its own)"
     return f"{name} (emulated)" if RECEIVERS[name].emulated else name
 
 

@@ -95,6 +95,32 @@ def test_a_busy_child_is_a_sign_of_life(tmp_path: Path) -> None:
                 subprocess.run(["kill", "-9", str(pid)], check=False)
 
 
+def test_a_program_that_polls_is_told_by_its_processor_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only while simulated time stands still, and only where there is such a program."""
+    now_s = used_s = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    monkeypatch.setattr("howdah.engine.life.descendants", lambda _pid: [1])
+    monkeypatch.setattr("howdah.engine.life._statistics", lambda _pid: ("R", used_s))
+    progress = tmp_path / "progress.json"
+
+    def trouble_after(seconds: int, pollers: tuple[str, ...], *, moves: bool) -> str | None:
+        nonlocal now_s, used_s
+        life = Life(1, progress, 1000, 1000, pollers, 10)
+        for second in range(seconds):
+            progress.write_text(json.dumps({"phase": "flows", "time_us": second * moves, "of_us": 60_000_000}))
+            life.position()
+            now_s, used_s = now_s + 1, used_s + 1
+            if trouble := life.trouble():
+                return trouble
+        return None
+
+    assert trouble_after(40, ("the stack mine",), moves=True) is None
+    assert trouble_after(40, (), moves=False) is None
+    said = trouble_after(40, ("the stack mine", "the stack yours"), moves=False)
+    assert said is not None
+    assert "while the stack mine or the stack yours uses the processor" in said
+
+
 def test_programs_that_ran_when_time_stood_still_are_named(tmp_path: Path) -> None:
     assert running_programs(tmp_path) == ""
     (tmp_path / "program").mkdir()

@@ -191,6 +191,25 @@ def test_options(tmp_path: Path, options: bytes, expected: tuple[int, int]) -> N
     assert (headers.scale.tolist(), headers.sack_blocks.tolist()) == ([expected[0]], [expected[1]])
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (b"", (-1, 0, 0)),
+        (b"\x02\x04\x05\xb4", (1460, 0, 0)),
+        (b"\x02\x03\x05\x01", (-1, 0, 0)),
+        (b"\x02\x04\x05\xb4\x04\x02\x08\x0a" + bytes(8) + b"\x01\x03\x03\x07", (1460, 1, 1)),
+        (b"\x08\x09" + bytes(7) + b"\x04\x03\x00", (-1, 0, 0)),
+        (b"\x01\x01\x08\x0a" + bytes(8), (-1, 0, 1)),
+    ],
+)
+def test_options_of_a_syn(tmp_path: Path, options: bytes, expected: tuple[int, int, int]) -> None:
+    file = tmp_path / "one.pcap"
+    write_capture(file, [(1, frame(THERE, 5, options=options))])
+    headers = tcp_headers(read_packets(file))
+    found = (headers.mss_bytes, headers.sack_permitted, headers.time_stamps)
+    assert tuple(each.tolist()[0] for each in found) == expected
+
+
 def test_of_several_machines_one_may_have_captured(tmp_path: Path) -> None:
     """Machines have clocks of their own, and directories below raw/."""
     plan = make_plan()

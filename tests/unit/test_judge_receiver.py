@@ -36,6 +36,22 @@ def test_a_window_holds_back_what_waits_for_a_receiver_without_sack(receiver: st
     assert checks["send buffer flow 1"].ok is False
 
 
+def test_the_window_of_another_stack_is_its_own() -> None:
+    """It is what is measured; the sender's buffer is ours all the same."""
+    info = make_info(
+        [0, 1000], busy_time_us=[0, 1_000_000], rwnd_limited_us=[0, 900_000], sndbuf_limited_us=[0, 200_000]
+    )
+    plan = path_factory.path_plan()
+    flows = [dataclasses.replace(flow, receiver_stack={"name": "lwip"}) for flow in plan.flows]
+    data = make_measured([trace_to("linux")], plan=dataclasses.replace(plan, flows=flows), info=info)
+    checks = {check.name: check for check in limit_checks(data, VIRTUAL)}
+    assert checks["receive window flow 1"].ok is True
+    assert "for 90.0% of its time, as the kernel counts it: the stack lwip offers no more" in (
+        checks["receive window flow 1"].message
+    )
+    assert checks["send buffer flow 1"].ok is False
+
+
 @pytest.mark.parametrize(
     ("receiver", "rtt_ms", "ok"),
     [

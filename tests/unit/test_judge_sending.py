@@ -74,6 +74,7 @@ def with_sysctl(name: str, value: str, node: str | None = None) -> Plan:
         (with_sysctl("net.ipv4.tcp_sack", "0"), {}, "without SACK"),
         (with_sysctl("net.ipv4.tcp_sack", "0", "r1"), {}, "without SACK"),
         (make_plan(), {"receiver_behaviour": "no-sack"}, "without SACK"),
+        (make_plan(), {"receiver_stack": {"name": "lwip"}}, "what the stack lwip does not acknowledge"),
         (make_plan(), {"http": {"object_bytes": 1}}, "requests and answers"),
     ],
 )

@@ -46,13 +46,22 @@ BDP_PACKETS = 20_000_000 * 0.04 / 8 / 1514
 
 def row(time_ms: float, **columns: Any) -> dict[str, Any]:
     usual = {"flow": 1, "end": "receiver", "time_ns": round(time_ms * MS), "flags": ACK, "sequence_bytes": 0}
-    return {**usual, "payload_bytes": 0, "ack_bytes": 0, "window_bytes": 0, "sack_blocks": 0, **columns}
+    absent = {"mss_bytes": None, "window_scale_bits": None, "sack_permitted": False, "time_stamps": False}
+    return {**usual, **absent, "payload_bytes": 0, "ack_bytes": 0, "window_bytes": 0, "sack_blocks": 0, **columns}
 
 
 def segments(conversation: list[Data | Ack]) -> list[dict[str, Any]]:
     rows = [
         row(0, sent_by="sender", flags=SYN, ack_bytes=None, window_bytes=64240),
-        row(0, sent_by="receiver", flags=SYN | ACK, window_bytes=65160),
+        row(
+            0,
+            sent_by="receiver",
+            flags=SYN | ACK,
+            window_bytes=65160,
+            mss_bytes=1460,
+            window_scale_bits=7,
+            time_stamps=True,
+        ),
     ]
     for time_ms, number, *ack in conversation:
         if ack:
@@ -122,6 +131,32 @@ def test_the_window_it_offered(tmp_path: Path) -> None:
     assert found["autotuning_lag_s"] == pytest.approx(0.012)
 
 
+def test_options_are_those_of_its_own_syn(tmp_path: Path) -> None:
+    rows = segments(CONVERSATION)
+    assert measured(tmp_path / "some", rows)["receiver_options"] == "MSS 1460, window scale 7, time stamps"
+    rows[1] |= {"mss_bytes": None, "window_scale_bits": None, "sack_permitted": True, "time_stamps": True}
+    assert measured(tmp_path / "others", rows)["receiver_options"] == "SACK, time stamps"
+    rows[1] |= {"sack_permitted": False, "time_stamps": False}
+    assert measured(tmp_path / "none", rows)["receiver_options"] == "none"
+    assert measured(tmp_path / "gone", [rows[0], *rows[2:]])["receiver_options"] is None
+
+
+def test_without_time_stamps_a_segment_is_larger(tmp_path: Path) -> None:
+    """Else each would count as two that a device has joined."""
+    rows = segments([(20, 0), (20, 1, 50, 0), (30, 1), (31, 2, 50, 0)])
+    for row in rows:
+        row["payload_bytes"] = row["payload_bytes"] and MSS + 12
+    assert measured(tmp_path / "joined", rows)["segments_per_ack"] == 2
+    rows[1]["time_stamps"] = False
+    assert measured(tmp_path / "larger", rows)["segments_per_ack"] == 1
+
+
+def test_growth_of_the_window_is_over_that_of_the_first_ack(tmp_path: Path) -> None:
+    assert measured(tmp_path / "grows", segments(CONVERSATION))["offered_window_growth"] == pytest.approx(90 / 30)
+    fixed = segments([(20, 0), (20, 1, 50, 0), (30, 1), (31, 2, 50, 0)])
+    assert measured(tmp_path / "fixed", fixed)["offered_window_growth"] == 1
+
+
 def test_a_window_that_is_large_enough_has_no_lag(tmp_path: Path) -> None:
     trace = make_trace([30, 40, 50], [0, 1, 2], [9] * 3, [5, 10, 20])
     found = measured(tmp_path, segments([(20, 0), (20, 1, 50, 0)]), trace=trace)
@@ -154,7 +189,7 @@ def test_a_window_whose_scale_is_not_known_is_no_measure(tmp_path: Path) -> None
 def test_a_receiver_that_said_nothing_has_no_measures(tmp_path: Path) -> None:
     found = measured(tmp_path, segments([(20, 0), (21, 1)]))
     there = {name: value for name, value in found.items() if value is not None}
-    assert there == {"acks_sent_packets": 0, "holes": 0}
+    assert there == {"acks_sent_packets": 0, "holes": 0, "receiver_options": "MSS 1460, window scale 7, time stamps"}
     assert measured(tmp_path / "nothing", segments([]))["acks_sent_packets"] == 0
 
 

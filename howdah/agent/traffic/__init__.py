@@ -16,6 +16,7 @@ from howdah.agent.traffic.half import make_half
 from howdah.agent.traffic.http import HttpFlow
 from howdah.agent.traffic.iperf3 import Iperf3Flow
 from howdah.agent.traffic.program import ProgramFlow
+from howdah.agent.traffic.stack import StackFlow
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 
@@ -24,6 +25,8 @@ def make_flow(description: dict[str, Any], namespaces: dict[str, Namespace], loo
     """The driver of one flow, or of its end that is on this machine; nothing is opened yet."""
     if not {description["sender"], description["receiver"]} <= namespaces.keys():
         return make_half(description, namespaces, loop, output)
+    if description.get("receiver_stack") is not None:
+        return StackFlow(description, namespaces, loop, output)
     if description["traffic"] == "iperf3":
         return Iperf3Flow(description, namespaces, loop, output)
     if description["traffic"] == "flent":

@@ -10,6 +10,7 @@ from typing import Any
 from howdah.build.cache import Cache
 from howdah.build.guest_tree import further_packages
 from howdah.build.modules import Module
+from howdah.build.stack import files_of, provide_stacks
 from howdah.engine.agent_record import check_agent
 from howdah.engine.ending import Ending
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
@@ -59,6 +60,8 @@ class UmlEngine:
             try:
                 for kernel, module in self._modules(plan, found):
                     identity[f"module {module.name} {kernel}"] = module.identity
+                for stack in provide_stacks(plan, progress, self.cache).choose():
+                    identity[f"stack {stack.name}"] = stack.identity
             except HowdahError as error:
                 if str(error) not in map(str, failures):
                     said = "cannot run" if isinstance(error, ParameterError) else "not built"
@@ -97,6 +100,10 @@ class UmlEngine:
             )
         if any(flow.program[end]["files"] for flow in plan.flows if flow.program for end in ("client", "server")):
             raise HowdahError(f"{plan.run} runs programs that are files of this machine", hint=_HERE)
+        if stacks := ", ".join(files_of(plan)):
+            raise HowdahError(
+                f"{plan.run} has a receiver ({stacks}) that is built on the machine that makes the run", hint=_HERE
+            )
 
     def kit(self, plans: Sequence[Plan], progress: BuildProgress) -> Kit:
         found = Kit(self.name)
@@ -134,9 +141,10 @@ class UmlEngine:
         try:
             modules = built.module_set.choose(plan.required_modules)
             check_parameters(plan, modules, built.kernel)
+            stacks = provide_stacks(plan, lambda what, _done, _total: progress(what, 0, 0), self.cache).choose()
         except HowdahError as error:
             raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
-        guest = staged_guest(directory, plan, built, modules, self.wiring)
+        guest = staged_guest(directory, plan, built, modules, self.wiring, stacks=stacks)
         started = time.monotonic()
         with directory.log.open("a", encoding="utf-8") as log:
             log.write(f"guest: {guest}\n")
@@ -149,7 +157,8 @@ class UmlEngine:
             naming.name_samples(
                 directory.raw, built.kernel, lambda what, _done, _total: progress(what, 0, 0), self.cache
             )
-        return report(built, modules, ending, record.get("modules") or {})
+        made = report(built, modules, ending, record.get("modules") or {})
+        return {**made, "stacks": {stack.name: stack.described() for stack in stacks}} if stacks else made
 
 
 def report(built: Built, modules: list[Module], ending: Ending, loaded: dict[str, Any]) -> EngineReport:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import secrets
 import select
@@ -42,7 +43,8 @@ class Guest:
     ``command`` runs as the guest's second process and ``kernel_arguments`` join the kernel's command line; neither may
     hold white space. ``seed`` determines every random number the guest draws. ``clock_limit_s`` is in virtual time,
     ``wall_clock_limit_s`` what may pass without virtual time passing. ``profiled`` has perf look at the kernel's
-    process (profiler.py). ``wire`` is the descriptor of the memory that it shares with other guests (wire.py).
+    process (profiler.py). ``pollers`` and ``busy_limit_s`` are those of ``Life``. ``wire`` is the descriptor of the
+    memory that it shares with other guests (wire.py).
     """
 
     kernel: Path
@@ -60,6 +62,8 @@ class Guest:
     stalled_after_s: float = 20.0
     profiled: bool = False
     wire: int | None = None
+    pollers: tuple[str, ...] = ()
+    busy_limit_s: float = math.inf
 
 
 def sweep(base: Path) -> list[Path]:
@@ -178,7 +182,12 @@ class Running:
                 pass_fds=() if guest.wire is None else (guest.wire,),
             )
         self.life = Life(
-            self._launcher.pid, guest.raw / "progress.json", guest.wall_clock_limit_s, guest.stalled_after_s
+            self._launcher.pid,
+            guest.raw / "progress.json",
+            guest.wall_clock_limit_s,
+            guest.stalled_after_s,
+            guest.pollers,
+            guest.busy_limit_s,
         )
         self._profiler = Profiler(guest.tools.launch, guest.raw, guest.kernel) if guest.profiled else None
         if self._profiler is not None:

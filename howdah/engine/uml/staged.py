@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from howdah.build.modules import Module
+from howdah.build.stack import BuiltStack
 from howdah.engine.share import stage, stage_programs
 from howdah.engine.uml.build import Built
 from howdah.engine.uml.guest import Guest
@@ -14,14 +16,23 @@ from howdah.record.directory import RunDirectory
 
 _PYTHON = "/usr/bin/python3"
 _ARGUMENTS = ("-m", "howdah.agent", "--in", "/howdah/in", "--out", "/howdah/out")
+STANDS_STILL_AFTER_S = 30.0  # of processor time
+_PACKET_S = 1e-3  # of processor time; a program that takes each packet by itself takes a tenth of it
 _CLOCK_SLACK_S = 120  # beyond the plan's end: an agent that has not ended by then waits for what will not come
 
 
 def staged_guest(
-    directory: RunDirectory, plan: Plan, built: Built, modules: list[Module], wiring: str, wire: int | None = None
+    directory: RunDirectory,
+    plan: Plan,
+    built: Built,
+    modules: list[Module],
+    wiring: str,
+    wire: int | None = None,
+    stacks: Sequence[BuiltStack] = (),
 ) -> Guest:
     """Fill share/ and raw/ for a guest that runs the plan, or the part of it that lies in ``directory.plan``."""
-    stage(directory, built.agent, [(module.name, module.file) for module in modules])
+    programs = [(stack.name, stack.directory) for stack in stacks]
+    stage(directory, built.agent, [(module.name, module.file) for module in modules], programs)
     stage_programs(directory, plan)
     # -S: no site-packages to look for, which only Mininet needs.
     options = ("-S",) if wiring == "netlink" else ()
@@ -40,7 +51,15 @@ def staged_guest(
         kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
         profiled=plan.collect.cpu,
         wire=wire,
+        pollers=tuple(dict.fromkeys(f"the stack {stack.name}" for stack in stacks)),
+        busy_limit_s=_busy_limit_s(plan),
     )
+
+
+def _busy_limit_s(plan: Plan) -> float:
+    """Processor time that what is between two signs of life, a simulated second, takes at the very most."""
+    packets_a_second = plan.path.highest_rate_bits_per_second / 8 / plan.path.frame_bytes
+    return STANDS_STILL_AFTER_S + packets_a_second * _PACKET_S
 
 
 def described(built: Built) -> dict[str, Any]:

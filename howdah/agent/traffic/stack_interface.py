@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The TAP interface by which a stack of its own gets what a host receives for one port.
+
+The stack has the host's address. What arrives at the host for that port is routed to the TAP instead of the kernel's
+TCP, and what the stack sends leaves by the host's interface, through its queues and past its captures. All else of the
+host remains the kernel's: its name on the link, its probes of the path, its counters. Routing takes no time.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+
+from howdah.agent.error import AgentError
+from howdah.linux.namespace import Namespace
+
+_FIRST_TABLE = 100
+_QUEUE_PACKETS = 10_000  # more than a stack can be behind: it reads when the kernel has nothing else to do
+_LOCAL_PRIORITY, _OWN_PRIORITY = 100, 50  # of the rule for the host's own addresses, and of ours before it
+
+
+@dataclass(frozen=True)
+class StackInterface:
+    """``name`` is the TAP, ``mac`` the address that frames to the stack carry."""
+
+    name: str
+    mac: str
+    host_interface: str
+    address: str
+    port: int
+    mtu_bytes: int
+    number: int
+
+    def make(self, label: str, namespace: Namespace) -> None:
+        """Raises AgentError with what ip(8) says."""
+        table = str(_FIRST_TABLE + self.number)
+        tap, rule = self.name, ("ip", "rule")
+        self._run(label, namespace, "ip", "tuntap", "add", "dev", tap, "mode", "tap")
+        size = ("mtu", str(self.mtu_bytes), "txqueuelen", str(_QUEUE_PACKETS))
+        self._run(label, namespace, "ip", "link", "set", tap, *size, "up")
+        for name, value in self._settings():
+            namespace.write_file(f"/proc/sys/net/ipv4/{name}", value)
+        neighbour = (self.address, "lladdr", self.mac, "dev", tap, "nud", "permanent")
+        self._run(label, namespace, "ip", "neighbour", "add", *neighbour)
+        self._run(label, namespace, "ip", "route", "add", self.address, "dev", tap, "scope", "link", "table", table)
+        if not self._has_local_rule(label, namespace):
+            self._run(label, namespace, *rule, "add", "priority", str(_LOCAL_PRIORITY), "lookup", "local")
+            self._run(label, namespace, *rule, "del", "priority", "0")
+        chosen = ("iif", self.host_interface, "ipproto", "tcp", "dport", str(self.port))
+        self._run(label, namespace, *rule, "add", "priority", str(_OWN_PRIORITY), *chosen, "lookup", table)
+
+    def _settings(self) -> list[tuple[str, str]]:
+        """The host routes; the stack may have the host's address; who it asks for on the link is answered at once."""
+        own = f"conf/{self.name}"
+        return [
+            ("ip_forward", "1"),
+            (f"{own}/accept_local", "1"),
+            (f"{own}/rp_filter", "0"),
+            (f"{own}/send_redirects", "0"),
+            (f"{own}/proxy_arp", "1"),
+            (f"neigh/{self.name}/proxy_delay", "0"),
+        ]
+
+    def _has_local_rule(self, label: str, namespace: Namespace) -> bool:
+        rules = self._run(label, namespace, "ip", "rule", "show")
+        return any(line.startswith(f"{_LOCAL_PRIORITY}:") for line in rules.splitlines())
+
+    @staticmethod
+    def _run(label: str, namespace: Namespace, *command: str) -> str:
+        with namespace.entered():
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise AgentError(label, f"{' '.join(command)}: {done.stderr.strip() or f'status {done.returncode}'}")
+        return done.stdout

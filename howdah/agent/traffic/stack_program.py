@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that is a TCP stack of its own: started in a host's namespace, told by its environment, heard by its lines.
+
+It says ``ready`` when it listens, ``connected`` when it has a connection, ``bytes N`` when it has read the peer's FIN,
+and ``unsupported WHY`` before it ends with status 127. It ends when its standard input does. docs/stacks.md is the
+contract.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from howdah.agent.error import AgentError
+from howdah.agent.loop import Loop
+from howdah.linux.clock import now_ns
+from howdah.linux.namespace import Namespace
+
+UNSUPPORTED = 127
+_READ_BYTES = 65536
+_TAIL_CHARACTERS = 300
+
+
+@dataclass
+class Said:
+    """What the program has said, and when (CLOCK_MONOTONIC)."""
+
+    ready: bool = False
+    connected_ns: int | None = None
+    ended_ns: int | None = None
+    received_bytes: int = 0
+    unsupported: str | None = None
+    other: str | None = None  # the first line that is none of these
+
+
+class StackProgram:
+    """``name`` is the stack's, ``output`` the beginning of the names of its files in raw/."""
+
+    def __init__(self, label: str, name: str, loop: Loop, output: Path) -> None:
+        self._label = label
+        self.name = name
+        self._loop = loop
+        self._output = output
+        self._process: subprocess.Popen[bytes] | None = None
+        self._input: IO[bytes] | None = None
+        self._said_file: IO[bytes] | None = None
+        self._line = b""
+        self._stopping = False
+        self._trouble: str | None = None
+        self.said = Said()
+
+    def start(self, namespace: Namespace, program: Path, environment: dict[str, str]) -> None:
+        """Raises AgentError for a program that cannot be started."""
+        with self._output.with_suffix(".err").open("wb") as errors, namespace.entered():
+            try:
+                self._process = subprocess.Popen(
+                    [str(program)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    cwd=program.parent,
+                    env={"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": str(program.parent), **environment},
+                )
+            except OSError as error:
+                raise AgentError(self._label, f"the stack {self.name} cannot be started: {error.strerror}") from error
+        assert self._process.stdout is not None
+        self._input = self._process.stdin
+        self._said_file = self._output.with_suffix(".txt").open("wb")
+        os.set_blocking(self._process.stdout.fileno(), False)
+        self._loop.when_readable(self._process.stdout.fileno(), self._hear)
+
+    def wait_until_ready(self, limit_ns: int, look_ns: int) -> None:
+        """Raises AgentError where it ends before it is ready, or says nothing for that time."""
+        end = now_ns() + limit_ns
+        while not self.said.ready:
+            now = self._loop.run_until(now_ns() + look_ns)
+            if trouble := self.trouble():
+                raise AgentError(self._label, trouble)
+            if now > end:
+                silent = f"the stack {self.name} does not answer: it has not said 'ready' after {limit_ns / 1e9:g} s"
+                raise AgentError(self._label, f"{silent}{self._last_words()}")
+
+    def trouble(self) -> str | None:
+        """Why it is of no use any more, None while it is."""
+        if self._process is None or self.said.ended_ns is not None or self._stopping:
+            return self._trouble
+        status = self._process.poll()
+        if status is None:
+            return None
+        self._hear(now_ns())
+        if status == UNSUPPORTED:
+            why = f": {self.said.unsupported}" if self.said.unsupported else self._last_words()
+            return f"unsupported by the stack {self.name}{why}"
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        return f"the stack {self.name} ended early with {how}{self._last_words()}"
+
+    def stop(self) -> None:
+        """Its standard input ends: it is to end its connection, say how much it has got, and end."""
+        self._trouble = self.trouble()
+        self._stopping = True
+        if self._input is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._input.close()
+            self._input = None
+
+    def close(self) -> None:
+        """End it, whatever it does. What it says until then is heard."""
+        self.stop()
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+        if self._said_file is not None:
+            self._hear(now_ns())
+            assert self._process.stdout is not None
+            self._loop.when_readable(self._process.stdout.fileno(), None)
+            self._process.stdout.close()
+            self._said_file.close()
+            self._said_file = None
+
+    @property
+    def ended(self) -> bool:
+        return self._process is not None and self._process.poll() is not None
+
+    def _hear(self, now: int) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        if self._said_file is None:
+            return
+        try:
+            heard = os.read(self._process.stdout.fileno(), _READ_BYTES)
+        except BlockingIOError:
+            return
+        if not heard:
+            self._loop.when_readable(self._process.stdout.fileno(), None)
+        self._said_file.write(heard)
+        self._said_file.flush()
+        *lines, self._line = (self._line + heard).split(b"\n")
+        for line in lines:
+            self._understand(line.decode("utf-8", "replace").strip(), now)
+
+    def _understand(self, line: str, now: int) -> None:
+        word, _, rest = line.partition(" ")
+        if line == "ready":
+            self.said.ready = True
+        elif line == "connected":
+            self.said.connected_ns = now
+        elif word == "bytes" and rest.isdecimal():
+            self.said.received_bytes = int(rest)
+            self.said.ended_ns = None if self._stopping else now
+        elif word == "unsupported":
+            self.said.unsupported = rest
+        elif self.said.other is None:
+            self.said.other = line
+
+    def _last_words(self) -> str:
+        try:
+            text = self._output.with_suffix(".err").read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            text = ""
+        said = text[-_TAIL_CHARACTERS:] or self.said.other
+        return f"; it said: {said}" if said else "; it said nothing"

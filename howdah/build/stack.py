@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that are TCP stacks of their own, built as their YAML says (docs/stacks.md), once for what they are made of.
+
+Sources are copied into the cache and built there, so nothing is written where they lie. The commands use the person's
+own tools, and those tools' own caches of what they fetch.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.build.cache import Cache, Progress, content_key, file_sha256
+from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.tools import build_tools
+from howdah.errors import HowdahError, ProfileError
+from howdah.place import file_of, written
+from howdah.plan.plan import Plan
+from howdah.profile.stack import Stack, read_stack
+
+KIND = "stack"
+_LEFT_OUT = ("target", "build")  # directories of a person's own builds beside the sources
+_SPACE_BYTES = 500 * 2**20
+_DYNAMIC = {
+    "own": re.compile(r"Library soname: \[([^]/]+)\]"),
+    "needed": re.compile(r"Shared library: \[([^]/]+)\]"),
+}
+_OF_THE_C_LIBRARY = ("libc.so", "libm.so", "libpthread.so", "libdl.so", "librt.so", "ld-linux")
+_LAYOUT = "3"  # part of the key: raise it when _build changes
+
+
+@dataclass(frozen=True)
+class BuiltStack:
+    """``directory`` holds the program and its libraries; ``identity`` names their content, ``tools`` their makers."""
+
+    name: str
+    directory: Path
+    identity: str
+    source: str
+    tools: dict[str, str]
+
+    def described(self) -> dict[str, Any]:
+        """For run.json."""
+        return {"identity": self.identity, "source": self.source, "tools": self.tools}
+
+
+class StackUnsupportedError(HowdahError):
+    """What would build it is not here."""
+
+
+@dataclass(frozen=True)
+class StackSet:
+    """Those that a plan needs, and why others of them do not build."""
+
+    built: dict[str, BuiltStack]
+    failed: dict[str, HowdahError]
+
+    def choose(self) -> list[BuiltStack]:
+        """Raises HowdahError for one that did not build."""
+        for error in self.failed.values():
+            raise error
+        return list(self.built.values())
+
+
+def files_of(plan: Plan) -> dict[str, Path]:
+    """Name and YAML of each stack in a plan."""
+    found = [flow.receiver_stack for flow in plan.flows if flow.receiver_stack is not None]
+    return {str(each["name"]): file_of(each["file"]) for each in found}
+
+
+def provide_stacks(plan: Plan, progress: Progress, cache: Cache) -> StackSet:
+    """Those of the plan, built where the cache has them not."""
+    made = StackSet({}, {})
+    for name, file in files_of(plan).items():
+        try:
+            made.built[name] = build_stack(read_stack(file), progress, cache)
+        except HowdahError as error:
+            made.failed[name] = error
+    return made
+
+
+def build_stack(stack: Stack, progress: Progress, cache: Cache) -> BuiltStack:
+    """Raises HowdahError with what does not build, and StackUnsupportedError for a program that is missing."""
+    versions = _versions(stack)
+    parts: list[str | bytes] = [_LAYOUT, stack.file.read_bytes(), *versions.values()]
+    for file in _sources(stack.directory):
+        parts += [str(file.relative_to(stack.directory)), file.read_bytes()]
+    libraries = _libraries(stack)
+    parts += [f"{name} {file_sha256(file)}" for name, file in libraries.items()]
+    tools = build_tools(cache)
+
+    def build(directory: Path, log: Path) -> None:
+        progress(f"stack {stack.name}: build", 0, 1)
+        _build(stack, libraries, directory, log, tools.launch)
+        progress(f"stack {stack.name}: build", 1, 1)
+
+    def waiting() -> None:
+        progress(f"stack {stack.name} (built by another howdah, waiting)", 0, 0)
+
+    entry = cache.build(KIND, content_key(*parts), build, needs_bytes=_SPACE_BYTES, waiting=waiting)
+    content = sorted((file.name, file_sha256(file)) for file in entry.iterdir())
+    identity = content_key(*(f"{name} {digest}" for name, digest in content))
+    tools_used = {program: said.partition("\n")[0] for program, said in versions.items()}
+    return BuiltStack(stack.name, entry, identity, written(stack.file), tools_used)
+
+
+def _versions(stack: Stack) -> dict[str, str]:
+    """What each program that the stack needs says of its version."""
+    found = {}
+    for program, option in stack.section.needs.items():
+        try:
+            answer = subprocess.run([program, option], capture_output=True, text=True, check=True)
+        except (FileNotFoundError, PermissionError):
+            what = f"unsupported: {program}, which builds the stack {stack.name}, is not installed"
+            raise StackUnsupportedError(what, where=str(stack.file), hint=stack.section.hint or None) from None
+        except subprocess.CalledProcessError as error:
+            said = error.stderr.strip() or error.stdout.strip()
+            what = f"unsupported: {program}, which builds the stack {stack.name}, does not work here: {said[:200]}"
+            raise StackUnsupportedError(what, where=str(stack.file), hint=stack.section.hint or None) from None
+        found[program] = answer.stdout.strip()
+    return found
+
+
+def _sources(directory: Path) -> Iterable[Path]:
+    for file in sorted(directory.rglob("*")):
+        parts = file.relative_to(directory).parts
+        if file.is_file() and parts[0] not in _LEFT_OUT and not any(part.startswith(".") for part in parts):
+            yield file
+
+
+def _libraries(stack: Stack) -> dict[str, Path]:
+    """The shared libraries that are put beside the program, and those that they need, by the names under which they are
+    looked for when it starts. The C library is the guest's. Raises StackUnsupportedError."""
+    found: dict[str, Path] = {}
+    wanted = list(stack.section.libraries)
+    for name in wanted:
+        file = _library(stack, name)
+        names = {kind: _DYNAMIC[kind].findall(_dynamic_section(file)) for kind in _DYNAMIC}
+        found[(names["own"] or [name])[0]] = file
+        wanted += [each for each in names["needed"] if each not in wanted and not each.startswith(_OF_THE_C_LIBRARY)]
+    return found
+
+
+def _dynamic_section(file: Path) -> str:
+    """In words of readelf(1), which comes with the compiler."""
+    environment = {**os.environ, "LC_ALL": "C"}
+    return subprocess.run(
+        ["readelf", "-d", str(file)], env=environment, capture_output=True, text=True, check=False
+    ).stdout
+
+
+def _library(stack: Stack, name: str) -> Path:
+    """Where the compiler finds a shared library. Raises StackUnsupportedError."""
+    try:
+        answer = subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        what = f"unsupported: gcc, which finds the library {name} of the stack {stack.name}, is not installed"
+        raise StackUnsupportedError(what, where=str(stack.file), hint=stack.section.hint or None) from None
+    file = Path(answer.stdout.strip())
+    if not file.is_absolute() or not file.is_file():
+        what = f"unsupported: the library {name} of the stack {stack.name} is not installed"
+        raise StackUnsupportedError(what, where=str(stack.file), hint=stack.section.hint or None)
+    return file.resolve()
+
+
+def _build(stack: Stack, libraries: dict[str, Path], directory: Path, log: Path, launcher: Path) -> None:
+    work = directory / ".work"
+    source = work / "source"
+    for file in _sources(stack.directory):
+        place = source / file.relative_to(stack.directory)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, place)
+    places = {"{out}": str(directory), "{work}": str(work)}
+    environment = {name: _filled(value, places) for name, value in stack.section.environment.items()}
+    for command in stack.section.build:
+        words = [_filled(word, places) for word in command]
+        try:
+            run_logged(words, log, launcher=launcher, cwd=source, environment=environment)
+        except CommandFailedError as error:
+            said = [line for line in error.tail if "rror" in line] or error.tail
+            what = f"the stack {stack.name} does not build: " + " / ".join(line.strip() for line in said[-3:])
+            hint = f"{stack.section.hint}\n  The whole output is in {log}".strip()
+            raise HowdahError(what, where=str(stack.file), hint=hint) from error
+    shutil.rmtree(work)
+    program = directory / stack.section.program
+    if not program.is_file():
+        what = f"the build of {stack.name} leaves no {stack.section.program} in {{out}}"
+        raise ProfileError(what, where=str(stack.file))
+    program.chmod(0o755)
+    for name, file in libraries.items():
+        shutil.copyfile(file, directory / name)
+
+
+def _filled(text: str, places: dict[str, str]) -> str:
+    for name, value in places.items():
+        text = text.replace(name, value)
+    return text

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A TCP stack of its own: the YAML that names its program and how that is built (docs/stacks.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from howdah.errors import ProfileError, nearest
+from howdah.place import STACKS
+from howdah.profile.field import Section, Text, fixed
+from howdah.profile.report import profile_error
+from howdah.profile.source import Document, Path_, read_document
+from howdah.profile.written import written_path
+from howdah.receiver import LINUX, RECEIVERS
+
+_FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,62}$")]
+
+
+class StackSection(Section):
+    """What ``NAME.yaml`` of a stack says."""
+
+    summary: Text = fixed(description="what it is, in some words")
+    directory: Text = fixed(description="its sources, relative to this file")
+    needs: dict[_FileName, Text] = fixed(
+        default_factory=dict,
+        description="programs that build it, and the word by which each tells its version; without one of them the "
+        "stack is unsupported",
+    )
+    build: list[Annotated[list[Text], Field(min_length=1)]] = fixed(
+        min_length=1,
+        max_length=16,
+        description="commands that build it, each a list of words; {out} is where the program goes, {work} is for what "
+        "is needed in between",
+    )
+    environment: dict[Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")], Text] = fixed(
+        default_factory=dict, description="variables of these commands"
+    )
+    libraries: list[_FileName] = fixed(
+        default_factory=list,
+        max_length=16,
+        description="shared libraries that are put beside the program, by the name under which gcc finds them",
+    )
+    program: _FileName = fixed(description="the file in {out} that is started")
+    hint: Text = fixed("", description="what to do where it does not build")
+
+
+@dataclass(frozen=True)
+class Stack:
+    """``file`` is its YAML, ``directory`` its sources."""
+
+    name: str
+    file: Path
+    directory: Path
+    section: StackSection
+
+
+def shipped_stacks() -> list[str]:
+    """Names of those that howdah has."""
+    return sorted(file.stem for file in STACKS.glob("*.yaml"))
+
+
+def is_other_stack(name: str | None) -> bool:
+    """Whether a profile's name stands for another stack than the kernel's."""
+    return name is not None and name != LINUX
+
+
+def stack_file(name: str, directory: Path, where: str) -> Path:
+    """The YAML of a stack that a profile in ``directory`` names: one of the shipped, or a path with a / in it.
+
+    Raises ProfileError.
+    """
+    if "/" in name:
+        file = written_path(directory, name, where).resolve()
+        if not file.is_file():
+            raise ProfileError(f"there is no file {file}", where=where, hint="a stack is described by a YAML file")
+        return file
+    known = shipped_stacks()
+    if name in known:
+        return STACKS / f"{name}.yaml"
+    forms = f"{', '.join([LINUX, *known])}, or the path of a YAML file with a / in it (./mine.yaml)"
+    close = nearest(name, [LINUX, *known])
+    if close is None and (behaviour := nearest(name, RECEIVERS)) == name:
+        raise ProfileError(
+            f"{behaviour} is a behaviour of receivers, not a stack", where=where, hint=f"stacks: {forms}"
+        )
+    hint = f"did you mean {close}? stacks: {forms}" if close else f"stacks: {forms}"
+    raise ProfileError(f"there is no stack {name!r}", where=where, hint=hint)
+
+
+def read_stack(file: Path) -> Stack:
+    """Raises ProfileError, with file and line, for what describes no stack."""
+    document = read_document(file)
+    try:
+        section = StackSection.model_validate(document.data)
+    except ValidationError as error:
+        raise profile_error(error, document, {}, StackSection) from None
+    if file.stem in RECEIVERS:
+        raise ProfileError(f"{file.stem} is the name of a receiver behaviour", where=str(file), hint="rename the file")
+    directory = _directory(file, section, document)
+    return Stack(file.stem, file, directory, section)
+
+
+def _directory(file: Path, section: StackSection, document: Document) -> Path:
+    place: Path_ = ("directory",)
+    directory = written_path(file.parent, section.directory, document.place(place)).resolve()
+    if not directory.is_dir():
+        raise ProfileError(f"there is no directory {directory}", where=document.place(place))
+    return directory

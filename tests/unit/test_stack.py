@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks of receivers: their YAML, what a plan says of them, what is refused, and how they are built."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from howdah.build.cache import Cache
+from howdah.build.stack import StackUnsupportedError, build_stack, provide_stacks
+from howdah.engine.uml.engine import UmlEngine
+from howdah.errors import HowdahError, ProfileError
+from howdah.place import STACKS
+from howdah.profile.stack import read_stack, shipped_stacks
+from howdah.report.pathfacts import _behaviour
+from tests.unit.profile_factory import make_one, make_plans
+
+LWIP = "receiver: {stack: lwip}\n"
+
+
+def ignore(_what: str, _done: int, _of: int) -> None:
+    """No progress display."""
+
+
+def write_stack(place: Path, name: str = "mine", **changes: str) -> Path:
+    (place / "sources").mkdir(exist_ok=True)
+    (place / "sources" / "program").write_text("#!/bin/sh\n", encoding="utf-8")
+    fields = {
+        "summary": "a test",
+        "directory": "sources",
+        "build": "[[cp, program, '{out}/program']]",
+        "program": "program",
+    }
+    text = "".join(f"{key}: {value}\n" for key, value in (fields | changes).items() if value)
+    file = place / f"{name}.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_linux_is_the_plan_there_was(tmp_path: Path) -> None:
+    said = make_one(tmp_path, "receiver: {stack: linux}\n").to_json()
+    assert said == make_one(tmp_path).to_json()
+    assert "receiver_stack" not in said
+
+
+def test_what_the_plan_says(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, LWIP)
+    (flow,) = plan.flows
+    assert (plan.receiver, flow.receiver_name, flow.sink) == ("lwip", "lwip", "stack")
+    assert flow.receiver_stack == {
+        "name": "lwip",
+        "file": "stacks/lwip.yaml",
+        "program": "lwip",
+        "interface": "stack1",
+        "host_interface": "r1-eth0",
+        "mac": "02:5a:00:00:00:01",
+        "mtu_bytes": 1500,
+        "prefix_bits": 24,
+        "netmask": "255.255.255.0",
+        "gateway": "10.2.1.254",
+    }
+    assert json.loads(plan.to_json())["flows"][0]["receiver_stack"]["name"] == "lwip"
+    assert type(plan).from_json(plan.to_json()).flows == plan.flows
+
+
+def test_a_flow_has_its_own(tmp_path: Path) -> None:
+    extra = (
+        "receiver: {stack: lwip}\nflows: [{}, {receiver_stack: linux}, {receiver_stack: gvisor}]\nbackground: [{}]\n"
+    )
+    plan = make_one(tmp_path, extra)
+    assert [flow.receiver_name for flow in plan.flows] == ["lwip", "linux", "gvisor", "linux"]
+    assert [flow.sink for flow in plan.flows] == ["stack", "kernel", "stack", "kernel"]
+
+
+def test_a_list_is_a_sweep(tmp_path: Path) -> None:
+    plans = make_plans(tmp_path, "receiver: {stack: [linux, lwip]}\n")
+    assert [(plan.receiver, plan.axes) for plan in plans] == [
+        ("linux", {"receiver.stack": "linux"}),
+        ("lwip", {"receiver.stack": "lwip"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        ("receiver: {stack: lwipp}\n", "small.yaml:7: there is no stack 'lwipp'\n  did you mean lwip?"),
+        ("receiver: {stack: windows-xp}\n", "windows-xp is a behaviour of receivers, not a stack"),
+        ("receiver: {stack: ./none.yaml}\n", "there is no file"),
+        ("flows: [{receiver_stack: smolltcp}]\n", "did you mean smoltcp?"),
+        ("receiver: {stack: lwip, behaviour: no-sack}\n", "no-sack is an emulation on Linux' own TCP"),
+        ("receiver: {stack: lwip, kernel: debian-6.1}\n", "the receiver's kernel and the stack lwip are both given"),
+        ("receiver: {stack: lwip}\nsplit: true\n", "the ends of another stack must be in one kernel"),
+        ("receiver: {stack: lwip}\nflows: [{opener: receiver}]\n", "it is the sender that connects"),
+        ("receiver: {stack: lwip}\ntraffic: {source: iperf3}\n", "is sent by iperf3"),
+        ("receiver: {stack: lwip}\ngroups: [{name: a, connections: 1, spread: 1 s, size: 1 MB}]\n", "is of groups"),
+        ("receiver: {stack: lwip}\nengine: vm\n", "run it with the uml engine"),
+        ("receiver: {stack: lwip}\nengine: host\n", "run it with the uml engine"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, extra: str, said: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        make_plans(tmp_path, extra)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"program": ""}, "program"),
+        ({"bild": "[[true]]"}, "did you mean build?"),
+        ({"directory": "sourcs"}, "mine.yaml:2: there is no directory"),
+        ({"build": "[]"}, "mine.yaml:3"),
+        ({"program": "../program"}, "mine.yaml:4"),
+    ],
+)
+def test_a_yaml_that_describes_no_stack(tmp_path: Path, changes: dict[str, str], said: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        read_stack(write_stack(tmp_path, **changes))
+    assert said in str(caught.value)
+
+
+def test_a_stack_is_not_called_as_a_behaviour_is(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="name of a receiver behaviour"):
+        read_stack(write_stack(tmp_path, "no-sack"))
+
+
+def test_the_shipped_ones_describe_what_is_there() -> None:
+    assert shipped_stacks() == ["gvisor", "lwip", "smoltcp"]
+    for name in shipped_stacks():
+        stack = read_stack(STACKS / f"{name}.yaml")
+        assert stack.name == name and stack.section.needs and stack.section.hint
+
+
+def test_one_of_a_person_is_built_once_for_what_it_is_made_of(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache")
+    file = write_stack(tmp_path)
+    plan = make_one(tmp_path, f"receiver: {{stack: {file}}}\n")
+    assert plan.receiver == "mine"
+    (built,) = provide_stacks(plan, ignore, cache).choose()
+    assert [each.name for each in built.directory.iterdir()] == ["program"]
+    assert built.described() == {"identity": built.identity, "source": str(file), "tools": {}}
+    assert provide_stacks(plan, ignore, cache).choose() == [built]
+    (tmp_path / "sources" / "program").write_text("#!/bin/sh\necho ready\n", encoding="utf-8")
+    (changed,) = provide_stacks(plan, ignore, cache).choose()
+    assert changed.directory != built.directory and changed.identity != built.identity
+    assert not (tmp_path / "sources" / ".work").exists()
+
+
+def test_one_that_does_not_build_says_why_and_what_to_do(tmp_path: Path) -> None:
+    file = write_stack(tmp_path, build="[[sh, -c, 'echo fatal error: no lwip; exit 1']]", hint="apt install it")
+    with pytest.raises(HowdahError) as caught:
+        build_stack(read_stack(file), ignore, Cache(tmp_path / "cache"))
+    assert "the stack mine does not build: fatal error: no lwip" in str(caught.value)
+    assert "apt install it" in str(caught.value) and caught.value.where == str(file)
+
+
+def test_one_whose_build_leaves_no_program(tmp_path: Path) -> None:
+    file = write_stack(tmp_path, build="[['true']]")
+    with pytest.raises(ProfileError, match="leaves no program in"):
+        build_stack(read_stack(file), ignore, Cache(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"needs": "{compiler-of-nobody: --version}"}, "unsupported: compiler-of-nobody, which builds the stack mine"),
+        ({"needs": "{'false': --version}"}, "unsupported: false, which builds the stack mine, does not work here"),
+        ({"libraries": "[libnobody.so.9]"}, "unsupported: the library libnobody.so.9 of the stack mine"),
+    ],
+)
+def test_one_that_cannot_be_built_here_is_unsupported(tmp_path: Path, changes: dict[str, str], said: str) -> None:
+    with pytest.raises(StackUnsupportedError) as caught:
+        build_stack(read_stack(write_stack(tmp_path, **changes)), ignore, Cache(tmp_path / "cache"))
+    assert said in str(caught.value)
+
+
+def test_libraries_bring_those_that_they_need_but_not_the_c_library(tmp_path: Path) -> None:
+    """Under the names by which they are looked for when the program starts."""
+    file = write_stack(tmp_path, libraries="[libstdc++.so.6]")
+    built = build_stack(read_stack(file), ignore, Cache(tmp_path / "cache"))
+    assert {each.name for each in built.directory.iterdir()} == {"program", "libstdc++.so.6", "libgcc_s.so.1"}
+
+
+def test_a_cluster_does_not_make_such_runs(tmp_path: Path) -> None:
+    with pytest.raises(HowdahError, match=r"receiver \(lwip\) that is built on the machine"):
+        UmlEngine(Cache(tmp_path / "cache")).check_portable(make_one(tmp_path, LWIP))
+
+
+def test_the_report_names_it() -> None:
+    assert _behaviour("lwip") == "lwip (a stack of its own)"
+    assert _behaviour("no-sack") == "no-sack (emulated)"
