@@ -9,7 +9,7 @@ from pathlib import Path
 
 from howdah.build.archive import Archive, Offer
 from howdah.build.cache import Cache, Progress
-from howdah.build.offer import best, offers
+from howdah.build.offer import best, newest, offers
 from howdah.build.supervise import run_logged
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
@@ -34,10 +34,16 @@ class ImagePackage:
     suite: str
 
 
-def provide_image(release: str, cache: Cache, progress: Progress) -> ImagePackage:
-    """The newest package of a release (``6.12``, ``newest``), fetched once. Raises HowdahError if nobody offers it."""
+def provide_image(release: str, cache: Cache, progress: Progress, *, for_modules: bool = False) -> ImagePackage:
+    """The newest package of a release (``6.12``, ``newest``), fetched once. Raises HowdahError if nobody offers it.
+
+    ``for_modules``: the newest one whose headers can be used here, if there is one. A newer suite may have a later
+    version, whose headers do not run on this machine's Debian.
+    """
     archive = Archive(cache)
     offer = best(archive, "linux-image", release, cache, all_suites=True)
+    if for_modules:
+        offer = _with_headers(archive, offer, release)
     key = f"{offer.package}_{offer.version}"
     if (broken := cache.find("image", key)) is not None and not any(broken.rglob("vmlinuz*")):
         key += "_whole"  # what was fetched before its parts were known to be packages of their own
@@ -56,6 +62,20 @@ def provide_image(release: str, cache: Cache, progress: Progress) -> ImagePackag
         parts = [offer, *_parts(archive, offer)]
         entry = cache.build("image", key, unpack, needs_bytes=_IMAGE_BYTES)
     return image_in(entry, offer.package, offer.version, offer.suite)
+
+
+def _with_headers(archive: Archive, offer: Offer, release: str) -> Offer:
+    """The newest package of the offer's release whose headers are usable here; the offer itself where none is."""
+    headers = {
+        each.package.removeprefix("linux-headers-")
+        for each in offers(archive, "linux-headers", offer.release, all_suites=False)
+    }
+    found = [
+        each
+        for each in offers(archive, "linux-image", release, all_suites=True)
+        if each.release == offer.release and each.package.removeprefix("linux-image-") in headers
+    ]
+    return newest(found) if found else offer
 
 
 def _parts(archive: Archive, offer: Offer) -> list[Offer]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -34,6 +35,11 @@ def best(archive: Archive, kind: str, release: str, cache: Cache, *, all_suites:
         found = offers(archive, kind, release, all_suites=all_suites)
     if not found:
         raise HowdahError(f"no suite offers {kind} of {release} for this machine", hint=" / ".join(problems) or None)
+    return newest(found)
+
+
+def newest(found: Iterable[Offer]) -> Offer:
+    """The one with the highest version. Raises ValueError of nothing."""
     return max(found, key=lambda offer: [int(number) for number in re.findall(r"\d+", offer.version)])
 
 

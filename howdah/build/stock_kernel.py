@@ -92,7 +92,7 @@ def provide_kernel(
     """
     tree: Path | None
     if kernel.startswith(_PREFIX):
-        package = provide_image(kernel.removeprefix(_PREFIX), cache, progress)
+        package = provide_image(kernel.removeprefix(_PREFIX), cache, progress, for_modules=True)
         tree = headers_of(package, cache)
     elif "/" in kernel:
         package = provide_own(Path(kernel), modules, progress, cache)
