@@ -19,7 +19,7 @@ _PACK, _RECORD = ".howdah.tar.zst", ".json"
 
 
 class SharedStore:
-    """``url`` is one of fsspec's: file:///lab/runs, s3://bucket/runs. Raises HowdahError where it is none."""
+    """``url`` is one of fsspec's: file:///shared/runs, s3://bucket/runs. Raises HowdahError where it is none."""
 
     def __init__(self, url: str) -> None:
         from fsspec.core import url_to_fs
@@ -31,7 +31,7 @@ class SharedStore:
             raise HowdahError(
                 f"this is no store that can be used: {error}",
                 where=url,
-                hint="Name a directory or bucket as fsspec does: file:///lab/runs, s3://bucket/runs.",
+                hint="Name a directory or bucket as fsspec does: file:///shared/runs, s3://bucket/runs.",
             ) from error
         self._root = str(root).rstrip("/")
 

@@ -32,6 +32,7 @@ def interrupted(options):
         Path(sys.argv[1]).write_text("cleaned up")
 
 listing.execute = interrupted
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup would have it ignored
 sys.exit(main(["list"]))
 """
 

@@ -56,7 +56,7 @@ def test_a_shipped_profile_by_its_name(tmp_path: Path) -> None:
     (one,) = read_suite(suite).series
     assert slugs_of(one) == ["cubic", "reno"]
     assert one.command[:3] == ("howdah", "run", "quick")
-    write_suite(tmp_path, "suite: t\ncells:\n- {profile: quikc}\n")
+    write_suite(tmp_path, "suite: t\ncells:\n- {profile: qucik}\n")
     with pytest.raises(HowdahError, match="did you mean quick"):
         read_suite(suite)
 

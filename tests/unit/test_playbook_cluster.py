@@ -78,7 +78,7 @@ def _counts(output: str) -> dict[str, int]:
     return {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", line)}
 
 
-def test_a_lab_becomes_a_cluster_whose_worker_finds_its_scheduler(tmp_path: Path) -> None:
+def test_machines_become_a_cluster_whose_worker_finds_its_scheduler(tmp_path: Path) -> None:
     sandbox = sandbox_or_skip(tmp_path)
     inventory, tls, wheels = tmp_path / "hosts.ini", tmp_path / "tls", tmp_path / "wheels"
     inventory.write_text(_INVENTORY)

@@ -32,10 +32,10 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "near"),
     [
-        (["plan", "quikc"], "quick"),
+        (["plan", "qucik"], "quick"),
         (["plan", "paths/goe"], "paths/geo"),
         (["plan", "mien.yaml"], "mine.yaml"),
-        (["plan", "quikc.yaml"], "quick"),
+        (["plan", "qucik.yaml"], "quick"),
         (["plan", "mine.yaml", "--set", "algorithm=cubicc"], "cubic"),
         (["plan", "mine.yaml", "--set", "flows.1.algorithm=rneo"], "reno"),
         (["plan", "mine.yaml", "--set", "path.rat=20 Mbit/s"], "rate"),
@@ -50,7 +50,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["plan", "mine.yaml", "--kernel", "debina-newest"], "debian-newest"),
         (["plan", "mine.yaml", "--set", "claims.1.value.metric=exit_tiem_s"], "exit_time_s"),
         (["plan", "mine.yaml", "--set", "cross_check={traffic: iperf3, algorithm: cubicc}"], "cubic"),
-        (["validate", "quikc"], "quick"),
+        (["validate", "qucik"], "quick"),
         (["report", "satelite"], "satellite"),
         (["claims", "satelite"], "satellite"),
         (["compare", "satelite"], "satellite"),

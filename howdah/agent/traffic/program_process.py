@@ -14,7 +14,7 @@ from typing import Any
 from howdah.agent.error import AgentError
 from howdah.linux.namespace import Namespace
 
-_SHARED = Path(__file__).resolve().parents[3] / "program"  # files of the profile, by flow and end
+_SHARED = Path("/howdah/in/program")  # files of the profile, by flow and end
 _PLACE = Path("/tmp/howdah-program")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TAIL_LINES, _TAIL_CHARACTERS = 3, 300
