@@ -194,7 +194,8 @@ def _account(context: Context, flow: Flow, qlog: Qlog) -> dict[str, Any]:
     for place in context.plan.collect.pcap:
         if place.partition(":")[0] == flow.sender:
             packets = read_packets(context.directory.raw / "pcap" / f"{place.replace(':', '-')}.pcap")
-            captured = udp_payload(packets, flow.source_address, flow.source_port)
+            if len(packets):
+                captured = udp_payload(packets, flow.source_address, flow.source_port)
     return {
         "flow": flow.id,
         "packets": qlog.sent_packets,

@@ -72,6 +72,7 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
             "collect.processor=5 ms",
         ),
     ),
+    "quic": (None, (*SMALL, "algorithm=cubic", "traffic.quic=ngtcp2")),
     "group": (GROUP, ()),
     "transfer": (TRANSFER, ()),
 }

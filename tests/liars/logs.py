@@ -13,8 +13,10 @@ from howdah.ingest.source import SourceReport
 from howdah.judge.check import Check
 from howdah.judge.qlog import qlog_checks
 from howdah.plan.plan import Plan
+from howdah.record.directory import RunDirectory
 from tests.liars.bench import Bench
-from tests.liars.liar import Catch, ToldLiar, check
+from tests.liars.doctor import Doctor, doctored
+from tests.liars.liar import Catch, RunLiar, ToldLiar, check
 from tests.unit.profile_factory import make_one
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "quic"
@@ -71,23 +73,50 @@ def _same(records: list[bytes]) -> list[bytes]:
     return records
 
 
-LOGS = [
-    ToldLiar(
+def _change_log(change: Change) -> Doctor:
+    def doctor(directory: RunDirectory) -> None:
+        (file,) = (directory.raw / "program" / "1-server").glob("*qlog*")
+        file.write_bytes(_SEPARATOR.join(change(file.read_bytes().split(_SEPARATOR))))
+
+    return doctor
+
+
+def _remove_log(directory: RunDirectory) -> None:
+    for file in (directory.raw / "program" / "1-server").glob("*qlog*"):
+        file.unlink()
+
+
+def _remove_capture(directory: RunDirectory) -> None:
+    for file in (directory.raw / "pcap").glob("s1-*.pcap"):
+        file.unlink()
+
+
+def _lied(name: str, lie: str, words: str, doctor: Doctor) -> RunLiar:
+    return doctored(name, lie, check("collection", "qlog flow 1", words), doctor, honest="quic")
+
+
+RUN_LOGS: list[RunLiar] = [
+    _lied(
         "qlog-lacks-a-packet",
-        "result",
         "A QUIC stack does not log the last packet that it sends.",
-        check("collection", "qlog flow 1", "the log lacks"),
-        "qlog",
-        _told(_without_a_packet),
+        "the log lacks",
+        _change_log(_without_a_packet),
     ),
-    ToldLiar(
+    _lied(
         "qlog-tells-a-packet-twice",
-        "result",
         "A QUIC stack logs a packet that it did not send.",
-        check("collection", "qlog flow 1", "the log has more by"),
-        "qlog",
-        _told(_doubled),
+        "the log has more by",
+        _change_log(_doubled),
     ),
+    _lied("qlog-gone", "A QUIC stack left no log.", "has no qlog that could be read", _remove_log),
+    _lied(
+        "qlog-without-capture",
+        "Nobody captured what a QUIC stack sent.",
+        "was not captured at its sender's interface",
+        _remove_capture,
+    ),
+]
+LOGS = [
     ToldLiar(
         "qlog-cut-short",
         "file",

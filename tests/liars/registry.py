@@ -13,7 +13,7 @@ from tests.liars.collected import COLLECTED
 from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
 from tests.liars.kernels import KERNELS
 from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
-from tests.liars.logs import HONEST_LOGS, LOGS
+from tests.liars.logs import HONEST_LOGS, LOGS, RUN_LOGS
 from tests.liars.machines import MACHINES
 from tests.liars.models import MODELS
 from tests.liars.modules import HONEST_MODULES, MODULES
@@ -23,7 +23,7 @@ from tests.liars.records import RECORDS
 from tests.liars.results import HONEST_RESULTS, RESULTS
 from tests.liars.seals import HONEST_SEALS, SEALS
 
-RUNS: list[RunLiar] = [*PATHS, *RECORDS, *COLLECTED, *MACHINES, *MODELS, *KERNELS, *PROCESSORS]
+RUNS: list[RunLiar] = [*PATHS, *RECORDS, *COLLECTED, *MACHINES, *MODELS, *KERNELS, *PROCESSORS, *RUN_LOGS]
 TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *MODULES, *BASELINES, *COMPARISONS, *LOGS]
 LIARS: list[Liar] = [*RUNS, *TOLD]
 # What howdah says where nobody lies: nothing.
