@@ -18,11 +18,14 @@ _NEEDED = 2
 
 
 def limit_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
-    """``tcpi_rwnd_limited`` and ``tcpi_sndbuf_limited`` as shares of ``tcpi_busy_time``, of each flow."""
+    """``tcpi_rwnd_limited`` and ``tcpi_sndbuf_limited`` as shares of ``tcpi_busy_time``, of each TCP flow.
+
+    The kernel has no such counts of datagrams and of QUIC.
+    """
     checks: list[Check] = []
     checks += _group_checks(data, tolerance)
     for flow in data.plan.flows:
-        if flow.group is not None:
+        if flow.group is not None or not flow.is_tcp:
             continue
         info = data.info[flow.id]
         for column, (what, end, sysctl) in _LIMITS.items():
@@ -56,15 +59,19 @@ def _group_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
     checks = []
     groups: dict[str, list[Flow]] = {}
     for flow in data.plan.flows:
-        if flow.group is not None:
+        if flow.group is not None and flow.is_tcp:
             groups.setdefault(flow.group, []).append(flow)
     for group, flows in groups.items():
         for column, (what, end, sysctl) in _LIMITS.items():
             read = [flow for flow in flows if data.info[flow.id].has(column) and data.info[flow.id].has("busy_time_us")]
+            label = f"{what} group {group}"
+            if not read:
+                checks.append(Check(label, DURING, None, f"tcp_info of {group} was not read", unit="ratio"))
+                continue
             busy = sum(int(data.info[flow.id]["busy_time_us"].max()) for flow in read)
             held = sum(int(data.info[flow.id][column].max()) for flow in read)
             share = held / busy if busy else 0.0
-            asked = bool(read) and all(
+            asked = all(
                 is_asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow)
                 or (end == "receiver" and not RECEIVERS[flow.receiver_behaviour].sack)
                 for flow in read
@@ -73,7 +80,6 @@ def _group_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
             if share > tolerance.limited_share:
                 message += ", as the profile asks" if asked else f": the {end}'s buffers are too small"
             ok = share <= tolerance.limited_share or asked
-            label = f"{what} group {group}"
             checks.append(Check(label, DURING, ok, message, 0.0, share, tolerance.limited_share, "ratio"))
     return checks
 

@@ -19,12 +19,13 @@ _SACK = "net.ipv4.tcp_sack"
 
 
 def sending_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
-    """The time with nothing to send as a share of the time in which the flow was to send, of each flow of no group.
+    """The time with nothing to send as a share of the time in which the flow was to send, of each TCP flow of no group.
 
+    Of datagrams and of QUIC the kernel does not know what is left to send.
     A flow fails whose traffic promises data all the time. Where the profile asks for a small send buffer, where the
     traffic is requests and answers, and without SACK, the check says how much it was.
     """
-    return [_check(data, flow, tolerance) for flow in data.plan.flows if flow.group is None]
+    return [_check(data, flow, tolerance) for flow in data.plan.flows if flow.group is None and flow.is_tcp]
 
 
 def _check(data: Measured, flow: Flow, tolerance: Tolerance) -> Check:
