@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -37,7 +39,21 @@ class HowdahError(Exception):
 
 def explain(error: OSError) -> str:
     """What an OSError says; some libraries leave ``strerror`` empty and put all into the text."""
+    if error.args and isinstance(error.args[0], list):  # of shutil.copytree: one row for each file, with its whole text
+        rows = error.args[0]
+        _source, target, why = rows[0]
+        reason = re.sub(r"^\[Errno \d+\] ", "", str(why)).partition(": ")[0]
+        return f"{reason}: {target}" + (f" and {len(rows) - 1} more" if len(rows) > 1 else "")
     return error.strerror or str(error) or type(error).__name__
+
+
+def remedy(error: OSError) -> str | None:
+    """What to do about an error of the file system, where its number says so."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "Make room there, or choose a place on another disk, and give the command again."
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "Choose a place where you may read and write, or change its permissions."
+    return None
 
 
 class ProfileError(HowdahError):

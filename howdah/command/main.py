@@ -17,9 +17,9 @@ from collections.abc import Collection
 from howdah import __version__
 from howdah.command.answer import answer
 from howdah.command.commands import add_commands
-from howdah.command.interruption import interruptible
-from howdah.command.parser import TopParser, describe, exit_codes
-from howdah.errors import HowdahError, explain
+from howdah.command.interruption import interruptible, what_is_kept
+from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
+from howdah.errors import HowdahError, explain, remedy
 
 INTERRUPTED = 130
 
@@ -59,10 +59,17 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="surrogateescape")  # a file's name may be any bytes; they are printed as they are
     if "_ARGCOMPLETE" in os.environ:
         _complete()
-    parser = build_parser(sys.argv[1:] if arguments is None else arguments)
-    options = parser.parse_args(arguments)
-    with interruptible():
-        return _execute(options)
+    words = sys.argv[1:] if arguments is None else arguments
+    parser = build_parser(words)
+    try:
+        options = parser.parse_args(arguments)
+        with interruptible():
+            return _execute(options)
+    except WrongUsageError as error:
+        if "--json" in words:
+            _answer(error.what, error.where, error.hint)
+            sys.stdout.flush()
+        raise
 
 
 def _execute(options: argparse.Namespace) -> int:
@@ -72,21 +79,31 @@ def _execute(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         return code
     except HowdahError as error:
-        if getattr(options, "json", False):
-            answer("error", {"error": {"what": error.what, "where": error.where, "hint": error.hint}})
-        sys.stderr.write(f"howdah: {error}\n")
-        return error.exit_code
+        return _end(options, error)
     except KeyboardInterrupt:
-        kept = getattr(options, "interrupted", "finished runs are kept, unfinished ones were removed")
+        kept = what_is_kept(options)
+        if getattr(options, "json", False):
+            _answer("interrupted", None, kept)
         sys.stderr.write(f"howdah: interrupted; {kept}\n")
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
         return 0
     except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        sys.stderr.write(f"howdah: {place}{explain(error)}\n")
-        return 1
+        place = str(error.filename) if error.filename else None
+        return _end(options, HowdahError(explain(error), where=place, hint=remedy(error)))
+
+
+def _end(options: argparse.Namespace, error: HowdahError) -> int:
+    """Say what went wrong; the exit code."""
+    if getattr(options, "json", False):
+        _answer(error.what, error.where, error.hint)
+    sys.stderr.write(f"howdah: {error}\n")
+    return error.exit_code
+
+
+def _answer(what: str, where: str | None, hint: str | None) -> None:
+    answer("error", {"error": {"what": what, "where": where, "hint": hint}})
 
 
 if __name__ == "__main__":

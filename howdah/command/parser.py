@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -79,6 +80,16 @@ def _is_profile(word: str) -> bool:
     return Path(word).suffix in (".yaml", ".yml") or word in shipped_profiles()
 
 
+class WrongUsageError(SystemExit):
+    """The words of a command line are wrong; it has been said on standard error."""
+
+    def __init__(self, what: str, where: str, hint: str) -> None:
+        super().__init__(WRONG_USAGE)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+
 class Parser(argparse.ArgumentParser):
     """Names the nearest command, choice or option where one is misspelt, and says where the others are listed."""
 
@@ -88,7 +99,10 @@ class Parser(argparse.ArgumentParser):
         self._positionals.title = "arguments"
 
     def error(self, message: str) -> NoReturn:
-        self.exit(WRONG_USAGE, f"{self.prog}: {message}\n  '{self.prog} --help' tells what it takes\n")
+        help_is = f"'{self.prog} --help' tells what it takes"
+        sys.stderr.write(f"{self.prog}: {message}\n  {help_is}\n")
+        what, *more = (line.strip() for line in message.split("\n"))
+        raise WrongUsageError(what, self.prog, "\n".join([*more, help_is]))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

@@ -51,7 +51,7 @@ def test_what_has_begun_to_clean_up_ends_cleaning_up(tmp_path: Path) -> None:
     assert done.returncode == 130, done.stderr
     assert marker.read_text() == "cleaned up"
     patience = "howdah: cleaning up; a moment\n"
-    said = "howdah: interrupted; finished runs are kept, unfinished ones were removed\n"
+    said = "howdah: interrupted; runs are as they were; the same command begins again\n"
     assert done.stderr == 2 * patience + said
 
 

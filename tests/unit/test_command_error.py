@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors as data: whatever ends a command, ``--json`` among its words gives one object of the shape error/1."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.command import listing
+from howdah.command.main import main
+from howdah.errors import explain
+from tests.json_shape import check_shape
+
+
+def _error(text: str) -> dict[str, Any]:
+    said = json.loads(text)
+    check_shape(said)
+    assert said["shape"] == "error/1"
+    found: dict[str, Any] = said["error"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "where", "what", "hint"),
+    [
+        (["comparre", "quick", "--json"], "howdah", "there is no command 'comparre'", "did you mean compare?"),
+        (
+            ["list", "profiles", "--json", "--rnus=x"],
+            "howdah list",
+            "there is no option --rnus",
+            "did you mean --runs?",
+        ),
+        (["run", "--json"], "howdah run", "profile", "'howdah run --help' tells what it takes"),
+        (["list", "profilez", "--json"], "howdah list", "not 'profilez'", "did you mean profiles?"),
+    ],
+)
+def test_wrong_usage_is_an_object(
+    words: list[str], where: str, what: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    error = _error(said.out)
+    assert error["where"] == where
+    assert what in error["what"]
+    assert hint in error["hint"]
+    assert what in said.err, "a person reads it as well"
+
+
+def test_wrong_usage_without_json_prints_no_object(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["comparre", "quick"])
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"), [(errno.ENOSPC, "Make room there"), (errno.EROFS, "Choose a place"), (errno.EIO, None)]
+)
+def test_an_error_of_the_file_system_says_where_and_what_to_do(
+    number: int, hint: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_options: object) -> int:
+        raise OSError(number, "it fails", "some/file")
+
+    monkeypatch.setattr(listing, "execute", fail)
+    assert main(["list", "--json"]) == 1
+    said = capsys.readouterr()
+    error = _error(said.out)
+    assert (error["what"], error["where"]) == ("it fails", "some/file")
+    assert (error["hint"] or "").startswith(hint or "") and bool(error["hint"]) == bool(hint)
+    assert said.err.startswith("howdah: some/file: it fails\n")
+
+
+def test_an_interrupted_command_is_an_object(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_options: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(listing, "execute", interrupt)
+    assert main(["list", "--json"]) == 130
+    assert _error(capsys.readouterr().out)["what"] == "interrupted"
+
+
+def test_many_files_that_cannot_be_copied_are_one_line(tmp_path: Path) -> None:
+    """The disk fills up while the guest's programs are copied: a row for each of them is no message."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in "abc":
+        (source / name).touch()
+
+    def full(_source: str, target: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", target)
+
+    with pytest.raises(shutil.Error) as failed:
+        shutil.copytree(source, tmp_path / "target", copy_function=full)
+    said = explain(failed.value)
+    assert said.startswith(f"No space left on device: {tmp_path / 'target'}")
+    assert said.endswith(" and 2 more")
+    assert "\n" not in said and "Errno" not in said
