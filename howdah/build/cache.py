@@ -147,6 +147,13 @@ class Cache:
                     self._build(entry, builder, log, needs_bytes)
         except OSError as error:
             raise explain(error, f"building the {kind} {key}", self.root) from error
+        except HowdahError as error:
+            full = os.strerror(errno.ENOSPC)
+            if full not in error.what:
+                raise
+            # A compiler or linker met it, and its message is taken for one about the source.
+            met = OSError(errno.ENOSPC, full, str(self.root))
+            raise explain(met, f"building the {kind} {key}", self.root) from error
         return entry
 
     def _build(self, entry: Path, builder: Callable[[Path, Path], None], log: Path, needs_bytes: int) -> None:

@@ -60,10 +60,12 @@ def main(arguments: list[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:
         _complete()
     words = sys.argv[1:] if arguments is None else arguments
-    parser = build_parser(words)
     try:
-        options = parser.parse_args(arguments)
         with interruptible():
+            try:
+                options = build_parser(words).parse_args(arguments)
+            except KeyboardInterrupt:  # a command takes a moment to load
+                return _interrupted("nothing was begun", as_data="--json" in words)
             return _execute(options)
     except WrongUsageError as error:
         if "--json" in words:
@@ -81,11 +83,7 @@ def _execute(options: argparse.Namespace) -> int:
     except HowdahError as error:
         return _end(options, error)
     except KeyboardInterrupt:
-        kept = what_is_kept(options)
-        if getattr(options, "json", False):
-            _answer("interrupted", None, kept)
-        sys.stderr.write(f"howdah: interrupted; {kept}\n")
-        return INTERRUPTED
+        return _interrupted(what_is_kept(options), as_data=getattr(options, "json", False))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
         return 0
@@ -100,6 +98,14 @@ def _end(options: argparse.Namespace, error: HowdahError) -> int:
         _answer(error.what, error.where, error.hint)
     sys.stderr.write(f"howdah: {error}\n")
     return error.exit_code
+
+
+def _interrupted(kept: str, *, as_data: bool) -> int:
+    """Say what there is after Ctrl-C; the exit code."""
+    if as_data:
+        _answer("interrupted", None, kept)
+    sys.stderr.write(f"howdah: interrupted; {kept}\n")
+    return INTERRUPTED
 
 
 def _answer(what: str, where: str | None, hint: str | None) -> None:

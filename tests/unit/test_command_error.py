@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from howdah.build.cache import Cache
 from howdah.command import listing
+from howdah.command import main as command
 from howdah.command.main import main
-from howdah.errors import explain
+from howdah.errors import HowdahError, explain
 from tests.json_shape import check_shape
 
 
@@ -104,3 +106,25 @@ def test_many_files_that_cannot_be_copied_are_one_line(tmp_path: Path) -> None:
     assert said.startswith(f"No space left on device: {tmp_path / 'target'}")
     assert said.endswith(" and 2 more")
     assert "\n" not in said and "Errno" not in said
+
+
+def test_ctrl_c_while_a_command_loads_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "build_parser", interrupt)
+    assert main(["run", "quick"]) == 130
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "howdah: interrupted; nothing was begun\n")
+
+
+def test_a_linker_that_meets_a_full_disk_blames_the_disk(tmp_path: Path) -> None:
+    def link(_directory: Path, _log: Path) -> None:
+        raise HowdahError("does not compile: ld: final link failed: No space left on device", where="init.c")
+
+    with pytest.raises(HowdahError, match="the disk is full") as failed:
+        Cache(tmp_path).build("tool", "key", link)
+    assert failed.value.where == str(tmp_path)
+    assert "HOWDAH_CACHE" in str(failed.value.hint)
