@@ -32,6 +32,7 @@ from howdah.report.found import found
 from howdah.report.origin import origins, value_text
 from howdah.report.palette import dashes
 from howdah.report.pathfacts import first_point, path_facts, path_notes
+from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_differs
 from howdah.report.source import Source, Summary
 from howdah.report.table import table
 from howdah.report.variant import Variants
@@ -50,10 +51,15 @@ class Strip:
 
 @dataclass(frozen=True)
 class Strips:
-    """All exits with one axis as rows; ``label`` is its name."""
+    """All exits with one axis as rows; ``label`` is its name.
+
+    ``receivers`` has what receivers did, with the same rows, and ``differs`` says what of it differs.
+    """
 
     label: str
     strips: list[Strip]
+    receivers: list[Strip]
+    differs: str
 
 
 def render(title: str, description: str, experiments: list[Experiment], source: Source, note: str) -> str:
@@ -164,6 +170,10 @@ def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
 def _strips(experiments: list[Experiment], variants: Variants, across: list[Axis]) -> list[Strips]:
     arranged = [each for each in arrangements(experiments, variants, across) if each.strips]
     scale = scale_of(arranged)
+    runs = [run for experiment in experiments for run in experiment.runs if run.plan]
+    rows = {axis.label: axis.value_of for axis in across if not axis.of_variants}
+    if arranged:
+        rows[arranged[0].label] = variants.key
     made = []
     for each in arranged:
         strips = []
@@ -174,5 +184,11 @@ def _strips(experiments: list[Experiment], variants: Variants, across: list[Axis
             drawn = [exit_strip(strip, scale, narrow=narrow, named=named, with_axis=ends) for narrow in (False, True)]
             strips.append(Strip(strip.title, *map(Markup, drawn)))
             above = strip
-        made.append(Strips(each.label, strips))
+        receivers, differs = [], ""
+        if value_of := rows.get(each.label):
+            differs = what_differs(runs, variants, value_of, each.label)
+            for measure in receiver_strips(runs, variants, value_of):
+                wide, other = (Markup(receiver_drawing(measure, scale.left, narrow=narrow)) for narrow in (False, True))
+                receivers.append(Strip(measure.title, wide, other))
+        made.append(Strips(each.label, strips, receivers, differs))
     return made
