@@ -63,33 +63,66 @@ def receiver_strips(runs: list[Run], variants: Variants, value_of: Callable[[Run
     return _strips(runs, variants, value_of, _DRAWN) if _captured(runs) else []
 
 
-def what_differs(runs: list[Run], variants: Variants, value_of: Callable[[Run], str], label: str) -> str:
+def what_differs(
+    runs: list[Run], variants: Variants, value_of: Callable[[Run], str], label: str, rest_of: Callable[[Run], str]
+) -> str:
     """``By receiver these differ: segments an ACK from 1 (quick-ack) to 7.9 (stretch-ack). Within 5 %: …``.
 
-    Compares medians of the runs that count. Empty where an axis has one value, or where no receiver was captured.
+    Compares medians of the runs that count, and only runs that have everything else in common: ``rest_of`` names that.
+    Of several such sets the one in which a measure differs most has the word. Empty where an axis has one value, or
+    where no receiver was captured.
     """
     if not _captured(runs):
         return ""
+    sets: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.counts:
+            sets.setdefault(rest_of(run), []).append(run)
+    spreads: dict[str, list[_Spread]] = {}
+    for place, mine in sets.items():
+        for strip in _strips(mine, variants, value_of, _COMPARED):
+            if found := _spread(strip, place if len(sets) > 1 else ""):
+                spreads.setdefault(strip.metric.name, []).append(found)
+    known = known_metrics()
     apart, alike = [], []
-    for strip in _strips(runs, variants, value_of, _COMPARED):
-        counted = {name: [mark.value for mark in marks if mark.counts] for name, marks in strip.rows.items()}
-        middles = sorted((median(values), name) for name, values in counted.items() if values)
-        if len(middles) < 2:
-            continue
-        (low, least), (high, most) = middles[0], middles[-1]
-        name = strip.metric.label or strip.metric.header
-        if high - low <= _ALIKE * abs(high):
-            alike.append(name)
-            continue
-        unit = f" {strip.metric.shown}" if strip.metric.shown else ""
-        apart.append(
-            f"{name} from {significant(low, _DIGITS)} ({least}) to {significant(high, _DIGITS)}{unit} ({most})"
-        )
-    sentences = [f"By {label} these differ (medians): {'; '.join(apart)}."] if apart else []
+    for name in (name for name in _COMPARED if name in spreads):
+        metric = known[name]
+        words = metric.label or metric.header
+        widest = max(spreads[name], key=lambda each: each.share)
+        if widest.share <= _ALIKE:
+            alike.append(words)
+        else:
+            apart.append(f"{words} {widest.text(metric.shown)}")
+    sentences = [f"By {label} these differ: {'; '.join(apart)}."] if apart else []
     if alike:
         begin = "Within 5 % are" if apart else f"By {label}, within 5 % are"
         sentences.append(f"{begin}: {'; '.join(alike)}.")
     return " ".join(sentences)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """The least and the largest median of a measure, and whose they are; ``place`` is what their runs share."""
+
+    low: float
+    least: str
+    high: float
+    most: str
+    place: str
+
+    @property
+    def share(self) -> float:
+        return (self.high - self.low) / self.high if self.high > 0 else 0.0
+
+    def text(self, unit: str) -> str:
+        high = f"{significant(self.high, _DIGITS)} {unit}".rstrip()
+        place = f", at {self.place}" if self.place else ""
+        return f"from {significant(self.low, _DIGITS)} ({self.least}) to {high} ({self.most}{place})"
+
+
+def _spread(strip: ReceiverStrip, place: str) -> _Spread | None:
+    middles = sorted((median(mark.value for mark in marks), name) for name, marks in strip.rows.items() if marks)
+    return _Spread(*middles[0], *middles[-1], place) if len(middles) > 1 else None
 
 
 def _captured(runs: list[Run]) -> bool:

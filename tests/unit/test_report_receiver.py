@@ -18,7 +18,9 @@ AXES = tuple({"receiver": name} for name in ("linux", "quick-ack", "stretch-ack"
 SEGMENTS = {"linux": 1.9, "quick-ack": 1.0, "stretch-ack": 7.5}
 
 
-def made(tmp_path: Path, invalid: tuple[tuple[str, int], ...] = (), **measures: Mapping[str, float]) -> Experiment:
+def made(
+    tmp_path: Path, invalid: tuple[tuple[str, int], ...] = (), **measures: Mapping[str, float | Mapping[str, float]]
+) -> Experiment:
     """Runs of three receivers, whose first flow has each of ``measures`` by receiver."""
     axes = AXES
     scenario = Scenario(algorithms=("cubic", "reno"), repetitions=1, flows=1, axes=axes, invalid=invalid)
@@ -28,10 +30,17 @@ def made(tmp_path: Path, invalid: tuple[tuple[str, int], ...] = (), **measures: 
         receiver = json.loads((file.parent / "plan.json").read_text())["axes"]["receiver"]
         metrics = json.loads(file.read_text())
         kept = [row for row in metrics["rows"] if row["metric"] not in measures]
+        algorithm = metrics["rows"][0]["algorithm"]
         model = next(row for row in metrics["rows"] if row["flow"] == 1)
-        kept += [{**model, "metric": name, "value": values[receiver]} for name, values in measures.items()]
+        kept += [
+            {**model, "metric": name, "value": of(values[receiver], algorithm)} for name, values in measures.items()
+        ]
         file.write_text(json.dumps({**metrics, "rows": kept}))
     return load_experiment(directory)
+
+
+def of(value: float | Mapping[str, float], algorithm: str) -> float:
+    return value[algorithm] if isinstance(value, Mapping) else value
 
 
 def receiver_of(run: Run) -> str:
@@ -39,7 +48,7 @@ def receiver_of(run: Run) -> str:
 
 
 def said(experiment: Experiment) -> str:
-    return what_differs(experiment.runs, Variants([experiment]), receiver_of, "receiver")
+    return what_differs(experiment.runs, Variants([experiment]), receiver_of, "receiver", lambda run: run.algorithm)
 
 
 def test_the_sentence_names_the_extremes_and_what_is_alike(tmp_path: Path) -> None:
@@ -47,8 +56,20 @@ def test_the_sentence_names_the_extremes_and_what_is_alike(tmp_path: Path) -> No
     delay = {"linux": 4000.0, "quick-ack": 0.0, "stretch-ack": 40000.0}
     experiment = made(tmp_path, segments_per_ack=SEGMENTS, ack_delay_p95_us=delay, exit_cwnd_bdp=exits)
     assert said(experiment) == (
-        "By receiver these differ (medians): segments an ACK from 1 (quick-ack) to 7.5 (stretch-ack); "
-        "ACK delay 95 % from 0 (quick-ack) to 40 ms (stretch-ack). Within 5 % are: window at the exit."
+        "By receiver these differ: segments an ACK from 1 (quick-ack) to 7.5 (stretch-ack, at cubic); "
+        "ACK delay 95 % from 0 (quick-ack) to 40 ms (stretch-ack, at cubic). Within 5 % are: window at the exit."
+    )
+
+
+def test_only_runs_that_differ_by_the_axis_alone_are_compared(tmp_path: Path) -> None:
+    """Algorithms far apart do not make receivers differ, and the one under which they do is named."""
+    exits = {name: {"cubic": 1.0, "reno": 4.0} for name in SEGMENTS}
+    exits["quick-ack"] = {"cubic": 1.0, "reno": 3.0}
+    segments = {name: {"cubic": 1.0, "reno": 2.0} for name in SEGMENTS}
+    experiment = made(tmp_path, segments_per_ack=segments, exit_cwnd_bdp=exits)
+    assert said(experiment) == (
+        "By receiver these differ: window at the exit from 3 (quick-ack) to 4 BDP (stretch-ack, at reno). "
+        "Within 5 % are: segments an ACK."
     )
 
 
@@ -89,4 +110,4 @@ def test_the_report_shows_them_for_every_axis(tmp_path: Path) -> None:
     page = report(experiment.path, prometheus="off").read_text(encoding="utf-8")
     assert page.count("What the receivers did") == 2  # rows of algorithms and of receivers
     assert page.count(said(experiment)) == 1
-    assert "segments an ACK from 1 (quick-ack) to 7.5 (stretch-ack)" in page
+    assert "segments an ACK from 1 (quick-ack) to 7.5 (stretch-ack, at cubic)" in page
