@@ -34,6 +34,7 @@ VERSIONS = {
     "list-profiles": 1,
     "list-receivers": 1,
     "list-runs": 1,
+    "list-stacks": 1,
     "nightly": 1,
     "nightly-accept": 1,
     "nightly-list": 1,

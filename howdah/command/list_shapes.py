@@ -66,6 +66,16 @@ class ListMetrics(Shape):
     metrics: list[ListedMetric]
 
 
+class Stack(Shape):
+    stack: str
+    summary: str
+    needs: list[str] = Field(description="programs that build it")
+
+
+class ListStacks(Shape):
+    stacks: list[Stack]
+
+
 class ListedRun(Shape):
     experiment: str
     run: str

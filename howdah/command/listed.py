@@ -10,8 +10,10 @@ from typing import Any
 
 from howdah.build.uml_kernel import kernel_rows
 from howdah.metric import known_metrics
+from howdah.place import STACKS
 from howdah.profile.algorithm import ALGORITHMS
-from howdah.receiver import RECEIVERS
+from howdah.profile.stack import read_stack, shipped_stacks
+from howdah.receiver import LINUX, RECEIVERS
 from howdah.record.directory import experiment_indexes
 from howdah.work.catalogue import entries
 from howdah.work.results import listed
@@ -50,6 +52,13 @@ def _metrics(_runs: Path) -> list[Row]:
     ]
 
 
+def stack_rows(_runs: Path) -> list[Row]:
+    """The kernel's own, then those that are shipped."""
+    own: Row = {"stack": LINUX, "summary": RECEIVERS[LINUX].summary, "needs": []}
+    shipped = [(name, read_stack(STACKS / f"{name}.yaml").section) for name in shipped_stacks()]
+    return [own, *({"stack": name, "summary": each.summary, "needs": list(each.needs)} for name, each in shipped)]
+
+
 def _runs_there(runs: Path) -> list[Row]:
     rows: list[Row] = []
     for index in experiment_indexes(runs):
@@ -68,4 +77,5 @@ DATA: dict[str, Callable[[Path], list[Row]]] = {
     "metrics": _metrics,
     "receivers": _receivers,
     "runs": _runs_there,
+    "stacks": stack_rows,
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah list``: profiles, algorithms, kernels, receivers, metrics and runs."""
+"""``howdah list``: profiles, algorithms, kernels, receivers, stacks, metrics and runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from howdah.build.patch_set import patch_sets
 from howdah.build.uml_kernel import built_kernels
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
-from howdah.command.listed import DATA
+from howdah.command.listed import DATA, stack_rows
 from howdah.layout import DEFAULT_WIDTH, aligned, folded, glossary, records, terminal_width
 from howdah.number import counted
 from howdah.profile.algorithm import ALGORITHMS, BASES
@@ -113,6 +113,15 @@ def _receiver_lines(rows: list[Row], width: int) -> list[str]:
     return glossary([(str(row["receiver"]), str(row["summary"])) for row in rows], width)
 
 
+def _stack_lines(rows: list[Row], width: int) -> list[str]:
+    entries = []
+    for row in rows:
+        needs = f"; built with {', '.join(row['needs'])}" if row["needs"] else ""
+        entries.append((str(row["stack"]), f"{row['summary']}{needs}"))
+    hint = "A profile names one in receiver.stack, or the YAML file of your own with a / in its path."
+    return [*glossary(entries, width), "", *folded(hint, width)]
+
+
 def _metric_lines(rows: list[Row], width: int) -> list[str]:
     return glossary([(str(row["metric"]), str(row["meaning"])) for row in rows], width)
 
@@ -142,6 +151,7 @@ _LISTS: dict[str, _List] = {
     "algorithms": _List("congestion controls by the names that profiles use", _algorithms, _algorithm_lines),
     "kernels": _List("those that were built here", _kernels),
     "receivers": _List("how a receiver can acknowledge", DATA["receivers"], _receiver_lines),
+    "stacks": _List("other TCPs that can receive, real code", stack_rows, _stack_lines),
     "metrics": _List("what is measured, for claims and figures", DATA["metrics"], _metric_lines),
     "runs": _List("those below --runs", _runs_there, _run_lines),
 }

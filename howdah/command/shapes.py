@@ -15,7 +15,15 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter
 
 from howdah.command.answer import SHAPE, VERSIONS
-from howdah.command.list_shapes import ListAlgorithms, ListKernels, ListMetrics, ListProfiles, ListReceivers, ListRuns
+from howdah.command.list_shapes import (
+    ListAlgorithms,
+    ListKernels,
+    ListMetrics,
+    ListProfiles,
+    ListReceivers,
+    ListRuns,
+    ListStacks,
+)
 from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, NightlyPower
 from howdah.command.shape import Shape
 from howdah.place import DOCS
@@ -303,6 +311,7 @@ SHAPES: dict[str, type[Shape]] = {
     "list-profiles": ListProfiles,
     "list-receivers": ListReceivers,
     "list-runs": ListRuns,
+    "list-stacks": ListStacks,
     "nightly": Nightly,
     "nightly-accept": NightlyAccept,
     "nightly-list": NightlyList,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from howdah.place import REPORTS
 from howdah.plan.plan import Plan
 from howdah.record.directory import write_whole
 from howdah.record.result import Experiment, Run, without_controls
-from howdah.report.axis import Axis, axes
+from howdah.report.axis import ABSENT, Axis, axes
 from howdah.report.claim import at_text, shown_claims
 from howdah.report.declared import declared_figures, without_data
 from howdah.report.distribution import distribution_drawing, distributions
@@ -32,6 +33,8 @@ from howdah.report.found import found
 from howdah.report.origin import origins, value_text
 from howdah.report.palette import dashes
 from howdah.report.pathfacts import first_point, path_facts, path_notes
+from howdah.report.plot.swept import place_title
+from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_differs
 from howdah.report.source import Source, Summary
 from howdah.report.table import table
 from howdah.report.variant import Variants
@@ -50,10 +53,15 @@ class Strip:
 
 @dataclass(frozen=True)
 class Strips:
-    """All exits with one axis as rows; ``label`` is its name."""
+    """All exits with one axis as rows; ``label`` is its name.
+
+    ``receivers`` has what receivers did, with the same rows, and ``differs`` says what of it differs.
+    """
 
     label: str
     strips: list[Strip]
+    receivers: list[Strip]
+    differs: str
 
 
 def render(title: str, description: str, experiments: list[Experiment], source: Source, note: str) -> str:
@@ -164,6 +172,10 @@ def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
 def _strips(experiments: list[Experiment], variants: Variants, across: list[Axis]) -> list[Strips]:
     arranged = [each for each in arrangements(experiments, variants, across) if each.strips]
     scale = scale_of(arranged)
+    runs = [run for experiment in experiments for run in experiment.runs if run.plan]
+    rows = {axis.label: axis.value_of for axis in across if not axis.of_variants}
+    if arranged:
+        rows[arranged[0].label] = variants.key
     made = []
     for each in arranged:
         strips = []
@@ -174,5 +186,19 @@ def _strips(experiments: list[Experiment], variants: Variants, across: list[Axis
             drawn = [exit_strip(strip, scale, narrow=narrow, named=named, with_axis=ends) for narrow in (False, True)]
             strips.append(Strip(strip.title, *map(Markup, drawn)))
             above = strip
-        made.append(Strips(each.label, strips))
+        receivers, differs = [], ""
+        if value_of := rows.get(each.label):
+            rest = partial(_rest, variants, [axis for axis in across if axis.label != each.label], each is arranged[0])
+            differs = what_differs(runs, variants, value_of, each.label, rest)
+            for measure in receiver_strips(runs, variants, value_of):
+                wide, other = (Markup(receiver_drawing(measure, scale.left, narrow=narrow)) for narrow in (False, True))
+                receivers.append(Strip(measure.title, wide, other))
+        made.append(Strips(each.label, strips, receivers, differs))
     return made
+
+
+def _rest(variants: Variants, others: list[Axis], of_variants: bool, run: Run) -> str:
+    """What a run has in common with those that differ from it by one axis alone, in words."""
+    swept = [axis for axis in others if not axis.of_variants]
+    place = [place_title(axis.name, axis.value_of(run)) for axis in swept if axis.value_of(run) != ABSENT]
+    return ", ".join(place if of_variants or len(variants.all) == 1 else [variants.key(run), *place])

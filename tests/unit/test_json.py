@@ -94,7 +94,7 @@ def test_every_command_prints_an_object_of_its_shape(
     howdah("plan", "quick", runs=False)
     howdah("plan", "no-such-profile", codes=(1,), runs=False)
     howdah("doctor", runs=False)
-    for what in ("profiles", "algorithms", "kernels", "receivers", "metrics", "runs"):
+    for what in ("profiles", "algorithms", "kernels", "receivers", "stacks", "metrics", "runs"):
         howdah("list", what)
     howdah("score", "made", codes=(0, 5, 6))
     howdah("figure", real.name, "--list")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from howdah.command.main import main
+from howdah.place import STACKS
 from howdah.profile.algorithm import ALGORITHMS
 from howdah.work import catalogue
 from howdah.work.catalogue import GROUPS, OTHER, entries, expected_s, shipped_profiles
@@ -20,7 +21,7 @@ def _listed(what: str, capsys: pytest.CaptureFixture[str], *more: str) -> str:
 
 
 @pytest.mark.parametrize("columns", [80, 200])
-@pytest.mark.parametrize("what", ["profiles", "algorithms", "receivers", "metrics"])
+@pytest.mark.parametrize("what", ["profiles", "algorithms", "receivers", "stacks", "metrics"])
 def test_a_list_fits_the_terminal(
     what: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -30,6 +31,14 @@ def test_a_list_fits_the_terminal(
     for row in json.loads(_listed(what, capsys, "--json"))[what]:
         name = str(row[what.removesuffix("s")])
         assert name.removesuffix("-cubic") in text or name in text
+
+
+def test_every_stack_that_is_shipped_is_listed_with_what_builds_it(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(_listed("stacks", capsys, "--json"))["stacks"]
+    assert [row["stack"] for row in rows] == ["linux", *sorted(file.stem for file in STACKS.glob("*.yaml"))]
+    needs = {row["stack"]: row["needs"] for row in rows}
+    assert needs["linux"] == []
+    assert needs["lwip"] == ["gcc"]
 
 
 def test_kernels_of_long_paths_fit_too(

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What receivers did, laid over each other: a strip for each measure, and a sentence of what differs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from xml.sax.saxutils import escape
+
+from howdah.metric import Metric, known_metrics
+from howdah.number import significant
+from howdah.record.result import Run
+from howdah.report.drawing import line, svg, text
+from howdah.report.variant import Variants
+
+_DRAWN = (
+    "segments_per_ack",
+    "ack_delay_p95_us",
+    "sack_blocks_per_ack",
+    "offered_window_least_bdp",
+    "offered_window_most_bdp",
+    "receive_window_limited_s",
+)
+_COMPARED = (*_DRAWN, "exit_cwnd_bdp")  # the exit has strips of its own
+_ALIKE = 0.05  # values are alike that lie no further apart than this share of the largest
+_DIGITS = 3
+_LONGEST_LABEL = 52
+
+
+@dataclass(frozen=True)
+class ReceiverMark:
+    """A measure of one flow of one run, in the unit shown; ``variant`` is its colour."""
+
+    value: float
+    run: str
+    flow: int
+    counts: bool
+    variant: int
+
+
+@dataclass(frozen=True)
+class ReceiverStrip:
+    """One measure; ``rows`` has the marks of each value of an axis, ``most`` is the right edge of the scale."""
+
+    metric: Metric
+    rows: dict[str, list[ReceiverMark]]
+    most: float
+
+    @property
+    def title(self) -> str:
+        name = self.metric.label or self.metric.header
+        return f"{name} ({self.metric.shown})" if self.metric.shown else name
+
+
+def receiver_strips(runs: list[Run], variants: Variants, value_of: Callable[[Run], str]) -> list[ReceiverStrip]:
+    """A strip for each measure that a run has, its rows in the order of the runs.
+
+    The scale of a measure is that of all runs, so it is the same whatever axis has the rows. There are none where no
+    receiver was captured.
+    """
+    return _strips(runs, variants, value_of, _DRAWN) if _captured(runs) else []
+
+
+def what_differs(
+    runs: list[Run], variants: Variants, value_of: Callable[[Run], str], label: str, rest_of: Callable[[Run], str]
+) -> str:
+    """``By receiver these differ: segments an ACK from 1 (quick-ack) to 7.9 (stretch-ack). Within 5 %: …``.
+
+    Compares medians of the runs that count, and only runs that have everything else in common: ``rest_of`` names that.
+    Of several such sets the one in which a measure differs most has the word. Empty where an axis has one value, or
+    where no receiver was captured.
+    """
+    if not _captured(runs):
+        return ""
+    sets: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.counts:
+            sets.setdefault(rest_of(run), []).append(run)
+    spreads: dict[str, list[_Spread]] = {}
+    for place, mine in sets.items():
+        for strip in _strips(mine, variants, value_of, _COMPARED):
+            if found := _spread(strip, place if len(sets) > 1 else ""):
+                spreads.setdefault(strip.metric.name, []).append(found)
+    known = known_metrics()
+    apart, alike = [], []
+    for name in (name for name in _COMPARED if name in spreads):
+        metric = known[name]
+        words = metric.label or metric.header
+        widest = max(spreads[name], key=lambda each: each.share)
+        if widest.share <= _ALIKE:
+            alike.append(words)
+        else:
+            apart.append(f"{words} {widest.text(metric.shown)}")
+    sentences = [f"By {label} these differ: {'; '.join(apart)}."] if apart else []
+    if alike:
+        begin = "Within 5 % are" if apart else f"By {label}, within 5 % are"
+        sentences.append(f"{begin}: {'; '.join(alike)}.")
+    return " ".join(sentences)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """The least and the largest median of a measure, and whose they are; ``place`` is what their runs share."""
+
+    low: float
+    least: str
+    high: float
+    most: str
+    place: str
+
+    @property
+    def share(self) -> float:
+        return (self.high - self.low) / self.high if self.high > 0 else 0.0
+
+    def text(self, unit: str) -> str:
+        high = f"{significant(self.high, _DIGITS)} {unit}".rstrip()
+        place = f", at {self.place}" if self.place else ""
+        return f"from {significant(self.low, _DIGITS)} ({self.least}) to {high} ({self.most}{place})"
+
+
+def _spread(strip: ReceiverStrip, place: str) -> _Spread | None:
+    middles = sorted((median(mark.value for mark in marks), name) for name, marks in strip.rows.items() if marks)
+    return _Spread(*middles[0], *middles[-1], place) if len(middles) > 1 else None
+
+
+def _captured(runs: list[Run]) -> bool:
+    return any(row["metric"] == _DRAWN[0] and row["value"] is not None for run in runs for row in run.metrics)
+
+
+def _strips(
+    runs: list[Run], variants: Variants, value_of: Callable[[Run], str], names: tuple[str, ...]
+) -> list[ReceiverStrip]:
+    known = known_metrics()
+    keys = [variant.key for variant in variants.all]
+    found = []
+    for name in names:
+        metric = known[name]
+        rows: dict[str, list[ReceiverMark]] = {}
+        for run in runs:
+            marks = rows.setdefault(value_of(run), [])
+            variant = keys.index(variants.key(run))
+            for row in run.metrics:
+                if row["metric"] == name and row["value"] is not None:
+                    value = float(row["value"]) * metric.factor
+                    marks.append(ReceiverMark(value, run.name, int(row["flow"]), run.counts, variant))
+        values = [mark.value for marks in rows.values() for mark in marks]
+        if values:
+            found.append(ReceiverStrip(metric, rows, max(values) * 1.04 or 1.0))
+    return found
+
+
+def receiver_drawing(strip: ReceiverStrip, left: float, *, narrow: bool) -> str:
+    """Inline SVG: a line for each row from 0, a mark for each flow of each run. ``left`` is the room for labels."""
+    pitch, top = (42, 4) if narrow else (26, 4)
+    begin, end = (10.0, 324.0) if narrow else (left, 1200.0)
+    bottom = top + pitch * len(strip.rows)
+
+    def across(value: float) -> float:
+        return begin + (end - begin) * value / strip.most
+
+    parts = []
+    step = _step(strip.most, 5 if narrow else 10)
+    for number in range(int(strip.most / step) + 1):
+        x = across(number * step)
+        parts += [line(x, bottom, x, bottom + 4, "tick"), text(x, bottom + 17, significant(number * step), "note")]
+    for number, (label, marks) in enumerate(strip.rows.items()):
+        middle = top + pitch * (number + 0.5) + (9 if narrow else 0)
+        if narrow:
+            parts.append(text(begin, middle - 13, label, "name", "start"))
+        else:
+            short = label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…"
+            parts.append(text(begin - 10, middle + 4.5, short, "name", "end"))
+        parts.append(line(begin, middle, end, middle, "rail"))
+        if not marks:
+            parts.append(text(begin + 6, middle - 3, "not measured", "note", "start"))
+        for mark in marks:
+            words = f"{label}, flow {mark.flow}, {mark.run}: {significant(mark.value)} {strip.metric.shown}".rstrip()
+            words += "" if mark.counts else " (this run does not count)"
+            css = f"mark variant-{mark.variant}" + ("" if mark.counts else " invalid")
+            parts.append(
+                f'<circle cx="{across(mark.value):.1f}" cy="{middle:.1f}" r="4.5" class="{css}">'
+                f"<title>{escape(words)}</title></circle>"
+            )
+    return svg(340 if narrow else 1232, bottom + 24, strip.title, parts, "narrow" if narrow else "wide")
+
+
+def _step(most: float, ticks: int) -> float:
+    """The least of 1, 2, 5, 10 … that needs no more than so many ticks."""
+    size = 10.0 ** math.floor(math.log10(most / ticks))
+    return next(size * each for each in (1, 2, 5, 10) if most / (size * each) <= ticks)
