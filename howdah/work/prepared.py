@@ -51,6 +51,11 @@ class Prepared:
     def jobs(self) -> list[Job]:
         return [Job(self.experiment, cell) for cell in self.cells]
 
+    @property
+    def engines(self) -> list[str]:
+        jobs = self.long.some if self.long is not None else self.jobs
+        return list(dict.fromkeys(job.cell.plan.engine for job in jobs))
+
     def write_index(self) -> None:
         profile = self.profile
         about = (profile.text, written(profile.path), profile.description)

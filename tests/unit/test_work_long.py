@@ -17,7 +17,7 @@ from howdah.work.batch import Rest, run_queue
 from howdah.work.experiment import Experiment
 from howdah.work.job import Job, Outcome, Work
 from howdah.work.long import LongPlans, LongSweep
-from howdah.work.prepared import compile_plans
+from howdah.work.prepared import Prepared, compile_plans
 
 RUNS = 1200
 SOME = 30 + 40 - 1  # plans that stand for all
@@ -193,3 +193,16 @@ def test_another_kernel_takes_nothing_from_the_ledger(experiment: Experiment, pr
     plans = compile_plans(profile)
     assert isinstance(plans, LongPlans)
     assert LongSweep(experiment, plans, {"uml": {"kernel": "b"}}).begin(again=False) == 0
+
+
+def test_what_is_told_before_the_first_run_needs_no_plan_more(
+    experiment: Experiment, profile: Profile, compiled: list[str]
+) -> None:
+    sweep = _sweep(experiment, profile)
+    sweep.begin(again=False)
+    prepared = Prepared(experiment, profile, [], True, sweep)
+    prepared.write_index()
+    sweep.ledger.close()
+    assert prepared.engines == ["uml"]
+    assert json.loads(experiment.index.read_text())["total"] == RUNS
+    assert len(compiled) == SOME
