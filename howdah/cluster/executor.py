@@ -92,7 +92,7 @@ class ClusterExecutor:
         self._kits: dict[str, str] = {}
         self._agents: dict[str, Path] = {}
         self._fetched: dict[str, list[str]] = {}
-        self._asked: set[str] = set()
+        self._asked: set[str] | None = set()  # keys that will be given; None: any
         self._spool: dict[str, dict[str, Any]] = {}
         self._results: dict[str, str] = {}  # of the runs that were published
         self._tally = Tally(runs)
@@ -114,7 +114,7 @@ class ClusterExecutor:
     def handed(self) -> list[Job]:
         return [each.job for each in self._given.values() if each.work is None]
 
-    def open(self, jobs: Sequence[Job]) -> None:
+    def open(self, jobs: Sequence[Job], *, total: int | None = None) -> None:
         kits = []
         plans: dict[str, list[Any]] = {}
         for job in jobs:
@@ -128,9 +128,10 @@ class ClusterExecutor:
             self._kits[name] = identity(kits[-1])
             agents = [piece.directory for piece in kits[-1].pieces.values() if piece.name.startswith("agent/")]
             self._agents[name] = agents[0]
-        self._asked = {job.cell.key for job in jobs}
-        self._tally.open(len(jobs))
-        self._in_store = self._shared.keys() & self._asked if self._shared is not None else set()
+        self._asked = {job.cell.key for job in jobs} if total is None else None
+        self._tally.open(len(jobs) if total is None else total)
+        stored = self._shared.keys() if self._shared is not None else set()
+        self._in_store = stored if self._asked is None else stored & self._asked
         self.client.subscribe_topic(worker.EVENTS, self._event)
         self._crew = Crew(self.client, Load(kits, self._cache), lambda what, about: self._told.put((what, about)))
 
@@ -330,7 +331,7 @@ class ClusterExecutor:
             return self._published(given, result)
         if key in self._results and not result["failed"]:
             self._compare(result)
-        elif given is None and key in self._asked:
+        elif given is None and (self._asked is None or key in self._asked):
             self._spool[key] = result
         return []
 

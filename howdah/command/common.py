@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from howdah.cluster.place import Place, read_place
@@ -172,7 +173,7 @@ def find_profile(name: str) -> Path:
     raise HowdahError(f"there is no profile '{name}'", hint=f"Did you mean {close}? {hint}" if close else hint)
 
 
-def load_plans(options: argparse.Namespace) -> tuple[Profile, list[Plan]]:
+def load_plans(options: argparse.Namespace) -> tuple[Profile, Sequence[Plan]]:
     """The profile that ``add_profile_options`` asked for, and the plan of each of its runs."""
     use_machines(options)
     kernel = options.kernel

@@ -69,8 +69,7 @@ def execute(options: argparse.Namespace) -> int:
     with ExitStack() as locks, Display(quiet=options.json) as display:
         experiment = hold(options.runs / profile.name, locks)
         prepared = prepare(experiment, profile, plans, display.build)
-        engines = ", ".join(dict.fromkeys(plan.engine for plan in plans))
-        display.say(f"{profile.name}: {counted(len(plans), 'run')}, engine {engines}")
+        display.say(f"{profile.name}: {counted(len(plans), 'run')}, engine {', '.join(prepared.engines)}")
         workers = options.jobs or (cores() if prepared.parallel else 1)
         try:
             with executor_at(place, display.say, runs=options.runs, again=options.again) as executor:

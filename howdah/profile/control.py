@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -15,7 +15,7 @@ from howdah.profile.field import Section, Text, fixed
 from howdah.profile.figure import AxisValues
 from howdah.profile.override import canonical, field_value, set_field
 from howdah.profile.source import Document, Path_
-from howdah.profile.sweep import Axis, Point, find_axes, points
+from howdah.profile.sweep import Axis, Point, Points, find_axes
 
 CONTROL_AXIS = "control"
 MOST_CONTROLS = 32
@@ -125,21 +125,24 @@ def check_at(document: Document, written: list[Axis], at: AxisValues, place: Pat
                 raise ProfileError(what, where=where, hint=f"its values: {', '.join(known)}")
 
 
-def control_points(document: Document, axes: list[Axis] | None, name: str) -> Iterator[Point]:
+def control_points(document: Document, axes: list[Axis] | None, name: str) -> Sequence[Point]:
     """The points of a control. ``document`` is that of ``control_document``; ``axes`` those of ``control_axes``.
 
     An axis that ``set`` replaces is none any more: its points fall together.
     """
     if axes is None:
-        return
+        return ()
     left = {axis.path: axis.values for axis in find_axes(document)}
     chosen_axes = [axis for axis in axes if axis.path in left]
-    for point in points(document, chosen_axes):
+
+    def change(point: Point) -> Point:
         # The place of a value is counted in the list as it is written.
         chosen: dict[Path_, int] = {}
         for axis in chosen_axes:
             chosen[axis.path] = left[axis.path].index(axis.values[point.chosen[axis.path]])
-        yield Point(chosen, {CONTROL_AXIS: name, **point.axes}, point.data, f"{point.slug}-{name}")
+        return Point(chosen, {CONTROL_AXIS: name, **point.axes}, point.data, f"{point.slug}-{name}")
+
+    return Points(document, chosen_axes, change)
 
 
 def count_control_cells(axes: list[Axis] | None, changed: Document, repetitions: int) -> int:

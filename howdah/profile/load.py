@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from howdah.profile.control import (
 from howdah.profile.experiment import SECTIONS, bare, read_sections
 from howdah.profile.figure_check import FigureCheck
 from howdah.profile.like import check_queues, take_path
+from howdah.profile.long import Check, CheckedPoints, LongSweep
 from howdah.profile.model import Scenario
 from howdah.profile.module import check_modules_used
 from howdah.profile.override import apply_override
@@ -39,10 +39,10 @@ from howdah.profile.sweep import (
     MOST_VALUES_TOGETHER,
     Axis,
     Point,
+    Points,
     count_cells,
     count_values,
     find_axes,
-    points,
 )
 from howdah.profile.traffic import TrafficSection
 from howdah.profile.unknown import (
@@ -93,22 +93,22 @@ def load(
     often = _repetitions(document)
     more = sum(count_control_cells(restricted[name], changed, often) for name, changed in controls.items())
     more += count_grid_cells(document, axes, sections.unknown, grid, often) if unknowns and sections.unknown else 0
-    _check_size(document, axes, controls, restricted, more, confirmed_runs)
+    count = _check_size(document, axes, controls, restricted, more, confirmed_runs)
     directory = path.resolve().parent
-    checked = _checked(document, points(document, axes), directory)
-    ordinary = list(checked)
-    for name, changed in controls.items():
-        some = control_points(changed, restricted[name], name)
-        checked += _checked(changed, some, directory)
+    parts: list[tuple[Document, Sequence[Point], int | None]] = [(document, Points(document, axes), None)]
+    parts += [(changed, control_points(changed, restricted[name], name), None) for name, changed in controls.items()]
     for open_point in grid if sections.unknown is not None else ():
         assert sections.unknown is not None
         changed = unknown_document(document, open_point)
         some = unknown_points(changed, axes, sections.unknown, open_point)
-        of_grid = _checked(changed, some if unknowns else itertools.islice(some, 1), directory)
-        fewer = sections.unknown.repetitions
-        checked += [dataclasses.replace(each, fewer_repetitions=fewer) for each in of_grid] if unknowns else []
-    check_changes_together(((point.scenario, point.scenario.repetitions) for point in checked), document)
-    check_modules_used(checked)
+        if unknowns:
+            parts.append((changed, some, sections.unknown.repetitions))
+        else:
+            _checked(changed, some[:1], directory)
+    checked, chosen, ordinary = (_some_checked if count > MOST_CELLS else _all_checked)(parts, directory)
+    if isinstance(checked, list):
+        check_changes_together(((point.scenario, point.scenario.repetitions) for point in checked), document)
+    check_modules_used(chosen)
     whole = _union(written, axes)
     scenarios = [point.scenario for point in ordinary]
     ClaimCheck(document, whole, scenarios, sections.controls).check(sections.claims)
@@ -117,7 +117,7 @@ def load(
         path=path,
         text=to_yaml(whole_document.data) if applied or quick else document.text,
         axes={axis.name: [str(value) for value in axis.values] for axis in whole},
-        points=[*checked, *_cross_check(ordinary)],
+        points=_with_last(checked, _cross_check(ordinary)),
         is_quick=quick,
         quick=sections.quick,
         controls=sections.controls,
@@ -129,8 +129,50 @@ def load(
     )
 
 
-def _checked(document: Document, some: Iterable[Point], directory: Path) -> list[PointScenario]:
-    """Every point of the sweep, or of a control, as a scenario. Raises ProfileError."""
+def _all_checked(
+    parts: list[tuple[Document, Sequence[Point], int | None]], directory: Path
+) -> tuple[list[PointScenario] | LongSweep, list[PointScenario], list[PointScenario]]:
+    """All points, twice, and those of the sweep alone."""
+    checked: list[PointScenario] = []
+    ordinary: list[PointScenario] = []
+    for document, some, fewer in parts:
+        found = _checked(document, some, directory)
+        ordinary = ordinary or found
+        checked += found if fewer is None else [replace(each, fewer_repetitions=fewer) for each in found]
+    return checked, checked, ordinary
+
+
+def _some_checked(
+    parts: list[tuple[Document, Sequence[Point], int | None]], directory: Path
+) -> tuple[list[PointScenario] | LongSweep, list[PointScenario], list[PointScenario]]:
+    """A long sweep: its points, those that stand for all, and of these those of the sweep alone."""
+
+    def check_of(document: Document, fewer: int | None) -> Check:
+        def check(some: Sequence[Point]) -> list[PointScenario]:
+            found = _checked(document, some, directory, together=len(some) > 1)
+            return found if fewer is None else [replace(each, fewer_repetitions=fewer) for each in found]
+
+        return check
+
+    some = [CheckedPoints(points, check_of(document, fewer)) for document, points, fewer in parts]
+    sweep = LongSweep(some, [fewer for _, _, fewer in parts])
+    return sweep, sweep.some, list(some[0].some.values())
+
+
+def _with_last(checked: list[PointScenario] | LongSweep, last: list[PointScenario]) -> list[PointScenario] | LongSweep:
+    if isinstance(checked, LongSweep):
+        checked.last = last
+        return checked
+    return [*checked, *last]
+
+
+def _checked(
+    document: Document, some: Iterable[Point], directory: Path, *, together: bool = True
+) -> list[PointScenario]:
+    """Points of the sweep, or of a control, as scenarios; ``together``: they are all, or stand for all.
+
+    Raises ProfileError.
+    """
     checked = []
     for point in some:
         whole = take_path(document, point, directory)
@@ -143,7 +185,7 @@ def _checked(document: Document, some: Iterable[Point], directory: Path) -> list
         check_changes(scenario, at_point)
         algorithms = check_scenario(scenario, at_point, directory)
         checked.append(PointScenario(point.slug, point.axes, scenario, algorithms, at_point))
-    if checked:
+    if checked and together:
         check_queues(document, [point.scenario.path for point in checked])
     return checked
 
@@ -170,13 +212,16 @@ def _check_size(
     restricted: dict[str, list[Axis] | None],
     more: int,
     confirmed_runs: int | None,
-) -> None:
-    """Refuse a sweep of very many runs before it is expanded; ``more`` are those of controls and of what is unknown."""
+) -> int:
+    """Refuse a sweep of very many runs before it is expanded; ``more`` are those of controls and of what is unknown.
+
+    Returns how many runs there are.
+    """
     _check_values(document, axes, controls, restricted, confirmed_runs)
     repetitions = _repetitions(document)
     cells = count_cells(axes, repetitions)
     if cells + more <= MOST_CELLS or cells + more == confirmed_runs:
-        return
+        return cells + more
     factors = [f"{len(axis.values)} of {axis.name}" for axis in axes] + [f"{repetitions} repetitions"]
     further = f", and {more} of controls and of what is unknown" if more else ""
     what = f"the sweep has {cells + more} runs ({' x '.join(factors)}{further}), more than {MOST_CELLS}"
@@ -226,7 +271,7 @@ def _cross_check(checked: list[PointScenario]) -> list[PointScenario]:
         if asked.algorithm in (None, point.scenario.algorithm):
             traffic = TrafficSection(source=asked.traffic, sink=asked.traffic)
             return [
-                dataclasses.replace(
+                replace(
                     point,
                     slug=f"{point.slug}-{asked.traffic}",
                     axes={**point.axes, "traffic": asked.traffic},

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -63,16 +65,25 @@ class PointScenario:
     fewer_repetitions: int | None = None
 
 
+class LongPoints(Sequence[PointScenario]):
+    """The points of a sweep that is too long to be kept."""
+
+    @abstractmethod
+    def cells(self, profile: Profile) -> Sequence[Cell]:
+        """The runs of the profile, of which these are the points."""
+
+
 @dataclass(frozen=True)
 class Profile:
     """``text`` is the profile with overrides applied (as it was written if there are none); ``points`` is its sweep,
-    checked point by point, then the points of its controls. ``is_quick``: only what ``quick`` leaves of it. ``axes``
+    checked point by point, then the points of its controls; of a long sweep (profile/long.py) only some are checked.
+    ``is_quick``: only what ``quick`` leaves of it. ``axes``
     are the swept fields with all their values, also those left out now. ``grid`` is what ``unknown`` leaves open; its
     points follow those of the controls where ``with_unknowns``."""
 
     path: Path
     text: str
-    points: list[PointScenario]
+    points: list[PointScenario] | LongPoints
     axes: dict[str, list[str]] = dataclasses.field(default_factory=dict)
     is_quick: bool = False
     quick: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -99,22 +110,25 @@ class Profile:
     def keep(self) -> Literal["everything", "first"]:
         return self.points[0].scenario.keep
 
-    def cells(self) -> list[Cell]:
-        """Every run, repetitions of one point together."""
+    def cells(self) -> Sequence[Cell]:
+        """Every run, repetitions of one point together. Of a long sweep each is made when it is asked for."""
+        if isinstance(self.points, LongPoints):
+            return self.points.cells(self)
         return [
-            Cell(
-                profile=self.name,
-                run=f"{point.slug}-r{repetition}",
-                scenario=point.scenario,
-                axes=point.axes,
-                repetition=repetition,
-                algorithms=point.algorithms,
-                directory=self.path.resolve().parent,
-                document=point.document,
-            )
-            for point in self.points
-            for repetition in range(self.repetitions_of(point))
+            self.cell(point, repetition) for point in self.points for repetition in range(self.repetitions_of(point))
         ]
+
+    def cell(self, point: PointScenario, repetition: int) -> Cell:
+        return Cell(
+            profile=self.name,
+            run=f"{point.slug}-r{repetition}",
+            scenario=point.scenario,
+            axes=point.axes,
+            repetition=repetition,
+            algorithms=point.algorithms,
+            directory=self.path.resolve().parent,
+            document=point.document,
+        )
 
     def repetitions_of(self, point: PointScenario) -> int:
         """How many repetitions a point has."""

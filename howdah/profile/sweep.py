@@ -10,9 +10,9 @@ import math
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -133,20 +133,74 @@ def count_values(data: Any) -> int:
     return 1 + sum(count_values(value) for value in inner)
 
 
-def points(document: Document, axes: list[Axis]) -> Iterator[Point]:
-    """Every combination, the last axis varying fastest."""
+class Points(Sequence[Point]):
+    """Every combination, the last axis varying fastest. A point is made when it is asked for, and not kept.
+
+    ``change`` makes another point of each.
+    """
+
+    def __init__(
+        self, document: Document, axes: Sequence[Axis], change: Callable[[Point], Point] | None = None
+    ) -> None:
+        self._document, self._axes, self._change = document, list(axes), change
+        self._counts = [len(axis.values) for axis in self._axes]
+        self._renamed = _renamed(self._axes)
+
+    def __len__(self) -> int:
+        return math.prod(self._counts)
+
+    @overload
+    def __getitem__(self, index: int) -> Point: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Point]: ...
+    def __getitem__(self, index: int | slice) -> Point | list[Point]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(len(self))[index]]
+        index = range(len(self))[index]
+        chosen = self.indices(index)
+        data = copy.deepcopy(self._document.data)
+        for axis, place in zip(self._axes, chosen, strict=True):
+            _replace(data, axis.path, axis.values[place])
+        values = {axis.name: _plain(axis.values[place]) for axis, place in zip(self._axes, chosen, strict=True)}
+        slug = slug_of(values) if self._axes else slug_of({"algorithm": data.get("algorithm", "cubic")})
+        slug = self._renamed.get(index, slug)
+        point = Point({axis.path: place for axis, place in zip(self._axes, chosen, strict=True)}, values, data, slug)
+        return point if self._change is None else self._change(point)
+
+    def indices(self, index: int) -> tuple[int, ...]:
+        """Which value of each axis a point has."""
+        found = []
+        for count in reversed(self._counts):
+            index, place = divmod(index, count)
+            found.append(place)
+        return tuple(reversed(found))
+
+    def lines(self) -> list[list[int]]:
+        """For each axis the points that have each of its values, and of all other axes the first."""
+        lines, step = [], len(self)
+        for count in self._counts:
+            step //= count or 1
+            lines.append([place * step for place in range(count)])
+        return lines
+
+
+def _renamed(axes: list[Axis]) -> dict[int, str]:
+    """Points whose values differ from those of an earlier one only in what a file name cannot show, and their names."""
+    parts = [[slug_of({axis.name: _plain(value)}) for value in axis.values] for axis in axes]
+    longest = sum(max(map(len, some), default=0) + 1 for some in parts) - 1
+    varying = sum(len({text.count("-") for text in some}) > 1 for some in parts)
+    if varying <= 1 and longest <= _LONGEST_SLUG and all(len(set(some)) == len(some) for some in parts):
+        return {}  # a name can be taken apart again in one way
+    found: dict[int, str] = {}
     slugs: set[str] = set()
-    for indices in itertools.product(*(range(len(axis.values)) for axis in axes)):
-        data = copy.deepcopy(document.data)
-        for axis, index in zip(axes, indices, strict=True):
-            _replace(data, axis.path, axis.values[index])
-        chosen = {axis.path: index for axis, index in zip(axes, indices, strict=True)}
-        values = {axis.name: _plain(axis.values[index]) for axis, index in zip(axes, indices, strict=True)}
-        slug = slug_of(values) if axes else slug_of({"algorithm": data.get("algorithm", "cubic")})
-        while slug in slugs:  # values that differ only in what a file name cannot show
+    for number, indices in enumerate(itertools.product(*(range(len(axis.values)) for axis in axes))):
+        plain = slug = slug_of({axis.name: _plain(axis.values[at]) for axis, at in zip(axes, indices, strict=True)})
+        while slug in slugs:
             slug = f"{slug}-{'-'.join(str(index) for index in indices)}"
         slugs.add(slug)
-        yield Point(chosen, values, data, slug)
+        if slug != plain:
+            found[number] = slug
+    return found
 
 
 def _replace(data: Any, path: Path_, value: Any) -> None:

@@ -8,7 +8,7 @@ claim fails at the default, or where they are asked for; docs/claims.md says how
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ from howdah.profile.field import FieldError, Section, Text, fixed
 from howdah.profile.figure import AxisName, AxisValues
 from howdah.profile.override import canonical, field_value
 from howdah.profile.source import Document
-from howdah.profile.sweep import Axis, Point, count_cells, find_axes, points, slug_of
+from howdah.profile.sweep import Axis, Point, Points, count_cells, find_axes, slug_of
 
 UNKNOWN_AXIS = "unknown"
 MOST_GRID_POINTS = 64
@@ -153,15 +153,18 @@ def unknown_document(document: Document, point: GridPoint) -> Document:
     return changed_document(document, point.settings, ("unknown",), "what is unknown")
 
 
-def unknown_points(changed: Document, axes: list[Axis], unknowns: UnknownsSection, point: GridPoint) -> Iterator[Point]:
+def unknown_points(changed: Document, axes: list[Axis], unknowns: UnknownsSection, point: GridPoint) -> Sequence[Point]:
     """The points of the sweep at one point of the grid; their runs have the axis ``unknown``.
 
     ``changed`` is of ``unknown_document``, ``axes`` are those of the profile.
     """
-    restricted = _restricted(changed, axes, unknowns)
-    for each in points(changed, restricted) if restricted is not None else ():
+
+    def change(each: Point) -> Point:
         slug = f"{each.slug}-{slug_of({UNKNOWN_AXIS: point.label})}"
-        yield Point(each.chosen, {UNKNOWN_AXIS: point.label, **each.axes}, each.data, slug)
+        return Point(each.chosen, {UNKNOWN_AXIS: point.label, **each.axes}, each.data, slug)
+
+    restricted = _restricted(changed, axes, unknowns)
+    return Points(changed, restricted, change) if restricted is not None else ()
 
 
 def count_grid_cells(

@@ -5,22 +5,25 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 from howdah.record.directory import PARTIAL
 from howdah.record.reading import read_verdict
 from howdah.work.executor import Executor
-from howdah.work.job import Job, Outcome, Rest, Work
+from howdah.work.job import Job, Outcome, Past, Rest, Work
 from howdah.work.local import LocalExecutor
 from howdah.work.maker import WORKER
 from howdah.work.room import LEAST_FREE_BYTES, free_bytes, tell_of_room
 
 __all__ = ["WORKER", "Job", "Listener", "Outcome", "Rest", "Work", "run_cells"]
 
+_TELL_EVERY_S = 0.5
 Listener = Callable[[list[Work], list[Outcome], Rest], None]
 
 
@@ -50,48 +53,135 @@ def run_cells(
     only a full disk does. On KeyboardInterrupt (or any error here) the workers and their guests are killed and their
     partial directories removed; runs that had finished stay.
     """
-    outcomes, unfinished = _sorted_out(jobs, again)
-    left: dict[Path, float] = {}
-    for job in unfinished:
-        left[job.experiment.path] = left.get(job.experiment.path, 0.0) + job.expected_core_s
-    waiting = deque(  # equal ones in their order
-        sorted(unfinished, key=lambda job: (left[job.experiment.path], job.experiment.path, -job.expected_core_s))
-    )
-    waiting_core_s = sum(left.values())  # kept up to date: it is told several times a second, of thousands of jobs
-    experiments = len({job.experiment.path for job in jobs})
-    place: Executor = executor or LocalExecutor(workers, worker)
+    outcomes = run_queue(_Jobs(jobs, again), executor or LocalExecutor(workers, worker), listen, keep_going=keep_going)
+    order = {id(job): position for position, job in enumerate(jobs)}
+    return sorted(outcomes, key=lambda outcome: order[id(outcome.job)])
+
+
+class Queue(Protocol):
+    """Jobs in the order in which they are made."""
+
+    @property
+    def total(self) -> int: ...
+
+    @property
+    def experiments(self) -> int: ...
+
+    @property
+    def past(self) -> Past:
+        """Of outcomes that are no longer held."""
+        ...
+
+    @property
+    def paths(self) -> set[Path]:
+        """Directories of the experiments."""
+        ...
+
+    @property
+    def planned(self) -> bool:
+        """Whether all jobs are there, so that ``some`` are all that wait."""
+        ...
+
+    @property
+    def some(self) -> list[Job]:
+        """Jobs that need all that any needs."""
+        ...
+
+    @property
+    def waiting_core_s(self) -> float: ...
+
+    def __len__(self) -> int:
+        """How many wait."""
+        ...
+
+    def take(self) -> Job | Outcome:
+        """The next, or its outcome where nothing is to be made."""
+        ...
+
+    def settle(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Outcomes were told; returns those that are to be held on to."""
+        ...
+
+
+def run_queue(queue: Queue, place: Executor, listen: Listener, *, keep_going: bool = False) -> list[Outcome]:
+    """Have all jobs of a queue made, as ``run_cells`` says; the outcomes that the queue holds on to."""
+    outcomes = queue.settle([])
     stop = False
     try:
-        if unfinished:
-            place.open(list(waiting))
-        while waiting or place.active or place.handed:
-            while waiting and not stop and place.has_room():
-                job = waiting.popleft()
-                waiting_core_s -= job.expected_core_s
+        if queue:
+            place.open(queue.some, total=None if queue.planned else len(queue))
+        while queue or place.active or place.handed:
+            begun = time.monotonic()
+            while queue and not stop and place.has_room() and time.monotonic() - begun < _TELL_EVERY_S:
+                job = queue.take()
+                if isinstance(job, Outcome):
+                    outcomes.append(job)
+                    stop = _meets_every_run(job, keep_going)
+                    continue
                 try:
                     place.give(job)
                 except HowdahError as error:
                     tell_of_room(error, job.experiment)
                     outcomes.append(Outcome(job, error=error))
                     stop = _meets_every_run(outcomes[-1], keep_going)
-            if (stop or not waiting) and not place.active and not place.handed:
+            idle = not place.active and not place.handed
+            if (stop or not queue) and idle:
                 break
-            for outcome in place.wait(0.5):
+            for outcome in place.wait(0.0 if idle else _TELL_EVERY_S):
                 outcomes.append(outcome)
                 stop = stop or _meets_every_run(outcome, keep_going)
-            handed_core_s = sum(job.expected_core_s for job in place.handed)
-            rest_core_s = handed_core_s + (0.0 if stop or not waiting else waiting_core_s)
-            listen(list(place.active), outcomes, Rest(len(jobs), rest_core_s, experiments))
+            rest_core_s = sum(job.expected_core_s for job in place.handed) + (0.0 if stop else queue.waiting_core_s)
+            listen(list(place.active), outcomes, Rest(queue.total, rest_core_s, queue.experiments, queue.past))
+            outcomes = queue.settle(outcomes)
     except BaseException:
         place.kill()
-        for path in {job.experiment.path for job in jobs}:  # also of a run that was only just being begun
+        for path in queue.paths:  # also of a run that was only just being begun
             for partial in path.glob(f"{PARTIAL}*-{os.getpid()}"):
                 shutil.rmtree(partial, ignore_errors=True)
         raise
     finally:
         place.close()
-    order = {id(job): position for position, job in enumerate(jobs)}
-    return sorted(outcomes, key=lambda outcome: order[id(outcome.job)])
+    return queue.settle(outcomes)
+
+
+class _Jobs:
+    """A queue of jobs that are all there from the beginning."""
+
+    past = Past()
+    planned = True
+
+    def __init__(self, jobs: Sequence[Job], again: bool) -> None:
+        self._there, unfinished = _sorted_out(jobs, again)
+        left: dict[Path, float] = {}
+        for job in unfinished:
+            left[job.experiment.path] = left.get(job.experiment.path, 0.0) + job.expected_core_s
+        self._waiting = deque(  # equal ones in their order
+            sorted(unfinished, key=lambda job: (left[job.experiment.path], job.experiment.path, -job.expected_core_s))
+        )
+        self._core_s = sum(left.values())  # kept up to date: it is told several times a second, of thousands of jobs
+        self.total = len(jobs)
+        self.paths = {job.experiment.path for job in jobs}
+        self.experiments = len(self.paths)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def some(self) -> list[Job]:
+        return list(self._waiting)
+
+    @property
+    def waiting_core_s(self) -> float:
+        return self._core_s if self._waiting else 0.0
+
+    def take(self) -> Job:
+        job = self._waiting.popleft()
+        self._core_s -= job.expected_core_s
+        return job
+
+    def settle(self, outcomes: list[Outcome]) -> list[Outcome]:
+        there, self._there = self._there, []
+        return [*there, *outcomes] if there else outcomes
 
 
 def _sorted_out(jobs: Sequence[Job], again: bool) -> tuple[list[Outcome], list[Job]]:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from howdah.work.batch import Outcome, Rest, Work
+from howdah.work.job import Past
 
 # Phases before the flows take little wall time; the bar of a run is the share of its simulated time that has passed.
 _MARKS = {"pass": "✓", "fail": "✕", "unsupported": "?", "invalid": "!"}
@@ -96,18 +97,23 @@ class Display:
         Where there is no terminal to draw on, a line a minute says how far it is.
         """
         self._several = rest.experiments > 1
-        if len(outcomes) < self._reported:
+        done = rest.past.count + len(outcomes)
+        if done < self._reported:
             self._reported = 0  # another batch of the same command
             self._begun = time.monotonic()
-        for outcome in outcomes[self._reported :]:
+        for outcome in outcomes[max(self._reported - rest.past.count, 0) :]:
             self._say_outcome(outcome)
-        self._reported = len(outcomes)
+        self._reported = done
         if self.quiet:
             return
         left = time_left(active, outcomes, rest)
-        note = f"{len(outcomes)}/{rest.total}" + (f"  about {_clock(left)} left" if left is not None else "")
-        note += f"  {failed} failed" if (failed := sum(each.error is not None for each in outcomes)) else ""
-        if (speed := self._speed(outcomes)) is not None and len(active) > 1:
+        note = f"{done}/{rest.total}" + (f"  about {_clock(left)} left" if left is not None else "")
+        note += (
+            f"  {failed} failed"
+            if (failed := rest.past.failed + sum(each.error is not None for each in outcomes))
+            else ""
+        )
+        if (speed := self._speed(outcomes, rest.past)) is not None and len(active) > 1:
             note += f"  {speed:.1f} simulated s/s"
         if not self.live:
             if time.monotonic() - self._last_line >= _LINE_EVERY_S and active:
@@ -119,17 +125,18 @@ class Display:
         known = {f"run {work.job.name}" for work in shown}
         for name in [name for name in self._tasks if name.startswith("run ") and name not in known]:
             self._drop(name)
-        self._bar("all", "all runs", len(outcomes), rest.total, note)
+        self._bar("all", "all runs", done, rest.total, note)
         for work in shown:
             note = (
                 f"{work.phase}  {max(work.done_us, 0) / 1e6:.1f}/{work.of_us / 1e6:.1f} s" if work.of_us else work.phase
             )
             self._bar(f"run {work.job.name}", f"  {work.cell.plan.run}", work.done_us, work.of_us, note)
 
-    def _speed(self, outcomes: list[Outcome]) -> float | None:
+    def _speed(self, outcomes: list[Outcome], past: Past) -> float | None:
         """Simulated seconds for each that has passed, of the runs that were made since the first report."""
         made = [each for each in outcomes if not each.reused and each.error is None]
-        return simulated_s(made) / (time.monotonic() - self._begun) if made else None
+        simulated = past.simulated_s + simulated_s(made)
+        return simulated / (time.monotonic() - self._begun) if simulated else None
 
     def _say_outcome(self, outcome: Outcome) -> None:
         name = outcome.job.name if self._several else outcome.cell.directory_name
@@ -171,8 +178,8 @@ def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float 
     """
     now = time.monotonic()
     made = [each for each in outcomes if not each.reused and each.error is None]
-    spent = sum(each.wall_s for each in made)
-    expected = sum(each.job.expected_core_s for each in made)
+    spent = rest.past.wall_s + sum(each.wall_s for each in made)
+    expected = rest.past.core_s + sum(each.job.expected_core_s for each in made)
     for work in active:
         if work.share >= _LEAST_SHARE:
             spent += now - work.started

@@ -22,8 +22,11 @@ class Executor(Protocol):
         """Jobs that were given and have not begun."""
         ...
 
-    def open(self, jobs: Sequence[Job]) -> None:
-        """Get ready what these jobs need. Raises HowdahError where they cannot be made there."""
+    def open(self, jobs: Sequence[Job], *, total: int | None = None) -> None:
+        """Get ready what these jobs need. They are all that will be given, unless ``total`` says how many there are.
+
+        Raises HowdahError where they cannot be made there.
+        """
         ...
 
     def has_room(self) -> bool:

@@ -6,9 +6,10 @@ from __future__ import annotations
 import fcntl
 import glob
 import hashlib
+import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,7 @@ class Cell:
     plan: Plan
     key: str
     keep_data: bool = True
+    number: int = 0  # its place in a long sweep
 
     @property
     def directory_name(self) -> str:
@@ -171,7 +173,14 @@ class Experiment:
                     "verdict": verdict,
                 }
             )
-        index = {
+        index = self._about_runs(profile_text, profile_file, description, quick, axes) | {"cells": rows}
+        write_json(self.index, index)
+        return index
+
+    def _about_runs(
+        self, profile_text: str, profile_file: str, description: str, quick: bool, axes: dict[str, list[str]] | None
+    ) -> dict[str, Any]:
+        return {
             "format": EXPERIMENT_FORMAT,
             "name": self.path.name,
             "profile": {"file": profile_file, "sha256": hashlib.sha256(profile_text.encode()).hexdigest()},
@@ -179,10 +188,38 @@ class Experiment:
             "created": now(),
             "quick": quick,
             "axes": axes or {},
-            "cells": rows,
         }
-        write_json(self.index, index)
-        return index
+
+    def write_long_index(
+        self,
+        profile_text: str,
+        profile_file: str,
+        description: str,
+        rows: Iterable[dict[str, Any]],
+        *,
+        total: int,
+        axes: dict[str, list[str]] | None = None,
+    ) -> None:
+        """experiment.json of a long sweep, row by row: it lists the runs that ended, and says how many there will be.
+
+        The names of the others are not known before they are planned.
+        """
+        about = {**self._about_runs(profile_text, profile_file, description, False, axes), "total": total}
+        temporary = writing_name(self.index)
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(json.dumps(about, indent=1).removesuffix("\n}") + ',\n "cells": [')
+                before = ""
+                for row in rows:
+                    file.write(f"{before}\n  {json.dumps(row)}")
+                    before = ","
+                file.write("\n ]\n}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.index)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
     def _state(self, run: str) -> tuple[str, str | None]:
         """Status and verdict of a run as they lie on disk; ``pending`` where it is not there."""

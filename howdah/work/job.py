@@ -65,11 +65,36 @@ class Work:
         return min(max(self.done_us / self.of_us, 0.0), 1.0) if self.of_us else 0.0
 
 
+@dataclass
+class Past:
+    """What is known of outcomes that are no longer held: how many there were, and sums over the runs that were made."""
+
+    count: int = 0
+    reused: int = 0
+    failed: int = 0
+    made: int = 0
+    simulated_s: float = 0.0
+    wall_s: float = 0.0
+    core_s: float = 0.0
+
+    def add(self, outcome: Outcome) -> None:
+        self.count += 1
+        self.reused += outcome.reused
+        self.failed += outcome.error is not None
+        if not outcome.reused and outcome.error is None:
+            plan = outcome.cell.plan
+            self.made += 1
+            self.simulated_s += (plan.epoch_us + plan.duration_us) / 1e6
+            self.wall_s += outcome.wall_s
+            self.core_s += outcome.job.expected_core_s
+
+
 @dataclass(frozen=True)
 class Rest:
-    """How far a batch is: jobs in all, the expected core seconds (of ``work/cost.py``) of those not begun, and of how
-    many experiments they are."""
+    """How far a batch is: jobs in all, the expected core seconds (of ``work/cost.py``) of those not begun, of how
+    many experiments they are, and the outcomes of a long sweep that were told before."""
 
     total: int
     waiting_core_s: float = 0.0
     experiments: int = 1
+    past: Past = field(default_factory=Past)

@@ -33,7 +33,7 @@ class LocalExecutor:
     def handed(self) -> list[Job]:
         return []
 
-    def open(self, jobs: Sequence[Job]) -> None:
+    def open(self, jobs: Sequence[Job], *, total: int | None = None) -> None:
         """What they need is in the cache."""
 
     def has_room(self) -> bool:

@@ -11,23 +11,26 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from howdah.engine.kit import Portable
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError
+from howdah.number import counted
 from howdah.place import written
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
+from howdah.profile.long import LongCells
 from howdah.record.claims import CLAIMS_NAME
 from howdah.record.digest import check
 from howdah.record.directory import read_json, write_whole
 from howdah.record.provenance import run_key
 from howdah.record.retention import keeps_data
-from howdah.work.batch import WORKER, Job, Listener, Outcome, run_cells
+from howdah.work.batch import WORKER, Job, Listener, Outcome, run_cells, run_queue
 from howdah.work.executor import Executor
 from howdah.work.experiment import Cell, Experiment
+from howdah.work.local import LocalExecutor
+from howdah.work.long import LongPlans, LongSweep
 from howdah.work.results import Tell, refresh_all, say
 
 Build = Callable[[str, int, int], None]  # a step of a build, how far it is, of how much (0: not known)
@@ -35,26 +38,43 @@ Build = Callable[[str, int, int], None]  # a step of a build, how far it is, of 
 
 @dataclass(frozen=True)
 class Prepared:
-    """An experiment whose engine is ready. ``parallel``: whether several of its runs may be made at once."""
+    """An experiment whose engine is ready. ``parallel``: whether several of its runs may be made at once. A long sweep
+    has no cells, but a queue that makes them."""
 
     experiment: Experiment
     profile: Profile
     cells: list[Cell]
     parallel: bool
+    long: LongSweep | None = None
 
     @property
     def jobs(self) -> list[Job]:
         return [Job(self.experiment, cell) for cell in self.cells]
 
-    def write_index(self) -> dict[str, Any]:
+    @property
+    def engines(self) -> list[str]:
+        jobs = self.long.some if self.long is not None else self.jobs
+        return list(dict.fromkeys(job.cell.plan.engine for job in jobs))
+
+    def write_index(self) -> None:
         profile = self.profile
         about = (profile.text, written(profile.path), profile.description)
-        return self.experiment.write_index(*about, self.cells, quick=profile.is_quick, axes=profile.axes)
+        if self.long is not None:
+            long = self.long
+            self.experiment.write_long_index(*about, long.rows(), total=long.total, axes=profile.axes)
+            return
+        self.experiment.write_index(*about, self.cells, quick=profile.is_quick, axes=profile.axes)
 
 
-def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | None = None) -> list[Plan]:
-    """The plan of every run of a profile; ``engine`` and ``kernel`` take the place of the profile's own."""
-    return [compile_plan(cell, engine=engine, kernel=kernel) for cell in profile.cells()]
+def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | None = None) -> Sequence[Plan]:
+    """The plan of every run of a profile; ``engine`` and ``kernel`` take the place of the profile's own.
+
+    Those of a long sweep are compiled when they are asked for.
+    """
+    cells = profile.cells()
+    if isinstance(cells, LongCells):
+        return LongPlans(profile, cells, engine, kernel)
+    return [compile_plan(cell, engine=engine, kernel=kernel) for cell in cells]
 
 
 def hold(path: Path, locks: ExitStack) -> Experiment:
@@ -75,17 +95,22 @@ def prepare(experiment: Experiment, profile: Profile, plans: Sequence[Plan], bui
 
     Raises EngineUnavailableError where an engine cannot run here, and HowdahError where something cannot be built.
     """
+    long = plans if isinstance(plans, LongPlans) else None
+    plans = list(long.some.values()) if long is not None else plans
     engines = {name: find_engine(name) for name in dict.fromkeys(plan.engine for plan in plans)}
     identities = {
         name: engine.prepare([plan for plan in plans if plan.engine == name], build) for name, engine in engines.items()
     }
+    write_whole(experiment.path / "profile.yaml", profile.text)
+    (experiment.path / CLAIMS_NAME).unlink(missing_ok=True)
+    parallel = all(engine.parallel for engine in engines.values())
+    if long is not None:
+        return Prepared(experiment, profile, [], parallel, LongSweep(experiment, long, identities))
     cells = [
         Cell(plan, run_key(plan.to_json(), identities[plan.engine]), keeps_data(profile.keep, plan.repetition))
         for plan in plans
     ]
-    write_whole(experiment.path / "profile.yaml", profile.text)
-    (experiment.path / CLAIMS_NAME).unlink(missing_ok=True)
-    return Prepared(experiment, profile, cells, all(engine.parallel for engine in engines.values()))
+    return Prepared(experiment, profile, cells, parallel)
 
 
 def make(
@@ -108,6 +133,13 @@ def make(
     gets an error as its outcome; without ``keep_going`` nothing is made then. However this ends, the indexes of the
     experiments tell what is there.
     """
+    if jobs is None and len(prepared) == 1 and prepared[0].long is not None:
+        return _make_long(prepared[0], prepared[0].long, workers, again, listen, keep_going, tell, executor)
+    if any(each.long is not None for each in prepared):
+        raise HowdahError(
+            "a sweep of more than 1000 runs is made by itself, and whole",
+            hint="Make it with 'howdah run', or split the profile.",
+        )
     if jobs is None:
         jobs = [job for each in prepared for job in each.jobs]
     try:
@@ -130,6 +162,36 @@ def make(
             each.write_index()
     order = {id(job): position for position, job in enumerate(jobs)}
     return sorted(outcomes, key=lambda outcome: order[id(outcome.job)])
+
+
+def _make_long(
+    prepared: Prepared,
+    long: LongSweep,
+    workers: int,
+    again: bool,
+    listen: Listener,
+    keep_going: bool,
+    tell: Tell,
+    executor: Executor | None,
+) -> list[Outcome]:
+    """``make`` of a long sweep: the outcomes that are errors or invalid, the first of them.
+
+    All of it is made by ``executor``, or here.
+    """
+    there = long.begin(again)
+    if there:
+        tell(f"{counted(there, 'run')} of {long.total} are there already")
+    if executor is not None and _divided(long.some)[1]:
+        raise HowdahError(
+            "some runs of this sweep can only be made on this machine",
+            hint="Make a profile of them of their own, or leave out --scheduler and --cluster.",
+        )
+    try:
+        prepared.write_index()
+        return run_queue(long, executor or LocalExecutor(workers, WORKER), listen, keep_going=keep_going) + long.noted
+    finally:
+        long.ledger.close()
+        prepared.write_index()
 
 
 def _divided(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from howdah.errors import ProfileError
 from howdah.profile import load
 from howdah.profile.source import Document, parse_yaml, read_document
-from howdah.profile.sweep import Point, count_cells, find_axes, points
+from howdah.profile.sweep import Point, Points, count_cells, find_axes
 
 BASE = """\
 howdah: 1
@@ -112,7 +112,7 @@ def test_a_sweep_of_a_million_points_is_refused_before_it_is_expanded(
     def expanded(*_: object) -> Iterator[Point]:
         raise AssertionError("the sweep was expanded")
 
-    monkeypatch.setattr(sys.modules["howdah.profile.load"], "points", expanded)
+    monkeypatch.setattr(sys.modules["howdah.profile.load"], "Points", expanded)
     many = ", ".join(map(str, range(1000)))
     file = _write(tmp_path, f"seed: [{many}]\nflows:\n  - initial_window: [{', '.join(map(str, range(1, 1001)))}]\n")
     with pytest.raises(ProfileError, match="1000000 runs"):
@@ -149,7 +149,7 @@ def test_points_are_the_cartesian_product_with_unique_names(
     document = Document(data, {(): "x:1"})
     axes = find_axes(document)
     assert [axis.name for axis in axes] == ["algorithm", "path.rate", "seed"]
-    made = list(points(document, axes))
+    made = list(Points(document, axes))
     assert len(made) == count_cells(axes, 1) == len(algorithms) * len(kernels) * len(seeds)
     expected = [(a, k, s) for a, k, s in itertools.product(algorithms, kernels, seeds)]
     assert [(p.data["algorithm"], p.data["path"]["rate"], p.data["seed"]) for p in made] == expected

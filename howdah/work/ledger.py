@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which runs of a long sweep are there: a line for each that ended, so that none is opened to find that it has.
+
+A line counts while the four files of its run are those that were read (their inodes, sizes and times), while the sweep
+is made of the same plans, and if this user wrote it: a line carries a code of a secret in the user's cache. What does
+not count is looked at anew, as if there were no ledger; nothing is ever lost with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from howdah.build.cache import cache_root
+from howdah.record.directory import RunDirectory, write_whole
+
+NAME = ".ledger"
+_FILES = ("run.json", "plan.json", "metrics.json", "verdict.json")
+_NONE = -1
+_TICK_S = 0.05  # a file may change without its time changing for as long, on any file system of Linux
+
+
+def secret() -> bytes:
+    """What only this user knows, made when it is first asked for."""
+    file = cache_root() / "secret"
+    with suppress(FileNotFoundError):
+        return file.read_bytes()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    made = file.with_name(f"secret-{os.getpid()}")
+    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as opened:
+        opened.write(secrets.token_bytes(32))
+    with suppress(FileExistsError):
+        os.link(made, file)  # unlike a rename it leaves one that another process made meanwhile
+    made.unlink()
+    return file.read_bytes()
+
+
+def code(content: bytes) -> str:
+    """Shows that this user wrote ``content``."""
+    return hmac.new(secret(), content, hashlib.sha256).hexdigest()[:32]
+
+
+def stamp(directory: str) -> list[int] | None:
+    """What changes when one of a run's files does; zeros for one that is missing, and None where run.json is."""
+    found: list[int] = []
+    for name in _FILES:
+        try:
+            status = os.stat(f"{directory}/{name}")  # noqa: PTH116 - of 400 000 files
+        except OSError:
+            if not found:
+                return None
+            found += (0, 0, 0, 0)
+        else:
+            found += (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return found
+
+
+def is_settled(found: list[int]) -> bool:
+    """Whether a file that is written from now on gets another time than it has."""
+    return time.time_ns() - max(found[3::4]) > _TICK_S * 1e9
+
+
+Read = Callable[[], dict[str, Any] | None]  # the row of a run, from its files; None where they are no whole run's
+
+
+class Ledger:
+    """Of one experiment, which the caller holds. ``recipe`` stands for all that the keys of its runs depend on."""
+
+    def __init__(self, experiment: Path, recipe: str, runs: int) -> None:
+        self.experiment, self.recipe, self.runs = experiment, recipe, runs
+        self.file = experiment / NAME
+        self._secret = secret()
+        self._offsets = array("q", [_NONE]) * runs
+        self._opened: IO[bytes] | None = None
+        self._unsettled: deque[tuple[int, RunDirectory, Read]] = deque()
+
+    def read(self) -> None:
+        """Take what the file has and what still holds of it, and open it for what is to come."""
+        base, header, last = str(self.experiment), self._header(), b""
+        with suppress(FileNotFoundError), self.file.open("rb") as opened:
+            if opened.readline() == header:
+                offset, last = len(header), header
+                for last in opened:
+                    number, row = self._row(last)
+                    if row is not None and row["stamp"] == stamp(f"{base}/{row['run']}"):
+                        self._offsets[number] = offset
+                    offset += len(last)
+        if last.endswith(b"\n"):  # not one that a command was killed at
+            self._opened = self.file.open("ab")
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Write the file anew, with the lines that hold."""
+        kept = [line for _, line in self._lines()]
+        write_whole(self.file, self._header() + b"".join(kept))
+        offset = len(self._header())
+        for line in kept:
+            self._offsets[int(line.split(b" ", 1)[0])] = offset
+            offset += len(line)
+        self._opened = self.file.open("ab")
+
+    def _header(self) -> bytes:
+        return json.dumps({"format": 1, "recipe": self.recipe, "runs": self.runs}).encode() + b"\n"
+
+    def _row(self, line: bytes) -> tuple[int, dict[str, Any] | None]:
+        number, _, rest = line.partition(b" ")
+        mark, _, text = rest.partition(b" ")
+        if not text.endswith(b"\n") or not number.isdigit() or int(number) >= self.runs:
+            return _NONE, None
+        wanted = hmac.new(self._secret, number + text, hashlib.sha256).hexdigest()[:32]
+        if not hmac.compare_digest(mark, wanted.encode()):
+            return int(number), None
+        row: dict[str, Any] = json.loads(text)
+        return int(number), row
+
+    def add(self, number: int, run: RunDirectory, read: Read) -> None:
+        """Write a line for a run that ended, once its files are older than what their times can tell."""
+        self._unsettled.append((number, run, read))
+        self._settle()
+
+    def _settle(self) -> None:
+        assert self._opened is not None
+        while self._unsettled:
+            number, run, read = self._unsettled[0]
+            found = stamp(str(run.path))
+            if found is not None and not is_settled(found):
+                return
+            self._unsettled.popleft()
+            row = read() if found is not None else None  # after its stamp was taken
+            if row is None:
+                continue
+            row = {"run": run.path.name, **row, "stamp": found}
+            text = json.dumps(row, separators=(",", ":")).encode() + b"\n"
+            mark = hmac.new(self._secret, b"%d" % number + text, hashlib.sha256).hexdigest()[:32]
+            self._offsets[number] = self._opened.tell()
+            self._opened.write(b"%d %s %s" % (number, mark.encode(), text))
+
+    def knows(self, number: int) -> bool:
+        return self._offsets[number] != _NONE
+
+    def forget(self, number: int) -> None:
+        self._offsets[number] = _NONE
+
+    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """What is known, in the order in which it was written."""
+        for _, line in self._lines():
+            number, row = self._row(line)
+            if row is not None:
+                yield number, row
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        self.flush()
+        with suppress(FileNotFoundError), self.file.open("rb") as opened:
+            offset = len(opened.readline())
+            for line in opened:
+                number = line.partition(b" ")[0]
+                if number.isdigit() and int(number) < self.runs and self._offsets[int(number)] == offset:
+                    yield offset, line
+                offset += len(line)
+
+    def flush(self) -> None:
+        """A command that is killed from now on leaves what was added."""
+        if self._opened is not None:
+            self._opened.flush()
+
+    def close(self) -> None:
+        if self._opened is None:
+            return
+        if self._unsettled:
+            time.sleep(2 * _TICK_S)
+            self._settle()
+            self._unsettled.clear()  # of a file system whose clock is another: looked at anew the next time
+        self._opened.close()
+        self._opened = None
