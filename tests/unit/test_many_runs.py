@@ -26,8 +26,7 @@ def test_the_table_asks_each_run_for_its_point_as_often_in_a_large_sweep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0
-    point = Run.point.fget
-    assert point is not None
+    point = vars(Run)["point"].fget
 
     def counted(run: Run) -> str:
         nonlocal asked
