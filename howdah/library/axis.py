@@ -8,10 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from howdah.record.axis import AXES, TEXT, Axes, axes_of
+from howdah.record.axis import AXES, Axes, axes_of
 from howdah.record.result import Run
 
 EXPERIMENT = "experiment"
+# Wider than in the files, each of which has the few texts of one run: 16 bits end at 32 767 names of runs.
+TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
 def run_axes(run: Run) -> Axes:

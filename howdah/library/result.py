@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from howdah.library.axis import EXPERIMENT, axis_types, run_axes, table
+from howdah.library.axis import EXPERIMENT, TEXT, axis_types, run_axes, table
 from howdah.metric import known_metrics
-from howdah.record.axis import FLOW_NAME, TEXT
+from howdah.record.axis import FLOW_NAME
 from howdah.record.result import Run
 
 _NUMBERS: dict[str, pa.DataType] = {"flow": pa.int16(), FLOW_NAME: TEXT}

@@ -9,8 +9,8 @@ import pyarrow.fs as fs
 import pyarrow.parquet as pq
 
 from howdah.errors import HowdahError
-from howdah.library.axis import EXPERIMENT, axis_types
-from howdah.record.axis import FLOW_NAME, TEXT
+from howdah.library.axis import EXPERIMENT, TEXT, axis_types
+from howdah.record.axis import FLOW_NAME
 from howdah.record.digest import check
 from howdah.record.result import Run
 from howdah.record.schema import TABLES
@@ -64,4 +64,4 @@ def _schema(name: str, found: pa.Schema, types: dict[str, pa.DataType]) -> pa.Sc
 
 
 def _text(value: str) -> ds.Expression:
-    return ds.scalar(pa.DictionaryArray.from_arrays(pa.array([0], pa.int16()), pa.array([value], pa.string()))[0])
+    return ds.scalar(pa.array([value], pa.string()).dictionary_encode().cast(TEXT)[0])

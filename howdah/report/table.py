@@ -114,21 +114,24 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
         merged.causes.update(summary.causes)
         merged.absent.update(summary.absent)
     runs = [run for experiment in experiments for run in experiment.runs]
-    points = list(dict.fromkeys(run.point for run in runs))
+    # Points, and of each its variants' runs and groups: every run and group is looked at once.
+    of_point: dict[str, dict[str, list[Run]]] = {}
+    for run in runs:
+        of_point.setdefault(run.point, {}).setdefault(variants.key(run), []).append(run)
+    groups_of: dict[tuple[str, str], set[Group]] = {}
+    for group in dict.fromkeys([*(key[0] for key in merged.statistics), *merged.causes]):
+        variant_key = variants.of(group.algorithm, group.kernel, group.experiment)
+        groups_of.setdefault((group.point, variant_key), set()).add(group)
     result: list[tuple[str, list[Block]]] = []
-    for point in points:
+    for point, of_variant in of_point.items():
         blocks = []
         for variant in variants.all:
-            mine = [run for run in runs if run.point == point and variants.key(run) == variant.key]
+            mine = of_variant.get(variant.key)
             if not mine:
                 continue
             block = Block(variant, sum(run.counts for run in mine), len(mine))
             block.excluded = [(run.name, run.verdict_name, _why(run)) for run in mine if not run.counts]
-            groups = {
-                group
-                for group in [key[0] for key in merged.statistics] + list(merged.causes)
-                if group.point == point and variants.of(group.algorithm, group.kernel, group.experiment) == variant.key
-            }
+            groups = groups_of.get((point, variant.key), set())
             flows = {
                 flow.group or str(flow.id): flow.group or flow.name
                 for run in mine

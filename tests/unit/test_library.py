@@ -17,8 +17,7 @@ import pytest
 
 import howdah
 from howdah.library import data as data_module
-from howdah.library.axis import type_of
-from howdah.record.axis import TEXT
+from howdah.library.axis import TEXT, type_of
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.schema import TABLES
