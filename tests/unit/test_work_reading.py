@@ -358,14 +358,19 @@ _READERS = {
         "howdah/work/stage.py",  # of the run that is being concluded
         "howdah/publish/underway.py",  # of runs in progress, which have no results
     },
-    "refresh": {"howdah/work/stage.py", "howdah/work/results.py", "howdah/work/again.py"},
+    "refresh": {
+        "howdah/work/stage.py",
+        "howdah/work/results.py",
+        "howdah/work/again.py",
+        "howdah/work/long.py",  # of a run of a long sweep that its ledger does not know
+    },
     "judge_claims": {
         "howdah/claim/claims.py",
         "howdah/work/judged.py",
         "howdah/command/report.py",  # once it has brought the runs up to date
     },
     "run_cells": {"howdah/work/batch.py", "howdah/work/prepared.py"},
-    "run_key": {"howdah/record/provenance.py", "howdah/work/prepared.py"},
+    "run_key": {"howdah/record/provenance.py", "howdah/work/prepared.py", "howdah/work/long.py"},
 }
 
 
