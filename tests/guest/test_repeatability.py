@@ -43,6 +43,25 @@ def test_the_same_plan_twice_gives_equal_tables(engine: UmlEngine, overrides: tu
     assert store.equal(first, second) is None
 
 
+@pytest.mark.parametrize("stack", ["ngtcp2", "aioquic"])
+def test_the_same_plan_over_quic_twice_gives_equal_tables(engine: UmlEngine, stack: str, tmp_path: Path) -> None:
+    """Their handshakes draw keys, connection IDs and packet numbers."""
+    plan = guest_run.plan_of(
+        "algorithm=cubic",
+        f"traffic={{quic: {stack}}}",
+        "path.rate=10 Mbit/s",
+        "path.rtt=60 ms",
+        "duration=2 s",
+        "collect.tcp_info=100 ms",
+    )
+    engine.prepare([plan], guest_run.ignore)
+    first, verdict = guest_run.run(engine, plan, tmp_path / "first")
+    second, _verdict = guest_run.run(engine, plan, tmp_path / "second")
+    assert verdict["verdict"] != "invalid", guest_run.failures(verdict)
+    assert store.read(first, "tcp_probe").num_rows > 100
+    assert store.equal(first, second) is None
+
+
 def test_another_path_gives_other_tables(engine: UmlEngine, tmp_path: Path) -> None:
     plan = guest_run.plan_of("algorithm=cubic", "duration=1 s")
     first, _verdict = guest_run.run(engine, plan, tmp_path / "first")
