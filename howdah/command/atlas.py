@@ -26,6 +26,7 @@ from howdah.command.common import (
     cores,
     workers_of,
 )
+from howdah.command.interruption import RUNS_KEPT
 from howdah.errors import HowdahError
 from howdah.layout import DEFAULT_WIDTH, glossary, terminal_width
 from howdah.place import PROFILES
@@ -66,7 +67,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_cluster_options(parser)
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
+    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT)
 
 
 def execute(options: argparse.Namespace) -> int:

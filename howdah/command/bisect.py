@@ -44,7 +44,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--abandon", action="store_true", help="drop the interrupted bisection of this tree")
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
+    parser.set_defaults(
+        execute=execute,
+        interrupted="the commits that were tried are kept; the same command goes on, --abandon drops them",
+    )
 
 
 def execute(options: argparse.Namespace) -> int:

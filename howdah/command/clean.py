@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="also compress raw records of finished runs that an earlier release left as they were written",
     )
     add_runs_option(parser)
-    parser.set_defaults(execute=execute)
+    parser.set_defaults(execute=execute, interrupted="what was removed is gone; the same command removes the rest")
 
 
 def _remove(path: Path) -> None:

@@ -15,6 +15,7 @@ from howdah.cluster.attachment import attached
 from howdah.cluster.opened import needs_dask
 from howdah.cluster.place import TLS_VARIABLE, read_place
 from howdah.command.common import add_runs_option, cores
+from howdah.command.interruption import RUNS_KEPT
 from howdah.errors import HowdahError, explain
 
 _LOOPBACK = "127.0.0.1"
@@ -44,7 +45,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     certificates.set_defaults(execute=_certificates)
     attach = commands.add_parser("attach")
     add_runs_option(attach)
-    attach.set_defaults(execute=_attach)
+    attach.set_defaults(execute=_attach, interrupted=RUNS_KEPT)
 
 
 def _add_tls(parser: argparse.ArgumentParser) -> None:

@@ -12,28 +12,17 @@ from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PATIENCE = b"howdah: cleaning up; a moment\n"
-_RUNS = "finished runs are kept, unfinished ones were removed; "
-# What an interrupted command leaves, where runs are not just as they were; a parser's default goes before.
-_KEPT = {
-    "atlas": _RUNS,
-    "attach": _RUNS,
-    "nightly": _RUNS,
-    "run": _RUNS,
-    "validate": _RUNS,
-    "build": "what is built is kept; the same command builds the rest",
-    "bisect": "the commits that were tried are kept; the same command goes on, --abandon drops them",
-    "clean": "what was removed is gone; the same command removes the rest",
-}
-_OTHERS = "runs are as they were; the same command begins again"
+RUNS_KEPT = "finished runs are kept, unfinished ones were removed; "
+_UNTOUCHED = "runs are as they were; the same command begins again"
 
 
 def what_is_kept(options: argparse.Namespace) -> str:
-    """What there is after Ctrl-C, and how to go on."""
-    said = getattr(options, "interrupted", None) or _KEPT.get(options.command, _OTHERS)
-    if said is _RUNS:
+    """What there is after Ctrl-C, and how to go on: the default ``interrupted`` of a command's parser."""
+    said = str(getattr(options, "interrupted", _UNTOUCHED))
+    if said == RUNS_KEPT:
         again = " without --again" if getattr(options, "again", False) else ""
         return f"{said}the same command{again} goes on with the rest"
-    return str(said)
+    return said
 
 
 @contextlib.contextmanager

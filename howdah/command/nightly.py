@@ -22,6 +22,7 @@ from howdah.command.common import (
     find_profile,
     workers_of,
 )
+from howdah.command.interruption import RUNS_KEPT
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import HowdahError, nearest
 from howdah.layout import fitted, terminal_width
@@ -100,7 +101,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--list", action="store_true", help="list the cells and do nothing")
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
+    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT)
 
 
 def execute(options: argparse.Namespace) -> int:

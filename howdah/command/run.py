@@ -28,6 +28,7 @@ from howdah.command.common import (
     load_plans,
     workers_of,
 )
+from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
 from howdah.layout import folded, terminal_width
 from howdah.number import counted
@@ -57,7 +58,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--dry-run", action="store_true", help="print the plan and do nothing, as 'howdah plan' does"
     )
     section(parser, RESULTS).add_argument("--no-report", action="store_true", help="leave the HTML report out")
-    parser.set_defaults(execute=execute, all=False)
+    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT, all=False)
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ from howdah.command.common import (
     use_machines,
     workers_of,
 )
+from howdah.command.interruption import RUNS_KEPT
 from howdah.errors import HowdahError, ProfileError
 from howdah.layout import fitted, headed
 from howdah.profile import load
@@ -58,7 +59,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_cluster_options(parser)
     add_runs_option(parser)
     add_json_option(parser)
-    parser.set_defaults(execute=execute)
+    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT)
 
 
 def execute(options: argparse.Namespace) -> int:
