@@ -12,15 +12,16 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import overload
+from typing import Any
 
-from howdah.profile.profile import Cell, LongPoints, PointScenario, Profile
+from howdah.profile.computed import Computed
+from howdah.profile.profile import Cell, LongPoints, PointScenario, Profile, run_name
 from howdah.profile.sweep import Point, Points
 
 Check = Callable[[Sequence[Point]], list[PointScenario]]
 
 
-class CheckedPoints(Sequence[PointScenario]):
+class CheckedPoints(Computed[PointScenario]):
     """The points of a sweep, checked when they are asked for; the chosen ones, ``some``, at once.
 
     Raises ProfileError, later where it is asked for a point that is wrong.
@@ -41,16 +42,13 @@ class CheckedPoints(Sequence[PointScenario]):
     def __len__(self) -> int:
         return len(self._points)
 
-    @overload
-    def __getitem__(self, index: int) -> PointScenario: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[PointScenario]: ...
-    def __getitem__(self, index: int | slice) -> PointScenario | list[PointScenario]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(len(self))[index]]
-        index = range(len(self))[index]
+    def at(self, index: int) -> PointScenario:
         known = self._known.get(index)
         return known if known is not None else self._check([self._points[index]])[0]
+
+    def unchecked(self, index: int) -> Point:
+        """Of a point that may be wrong: its name and its place on the axes."""
+        return self._points[index]
 
 
 class LongSweep(LongPoints):
@@ -65,17 +63,18 @@ class LongSweep(LongPoints):
     def __len__(self) -> int:
         return (self._ends[-1] if self._ends else 0) + len(self.last)
 
-    @overload
-    def __getitem__(self, index: int) -> PointScenario: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[PointScenario]: ...
-    def __getitem__(self, index: int | slice) -> PointScenario | list[PointScenario]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(len(self))[index]]
-        index = range(len(self))[index]
+    def at(self, index: int) -> PointScenario:
+        number, place = self._find(index)
+        return self.last[place] if number == len(self.parts) else self.parts[number][place]
+
+    def unchecked(self, index: int) -> Point | PointScenario:
+        number, place = self._find(index)
+        return self.last[place] if number == len(self.parts) else self.parts[number].unchecked(place)
+
+    def _find(self, index: int) -> tuple[int, int]:
+        """The part a point is of, and its place there; the number of parts stands for the cross-check."""
         number = bisect_right(self._ends, index)
-        before = self._ends[number - 1] if number else 0
-        return self.last[index - before] if number == len(self.parts) else self.parts[number][index - before]
+        return number, index - (self._ends[number - 1] if number else 0)
 
     def cells(self, profile: Profile) -> LongCells:
         return LongCells(profile, self)
@@ -86,7 +85,7 @@ class LongSweep(LongPoints):
         return [point for part in self.parts for point in part.some.values()] + self.last
 
 
-class LongCells(Sequence[Cell]):
+class LongCells(Computed[Cell]):
     """The runs of a long sweep. Those of one point follow each other."""
 
     def __init__(self, profile: Profile, sweep: LongSweep) -> None:
@@ -102,17 +101,21 @@ class LongCells(Sequence[Cell]):
     def __len__(self) -> int:
         return self._ends[-1]
 
-    @overload
-    def __getitem__(self, index: int) -> Cell: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Cell]: ...
-    def __getitem__(self, index: int | slice) -> Cell | list[Cell]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(len(self))[index]]
-        index = range(len(self))[index]
+    def at(self, index: int) -> Cell:
+        point, repetition = self._find(index)
+        return self._profile.cell(self.sweep[point], repetition)
+
+    def name(self, index: int) -> tuple[str, dict[str, Any]]:
+        """The name of a run and its place on the axes, though its point may be wrong."""
+        point, repetition = self._find(index)
+        found = self.sweep.unchecked(point)
+        return run_name(found.slug, repetition), found.axes
+
+    def _find(self, index: int) -> tuple[int, int]:
+        """The point of a run, and its repetition."""
         number = bisect_right(self._ends, index)
         point, repetition = divmod(index - (self._ends[number - 1] if number else 0), self.parts[number][1])
-        return self._profile.cell(self.sweep[self._begins[number] + point], repetition)
+        return self._begins[number] + point, repetition
 
     def first_of(self, part: int, point: int) -> int:
         """The place of the first repetition of a point of a part."""

@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 from howdah.profile.algorithm import Algorithm
 from howdah.profile.claim import ClaimSection
+from howdah.profile.computed import Computed
 from howdah.profile.control import ControlSection
 from howdah.profile.figure import FigureSection
 from howdah.profile.model import Scenario
@@ -65,7 +66,7 @@ class PointScenario:
     fewer_repetitions: int | None = None
 
 
-class LongPoints(Sequence[PointScenario]):
+class LongPoints(Computed[PointScenario]):
     """The points of a sweep that is too long to be kept."""
 
     @abstractmethod
@@ -73,13 +74,18 @@ class LongPoints(Sequence[PointScenario]):
         """The runs of the profile, of which these are the points."""
 
 
+def run_name(slug: str, repetition: int) -> str:
+    """The name of a run, by the name of its point."""
+    return f"{slug}-r{repetition}"
+
+
 @dataclass(frozen=True)
 class Profile:
     """``text`` is the profile with overrides applied (as it was written if there are none); ``points`` is its sweep,
     checked point by point, then the points of its controls; of a long sweep (profile/long.py) only some are checked.
-    ``is_quick``: only what ``quick`` leaves of it. ``axes``
-    are the swept fields with all their values, also those left out now. ``grid`` is what ``unknown`` leaves open; its
-    points follow those of the controls where ``with_unknowns``."""
+    ``is_quick``: only what ``quick`` leaves of it. ``axes`` are the swept fields with all their values, also those left
+    out now. ``grid`` is what ``unknown`` leaves open; its points follow those of the controls where ``with_unknowns``.
+    """
 
     path: Path
     text: str
@@ -121,7 +127,7 @@ class Profile:
     def cell(self, point: PointScenario, repetition: int) -> Cell:
         return Cell(
             profile=self.name,
-            run=f"{point.slug}-r{repetition}",
+            run=run_name(point.slug, repetition),
             scenario=point.scenario,
             axes=point.axes,
             repetition=repetition,

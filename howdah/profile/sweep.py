@@ -12,12 +12,13 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from howdah.errors import ProfileError
+from howdah.profile.computed import Computed
 from howdah.profile.dotted import dotted
 from howdah.profile.field import ShortSection
 from howdah.profile.model import Scenario
@@ -133,8 +134,8 @@ def count_values(data: Any) -> int:
     return 1 + sum(count_values(value) for value in inner)
 
 
-class Points(Sequence[Point]):
-    """Every combination, the last axis varying fastest. A point is made when it is asked for, and not kept.
+class Points(Computed[Point]):
+    """Every combination, the last axis varying fastest.
 
     ``change`` makes another point of each.
     """
@@ -149,14 +150,7 @@ class Points(Sequence[Point]):
     def __len__(self) -> int:
         return math.prod(self._counts)
 
-    @overload
-    def __getitem__(self, index: int) -> Point: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Point]: ...
-    def __getitem__(self, index: int | slice) -> Point | list[Point]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(len(self))[index]]
-        index = range(len(self))[index]
+    def at(self, index: int) -> Point:
         chosen = self.indices(index)
         data = copy.deepcopy(self._document.data)
         for axis, place in zip(self._axes, chosen, strict=True):

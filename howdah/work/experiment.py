@@ -47,7 +47,7 @@ class Cell:
 
     @property
     def directory_name(self) -> str:
-        return f"{self.plan.run}-{self.key[:8]}"
+        return f"{self.plan.run}-{self.key[:8]}" if self.key else self.plan.run
 
 
 class Experiment:

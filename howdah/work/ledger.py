@@ -147,12 +147,6 @@ class Ledger:
             self._offsets[number] = self._opened.tell()
             self._opened.write(b"%d %s %s" % (number, mark.encode(), text))
 
-    def knows(self, number: int) -> bool:
-        return self._offsets[number] != _NONE
-
-    def forget(self, number: int) -> None:
-        self._offsets[number] = _NONE
-
     def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """What is known, in the order in which it was written."""
         for _, line in self._lines():

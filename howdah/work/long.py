@@ -7,11 +7,12 @@ What is kept for each run is its place in the order and its place in the ledger,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
+from howdah.profile.computed import Computed
 from howdah.profile.long import LongCells
 from howdah.record.closure import closure_sha256
 from howdah.record.digest import check
@@ -35,7 +37,7 @@ from howdah.work.stage import is_current, refresh
 MOST_NOTED = 1000  # outcomes that are not as they should be
 
 
-class LongPlans(Sequence[Plan]):
+class LongPlans(Computed[Plan]):
     """The plans of a long sweep. ``some`` has those of the points that stand for all, by the places of their cells."""
 
     def __init__(self, profile: Profile, cells: LongCells, engine: str | None, kernel: str | None) -> None:
@@ -45,13 +47,7 @@ class LongPlans(Sequence[Plan]):
     def __len__(self) -> int:
         return len(self.cells)
 
-    @overload
-    def __getitem__(self, index: int) -> Plan: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Plan]: ...
-    def __getitem__(self, index: int | slice) -> Plan | list[Plan]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(len(self))[index]]
+    def at(self, index: int) -> Plan:
         return compile_plan(self.cells[index], self._engine, self._kernel)
 
     @cached_property
@@ -88,7 +84,7 @@ def needs(plan: Plan) -> set[tuple[str, ...]]:
     )
 
 
-class LongSweep:
+class LongQueue:
     """The queue of one long sweep. ``identities`` are those of the engines, for the plans that stand for all.
 
     The longest runs come first. What is there is found as their turn comes, or by the ledger before.
@@ -174,8 +170,9 @@ class LongSweep:
             return Outcome(job or self._unplanned(place), error=error)
 
     def _unplanned(self, place: int) -> Job:
-        """A job of a point that is wrong; it has a plan of another."""
-        return Job(self.experiment, Cell(self.plans.some[0], "", number=place))
+        """A job of a point that is wrong: by its name, with the plan of another."""
+        run, axes = self.plans.cells.name(place)
+        return Job(self.experiment, Cell(replace(self.plans.some[0], run=run, axes=axes), "", number=place))
 
     def _there(self, job: Job) -> Outcome | None:
         run = None if self.again else self.experiment.finished(job.cell)

@@ -30,7 +30,7 @@ from howdah.work.batch import WORKER, Job, Listener, Outcome, run_cells, run_que
 from howdah.work.executor import Executor
 from howdah.work.experiment import Cell, Experiment
 from howdah.work.local import LocalExecutor
-from howdah.work.long import LongPlans, LongSweep
+from howdah.work.long import LongPlans, LongQueue
 from howdah.work.results import Tell, refresh_all, say
 
 Build = Callable[[str, int, int], None]  # a step of a build, how far it is, of how much (0: not known)
@@ -45,7 +45,7 @@ class Prepared:
     profile: Profile
     cells: list[Cell]
     parallel: bool
-    long: LongSweep | None = None
+    long: LongQueue | None = None
 
     @property
     def jobs(self) -> list[Job]:
@@ -105,7 +105,7 @@ def prepare(experiment: Experiment, profile: Profile, plans: Sequence[Plan], bui
     (experiment.path / CLAIMS_NAME).unlink(missing_ok=True)
     parallel = all(engine.parallel for engine in engines.values())
     if long is not None:
-        return Prepared(experiment, profile, [], parallel, LongSweep(experiment, long, identities))
+        return Prepared(experiment, profile, [], parallel, LongQueue(experiment, long, identities))
     cells = [
         Cell(plan, run_key(plan.to_json(), identities[plan.engine]), keeps_data(profile.keep, plan.repetition))
         for plan in plans
@@ -166,7 +166,7 @@ def make(
 
 def _make_long(
     prepared: Prepared,
-    long: LongSweep,
+    long: LongQueue,
     workers: int,
     again: bool,
     listen: Listener,

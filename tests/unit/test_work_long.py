@@ -16,10 +16,11 @@ from howdah.record.provenance import analysis_sha256
 from howdah.work.batch import Rest, run_queue
 from howdah.work.experiment import Experiment
 from howdah.work.job import Job, Outcome, Work
-from howdah.work.long import LongPlans, LongSweep
+from howdah.work.long import LongPlans, LongQueue
 from howdah.work.prepared import Prepared, compile_plans
 
 RUNS = 1200
+WRONG = "5mbit-10ms-r0"  # with the buffer of WRONG_AT_ONE_POINT: less than a frame, and at no other point
 SOME = 30 + 40 - 1  # plans that stand for all
 PROFILE = f"""\
 howdah: 1
@@ -31,6 +32,18 @@ path:
   buffer: 1 bdp
 algorithm: standard
 """
+# A flow that starts at 1 s or later and a run of 1 s are each right with the first value of the other.
+WRONG = f"""\
+howdah: 1
+name: wide
+duration: [{", ".join(f"{each} s" for each in range(3, 0, -1))}]
+path: {{rate: 10 Mbit/s, rtt: [20 ms, 10 ms], buffer: 1 bdp}}
+algorithm: standard
+flows: [{{start: [0 ms, 300 ms, 600 ms, 900 ms, 1200 ms]}}]
+"""
+
+FEW = 30
+WRONG_RUNS = ["1s-20ms-1200ms-r0", "1s-10ms-1200ms-r0"]
 
 
 class _Place:
@@ -106,10 +119,16 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Experiment:
     return experiment
 
 
-def _sweep(experiment: Experiment, profile: Profile) -> LongSweep:
+@pytest.fixture
+def _short_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep of 30 runs is long: those that are made to the end."""
+    monkeypatch.setattr(sys.modules["howdah.profile.load"], "MOST_CELLS", 20)
+
+
+def _sweep(experiment: Experiment, profile: Profile) -> LongQueue:
     plans = compile_plans(profile)
     assert isinstance(plans, LongPlans)
-    return LongSweep(experiment, plans, {"uml": {"kernel": "a"}})
+    return LongQueue(experiment, plans, {"uml": {"kernel": "a"}})
 
 
 def _stopped(experiment: Experiment, profile: Profile, place: _Place) -> None:
@@ -120,13 +139,13 @@ def _stopped(experiment: Experiment, profile: Profile, place: _Place) -> None:
         _made(sweep, place)
 
 
-def _made(sweep: LongSweep, place: _Place) -> list[Outcome]:
+def _made(sweep: LongQueue, place: _Place, *, keep_going: bool = False) -> list[Outcome]:
     def listen(_active: list[Work], outcomes: list[Outcome], rest: Rest) -> None:
         assert sum(not outcome.reused for outcome in outcomes) <= 2  # they are not kept
-        assert rest.total == RUNS
+        assert rest.total == sweep.total
 
     try:
-        return run_queue(sweep, place, listen)
+        return run_queue(sweep, place, listen, keep_going=keep_going)
     finally:
         sweep.ledger.close()
 
@@ -192,7 +211,7 @@ def test_another_kernel_takes_nothing_from_the_ledger(experiment: Experiment, pr
     _stopped(experiment, profile, _Place(most=5))
     plans = compile_plans(profile)
     assert isinstance(plans, LongPlans)
-    assert LongSweep(experiment, plans, {"uml": {"kernel": "b"}}).begin(again=False) == 0
+    assert LongQueue(experiment, plans, {"uml": {"kernel": "b"}}).begin(again=False) == 0
 
 
 def test_what_is_told_before_the_first_run_needs_no_plan_more(
@@ -206,3 +225,56 @@ def test_what_is_told_before_the_first_run_needs_no_plan_more(
     assert prepared.engines == ["uml"]
     assert json.loads(experiment.index.read_text())["total"] == RUNS
     assert len(compiled) == SOME
+
+
+@pytest.mark.usefixtures("_short_are_long")
+def test_the_last_run_ends_a_sweep_and_nothing_is_left_for_another_command(
+    experiment: Experiment, tmp_path: Path, compiled: list[str]
+) -> None:
+    file = tmp_path / "right.yaml"
+    file.write_text(WRONG.replace(" 1 s]", " 1500 ms]"))
+    profile = load(file, confirmed_runs=FEW)
+    sweep, place = _sweep(experiment, profile), _Place()
+    sweep.begin(again=False)
+    compiled.clear()
+    assert _made(sweep, place) == []
+    assert compiled == place.made
+    assert len(set(place.made)) == len(place.made) == FEW
+    assert (sweep.past.count, sweep.past.made, sweep.verdicts) == (FEW, FEW, {"pass": FEW})
+    again, none = _sweep(experiment, profile), _Place(most=0)
+    assert (again.begin(again=False), len(again)) == (FEW, 0)
+    prepared = Prepared(experiment, profile, [], True, again)
+    prepared.write_index()
+    rows = json.loads(experiment.index.read_text())["cells"]
+    assert {(row["status"], row["verdict"]) for row in rows} == {("finished", "pass")}
+    assert {row["run"] for row in rows} == {path.parent.name for path in experiment.path.glob("*/run.json")}
+    assert len(rows) == FEW
+    assert (_made(again, none), none.made) == ([], [])
+
+
+@pytest.mark.usefixtures("_short_are_long")
+def test_a_point_that_is_wrong_fails_in_its_turn_and_by_its_name(experiment: Experiment, tmp_path: Path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text(WRONG)
+    sweep, place = _sweep(experiment, load(file, confirmed_runs=FEW)), _Place()
+    sweep.begin(again=False)
+    assert _made(sweep, place, keep_going=True) == []
+    failed = {outcome.cell.directory_name: str(outcome.error) for outcome in sweep.noted}
+    assert len(place.made) == FEW - len(WRONG_RUNS)
+    assert list(failed) == WRONG_RUNS
+    assert {error.splitlines()[0] for error in failed.values()} == {
+        f"{file}:6: flows.1.start: the flow starts at or after the end of the run"
+    }
+    assert sweep.past.failed == len(WRONG_RUNS)
+
+
+@pytest.mark.usefixtures("_short_are_long")
+def test_a_point_that_is_wrong_ends_a_sweep_that_is_not_to_go_on(experiment: Experiment, tmp_path: Path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text(WRONG)
+    sweep, place = _sweep(experiment, load(file, confirmed_runs=FEW)), _Place()
+    sweep.begin(again=False)
+    _made(sweep, place)
+    assert len(sweep.noted) == 1
+    assert len(place.made) == FEW - len(WRONG_RUNS)
+    assert len(sweep) == 1
