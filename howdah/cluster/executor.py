@@ -1,35 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs made by the workers of a Dask cluster. Only the client gives a run its name, so a key has one result."""
+"""Runs made by the workers of a Dask cluster: given, waited for, given again where a worker was lost."""
 
 from __future__ import annotations
 
 import errno
-import os
 import queue
-import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, fire_and_forget
 
-from howdah.build.cache import Cache, file_sha256
+from howdah.build.cache import Cache
 from howdah.cluster import worker
 from howdah.cluster.attachment import DetachedError
 from howdah.cluster.call import call
 from howdah.cluster.crew import Crew, Load, Member, identity
-from howdah.cluster.result import results_sha256, unpack_run
+from howdah.cluster.publisher import Publisher
 from howdah.cluster.shared import SharedStore
 from howdah.cluster.tally import Tally
 from howdah.engine.kit import Portable
 from howdah.engine.registry import engine as find_engine
-from howdah.errors import HowdahError, explain
-from howdah.record.directory import PARTIAL, WRITING, RunDirectory
+from howdah.errors import HowdahError
 from howdah.work.job import Job, Outcome, Work
 from howdah.work.room import LEAST_FREE_BYTES
 
@@ -90,14 +87,11 @@ class ClusterExecutor:
         self._told: queue.Queue[tuple[str, Any]] = queue.Queue()
         self._crew: Crew | None = None
         self._kits: dict[str, str] = {}
-        self._agents: dict[str, Path] = {}
-        self._fetched: dict[str, list[str]] = {}
         self._asked: set[str] | None = set()  # keys that will be given; None: any
         self._spool: dict[str, dict[str, Any]] = {}
-        self._results: dict[str, str] = {}  # of the runs that were published
         self._tally = Tally(runs)
         self._shared = shared
-        self._in_store: set[str] = set()
+        self._publisher = Publisher(client, shared, self._tally.sweep, again=again)
         self._problems: set[str] = set()  # of workers with that store, each told once
         self._hope = time.monotonic()  # when there was a worker last that is not refused
 
@@ -127,11 +121,11 @@ class ClusterExecutor:
             kits.append(engine.kit(own, lambda _what, _done, _total: None))
             self._kits[name] = identity(kits[-1])
             agents = [piece.directory for piece in kits[-1].pieces.values() if piece.name.startswith("agent/")]
-            self._agents[name] = agents[0]
+            self._publisher.agents[name] = agents[0]
         self._asked = {job.cell.key for job in jobs} if total is None else None
         self._tally.open(len(jobs) if total is None else total)
         stored = self._shared.keys() if self._shared is not None else set()
-        self._in_store = stored if self._asked is None else stored & self._asked
+        self._publisher.in_store = stored if self._asked is None else stored & self._asked
         self.client.subscribe_topic(worker.EVENTS, self._event)
         self._crew = Crew(self.client, Load(kits, self._cache), lambda what, about: self._told.put((what, about)))
 
@@ -147,23 +141,12 @@ class ClusterExecutor:
         if key in self._given:
             self._given[key].others.append(job)
             return
-        known = self._spool.pop(key, None) or self._stored(job)
+        known = self._spool.pop(key, None) or self._publisher.stored(job)
         given = self._given[key] = _Given(job)
-        if known is not None and self._fits(known, job):
+        if known is not None and self._publisher.fits(known, job):
             self._told.put(("result", known))
         else:
             self._submit(given, at=next((each.address for each in self.crew.ready if key in each.making), None))
-
-    def _stored(self, job: Job) -> dict[str, Any] | None:
-        """A run that is in the shared store. Raises HowdahError where it has two results."""
-        key = job.cell.key
-        if self._shared is None or key not in self._in_store:
-            return None
-        found = self._shared.find(key)
-        if len({each["results_sha256"] for each in found}) > 1:
-            raise unequal(key, f"{found[-1]['host']}, in {self._shared.url}")
-        fitting = [each for each in found if each["keep_data"] == job.cell.keep_data]
-        return {**fitting[0], "stored": True, "worker": ""} if fitting else None
 
     def _submit(self, given: _Given, *, at: str | None = None) -> None:
         """To any worker that is ready, or to that at an address."""
@@ -209,7 +192,7 @@ class ClusterExecutor:
             while len(outcomes) < 32:
                 self._hear(*self._told.get_nowait(), outcomes)
         self._watch(outcomes)
-        self._acknowledge()
+        self._publisher.acknowledge()
         self._tally.add(outcomes)
         self._tally.show(len(self.active), len(self.handed), self.crew)
         return outcomes
@@ -270,7 +253,7 @@ class ClusterExecutor:
         except Exception as error:  # noqa: BLE001 - whatever was raised on a worker
             return self._ended(given, HowdahError(f"a worker failed: {type(error).__name__}: {error}"))
         if given is None:
-            self._compare(result)
+            self._publisher.compare(result)
             return []
         if "lacks" in result:
             self.crew.forget(result["worker"])
@@ -299,9 +282,9 @@ class ClusterExecutor:
         if given.lost >= _MOST_ATTEMPTS:
             return self._ended(given, HowdahError(f"the run was begun {given.lost} times, and {why} each time"))
         if hold and self._shared is not None:
-            self._in_store.add(given.job.cell.key)
-            known = self._stored(given.job)
-            if known is not None and self._fits(known, given.job):
+            self._publisher.in_store.add(given.job.cell.key)
+            known = self._publisher.stored(given.job)
+            if known is not None and self._publisher.fits(known, given.job):
                 return self._published(given, known)
         if hold and given.store:
             given.future, given.work, given.worker = None, None, ""
@@ -322,34 +305,20 @@ class ClusterExecutor:
         """A run that a worker made while nobody listened."""
         key = result["key"]
         given = self._given.get(key)
-        if given is not None and self._fits(result, given.job):
+        if given is not None and self._publisher.fits(result, given.job):
             if given.future is not None:  # also of one that waits to be begun
                 self.client.cancel([given.future], force=True)
             if given.worker not in ("", result["worker"]):  # it was finished, and was being made once more
                 with suppress(HowdahError):
                     call(self.client, given.worker, worker.abandon, [key], limit_s=5.0)
             return self._published(given, result)
-        if key in self._results and not result["failed"]:
-            self._compare(result)
+        if key in self._publisher.results and not result["failed"]:
+            self._publisher.compare(result)
         elif given is None and (self._asked is None or key in self._asked):
             self._spool[key] = result
         return []
 
-    def _fits(self, result: dict[str, Any], job: Job) -> bool:
-        """Whether a run that was made before can be taken."""
-        return bool(result["keep_data"] == job.cell.keep_data) and not result["failed"] and not self.again
-
-    def _compare(self, result: dict[str, Any]) -> None:
-        """Of a run that is there already. Unequal results of one key are no noise: in virtual time there is none."""
-        first, second = self._results.get(result["key"]), result.get("results_sha256")
-        if first is None or second is None:
-            return  # of a batch before this one, or an error
-        self._fetched.setdefault(result["worker"], []).append(result["key"])
-        if first != second:
-            raise unequal(result["key"], result["host"])
-
     def _published(self, given: _Given, result: dict[str, Any]) -> list[Outcome]:
-        key = given.job.cell.key
         if (problem := result.get("not_stored")) and problem not in self._problems:
             self._problems.add(problem)
             self._tell(f"worker {result['host']}: {problem}; its runs are sent")
@@ -357,56 +326,11 @@ class ClusterExecutor:
         if result["failed"] and given.died < _ATTEMPTS_AT_FAILED:
             return self._again(given, given.attempt, "its guest died")
         try:
-            with self._pack(given.job, result) as pack:
-                outcomes = [self._keep(job, pack, result) for job in (given.job, *given.others)]
+            outcomes = self._publisher.publish([given.job, *given.others], result)
         except HowdahError as error:
             return self._again(given, given.attempt, error.what)
-        del self._given[key]
-        if all(each.error is None for each in outcomes):
-            self._results[key] = result["results_sha256"]
-            if result["worker"]:
-                self._fetched.setdefault(result["worker"], []).append(key)
+        del self._given[given.job.cell.key]
         return outcomes
-
-    @contextmanager
-    def _pack(self, job: Job, result: dict[str, Any]) -> Iterator[Path]:
-        """The packed run as a file beside its place. Raises HowdahError where it cannot be fetched."""
-        file = job.experiment.path / f"{WRITING}pack-{job.cell.key[:16]}-{os.getpid()}"
-        try:
-            with file.open("wb") as opened:
-                opened.write(result.get("pack", b""))
-                if result.get("stored") and self._shared is not None:
-                    opened.write(self._shared.read(result))
-                while opened.tell() < result["bytes"]:
-                    chunk = call(self.client, result["worker"], worker.read_run, job.cell.key, opened.tell())
-                    if not chunk:
-                        break
-                    opened.write(chunk)
-            self._tally.sweep.received_bytes += file.stat().st_size
-            if file_sha256(file) != result["sha256"]:
-                raise HowdahError("it was damaged on its way")
-            yield file
-        finally:
-            file.unlink(missing_ok=True)
-
-    def _keep(self, job: Job, pack: Path, result: dict[str, Any]) -> Outcome:
-        outcome = Outcome(job, wall_s=result["wall_s"], worker=result["host"])
-        cell, experiment = job.cell, job.experiment
-        partial = RunDirectory(experiment.path / f"{PARTIAL}{cell.directory_name}-{os.getpid()}")
-        try:
-            unpack_run(pack, partial, cell.plan.to_json(), cell.key, self._agents.get(cell.plan.engine))
-            before = None if self.again else experiment.finished(cell)
-            if before is not None and results_sha256(before) != results_sha256(partial):
-                raise unequal(str(before.path), result["host"])
-            experiment.keep(cell, partial)
-            outcome.verdict = result["verdict"]
-        except HowdahError as error:
-            outcome.error = error
-        except OSError as error:
-            outcome.error = HowdahError(f"the run cannot be kept: {explain(error)}", where=str(experiment.path))
-        finally:
-            shutil.rmtree(partial.path, ignore_errors=True)  # of a run that was refused; a kept one has its name
-        return outcome
 
     # Watching
 
@@ -430,13 +354,6 @@ class ClusterExecutor:
                 outcomes += self._again(given, given.attempt, "its worker stalled")
             elif given.may is not None and not given.may & members.keys() and self.crew.ready:
                 outcomes += self._again(given, given.attempt, "its workers are gone")
-
-    def _acknowledge(self) -> None:
-        """Tell workers which of their runs are where they belong."""
-        fetched, self._fetched = self._fetched, {}
-        for address, keys in fetched.items():
-            with suppress(HowdahError):  # a worker that is gone tells of them when it is back
-                call(self.client, address, worker.drop_runs, keys, limit_s=5.0)
 
     def kill(self) -> None:
         if isinstance(sys.exc_info()[1], DetachedError):
@@ -471,12 +388,3 @@ def _portable(job: Job) -> Portable:
 
 def _name(member: Member) -> str:
     return f"{member.host} {member.address}".strip()
-
-
-def unequal(run: str, host: str) -> HowdahError:
-    """The alarm."""
-    return HowdahError(
-        "ALARM: the run was made twice with the same key and has two results",
-        where=run,
-        hint=f"The second one is of {host}. In virtual time that cannot be: compare both machines ('howdah rerun').",
-    )
