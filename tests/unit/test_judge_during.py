@@ -13,11 +13,13 @@ from howdah.ingest import ingest
 from howdah.judge import judge
 from howdah.judge.during import backlogged_spans, dequeue_rate, minimum_rtt, peak_backlog
 from howdah.judge.limits import limit_checks
+from howdah.judge.sending import sending_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Operation
 from howdah.record.directory import read_json
 from tests.unit import path_factory
+from tests.unit.plan_factory import make_plan
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
 from tests.unit.trace_factory import make_flow, make_info, make_measured, make_queue, make_trace
 
@@ -108,6 +110,23 @@ def test_a_window_that_the_profile_makes_small_is_a_finding() -> None:
 
 def test_limits_that_were_not_read_are_not_judged() -> None:
     assert [check.ok for check in limit_checks(make_measured([trace()]), VIRTUAL)] == [None, None]
+
+
+def test_limits_of_a_group_that_were_not_read_are_not_judged() -> None:
+    plan = make_plan()
+    grouped = dataclasses.replace(plan, flows=[dataclasses.replace(flow, group="web") for flow in plan.flows])
+    checks = limit_checks(make_measured([], plan=grouped), VIRTUAL)
+    assert [(check.name, check.ok) for check in checks] == [
+        ("receive window group web", None),
+        ("send buffer group web", None),
+    ]
+
+
+def test_what_only_tcp_tells_is_asked_of_no_other_flow() -> None:
+    plan = make_plan()
+    datagrams = [dataclasses.replace(flow, datagram_bytes=1200) for flow in plan.flows]
+    data = make_measured([], plan=dataclasses.replace(plan, flows=datagrams))
+    assert limit_checks(data, VIRTUAL) == sending_checks(data, VIRTUAL) == []
 
 
 def test_one_failed_check_makes_the_run_invalid(tmp_path: Path) -> None:
