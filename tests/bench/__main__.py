@@ -26,6 +26,7 @@ from tests.bench.figure import Figure
 from tests.bench.kernel_tree import kernel_tree
 from tests.bench.simulation import ROOT
 from tests.bench.suite import suite_time
+from tests.bench.wide_sweep import wide_sweep
 
 
 def main() -> int:
@@ -75,6 +76,7 @@ def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
     run, figures = speed.kernel_traffic(place / "kernel", options.seconds)
     yield from figures
     yield from offline.planning()
+    yield from wide_sweep(place / "wide")
     yield from offline.ingest_rate(run)
     yield from offline.digest_time(run)
     yield from speed.iperf3(place / "iperf3", max(options.seconds // 6, 5))
