@@ -22,7 +22,8 @@ from howdah.record.raw import read_raw_bytes
 from howdah.record.table import equal
 from howdah.validate.comparison import TOLERANCES
 
-pytestmark = pytest.mark.vm
+# Its emulator is bound to one core: beside emulated machines, and what the tests here start, that takes long.
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800)]
 
 # Small enough for an emulated processor: 10 to 20 s of its time. The module is built for both kernels.
 PROFILE = """\
