@@ -39,6 +39,12 @@ def significant(value: float, digits: int = 4) -> str:
     return sign + whole + (f".{fraction}" if fraction else "")
 
 
+def rounded(value: float, digits: int) -> float | int:
+    """With at most so many significant digits, and whole where it is then: what is written to a small file."""
+    found = float(f"{value:.{digits}g}")
+    return int(found) if found.is_integer() else found
+
+
 def between(low: float, high: float, least_digits: int = 4) -> str:
     """A range with as many digits as tell its ends apart: ``905 … 912``."""
     for digits in range(least_digits, 10):

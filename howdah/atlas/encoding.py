@@ -160,7 +160,7 @@ def holds(claim: ClaimSection, point: dict[str, Any], earlier: dict[str, Any]) -
     if expect.trend is not None:
         return _trend_holds(expect, point, earlier)
     if expect.is_ is not None:
-        counts = _counts(str(point["text"]))
+        counts = counted_texts(str(point["text"]))
         share = counts.get(expect.is_, 0) / max(sum(counts.values()), 1)
         return share >= read_share(expect.in_at_least or "1") - 1e-12
     if point["mean"] is None:
@@ -188,7 +188,7 @@ def _trend_holds(expect: ExpectSection, point: dict[str, Any], earlier: dict[str
     return bool(point["verdict"] == PASS) and moves_by(expect, means)
 
 
-def _counts(text: str) -> dict[str, int]:
+def counted_texts(text: str) -> dict[str, int]:
     """``delay 9, loss 1, n = 10``; ``loss, n = 10``."""
     told, _, number = text.rpartition(", n = ")
     return {name: int(count or number) for name, count in _COUNT.findall(told) if name}

@@ -21,6 +21,8 @@ from howdah.report.drawing import dumbbell
 from howdah.report.origin import Fact
 from howdah.report.pathfacts import first_point, path_facts
 
+_PLOT = re.compile(r'<svg class="drawing chart (?:narrow)?".*?</svg>', re.DOTALL)
+_WORDS = re.compile(r"<(title|desc|text)\b.*?</\1>| aria-label=\"[^\"]*\"", re.DOTALL)
 Draw = Callable[[Any, Any], str]  # a figure of a profile and its experiment to inline SVG or a table
 
 
@@ -167,6 +169,7 @@ class View:
     verdict: str
     claims: list[ClaimView] = field(default_factory=list)
     figures: list[Markup] = field(default_factory=list)
+    undrawn: list[str] = field(default_factory=list)  # titles of figures whose points are not published
     setups: list[SetupView] = field(default_factory=list)
     chapters: list[ChapterView] = field(default_factory=list)
 
@@ -179,6 +182,16 @@ class View:
     def only_published(self) -> bool:
         """Whether there are claims, and no run here from which a figure could be drawn."""
         return bool(self.chapters) and all(chapter.published for chapter in self.chapters)
+
+    @property
+    def thumbnail(self) -> Markup:
+        """The first plot of its figures without its words; empty for an entry without a plot."""
+        for figure in self.figures:
+            found = _PLOT.search(figure)
+            if found:
+                plot = _WORDS.sub("", found[0]).replace('role="img"', 'aria-hidden="true"', 1)
+                return Markup(re.sub(' class="[^"]*"', ' class="chart"', plot, count=1))  # shown at any width
+        return Markup("")
 
     @property
     def counts_text(self) -> str:
@@ -215,6 +228,7 @@ def views(catalogue: Catalogue, chapters: list[Chapter], site: Path, draw: Draw,
         view = View(entry, "", claims)
         view.chapters = [shown[chapter.name] for chapter in mine]
         view.setups = [setup for chapter in mine if (setup := setups[chapter.name])]
+        view.undrawn = [title for chapter in mine for title in _undrawn(chapter, entry)]
         view.figures = [Markup(figure) for chapter in mine for figure in _figures(chapter, entry, draw)]
         verdicts = [claim.verdict for claim in claims] or ["not run"]
         # Claims of a profile that nobody has judged are open, whatever those of the entry's others say.
@@ -229,10 +243,20 @@ def _claims(chapter: Chapter, entry: Entry) -> list[ClaimView]:
 
 
 def _figures(chapter: Chapter, entry: Entry, draw: Draw) -> list[str]:
+    mine = [figure for figure in chapter.profile.figures if entry.id in figure.entry]
+    if chapter.shown() is not None:
+        told = chapter.told()
+        return [draw(figure, told[figure.id]) for figure in mine if figure.id in told]
     experiment = chapter.experiment()
-    if experiment is None:
+    return [draw(figure, experiment) for figure in mine] if experiment is not None else []
+
+
+def _undrawn(chapter: Chapter, entry: Entry) -> list[str]:
+    """Titles of the figures of an entry whose points are not published."""
+    if chapter.shown() is None:
         return []
-    return [draw(figure, experiment) for figure in chapter.profile.figures if entry.id in figure.entry]
+    told = chapter.told()
+    return [figure.title for figure in chapter.profile.figures if entry.id in figure.entry and figure.id not in told]
 
 
 def _chapter(chapter: Chapter, site: Path, *, quick: bool) -> ChapterView:

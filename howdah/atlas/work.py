@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from howdah.atlas.chapter import Chapter
+from howdah.atlas.points import write_points
 from howdah.atlas.published import publish
 from howdah.atlas.record import Sitting
 from howdah.claim.finding import FAIL
@@ -178,6 +179,7 @@ def publish_complete(chapters: list[Chapter], display: Display) -> list[Path]:
             continue
         try:
             files.append(publish(experiment, profile.text, profile.claims, judged, chapter.results))
+            write_points(experiment, profile, chapter.results)
         except HowdahError as error:
             display.say(f"  not published: {error.what}")
     return files

@@ -58,6 +58,17 @@ def test_the_search_takes_words_in_any_order(visit: Open, index: Path) -> None:
     expect(page.locator("#nothing")).to_be_visible()
 
 
+@pytest.mark.parametrize("width", [360, 1440])
+def test_an_entry_with_a_plot_shows_it_small(visit: Open, index: Path, width: int) -> None:
+    page = visit(index, site=True).page
+    page.set_viewport_size({"width": width, "height": 740})
+    row = page.locator("table.entries tbody tr", has_text="Astart_tab2")
+    expect(row.locator(".thumbnail svg rect").first).to_be_visible()
+    box = row.locator(".thumbnail svg").bounding_box()
+    assert box is not None and 60 < box["width"] < 160 and box["height"] > 40
+    assert page.locator(".thumbnail").count() == 1
+
+
 def test_an_entry_leads_to_its_page_and_on_to_the_next(visit: Open, index: Path) -> None:
     page = visit(index, site=True).page
     page.get_by_role("link", name="Exit windows").first.click()

@@ -56,7 +56,7 @@ def test_without_runs_published_results_are_shown_as_what_they_are(elsewhere: Ma
     assert found[0].chapters[0].counts_text.startswith("18 pass (published: ")
     write_site(tmp_path / "site", elsewhere.read(), found, Record(), [], quick=False)
     page = (tmp_path / "site" / found[0].entry.page).read_text()
-    assert "what follows are published results" in page
+    assert "what is shown are published results" in page
     assert "howdah atlas --only Astart_tab1" in page
     assert "Published results: of 1 profiles: 18 runs" in summary(found, Record(), [], quick=False)
     assert index_data(found, Record(), quick=False)["entries"][0]["published"] == ["made"]

@@ -7,14 +7,14 @@ from xml.sax.saxutils import escape
 
 from howdah.number import significant
 from howdah.profile.figure import FigureSection
-from howdah.record.result import Experiment
 from howdah.report.plot.canvas import AxisLook, Canvas, Drawn, Size
 from howdah.report.plot.grid import Grid, Series, description, drawn_grid, gather, words_of
+from howdah.report.plot.sample import AnyExperiment
 from howdah.report.plot.scale import Tick
 from howdah.report.plot.style import cross, mark
 
 
-def draw_bars(figure: FigureSection, experiment: Experiment) -> Drawn:
+def draw_bars(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
     """Bars from 0 in categories."""
     return drawn_grid(gather(figure, experiment), _bar_panel)
 

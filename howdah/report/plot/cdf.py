@@ -30,14 +30,25 @@ class Distribution:
     without: int
     runs: int
     left_out: list[str]
+    count: int  # connections with a value; ``values`` may be fewer of them, evenly spaced
+    middle: float | None  # the median of all
 
 
-def draw_cdf(figure: FigureSection, experiment: Experiment) -> Drawn:
-    """A step curve for each value of ``lines``, over the connections of all repetitions that count."""
+@dataclass
+class Distributions:
+    """Those of a figure, by panel; values are in the unit ``base`` of metrics.json."""
+
+    panels: dict[str, list[Distribution]]
+    group: str
+    base: str
+
+
+def distributions(figure: FigureSection, experiment: Experiment) -> Distributions:
+    """Of the connections of all repetitions that count, one for each value of ``lines``."""
     assert figure.metric is not None
     axes = [figure.lines, *([figure.panels] if figure.panels else [])]
     selection = select(figure, experiment, *axes)
-    group = _group(figure, selection.runs)
+    group = _group(figure, selection.made)
     every = styles(every_value(experiment, figure.lines))
     looks = {label: every[label] for label in selection.values(figure.lines)}
     places = selection.values(figure.panels) if figure.panels else [""]
@@ -48,12 +59,20 @@ def draw_cdf(figure: FigureSection, experiment: Experiment) -> Drawn:
             _distribution(figure.metric, group, here.where({figure.lines: label}), label, looks[label])
             for label in looks
         ]
-    shown = [each for panel in panels.values() for each in panel if each.values]
-    if not shown:
+    if not any(each.values for panel in panels.values() for each in panel):
         raise NothingToDrawError(f"no connection of {group} has {figure.metric} in a run that counts")
-    measure = measure_of(figure.metric, _unit(selection.runs, figure.metric), [each.values[-1] for each in shown])
+    return Distributions(panels, group, _unit(selection.made, figure.metric))
+
+
+def draw_cdf(figure: FigureSection, found: Distributions) -> Drawn:
+    """A step curve for each value of ``lines``."""
+    assert figure.metric is not None
+    panels, group = found.panels, found.group
+    shown = [each for panel in panels.values() for each in panel if each.values]
+    measure = measure_of(figure.metric, found.base, [each.values[-1] for each in shown])
     for each in shown:
         each.values = [value * measure.factor for value in each.values]
+        each.middle = None if each.middle is None else each.middle * measure.factor
     drawn = Drawn()
     ends = bounds([edge for each in shown for edge in _ends(each)], logarithmic="x" in (figure.log or ""), zero=True)
     for place, panel in panels.items():
@@ -66,8 +85,11 @@ def draw_cdf(figure: FigureSection, experiment: Experiment) -> Drawn:
             drawn.missing += [f"{where}: {why}" for why in each.left_out]
             if not each.values and not each.left_out:
                 drawn.missing.append(f"{where}: not run")
-    drawn.legend = [LegendItem(key(style, line=True, shape=False), label) for label, style in looks.items()]
-    least, most = (pick(len(each.values) + each.without for each in shown) for pick in (min, max))
+    drawn.legend = [
+        LegendItem(key(style, line=True, shape=False), label)
+        for label, style in {each.label: each.style for panel in panels.values() for each in panel}.items()
+    ]
+    least, most = (pick(each.count + each.without for each in shown) for pick in (min, max))
     runs = sorted({each.runs for each in shown})
     drawn.caption = [
         f"Share of the connections of {group} that have at most so much; "
@@ -99,7 +121,7 @@ def _distribution(metric: str, group: str, here: Selection, label: str, style: S
     values: list[float] = []
     without = counted = 0
     left_out = []
-    for run in here.runs:
+    for run in here.made:
         if not run.counts:
             left_out.append(f"{run.name} is {run.verdict_name}")
             continue
@@ -112,7 +134,9 @@ def _distribution(metric: str, group: str, here: Selection, label: str, style: S
                     without += 1
     if without:
         left_out.append(f"{without} of {without + len(values)} connections have no {metric.replace('_', ' ')}")
-    return Distribution(label, style, sorted(values), without, counted, left_out)
+    values.sort()
+    middle = values[len(values) // 2] if values else None
+    return Distribution(label, style, values, without, counted, left_out, len(values), middle)
 
 
 def _ends(each: Distribution) -> tuple[float, float]:
@@ -131,8 +155,8 @@ def _panel(
     canvas.ground(AxisLook(measure.label), AxisLook("connections (%)"))
     words = []
     for each in panel:
-        middle = each.values[len(each.values) // 2]
-        title = f"{each.label}: {len(each.values)} connections, median {significant(middle)} {measure.unit}".strip()
+        median = "" if each.middle is None else f"median {significant(each.middle)} {measure.unit}"
+        title = f"{each.label}: {each.count} connections, {median}".strip()
         words.append(title)
         path = (
             f'<path d="{_steps(canvas, each)}" class="curve"{each.style.dashed}><title>{escape(title)}</title></path>'
@@ -143,8 +167,9 @@ def _panel(
 
 def _steps(canvas: Canvas, each: Distribution) -> str:
     values, count = each.values, len(each.values)
+    share = 100 * each.count / (each.count + each.without)
     every = max(1, count // _MOST_STEPS)
     path = f"M{canvas.x.at(values[0]):.1f} {canvas.bottom:.1f}"
     for number in [*range(every - 1, count - 1, every), count - 1]:
-        path += f"H{canvas.x.at(values[number]):.1f}V{canvas.y.at(100 * (number + 1) / (count + each.without)):.1f}"
+        path += f"H{canvas.x.at(values[number]):.1f}V{canvas.y.at(share * (number + 1) / count):.1f}"
     return path + f"H{canvas.right:g}"

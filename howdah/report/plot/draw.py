@@ -10,27 +10,41 @@ from markupsafe import escape
 from howdah.errors import HowdahError
 from howdah.number import counted, duration
 from howdah.profile.figure import PLACES, FigureSection
-from howdah.record.result import Experiment
 from howdah.report.drawing import spread
 from howdah.report.plot.bars import draw_bars
 from howdah.report.plot.canvas import Drawn
-from howdah.report.plot.cdf import draw_cdf
-from howdah.report.plot.sample import left_out
+from howdah.report.plot.cdf import distributions, draw_cdf
+from howdah.report.plot.kept import told_distributions, told_lines
+from howdah.report.plot.sample import AnyExperiment, left_out
 from howdah.report.plot.sweep import draw_sweep
 from howdah.report.plot.table import draw_table
-from howdah.report.plot.timeline import draw_time
+from howdah.report.plot.timeline import draw_time, time_lines
+from howdah.report.plot.told import ToldExperiment
 
-_KINDS: dict[str, Callable[[FigureSection, Experiment], Drawn]] = {
+
+def _time(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
+    if isinstance(experiment, ToldExperiment):
+        return draw_time(figure, told_lines(figure, experiment))
+    return draw_time(figure, time_lines(figure, experiment))
+
+
+def _cdf(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
+    if isinstance(experiment, ToldExperiment):
+        return draw_cdf(figure, told_distributions(figure, experiment))
+    return draw_cdf(figure, distributions(figure, experiment))
+
+
+_KINDS: dict[str, Callable[[FigureSection, AnyExperiment], Drawn]] = {
     "sweep": draw_sweep,
     "bars": draw_bars,
-    "cdf": draw_cdf,
-    "time": draw_time,
+    "cdf": _cdf,
+    "time": _time,
     "table": draw_table,
 }
 _MOST_MISSING = 12
 
 
-def draw(figure: FigureSection, experiment: Experiment) -> str:
+def draw(figure: FigureSection, experiment: AnyExperiment) -> str:
     """``<figure>`` with title, legend, one SVG a panel (or a table) and a caption with n and all that is missing.
 
     Its colours come from reports/css/chart.css. Where nothing can be drawn the figure says why. Never raises for what
@@ -48,8 +62,10 @@ def draw(figure: FigureSection, experiment: Experiment) -> str:
     return f"{opening}{title}{_legend(drawn)}{_panels(drawn)}{_caption(figure, drawn, experiment)}</figure>"
 
 
-def title_of(figure: FigureSection, experiment: Experiment) -> str:
+def title_of(figure: FigureSection, experiment: AnyExperiment) -> str:
     """The title with the duration and the measurement window of the runs that were made, whatever the profile says."""
+    if isinstance(experiment, ToldExperiment):
+        return str(experiment.told(figure).get("title") or PLACES.sub("the run", figure.title))
     plans = [run.plan for run in experiment.runs if run.plan]
     times = {
         "duration": [plan.duration_us for plan in plans],
@@ -76,8 +92,9 @@ def _panels(drawn: Drawn) -> str:
     return f'<div class="panels{many}">{"".join(parts)}</div>'
 
 
-def _caption(figure: FigureSection, drawn: Drawn, experiment: Experiment) -> str:
-    sentences = [figure.note, *drawn.caption]
+def _caption(figure: FigureSection, drawn: Drawn, experiment: AnyExperiment) -> str:
+    source = experiment.source if isinstance(experiment, ToldExperiment) else ""
+    sentences = [figure.note, *drawn.caption, source]
     if experiment.pending:
         have = "has" if len(experiment.pending) == 1 else "have"
         sentences.append(f"{counted(len(experiment.pending), 'run')} of this experiment {have} not been made.")

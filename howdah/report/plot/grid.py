@@ -12,10 +12,11 @@ from typing import Any
 from howdah.measure.statistics import FEW, Statistic
 from howdah.number import between, significant
 from howdah.profile.figure import FigureSection
-from howdah.record.result import Experiment, Run
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.measure import Measure, measure_of, printed_number
 from howdah.report.plot.sample import (
+    AnyExperiment,
+    AnyRun,
     NothingToDrawError,
     Sample,
     Selection,
@@ -25,10 +26,12 @@ from howdah.report.plot.sample import (
     relative,
     sample,
     select,
+    told_sample,
 )
 from howdah.report.plot.scale import bounds
 from howdah.report.plot.style import Style, key, styles
 from howdah.report.plot.swept import Swept, place_title, swept
+from howdah.report.plot.told import Mean, ToldRun
 
 _MOST_REASONS = 4
 
@@ -69,7 +72,7 @@ class Grid:
     def shown(self, number: float) -> float:
         return number if self.figure.relative_to else number * self.measure.factor
 
-    def spread(self, statistic: Statistic) -> tuple[float, float] | None:
+    def spread(self, statistic: Statistic | Mean) -> tuple[float, float] | None:
         """Ends of the whisker at a mean, as shown; None where repetitions do not differ."""
         found = statistic.about_mean(-math.inf if self.figure.relative_to else self.measure.least)
         return None if found is None else (self.shown(found.low), self.shown(found.high))
@@ -96,7 +99,7 @@ class Grid:
         return [each for panel in self.panels.values() for series in panel for each in series.samples.values()]
 
 
-def gather(figure: FigureSection, experiment: Experiment) -> Grid:
+def gather(figure: FigureSection, experiment: AnyExperiment) -> Grid:
     """Samples of every place of the figure. Raises NothingToDrawError."""
     assert figure.x is not None and figure.y is not None
     axes = [axis for axis in (figure.x, figure.lines, figure.panels) if axis is not None]
@@ -115,7 +118,7 @@ def gather(figure: FigureSection, experiment: Experiment) -> Grid:
         if reference:
             to = _samples(figure, here, reference, values) if reference not in by_line else by_line[reference]
             by_line = {
-                label: {x: relative(each, to[x]) for x, each in found.items()}
+                label: {x: _relative(figure, here, label, x, each, to[x]) for x, each in found.items()}
                 for label, found in by_line.items()
                 if label != reference
             }
@@ -124,13 +127,13 @@ def gather(figure: FigureSection, experiment: Experiment) -> Grid:
             for label, found in by_line.items()
             if any(each.runs for each in found.values())
         ]
-        everything += [
-            number for found in by_line.values() for each in found.values() for number in each.numbers.values()
-        ]
+        everything += [number for found in by_line.values() for each in found.values() for number in _numbers(each)]
     if not everything:
         reasons = dict.fromkeys(
             each.why for panel in panels.values() for series in panel for each in series.samples.values() if each.runs
         )
+        if not reasons:
+            raise NothingToDrawError("no number of it is published")
         raise NothingToDrawError(f"no run has a number: {'; '.join(list(reasons)[:_MOST_REASONS])}")
     measure = measure_of(figure.y, base, everything)
     for series in (each for panel in panels.values() for each in panel):
@@ -142,10 +145,25 @@ def gather(figure: FigureSection, experiment: Experiment) -> Grid:
 def _samples(figure: FigureSection, here: Selection, label: str, values: list[str]) -> dict[str, Sample]:
     assert figure.x is not None and figure.y is not None
     mine = here.where({figure.lines: label})
-    by_x: dict[str, list[Run]] = {value: [] for value in values}
+    by_x: dict[str, list[AnyRun]] = {value: [] for value in values}
     for run in mine.runs:
         by_x[axis_value(run, figure.x) or ""].append(run)
     return {x: sample(runs, figure.y, figure.flow, figure.take) for x, runs in by_x.items()}
+
+
+def _relative(figure: FigureSection, here: Selection, label: str, x: str, of: Sample, to: Sample) -> Sample:
+    """Per cent more than ``to``; of runs that are not here as it is published."""
+    assert figure.x is not None and figure.y is not None
+    runs = here.where({figure.lines: label, figure.x: x}).runs
+    told = [run for run in runs if isinstance(run, ToldRun)]
+    if not told:
+        return relative(of, to)
+    reference = str(next(iter(figure.relative_to.values())))
+    return told_sample(told, figure.y, figure.flow, figure.take, reference)
+
+
+def _numbers(each: Sample) -> list[float]:
+    return [each.told.mean] if each.told is not None else list(each.numbers.values())
 
 
 def _printed(figure: FigureSection, place: str, label: str, values: list[str]) -> dict[str, float]:
@@ -205,7 +223,7 @@ def _words(grid: Grid) -> tuple[list[str], list[str]]:
                     where = ", ".join(filter(None, (series.label, x, place)))
                     missing.append(f"{where}: {each.why}" + ("" if statistic is None else f" (n = {statistic.count})"))
                 elif not each.runs:
-                    missing.append(f"{', '.join(filter(None, (series.label, x, place)))}: not run")
+                    missing.append(f"{', '.join(filter(None, (series.label, x, place)))}: {each.absent}")
     return [count_words(counts, relative=bool(grid.figure.relative_to))], missing
 
 
@@ -236,7 +254,7 @@ def description(grid: Grid, panel: list[Series]) -> str:
     return f"{grid.y_label} against {grid.x.label}. {'; '.join(parts)}."
 
 
-def words_of(grid: Grid, series: Series, x: str, statistic: Statistic) -> str:
+def words_of(grid: Grid, series: Series, x: str, statistic: Statistic | Mean) -> str:
     """One number with its spread, for the title of its mark."""
     interval = grid.spread(statistic)
     text = f"{series.label}, {x}: {significant(grid.shown(statistic.mean))}"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +11,16 @@ from howdah.claim.sample import SelectionError
 from howdah.claim.sample import select as select_value
 from howdah.errors import HowdahError
 from howdah.measure.statistics import Statistic, statistic
+from howdah.metric import known_metrics
 from howdah.plan.plan import Plan
 from howdah.profile.claim import SelectorSection
 from howdah.profile.figure import FigureSection, Take
 from howdah.profile.figure_check import NO_CONTROL
 from howdah.record.result import Experiment, Run
+from howdah.report.plot.told import Mean, ToldExperiment, ToldRun
+
+AnyRun = Run | ToldRun
+AnyExperiment = Experiment | ToldExperiment
 
 # Axes that only some runs have: controls, the grid of what is unknown, and the run that checks the traffic. They show
 # where a figure names them.
@@ -26,7 +31,7 @@ class NothingToDrawError(HowdahError):
     """The figure cannot be drawn; the text says why, and stands where it would be."""
 
 
-def axis_value(run: Run, axis: str) -> str | None:
+def axis_value(run: AnyRun, axis: str) -> str | None:
     """Where a run lies on an axis, as the profile writes it; None for an axis it does not have."""
     if axis == "algorithm":
         return run.algorithm
@@ -48,17 +53,21 @@ def wanted(at: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def every_value(experiment: Experiment, axis: str) -> list[str]:
+def every_value(experiment: AnyExperiment, axis: str) -> list[str]:
     """All values of an axis in an experiment, also those that a figure leaves out: a line keeps its colour."""
-    return Selection(experiment.runs, 0).values(axis)
+    return Selection(list(experiment.runs), 0).values(axis)
 
 
 @dataclass
 class Selection:
     """The runs of a figure. ``unmade`` of them are not there yet (their points cannot be told)."""
 
-    runs: list[Run]
+    runs: list[AnyRun]
     unmade: int
+
+    @property
+    def made(self) -> list[Run]:
+        return [run for run in self.runs if isinstance(run, Run)]
 
     def values(self, axis: str) -> list[str]:
         """Distinct values of an axis, in the order of the profile."""
@@ -72,7 +81,7 @@ class Selection:
         return Selection(kept, self.unmade)
 
 
-def select(figure: FigureSection, experiment: Experiment, *axes: str) -> Selection:
+def select(figure: FigureSection, experiment: AnyExperiment, *axes: str) -> Selection:
     """The runs at the figure's ``at``; every axis that is neither there nor in ``axes`` has one value among them.
 
     Raises NothingToDrawError, which says what is missing.
@@ -106,9 +115,9 @@ def select(figure: FigureSection, experiment: Experiment, *axes: str) -> Selecti
     return found
 
 
-def left_out(figure: FigureSection, experiment: Experiment) -> list[str]:
+def left_out(figure: FigureSection, experiment: AnyExperiment) -> list[str]:
     """Values that the figure names and no run has, such as those that a quick run leaves out."""
-    whole = Selection(experiment.runs, 0)
+    whole = Selection(list(experiment.runs), 0)
     return [
         f"{axis} = {value}: no run"
         for axis, values in wanted(figure.at).items()
@@ -144,14 +153,21 @@ def run_value(run: Run, selector: SelectorSection) -> tuple[float | str | None, 
     return value, why
 
 
-def base_unit(runs: list[Run], metric: str) -> str:
+def base_unit(runs: Sequence[AnyRun], metric: str) -> str:
     """The measure's unit in metrics.json. Raises NothingToDrawError when no run has the measure."""
     for run in runs:
+        if isinstance(run, ToldRun):
+            if metric in run.units:
+                return run.units[metric]
+            continue
         for row in run.metrics:
             if row["metric"] == metric:
                 return str(row.get("unit") or "")
-    if not any(run.counts for run in runs):
-        raise NothingToDrawError("; ".join(dict.fromkeys(_fate(run) for run in runs)))
+    made = [run for run in runs if not isinstance(run, ToldRun)]
+    if not made:
+        return known_metrics()[metric].unit if metric in known_metrics() else ""
+    if not any(run.counts for run in made):
+        raise NothingToDrawError("; ".join(dict.fromkeys(_fate(run) for run in made)))
     raise NothingToDrawError(f"no run has the measure {metric}")
 
 
@@ -167,9 +183,13 @@ class Sample:
     texts: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     runs: int = 0
+    told: Mean | None = None  # of runs that are not here
+    absent: str = "not run"  # where there are no runs
 
     @property
-    def statistic(self) -> Statistic | None:
+    def statistic(self) -> Statistic | Mean | None:
+        if self.told is not None:
+            return self.told
         return statistic(list(self.numbers.values())) if self.numbers else None
 
     @property
@@ -179,8 +199,34 @@ class Sample:
         return "; ".join(f"{self.missing.count(reason)} x {reason}" for reason in reasons) or "no run was made"
 
 
-def sample(runs: list[Run], metric: str, flow: int | str | None, take: Take | None) -> Sample:
+def told_sample(
+    runs: Sequence[ToldRun], metric: str, flow: int | str | None, take: Take | None, to: str = ""
+) -> Sample:
+    """As published of the only point among ``runs``."""
+    absent = "no number of it is published"
+    if len(runs) != 1:
+        return Sample(absent=absent)
+    key = runs[0].key(metric, flow, take, to)
+    number, missing = runs[0].numbers.get(key), list(runs[0].missing.get(key, ()))
+    found = Sample(missing=missing, runs=len(missing), absent=absent)
+    if isinstance(number, Mean):
+        found.told = number
+        found.runs += number.count
+    elif number is not None:
+        found.texts = [text for text, count in number.items() for _ in range(count)]
+        found.runs += len(found.texts)
+    return found
+
+
+def sample(runs: Sequence[AnyRun], metric: str, flow: int | str | None, take: Take | None) -> Sample:
     """Over the repetitions that count."""
+    told = [run for run in runs if isinstance(run, ToldRun)]
+    if told:
+        return told_sample(told, metric, flow, take)
+    return _sample([run for run in runs if not isinstance(run, ToldRun)], metric, flow, take)
+
+
+def _sample(runs: list[Run], metric: str, flow: int | str | None, take: Take | None) -> Sample:
     selector = SelectorSection(metric=metric, flow=flow, take=take)
     found = Sample(runs=len(runs))
     for run in runs:

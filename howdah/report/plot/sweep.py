@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from howdah.number import significant
 from howdah.profile.figure import FigureSection
-from howdah.record.result import Experiment
 from howdah.report.plot.canvas import AxisLook, Canvas, Drawn, Size
 from howdah.report.plot.grid import Grid, Series, description, drawn_grid, gather, words_of
+from howdah.report.plot.sample import AnyExperiment
 from howdah.report.plot.scale import Tick, bounds
 from howdah.report.plot.style import cross, mark
 
 
-def draw_sweep(figure: FigureSection, experiment: Experiment) -> Drawn:
+def draw_sweep(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
     """One line a value of ``lines``; whiskers are what ``Grid.spread`` says."""
     return drawn_grid(gather(figure, experiment), _sweep_panel)
 

@@ -12,11 +12,10 @@ from markupsafe import escape
 
 from howdah.number import between, significant
 from howdah.profile.figure import FigureSection, Take
-from howdah.record.result import Experiment
 from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.grid import count_words
 from howdah.report.plot.measure import Measure, measure_of, printed_number
-from howdah.report.plot.sample import NothingToDrawError, Sample, Selection, base_unit, sample, select
+from howdah.report.plot.sample import AnyExperiment, NothingToDrawError, Sample, Selection, base_unit, sample, select
 from howdah.report.plot.swept import field_name
 from howdah.report.table import cause_text
 
@@ -33,7 +32,7 @@ class Column:
     key: tuple[str, ...]
 
 
-def draw_table(figure: FigureSection, experiment: Experiment) -> Drawn:
+def draw_table(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
     """Mean and spread of each cell, and under them what the paper prints. Raises NothingToDrawError."""
     across = figure.columns if isinstance(figure.columns, str) else None
     of_columns = [] if across else [axis for column in figure.columns for axis in column.at]  # type: ignore[union-attr]
@@ -50,6 +49,8 @@ def draw_table(figure: FigureSection, experiment: Experiment) -> Drawn:
             if free and there:
                 raise NothingToDrawError(f"the column {column.key[0]} needs {free[0]} in its at")
             cells[row, number] = sample(there, column.metric, column.flow, column.take)
+    if not any(each.told or each.texts for each in cells.values()) and not any(each.runs for each in cells.values()):
+        raise NothingToDrawError("no number of it is published")
     shown = [row for row in rows if any(cells[row, number].runs for number in range(len(columns)))]
     measures = [
         _measure(column, selection, [cells[row, number] for row in shown]) for number, column in enumerate(columns)
@@ -64,7 +65,7 @@ def draw_table(figure: FigureSection, experiment: Experiment) -> Drawn:
             if (statistic := each.statistic) is not None:
                 counts[statistic.count] += 1
             if each.missing or not each.runs:
-                why = each.why if each.runs else "not run"
+                why = each.why if each.runs else each.absent
                 missing.append(f"{', '.join(row)}, {column.title or measure.words}: {why}")
             texts.append(f"<td>{_cell(each, measure)}{_paper(figure, row, column, measure)}</td>")
         name = "".join(f'<th scope="row">{escape(value)}</th>' for value in row)
@@ -100,7 +101,8 @@ def _columns(figure: FigureSection, selection: Selection, across: str | None) ->
 
 def _measure(column: Column, selection: Selection, samples: list[Sample]) -> Measure:
     base = base_unit(selection.runs, column.metric)
-    return measure_of(column.metric, base, [number for each in samples for number in each.numbers.values()])
+    told = [each.told.mean for each in samples if each.told is not None]
+    return measure_of(column.metric, base, told or [number for each in samples for number in each.numbers.values()])
 
 
 def _head(figure: FigureSection, columns: list[Column], measures: list[Measure]) -> str:

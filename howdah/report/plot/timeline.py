@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
@@ -44,7 +43,7 @@ class Trace:
     flow: str
     flow_number: int
     style: Style
-    path: Path
+    limits: dict[str, float]  # what the path can hold, by name
     time_s: Float64
     value: Float64
 
@@ -53,8 +52,25 @@ class Trace:
         return ", ".join(filter(None, (self.line, self.flow, _SERIES[self.series].name)))
 
 
-def draw_time(figure: FigureSection, experiment: Experiment) -> Drawn:
+@dataclass
+class TimeLines:
+    """All curves of a figure: panels with title, names of their series and traces; ``ends`` of the axis in seconds."""
+
+    panels: list[tuple[str, list[str], list[Trace]]]
+    ends: tuple[float, float]
+    repetitions: list[int]
+    missing: list[str]
+
+
+def draw_time(figure: FigureSection, lines: TimeLines) -> Drawn:
     """Panels by series of one unit, by series, or by the values of an axis."""
+    if not any(traces for _, _, traces in lines.panels):
+        raise NothingToDrawError("; ".join(lines.missing) or "no run has records of it")
+    return _drawn(figure, lines)
+
+
+def time_lines(figure: FigureSection, experiment: Experiment) -> TimeLines:
+    """Of the runs of an experiment."""
     by_series = figure.panels in (None, SERIES_PANELS)
     axes = [figure.lines] if by_series else [figure.lines, str(figure.panels)]
     selection = select(figure, experiment, *axes)
@@ -77,9 +93,9 @@ def draw_time(figure: FigureSection, experiment: Experiment) -> Drawn:
             if len(_groups(figure)) > 1:
                 title = ", ".join(filter(None, (title, " and ".join(_SERIES[name].name for name in names))))
             panels.append((title, names, [each for each in traces if each.series in names]))
-    if not any(traces for _, _, traces in panels):
+    if not used:
         raise NothingToDrawError("; ".join(missing) or "no run has records of it")
-    return _drawn(figure, panels, used, missing)
+    return TimeLines(panels, _ends(figure, used), sorted({run.repetition for run in used}), missing)
 
 
 def _groups(figure: FigureSection) -> list[list[str]]:
@@ -92,7 +108,7 @@ def _groups(figure: FigureSection) -> list[list[str]]:
 
 def _run_of(figure: FigureSection, here: Selection, where: str, missing: list[str]) -> Run | None:
     """The repetition that is shown: the one asked for, or the first that counts and has its tables."""
-    runs = sorted(here.runs, key=lambda run: run.repetition)
+    runs = sorted(here.made, key=lambda run: run.repetition)
     if figure.repetition is not None:
         runs = [run for run in runs if run.repetition == figure.repetition]
     if not runs:
@@ -128,14 +144,16 @@ def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: 
         mine = curves.get(name, {})
         if _SERIES[name].is_of_the_run:
             cut = [_cut(curve, begin, end) for curve in list(mine.values())[:1]]
-            found += [Trace(name, label, "", 0, style, run.plan.path, *part) for part in cut if len(part[0])]
+            found += [
+                Trace(name, label, "", 0, style, _limits_of(run.plan.path), *part) for part in cut if len(part[0])
+            ]
         else:
             for number, flow in enumerate(flows):
                 curve = mine.get(str(flow.id))
                 if curve is not None and len((part := _cut(curve, begin, end))[0]):
                     dashed = style if len(flows) == 1 else replace(style, dash=flow_dash(number))
                     shown = flow.name if len(flows) > 1 else ""
-                    found.append(Trace(name, label, shown, number, dashed, run.plan.path, *part))
+                    found.append(Trace(name, label, shown, number, dashed, _limits_of(run.plan.path), *part))
         if not any(trace.series == name for trace in found):
             missing.append(f"{label}: no records of {_SERIES[name].name} in {run.name}")
     return found
@@ -165,23 +183,20 @@ def _cut(curve: Curve, begin: float, end: float) -> tuple[Float64, Float64]:
     return (seconds, curve.value[first:last]) if inside.any() else (seconds[:0], curve.value[:0])
 
 
-def _drawn(
-    figure: FigureSection, panels: list[tuple[str, list[str], list[Trace]]], used: list[Run], missing: list[str]
-) -> Drawn:
+def _drawn(figure: FigureSection, lines: TimeLines) -> Drawn:
+    panels, ends = lines.panels, lines.ends
     count = sum(len(traces) for _, _, traces in panels)
     most = min(_MOST_OF_A_CURVE, max(_FEWEST_OF_A_CURVE, _MOST_NUMBERS // max(count, 1)))
     several = len(panels) > 1
-    ends = _ends(figure, used)
     common = figure.panels not in (None, SERIES_PANELS)
-    drawn = Drawn(missing=list(dict.fromkeys(missing)))
+    drawn = Drawn(missing=list(dict.fromkeys(lines.missing)))
     for title, names, traces in panels:
         alike = [each for _, others, some in panels if others == names for each in some] if common else traces
         sizes = (PANEL,) if several else (WIDE, NARROW)
         drawings = [_panel(figure, names, traces, alike, ends, size, most) for size in sizes]
         drawn.panels.append(Panel(title, drawings))
     drawn.legend = _legend(figure, [each for _, _, traces in panels for each in traces])
-    repetitions = sorted({run.repetition for run in used})
-    drawn.caption = [f"One repetition of each line ({', '.join(f'r{each}' for each in repetitions)})."]
+    drawn.caption = [f"One repetition of each line ({', '.join(f'r{each}' for each in lines.repetitions)})."]
     if any(_is_cut(each) for _, _, traces in panels for each in traces):
         drawn.caption.append(f"Goodput above {_GOODPUT_CEILING:g} times the capacity is cut at that height.")
     return drawn
@@ -194,7 +209,7 @@ def _is_cut(each: Trace) -> bool:
 
 
 def _ceiling_mbit(each: Trace) -> float:
-    return _GOODPUT_CEILING * each.path.capacity_goodput_bits_per_second / 1e6
+    return _GOODPUT_CEILING * each.limits["capacity"]
 
 
 def _ends(figure: FigureSection, used: list[Run]) -> tuple[float, float]:
@@ -291,14 +306,17 @@ def _free_place(canvas: Canvas, traces: list[Trace], factor: float, at: float, n
     return best
 
 
-_LIMITS: dict[str, list[tuple[str, Callable[[Path], float]]]] = {
-    "cwnd": [
-        ("BDP", lambda path: path.bdp_packets),
-        ("BDP + buffer", lambda path: (path.bdp_bytes + path.buffer_bytes) // max(1, path.frame_bytes)),
-    ],
-    "goodput": [("capacity", lambda path: path.capacity_goodput_bits_per_second / 1e6)],
-    "queue": [("buffer", lambda path: path.buffer_bytes / 1e3)],
-}
+_LIMITS = {"cwnd": ("BDP", "BDP + buffer"), "goodput": ("capacity",), "queue": ("buffer",)}
+
+
+def _limits_of(path: Path) -> dict[str, float]:
+    """What a path can hold, in the units of the series that show it."""
+    return {
+        "BDP": float(path.bdp_packets),
+        "BDP + buffer": float((path.bdp_bytes + path.buffer_bytes) // max(1, path.frame_bytes)),
+        "capacity": path.capacity_goodput_bits_per_second / 1e6,
+        "buffer": path.buffer_bytes / 1e3,
+    }
 
 
 def _limits(canvas: Canvas, names: list[str], traces: list[Trace], factor: float) -> list[str]:
@@ -306,8 +324,8 @@ def _limits(canvas: Canvas, names: list[str], traces: list[Trace], factor: float
     and their names, which are painted over the curves."""
     found: list[str] = []
     above = -math.inf
-    for name, of in reversed(_LIMITS.get(names[0], [])):
-        values = {round(of(each.path) * factor, 3) for each in traces}
+    for name in reversed(_LIMITS.get(names[0], ())):
+        values = {round(each.limits[name] * factor, 3) for each in traces}
         value = min(values, default=0.0)
         # Repetitions differ a little, by their perturbation.
         if values and max(values) <= 1.03 * value and canvas.y.least < value < canvas.y.most:

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The points of published figures, beside the published results: with them a figure is drawn without a run.
+
+A figure that is made of numbers of points (bars, sweeps, tables) is drawn from the numbers of published claims where
+its points are not there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from howdah.atlas.encoding import counted_texts
+from howdah.atlas.published import Published, runs_key
+from howdah.compact import compact_json
+from howdah.errors import HowdahError
+from howdah.measure.statistics import FEW
+from howdah.number import rounded
+from howdah.profile import Profile
+from howdah.profile.claim import ClaimSection, SelectorSection
+from howdah.profile.claim_check import completed
+from howdah.profile.control import CONTROL_AXIS, axis_key
+from howdah.profile.figure import FigureSection
+from howdah.profile.unknown import UNKNOWN_AXIS
+from howdah.record.directory import read_json, write_whole
+from howdah.record.provenance import sha256_text
+from howdah.record.result import Experiment
+from howdah.report.plot.draw import title_of
+from howdah.report.plot.kept import kept_figure, kept_numbers, measures_of
+from howdah.report.plot.sample import NothingToDrawError
+from howdah.report.plot.told import Mean, ToldExperiment, ToldRun, points_of
+
+FORMAT = 1
+FOLDER = "points"
+_WORDS = {"title", "note", "entry", "paper", "id", "log"}
+_DIGITS = 9  # ends that are close together are told apart
+_ALGORITHM = "algorithm"
+OF_RUNS = "Drawn from published points."
+OF_CLAIMS = "Drawn from the numbers of published claims; where no claim has a number, none is shown."
+
+
+def _drawn_of(figure: FigureSection) -> str:
+    """A hash of what decides the points of a figure."""
+    data = figure.model_dump(mode="json", exclude=_WORDS)
+    return sha256_text(json.dumps(data, sort_keys=True, default=str))[:16]
+
+
+def write_points(experiment: Experiment, profile: Profile, directory: Path) -> Path | None:
+    """Write the points of a profile's figures to ``directory``/points; None for a profile without figures."""
+    if not profile.figures:
+        return None
+    points = points_of(profile)
+    figures: dict[str, Any] = {}
+    for figure in profile.figures:
+        try:
+            kept = kept_figure(figure, experiment)
+        except NothingToDrawError:
+            continue
+        kept_numbers(figure, experiment, points)
+        figures[figure.id] = {"of": _drawn_of(figure), "title": title_of(figure, experiment), **kept}
+    data = {
+        "format": FORMAT,
+        "profile": profile.name,
+        "runs_sha256": runs_key(experiment.runs),
+        "figures": figures,
+        "numbers": [_row(point, key, number) for point in points for key, number in point.numbers.items()],
+        "missing": [[point.slug, *key, Counter(why)] for point in points for key, why in point.missing.items()],
+    }
+    file = directory / FOLDER / f"{profile.name}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, compact_json(data, rows=("curves", "numbers", "missing")))
+    return file
+
+
+def _row(point: ToldRun, key: tuple[Any, ...], number: Mean | dict[str, int]) -> list[Any]:
+    if not isinstance(number, Mean):
+        return [point.slug, *key, number]
+    ends = [] if number.low is None or number.high is None else [number.low, number.high]
+    return [point.slug, *key, number.count, *(rounded(each, _DIGITS) for each in (number.mean, *ends))]
+
+
+def told(profile: Profile, published: Published, directory: Path) -> dict[str, ToldExperiment]:
+    """By the id of each figure that can be drawn, what it is drawn from: published points, or numbers of claims.
+
+    Raises HowdahError for a file of points that cannot be read.
+    """
+    whole = _read(profile, published, directory)
+    of_claims = _of_claims(profile, published)
+    found = {}
+    for figure in profile.figures:
+        if figure.id in whole.figures:
+            found[figure.id] = whole
+        elif measures_of(figure) and not figure.relative_to and _has_numbers(figure, of_claims):
+            found[figure.id] = of_claims
+    return found
+
+
+def _read(profile: Profile, published: Published, directory: Path) -> ToldExperiment:
+    """The points of the very runs that are published, of figures that still show the same."""
+    file = directory / FOLDER / f"{profile.name}.json"
+    points = points_of(profile)
+    nothing = ToldExperiment(points)
+    try:
+        data = read_json(file)
+        if data["format"] != FORMAT:
+            raise ValueError(f"format {data['format']}, known is {FORMAT}")
+        if data["runs_sha256"] != published.runs_sha256:
+            return nothing
+        current = {figure.id: _drawn_of(figure) for figure in profile.figures}
+        figures = {name: each for name, each in data["figures"].items() if current.get(name) == each["of"]}
+        by_slug = {point.slug: point for point in points}
+        for slug, metric, flow, take, to, *number in data["numbers"]:
+            if slug in by_slug:
+                by_slug[slug].numbers[metric, flow, take, to] = number[0] if number[1:] == [] else Mean(*number)
+        for slug, metric, flow, take, to, reasons in data["missing"]:
+            if slug in by_slug:
+                by_slug[slug].missing[metric, flow, take, to] = list(Counter(reasons).elements())
+    except FileNotFoundError:
+        return nothing
+    except (ValueError, KeyError, TypeError) as error:
+        raise HowdahError(f"these are no points of figures: {error}", where=str(file)) from error
+    return ToldExperiment(points, figures, OF_RUNS)
+
+
+def _has_numbers(figure: FigureSection, experiment: ToldExperiment) -> bool:
+    """Whether at least two of the numbers that a figure shows are there: one alone shows nothing."""
+    found = [
+        point
+        for point in _shown_by(figure, experiment.runs)
+        for measure in measures_of(figure)
+        if point.key(*measure) in point.numbers
+    ]
+    return len(found) > 1
+
+
+def _shown_by(figure: FigureSection, points: Sequence[ToldRun]) -> list[ToldRun]:
+    wanted = {
+        axis: [axis_key(value) for value in (each if isinstance(each, list) else [each])]
+        for axis, each in figure.at.items()
+    }
+    return [point for point in points if all(_value(point, axis) in some for axis, some in wanted.items())]
+
+
+def _value(point: ToldRun, axis: str) -> str:
+    if axis == _ALGORITHM:
+        return axis_key(point.algorithm)
+    return axis_key(point.axes.get(axis, "none"))
+
+
+def _of_claims(profile: Profile, published: Published) -> ToldExperiment:
+    experiment = ToldExperiment(points_of(profile), source=OF_CLAIMS)
+    rows = {row["id"]: row for row in published.claims}
+    for claim in profile.claims:
+        row = rows.get(claim.id)
+        if row is not None and claim.value is not None and claim.expect is not None and not row.get("renewed"):
+            _take(claim, row, "", experiment.runs)
+            if claim.control is not None and row.get("control"):
+                _take(claim, row["control"], claim.control, experiment.runs)
+    return experiment
+
+
+def _take(claim: ClaimSection, side: dict[str, Any], control: str, points: list[ToldRun]) -> None:
+    """The numbers of a claim, on its own runs or on those of its control."""
+    value, than = completed(claim)
+    assert claim.expect is not None
+    for point in (side.get("measured") or {}).get("points") or []:
+        if claim.expect.trend is not None:
+            continue  # its means have no spread
+        for selector, numbers in ((value, point), (than, point.get("than"))):
+            if selector is not None and numbers:
+                _put(selector, {**point["at"], **selector.at}, control, numbers, points)
+
+
+def _put(
+    selector: SelectorSection, at: dict[str, Any], control: str, numbers: dict[str, Any], points: list[ToldRun]
+) -> None:
+    """The numbers at the only point that they can be of."""
+    wanted = {CONTROL_AXIS: control or "none", UNKNOWN_AXIS: "none", "traffic": "none", **at}
+    here = [point for point in points if all(_value(point, axis) == axis_key(each) for axis, each in wanted.items())]
+    if len(here) != 1:
+        return
+    key = here[0].key(selector.metric, selector.flow, selector.take)
+    if numbers["mean"] is None:
+        counts = counted_texts(str(numbers["text"]))
+        if counts:
+            here[0].numbers[key] = counts
+    elif numbers["n"] >= FEW or numbers["low"] is None:  # of fewer, least and largest are not published
+        here[0].numbers[key] = Mean(numbers["n"], numbers["mean"], numbers["low"], numbers["high"])
+        here[0].units[selector.metric] = str(numbers["unit"])

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is told of runs that are not here: means, texts, curves and distributions. A figure is drawn again from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from howdah.measure.statistics import FEW, Spread
+from howdah.profile import Profile
+from howdah.profile.figure import FigureSection, Take
+
+# A measure, of which flow, taken how; and the line that it is relative to, empty for a number as it was measured.
+Key = tuple[str, int | str | None, Take | None, str]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean of ``count`` repetitions with its spread, as ``Statistic`` shows it; None where nothing is apart."""
+
+    count: int
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+    def about_mean(self, least: float = -math.inf) -> Spread | None:
+        """As ``Statistic.about_mean``."""
+        if self.low is None or self.high is None:
+            return None
+        few = self.count < FEW
+        return Spread(self.low if few else max(least, self.low), self.high, few)
+
+
+@dataclass
+class ToldRun:
+    """All repetitions of one point of a profile; ``numbers`` hold a mean, or how often each text was found."""
+
+    slug: str
+    algorithm: str
+    axes: dict[str, Any]
+    single: bool  # whether it has one flow, which need not be named
+    numbers: dict[Key, Mean | dict[str, int]] = field(default_factory=dict)
+    missing: dict[Key, list[str]] = field(default_factory=dict)  # why repetitions have none, a reason for each
+    units: dict[str, str] = field(default_factory=dict)
+
+    def key(self, metric: str, flow: int | str | None, take: Take | None, to: str = "") -> Key:
+        """Under which a number stands."""
+        return (metric, None, None, to) if self.single else (metric, flow, take, to)
+
+
+@dataclass
+class ToldExperiment:
+    """The points of a profile. ``figures`` are by id: what a figure is drawn from that is no number of a point."""
+
+    runs: list[ToldRun]
+    figures: dict[str, dict[str, Any]] = field(default_factory=dict)
+    source: str = ""  # a sentence for captions
+    pending: tuple[Any, ...] = ()
+
+    def told(self, figure: FigureSection) -> dict[str, Any]:
+        return self.figures.get(figure.id, {})
+
+
+def points_of(profile: Profile) -> list[ToldRun]:
+    """The points of a profile and of its controls, with nothing told of them yet."""
+    return [
+        ToldRun(
+            point.slug,
+            str(point.scenario.algorithm),
+            dict(point.axes),
+            len(point.scenario.flows) == 1 and not point.scenario.groups,
+        )
+        for point in profile.points
+    ]
