@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from howdah.engine.uml import staged
 from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import RunFailedError
 from howdah.ingest import read_report
@@ -120,6 +121,22 @@ def test_a_server_that_cannot_serve_is_told_where_the_profile_has_it(
         run(engine, plan, tmp_path / "run")
     assert what in str(caught.value)
     assert str(caught.value.where).endswith("programs.yaml:8")
+
+
+def test_a_program_that_polls_without_waiting_is_told_with_its_name(
+    engine: UmlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a limit of processor time, not at the run's wall-clock limit."""
+    monkeypatch.setattr(staged, "STANDS_STILL_AFTER_S", 1.5)
+    monkeypatch.setattr(staged, "_PROGRAM_PACKET_S", 0)
+    text = PROFILE[: PROFILE.index("  - stop:")].replace('"{directory}/send.py"', '-c, "while True: pass"')
+    plan = plan_of("calibrate=false", profile=_profile(tmp_path, text))
+    with pytest.raises(RunFailedError) as caught:
+        run(engine, plan, tmp_path / "run")
+    said = str(caught.value)
+    assert "simulated time stands still" in said
+    assert "while a program of flow1 uses the processor" in said
+    assert "its client python3 -c" in said
 
 
 def test_a_quic_stack_fills_the_tables_and_its_log_is_what_was_captured(engine: UmlEngine, tmp_path: Path) -> None:
