@@ -57,6 +57,40 @@ flows:
 """
 
 
+THROW = """\
+import socket, sys, time
+with socket.socket(type=socket.SOCK_DGRAM) as thrower:
+    while True:
+        thrower.sendto(bytes(1000), (sys.argv[1], int(sys.argv[2])))
+        time.sleep(0.002)
+"""
+CATCH = """\
+import signal, socket, sys
+count = 0
+def tell(*_):
+    sys.stdout.write(f"{count}\\n")
+    sys.exit()
+signal.signal(signal.SIGTERM, tell)
+with socket.socket(type=socket.SOCK_DGRAM) as catcher:
+    catcher.bind((sys.argv[1], int(sys.argv[2])))
+    while True:
+        count += len(catcher.recv(65536))
+"""
+DATAGRAMS = """\
+howdah: 1
+name: datagrams
+path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
+algorithm: reno
+duration: 1 s
+flows:
+  - traffic:
+      protocol: udp
+      wire_bytes: 200 kB
+      client: {command: [python3, ./throw.py, "{server_address}", "{port}"], files: [throw.py]}
+      server: {command: [python3, ./catch.py, "{server_address}", "{port}"], files: [catch.py]}
+"""
+
+
 @pytest.fixture(scope="module")
 def engine() -> UmlEngine:
     return require_engine()
@@ -121,6 +155,26 @@ def test_a_server_that_cannot_serve_is_told_where_the_profile_has_it(
         run(engine, plan, tmp_path / "run")
     assert what in str(caught.value)
     assert str(caught.value.where).endswith("programs.yaml:8")
+
+
+def test_datagrams_of_programs_end_at_their_bytes_on_the_wire(engine: UmlEngine, tmp_path: Path) -> None:
+    """A datagram of 1000 bytes is a frame of 1042; the client is told to end once its host has sent 200 kB of them.
+    That is looked for every 10 ms, which are five datagrams."""
+    (tmp_path / "throw.py").write_text(THROW)
+    (tmp_path / "catch.py").write_text(CATCH)
+    file = tmp_path / "datagrams.yaml"
+    file.write_text(DATAGRAMS)
+    directory, verdict = run(engine, plan_of("calibrate=false", profile=file), tmp_path / "run")
+    assert verdict["verdict"] == "pass", failures(verdict)
+    (flow,) = store.read(directory, "flow").to_pylist()
+    frames = -(-200_000 // 1042)
+    assert flow["complete"]
+    assert frames <= flow["bytes_sent_bytes"] // 1000 <= frames + 6
+    assert flow["bytes_received_bytes"] == flow["bytes_sent_bytes"], "nothing is lost at 4 of 10 Mbit/s"
+    assert 0.35e9 < flow["end_ns"] < 0.6e9
+    assert (directory.raw / "program" / "1-server" / "stdout.txt").read_text() == f"{flow['bytes_received_bytes']}\n"
+    (record,) = read_json(directory.raw / "agent.json")["flows"]
+    assert record["programs"]["client"]["told_to_end"]
 
 
 def test_a_program_that_polls_without_waiting_is_told_with_its_name(
