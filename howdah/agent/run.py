@@ -13,6 +13,7 @@ from typing import Any
 from collectors.accounting import snapshot
 from collectors.collector import Surroundings, Watched
 from howdah.agent import provenance
+from howdah.agent.bpf import Control, load_controls
 from howdah.agent.calibration import calibrate, wait_for_silence
 from howdah.agent.collecting import Collecting
 from howdah.agent.entropy import give_entropy
@@ -56,6 +57,7 @@ class Run:
         self._epoch_ns = plan["epoch_us"] * 1000
         self._wiring: Wiring | None = None
         self._own = OwnModules({}, {}, set())
+        self._controls: dict[str, Control] = {}  # registered as long as they are held here
         self._settings = Settings(JOURNAL if self._traits["outlives_run"] else None)
         self._accounting: dict[str, Any] = {}
         self._progress = Progress(output, self._end_us())
@@ -172,7 +174,8 @@ class Run:
         )
         self._own.before_loading()
         modules = load_modules(self._inputs / "modules", plan["module_parameters"], self._settings)
-        self._own.after_loading()
+        self._controls = load_controls(self._inputs / "modules")
+        self._own.after_loading({name: control.algorithms for name, control in self._controls.items()})
         if self._traits["exact_uptime"]:
             become_invisible()
         if self._traits["agent_seeds_random"]:
@@ -192,6 +195,8 @@ class Run:
         kernel_modules = [name.partition(".")[0] for name in plan["kernel_parameters"]]
         self.report |= provenance.kernel()
         self.report["modules"] = describe_modules([*modules, *kernel_modules], in_kernel)
+        for name, control in self._controls.items():
+            self.report["modules"][name] = {"srcversion": None, "parameters": {}, "programs": control.programs}
         self.report["sysctls"] = provenance.sysctls(wiring.namespaces, plan["operations"])
         self.report["qdiscs"] = provenance.qdisc_dump(wiring.namespaces)
         self.report["links"] = provenance.link_dump(wiring.namespaces)
@@ -259,7 +264,7 @@ class Run:
     def _run_timeline(self, wiring: Wiring) -> None:
         for number, event in enumerate(self.plan["timeline"]):
             self._loop.at(self._epoch_ns + event["at_us"] * 1000, self._event(wiring, number, event))
-        self._own.watch(self._loop, self._epoch_ns)
+        self._own.watch(self._loop, self._epoch_ns, wiring.namespaces.values())
         self._loop.run_until(self._epoch_ns + self.plan["duration_us"] * 1000)
 
     def _event(self, wiring: Wiring, number: int, event: dict[str, Any]) -> Any:
@@ -313,7 +318,7 @@ def _not_running(wiring: Wiring) -> list[str]:
 
 def module_name(file: str) -> str:
     """``/home/me/tcp-mine.c`` → ``tcp_mine``, as the plan calls it."""
-    return Path(file).stem.replace("-", "_")
+    return Path(file).stem.removesuffix(".bpf").replace("-", "_")
 
 
 def tell(problems: list[str]) -> None:
