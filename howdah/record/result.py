@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -173,10 +174,10 @@ def load_run(path: Path, experiment: str, cell: dict[str, Any] | None = None) ->
     )
 
 
-def load_experiment(path: Path) -> Experiment:
+def load_experiment(path: Path, *, only: Container[str] | None = None) -> Experiment:
     """Read an experiment directory, or a single run directory as an experiment of one run.
 
-    Raises HowdahError when the directory is neither.
+    With ``only`` an experiment has no runs but those that it names. Raises HowdahError when the directory is neither.
     """
     index_file = path / "experiment.json"
     if index_file.exists():
@@ -185,6 +186,8 @@ def load_experiment(path: Path) -> Experiment:
         runs, pending = [], []
         for cell in index.get("cells", []):
             directory = path / str(cell["run"])
+            if only is not None and directory.name not in only:
+                continue
             if directory.is_dir():
                 runs.append(load_run(directory, name, cell))
             else:
