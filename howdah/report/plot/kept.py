@@ -51,6 +51,7 @@ def _kept_lines(lines: TimeLines) -> dict[str, Any]:
         "ends": list(lines.ends),
         "repetitions": lines.repetitions,
         "missing": lines.missing,
+        **({"goodput": lines.goodput} if lines.goodput else {}),
         "panels": [[title, names] for title, names, _ in lines.panels],
         "curves": [
             [panel, *_kept_trace(trace, most)] for panel, (*_, traces) in enumerate(lines.panels) for trace in traces
@@ -80,7 +81,8 @@ def stored_lines(figure: FigureSection, experiment: StoredExperiment) -> TimeLin
         value = np.array([np.nan if each is None else each for each in values], dtype=np.float64)
         panels[panel][2].append(Trace(series, line, flow, number, style, limits, time_s, value))
     begin, end = stored["ends"]
-    return TimeLines(panels, (begin, end), list(stored["repetitions"]), list(stored["missing"]))
+    goodput = str(stored.get("goodput", ""))
+    return TimeLines(panels, (begin, end), list(stored["repetitions"]), list(stored["missing"]), goodput)
 
 
 def _kept_distributions(found: Distributions) -> dict[str, Any]:
