@@ -245,8 +245,8 @@ def _claims(chapter: Chapter, entry: Entry) -> list[ClaimView]:
 def _figures(chapter: Chapter, entry: Entry, draw: Draw) -> list[str]:
     mine = [figure for figure in chapter.profile.figures if entry.id in figure.entry]
     if chapter.shown() is not None:
-        told = chapter.told()
-        return [draw(figure, told[figure.id]) for figure in mine if figure.id in told]
+        stored = chapter.stored()
+        return [draw(figure, stored[figure.id]) for figure in mine if figure.id in stored]
     experiment = chapter.experiment()
     return [draw(figure, experiment) for figure in mine] if experiment is not None else []
 
@@ -255,8 +255,8 @@ def _undrawn(chapter: Chapter, entry: Entry) -> list[str]:
     """Titles of the figures of an entry whose points are not published."""
     if chapter.shown() is None:
         return []
-    told = chapter.told()
-    return [figure.title for figure in chapter.profile.figures if entry.id in figure.entry and figure.id not in told]
+    stored = chapter.stored()
+    return [figure.title for figure in chapter.profile.figures if entry.id in figure.entry and figure.id not in stored]
 
 
 def _chapter(chapter: Chapter, site: Path, *, quick: bool) -> ChapterView:
