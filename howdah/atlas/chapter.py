@@ -146,6 +146,17 @@ def read_chapters(
     return chapters
 
 
+def published_rows(chapters: Iterable[Chapter]) -> dict[str, dict[str, Any]]:
+    """The published claims of all chapters, by ``profile/claim``, also where the quick atlas shows none of them."""
+    rows = {}
+    for chapter in chapters:
+        profile = chapter.profile
+        found = published(chapter.name, profile.text, profile.claims, chapter.results or RESULTS)
+        if found is not None:
+            rows |= {f"{chapter.name}/{claim['id']}": claim for claim in found.claims}
+    return rows
+
+
 def check(catalogue: Catalogue, chapters: list[Chapter]) -> None:
     """That entries and profiles belong together. Raises ProfileError that lists everything that does not."""
     entries = {entry.id: entry for entry in catalogue.entries}

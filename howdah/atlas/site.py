@@ -14,7 +14,9 @@ from markupsafe import Markup
 from howdah import __version__
 from howdah.assets import Script
 from howdah.atlas.catalogue import ATLAS, Catalogue
+from howdah.atlas.cause import CLASSES
 from howdah.atlas.record import Record, provenance
+from howdah.atlas.tally import Tally, tally
 from howdah.atlas.verdict import WORDS, count, count_words, word, words_text
 from howdah.atlas.view import ClaimView, View
 from howdah.errors import HowdahError, explain
@@ -94,6 +96,8 @@ def write_site(
         differing=with_verdict(views, "differs"),
         failing=with_verdict(views, "fail"),
         inconsistencies=catalogue.inconsistencies,
+        causes=tally_of(views),
+        classes=list(CLASSES.values()),
         pages={entry.id: entry.page for entry in catalogue.entries},
         cost=[*cost(record, views, quick=quick), Fact("Software", made_by)],
         problems=problems,
@@ -105,6 +109,13 @@ def _badges(views: list[View]) -> list[tuple[str, str, int]]:
     """Of every word among the entries: the state that gives it its colour, the word, how many."""
     states = {word(view.verdict): view.verdict for view in views}
     return [(states[called], called, number) for called, number in count_words(view.verdict for view in views).items()]
+
+
+def tally_of(views: list[View]) -> list[Tally]:
+    """Verdicts and causes of the claims that are shown, each once."""
+    claims = {claim.name: claim for view in views for claim in view.claims}
+    causes = {name: claim.cause for name, claim in claims.items() if claim.cause is not None}
+    return tally(((name, claim.data) for name, claim in claims.items()), causes)
 
 
 def with_verdict(views: list[View], verdict: str) -> list[tuple[View, ClaimView]]:
@@ -188,6 +199,7 @@ def index_data(views: list[View], record: Record, *, quick: bool) -> dict[str, A
             "claims": count_words(claim.verdict for view in views for claim in view.claims),
         },
         "claims": count(claim.verdict for view in views for claim in view.claims),
+        "causes": [each.data for each in tally_of(views)],
         "wall_s": round(record.wall_s(quick=quick), 1),
         "core_s": round(record.core_s(quick=quick), 1),
         "simulated_s": round(record.simulated_s(quick=quick), 1),
@@ -214,7 +226,8 @@ def _entry(view: View) -> dict[str, Any]:
 
 def _claim(claim: ClaimView) -> dict[str, Any]:
     """As claims.json has it, with the profile it comes from."""
-    return {"profile": claim.profile, "word": word(claim.verdict), **claim.data}
+    cause = {"class": claim.cause.key, "word": claim.cause.word, "says": claim.cause.says} if claim.cause else None
+    return {"profile": claim.profile, "word": word(claim.verdict), "cause": cause, **claim.data}
 
 
 def write_index(site: Path, views: list[View], record: Record, *, quick: bool) -> dict[str, Any]:
