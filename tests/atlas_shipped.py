@@ -7,11 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from howdah.atlas.chapter import published_rows, read_chapters
+from howdah.atlas.chapter import published_of, read_chapters
+from howdah.atlas.published import rows_of
 from howdah.place import PROFILES
 
 
 @cache
 def shipped_rows() -> dict[str, dict[str, Any]]:
     """By ``profile/claim``."""
-    return published_rows(read_chapters(PROFILES / "atlas", Path("no-runs"), quick=False))
+    return rows_of(published_of(read_chapters(PROFILES / "atlas", Path("no-runs"), quick=False)))

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from howdah.atlas.cause import Cause, read_causes
+from howdah.atlas.finding import Statement, read_findings
 from howdah.atlas.source import items_of, section_of, yaml_of
 from howdah.errors import ProfileError
 from howdah.place import REPORTS
@@ -37,14 +38,13 @@ class EntrySection(Section):
 
 
 class PaperSection(Section):
-    """A paper: ``key`` is how its entries' ids begin; ``learnt`` is what its published results show, in a sentence."""
+    """A paper: ``key`` is how its entries' ids begin."""
 
     key: str
     title: str
     authors: str
     year: int | None = None
     note: str = ""
-    learnt: str = ""
 
 
 class InconsistencySection(Section):
@@ -84,6 +84,7 @@ class Catalogue:
     papers: list[PaperSection]
     inconsistencies: list[InconsistencySection]
     causes: dict[str, Cause]
+    findings: list[Statement]
 
     def of(self, paper: PaperSection) -> list[Entry]:
         return [entry for entry in self.entries if entry.paper is paper]
@@ -94,7 +95,7 @@ class Catalogue:
 
 
 def read_catalogue(directory: Path = ATLAS) -> Catalogue:
-    """Read kinds, papers, entries, inconsistencies and causes, and check that they belong together.
+    """Read kinds, papers, entries, inconsistencies, causes and findings, and check that they belong together.
 
     Raises ProfileError that names file and line, and lists every entry that is missing.
     """
@@ -124,7 +125,8 @@ def read_catalogue(directory: Path = ATLAS) -> Catalogue:
     items = items_of(directory / "inconsistencies.yaml")
     inconsistencies = [_inconsistency(*item, known=found) for item in items]
     causes = read_causes(directory / "causes.yaml")
-    return Catalogue([found[name] for name in kinds], papers, inconsistencies, causes)
+    findings = read_findings(directory / "findings", [paper.key for paper in papers])
+    return Catalogue([found[name] for name in kinds], papers, inconsistencies, causes, findings)
 
 
 def _kinds(file: Path) -> tuple[dict[str, Kind], dict[str, str]]:

@@ -146,15 +146,13 @@ def read_chapters(
     return chapters
 
 
-def published_rows(chapters: Iterable[Chapter]) -> dict[str, dict[str, Any]]:
-    """The published claims of all chapters, by ``profile/claim``, also where the quick atlas shows none of them."""
-    rows = {}
-    for chapter in chapters:
-        profile = chapter.profile
-        found = published(chapter.name, profile.text, profile.claims, chapter.results or RESULTS)
-        if found is not None:
-            rows |= {f"{chapter.name}/{claim['id']}": claim for claim in found.claims}
-    return rows
+def published_of(chapters: Iterable[Chapter]) -> list[Published]:
+    """What is published of all chapters, also where the quick atlas shows none of it."""
+    found = (
+        published(chapter.name, chapter.profile.text, chapter.profile.claims, chapter.results or RESULTS)
+        for chapter in chapters
+    )
+    return [each for each in found if each is not None]
 
 
 def check(catalogue: Catalogue, chapters: list[Chapter]) -> None:

@@ -15,10 +15,11 @@ from howdah import __version__
 from howdah.assets import Script
 from howdah.atlas.catalogue import ATLAS, Catalogue
 from howdah.atlas.cause import CLASSES
+from howdah.atlas.finding import STATUSES, Findings
 from howdah.atlas.record import Record, provenance
 from howdah.atlas.tally import Tally, tally
-from howdah.atlas.verdict import WORDS, count, count_words, word, words_text
-from howdah.atlas.view import ClaimView, View
+from howdah.atlas.verdict import WORDS, count, count_words, sentence, word, words_text
+from howdah.atlas.view import ClaimView, View, anchor_of
 from howdah.errors import HowdahError, explain
 from howdah.number import significant
 from howdah.place import REPORTS
@@ -57,6 +58,8 @@ def _environment() -> Environment:
     )
     environment.filters["slug"] = _slug
     environment.filters["word"] = word
+    environment.filters["anchor"] = anchor_of
+    environment.filters["sentence"] = sentence
     environment.globals.update(
         version=__version__,
         style=Markup(_style()),
@@ -67,9 +70,17 @@ def _environment() -> Environment:
 
 
 def write_site(
-    site: Path, catalogue: Catalogue, views: list[View], record: Record, problems: list[str], *, quick: bool
+    site: Path,
+    catalogue: Catalogue,
+    views: list[View],
+    record: Record,
+    problems: list[str],
+    *,
+    quick: bool,
+    findings: Findings | None = None,
 ) -> Path:
     """Write index.html and the pages; return the index. Raises HowdahError when the directory cannot be written."""
+    findings = findings or Findings()
     try:
         site.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -84,8 +95,14 @@ def write_site(
             next=views[place + 1].entry if place + 1 < len(views) else None,
             inconsistencies=catalogue.inconsistencies_of(view.entry),
             provenance=made_by,
+            findings=findings,
         )
         write(text, site / view.entry.page)
+    pages = {entry.id: entry.page for entry in catalogue.entries}
+    text = environment.get_template("findings.html.j2").render(
+        findings=findings, statuses=list(STATUSES.items()), papers=catalogue.papers, pages=pages, provenance=made_by
+    )
+    write(text, site / "findings.html")
     index = environment.get_template("index.html.j2").render(
         headline=_headline(views, quick=quick),
         entries=catalogue.entries,
@@ -98,7 +115,8 @@ def write_site(
         inconsistencies=catalogue.inconsistencies,
         causes=tally_of(views),
         classes=list(CLASSES.values()),
-        pages={entry.id: entry.page for entry in catalogue.entries},
+        pages=pages,
+        findings=findings,
         cost=[*cost(record, views, quick=quick), Fact("Software", made_by)],
         problems=problems,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from howdah.atlas.record import Record
 from howdah.atlas.site import cost, tally_of, with_verdict
-from howdah.atlas.verdict import count_words, word, words_text
+from howdah.atlas.verdict import count_words, sentence, word, words_text
 from howdah.atlas.view import View
 
 
@@ -27,7 +27,7 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
                 f"{claim.both_text}."
             )
             if claim.cause:
-                lines.append(f"  {claim.cause.word.capitalize()}. {claim.cause.says}".rstrip())
+                lines.append(f"  {sentence(claim.cause.word)}. {claim.cause.says}".rstrip())
             if verdict == "differs" and claim.control:
                 lines.append(f"  With {claim.control.what}: {claim.control.found}. {claim.because}")
         if found:

@@ -42,6 +42,11 @@ def word(verdict: str) -> str:
     return known.word if known is not None else verdict
 
 
+def sentence(text: str) -> str:
+    """With a capital letter."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def count_words(verdicts: Iterable[str]) -> dict[str, int]:
     """How often each word occurs, in the order of WORDS."""
     found: dict[str, int] = {}

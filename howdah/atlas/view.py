@@ -54,6 +54,11 @@ class UnknownView:
     points: list[PointView]
 
 
+def anchor_of(name: str) -> str:
+    """Of ``profile/claim``, on the pages of its entries."""
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower())
+
+
 @dataclass(frozen=True)
 class ClaimView:
     """One claim of claims.json; ``data`` is what it holds there. ``cause`` is why it is not reproduced."""
@@ -73,7 +78,7 @@ class ClaimView:
 
     @property
     def anchor(self) -> str:
-        return re.sub(r"[^a-z0-9-]+", "-", f"{self.profile}-{self.id}".lower())
+        return anchor_of(self.name)
 
     @property
     def verdict(self) -> str:

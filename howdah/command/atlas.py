@@ -10,7 +10,9 @@ from typing import Any
 
 from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
 from howdah.atlas.cause import wrong_causes
-from howdah.atlas.chapter import check, chosen, published_rows, read_chapters
+from howdah.atlas.chapter import check, chosen, published_of, read_chapters
+from howdah.atlas.finding import tell
+from howdah.atlas.published import kernel_of, rows_of
 from howdah.atlas.record import add, begin, read_record
 from howdah.atlas.site import write_index, write_site
 from howdah.atlas.summary import summary
@@ -109,8 +111,10 @@ def execute(options: argparse.Namespace) -> int:
         display.say("writing the site")
         shown = views(catalogue, chapters, site, draw, quick=options.quick)
     problems = [f"{chapter.name}: {problem}" for chapter in chapters for problem in chapter.problems]
-    problems += wrong_causes(catalogue.causes, published_rows(chapters))
-    page = write_site(site, catalogue, shown, record, problems, quick=options.quick)
+    results = published_of(chapters)
+    findings = tell(catalogue.findings, rows_of(results), kernel_of(results))
+    problems += [*wrong_causes(catalogue.causes, rows_of(results)), *findings.fallen]
+    page = write_site(site, catalogue, shown, record, problems, quick=options.quick, findings=findings)
     data = write_index(site, shown, record, quick=options.quick)
     text = summary(shown, record, problems, quick=options.quick)
     (site / "summary.md").write_text(text, encoding="utf-8")
@@ -131,7 +135,7 @@ def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
 
 def _listed(catalogue: Catalogue, runs: Path) -> dict[str, Any]:
     """The entries, and the verdicts and causes of all published claims."""
-    rows = published_rows(read_chapters(PROFILES / "atlas", runs, quick=False))
+    rows = rows_of(published_of(read_chapters(PROFILES / "atlas", runs, quick=False)))
     causes = [each.data for each in tally(rows.items(), catalogue.causes)]
     return {"entries": [_row(entry) for entry in catalogue.entries], "causes": causes}
 
