@@ -146,6 +146,15 @@ def read_chapters(
     return chapters
 
 
+def published_of(chapters: Iterable[Chapter]) -> list[Published]:
+    """What is published of all chapters, also where the quick atlas shows none of it."""
+    found = (
+        published(chapter.name, chapter.profile.text, chapter.profile.claims, chapter.results or RESULTS)
+        for chapter in chapters
+    )
+    return [each for each in found if each is not None]
+
+
 def check(catalogue: Catalogue, chapters: list[Chapter]) -> None:
     """That entries and profiles belong together. Raises ProfileError that lists everything that does not."""
     entries = {entry.id: entry for entry in catalogue.entries}
