@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Receiver behaviours by their names: how a receiver acknowledges, and what it says of data out of order.
 
-All but ``linux`` are *emulated*: the kernel that runs is Linux, its receiver is changed as the entry says. What the
-systems did is as the HyStart paper tells it (Ha and Rhee, sections 2, 3.2, 5.3 and 5.5); docs/receivers.md has sources
-of every number, and says what is a choice.
+All but ``linux`` are *emulated*: the kernel that runs is Linux, its receiver is changed as the entry says. What older
+systems did is as the HyStart paper tells it (Ha and Rhee, sections 2, 3.2, 5.3 and 5.5), what those of today do as the
+``sources`` of the entry do; docs/receivers.md has the source of every number, and says what is a choice.
 
 Profiles, plans and the judge all read this table, so it imports none of them.
 """
@@ -34,19 +34,36 @@ class AckFilter:
 
 
 @dataclass(frozen=True)
+class Tuning:
+    """Where the tuning of the receive window begins and ends; how it grows in between is Linux' own.
+
+    ``initial_bytes`` and ``largest_bytes`` are windows. Of a system that is Linux itself they are the sizes of its
+    buffer (``of_buffer``), as tcp_rmem has them, and the kernel makes windows of them.
+    """
+
+    initial_bytes: int
+    largest_bytes: int
+    of_buffer: bool = False
+
+
+@dataclass(frozen=True)
 class Receiver:
-    """``quick_ack``: every segment is acknowledged at once; ``sack``: whether selective ACKs are negotiated."""
+    """``quick_ack``: every segment is acknowledged at once; ``sack``, ``time_stamps``: whether they are negotiated;
+    ``tuning``: bounds of the receive window, None where it is never to be a limit."""
 
     name: str
     summary: str
     quick_ack: bool = False
     sack: bool = True
     ack_filter: AckFilter | None = None
+    time_stamps: bool = True
+    tuning: Tuning | None = None
+    sources: tuple[str, ...] = ()
 
     @property
     def emulated(self) -> bool:
         """Whether anything is done to Linux' own receiver."""
-        return self.quick_ack or not self.sack
+        return self.quick_ack or not self.sack or self.tuning is not None
 
     @property
     def most_segments_an_ack(self) -> int:
@@ -60,26 +77,43 @@ class Receiver:
         return chosen.delay_us if chosen and chosen.acknowledge_every > 2 else 0
 
 
+_HYSTART = ("Ha and Rhee, Taming the Elephants: New TCP Slow Start",)
+_WINDOWS = (
+    "https://learn.microsoft.com/en-us/windows-server/networking/technologies/network-subsystem/net-sub-performance-tuning-nics",
+    "https://blogs.technet.microsoft.com/networking/2018/10/03/tcp-templates-for-windows/",
+)
+_XNU = tuple(
+    f"https://github.com/apple-oss-distributions/xnu/blob/1031c584a5e37aff177559b9f69dbd3c8c3fd30a/bsd/netinet/{file}"
+    for file in ("tcp_input.c", "tcp_cc.c", "tcp_timer.c", "tcp_subr.c")
+)
+_ANDROID = (
+    "https://github.com/LineageOS/android_frameworks_opt_telephony/blob/0060160e5deedca2d2021301d50eac9d73f0c44f/src/java/com/android/internal/telephony/dataconnection/DataConnection.java",
+)
+_GRO = AckFilter(acknowledge_every=44, delay_us=1_000)  # 64 KiB of full segments; the time is a choice
+
 _KNOWN = [
     Receiver(LINUX, "the kernel's own receiver, nothing is changed"),
-    Receiver("quick-ack", "an ACK for every segment, at once (Fig. 10 a: Linux 2.4)", quick_ack=True),
+    Receiver("quick-ack", "an ACK for every segment, at once (Fig. 10 a: Linux 2.4)", quick_ack=True, sources=_HYSTART),
     Receiver(
         "quick-then-delayed",
         "the first 16 segments at once, then one ACK for two, or after 40 ms (Fig. 10 b: Linux 2.6)",
         quick_ack=True,
         ack_filter=AckFilter(acknowledge_every=2, delay_us=40_000, quick_first=16),
+        sources=_HYSTART,
     ),
     Receiver(
         "delayed-ack",
         "from the start one ACK for two segments, or after 200 ms (Fig. 10 c)",
         quick_ack=True,
         ack_filter=AckFilter(acknowledge_every=2, delay_us=200_000),
+        sources=_HYSTART,
     ),
     Receiver(
         "stretch-ack",
         "one ACK for 8 segments, or after 40 ms: ACKs thinned, not the kernel's GRO",
         quick_ack=True,
         ack_filter=AckFilter(acknowledge_every=8, delay_us=40_000),
+        sources=("https://www.rfc-editor.org/rfc/rfc9406",),
     ),
     Receiver("no-sack", "Linux' ACKs without selective ones: the sender is a NewReno", sack=False),
     Receiver(
@@ -87,12 +121,14 @@ _KNOWN = [
         "delayed ACKs; beyond 100 blocks out of order no SACK and no further data out of order (section 3.2)",
         quick_ack=True,
         ack_filter=AckFilter(acknowledge_every=2, delay_us=200_000, sack_blocks=3, backlog_blocks=100),
+        sources=_HYSTART,
     ),
     Receiver(
         "freebsd-7",
         "delayed ACKs (100 ms); SACK is negotiated and no block is ever reported (footnote on Fig. 5)",
         quick_ack=True,
         ack_filter=AckFilter(acknowledge_every=2, delay_us=100_000, sack_blocks=0),
+        sources=_HYSTART,
     ),
     Receiver(
         "freebsd-7-no-sack",
@@ -100,6 +136,48 @@ _KNOWN = [
         quick_ack=True,
         sack=False,
         ack_filter=AckFilter(acknowledge_every=2, delay_us=100_000),
+        sources=_HYSTART,
+    ),
+    Receiver(
+        "windows-10",
+        "Windows 10 and Server 2019: one ACK for two segments, or after 40 ms; no time stamps; window up to 16 MiB",
+        quick_ack=True,
+        ack_filter=AckFilter(acknowledge_every=2, delay_us=40_000),
+        time_stamps=False,
+        tuning=Tuning(65_535, 65_535 << 8),
+        sources=_WINDOWS,
+    ),
+    Receiver(
+        "macos",
+        "macOS and iOS with 4 GB of memory: one ACK for two segments, or after 100 ms; window from 128 KiB to 4 MiB",
+        quick_ack=True,
+        ack_filter=AckFilter(acknowledge_every=2, delay_us=100_000),
+        tuning=Tuning(128 << 10, 4 << 20),
+        sources=_XNU,
+    ),
+    Receiver(
+        "macos-stretch",
+        "the same with net.inet.tcp.ack_strategy legacy: one ACK for 8 segments once 512 have come",
+        quick_ack=True,
+        ack_filter=AckFilter(acknowledge_every=8, delay_us=100_000, quick_first=512),
+        tuning=Tuning(128 << 10, 4 << 20),
+        sources=_XNU,
+    ),
+    Receiver(
+        "android-lte",
+        "Android on LTE with GRO: one ACK for what comes within 1 ms, 44 segments at most; receive buffer up to 2 MiB",
+        quick_ack=True,
+        ack_filter=_GRO,
+        tuning=Tuning(1 << 20, 2 << 20, of_buffer=True),
+        sources=_ANDROID,
+    ),
+    Receiver(
+        "android-5g",
+        "the same on 5G: receive buffer up to 16 MiB",
+        quick_ack=True,
+        ack_filter=_GRO,
+        tuning=Tuning(6 << 20, 16 << 20, of_buffer=True),
+        sources=_ANDROID,
     ),
 ]
 

@@ -50,6 +50,7 @@ class Receiver(Shape):
     receiver: str
     emulated: bool
     summary: str
+    sources: list[str]
 
 
 class ListReceivers(Shape):

@@ -43,7 +43,15 @@ def _kernels(_runs: Path) -> list[Row]:
 
 
 def _receivers(_runs: Path) -> list[Row]:
-    return [{"receiver": each.name, "emulated": each.emulated, "summary": each.summary} for each in RECEIVERS.values()]
+    return [
+        {
+            "receiver": each.name,
+            "emulated": each.emulated,
+            "summary": each.summary,
+            "sources": list(each.sources),
+        }
+        for each in RECEIVERS.values()
+    ]
 
 
 def _metrics(_runs: Path) -> list[Row]:

@@ -110,7 +110,18 @@ def _kernels(_runs: Path) -> list[Row]:
 
 
 def _receiver_lines(rows: list[Row], width: int) -> list[str]:
-    return glossary([(str(row["receiver"]), str(row["summary"])) for row in rows], width)
+    """Behaviours, which of them are emulated, and after what: each source once, with those that follow it."""
+    lines = glossary(
+        [(str(row["receiver"]), f"{'emulated: ' if row['emulated'] else ''}{row['summary']}") for row in rows], width
+    )
+    followers: dict[str, list[str]] = {}
+    for row in rows:
+        for source in row["sources"]:
+            followers.setdefault(str(source), []).append(str(row["receiver"]))
+    lines += ["", "after:"]
+    for source, names in followers.items():
+        lines += [f"  {source}", *(f"    {line}" for line in folded(", ".join(names), width - 4))]
+    return lines
 
 
 def _stack_lines(rows: list[Row], width: int) -> list[str]:

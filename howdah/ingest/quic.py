@@ -53,7 +53,7 @@ def add_quic(context: Context, made: Made) -> SourceReport | None:
         if context.plan.collect.tcp_info_us is not None:
             record = context.flow_records.get(flow.id, {})
             end_ns = min(record.get("end_ns") or context.plan.duration_us * 1000, flow.stop_us * 1000)
-            rows["tcp_info"] += _info_rows(flow, qlog, shift_ns, context.plan.collect.tcp_info_us * 1000, end_ns)
+            rows["tcp_info"] += info_rows(flow, qlog, shift_ns, context.plan.collect.tcp_info_us * 1000, end_ns)
         if context.plan.collect.slow_start:
             rows["slow_start"] += _exit_rows(flow, qlog, shift_ns)
         made["flow"] = (_of_stream(made["flow"][0], flow, qlog, shift_ns), made["flow"][1])
@@ -121,13 +121,15 @@ def _probe_row(flow: Flow, qlog: Qlog, known: Known, shift_ns: int) -> dict[str,
     }
 
 
-def _info_rows(flow: Flow, qlog: Qlog, shift_ns: int, interval_ns: int, end_ns: int) -> list[dict[str, Any]]:
-    """The last state known at each reading until the flow's end; what QUIC has no counterpart for is null."""
+def info_rows(flow: Flow, qlog: Qlog, shift_ns: int, interval_ns: int, end_ns: int) -> list[dict[str, Any]]:
+    """The last state known at each reading from the first data until the flow's end; what QUIC has no counterpart for
+    is null."""
     assert qlog.last is not None
     states = [*qlog.acks, qlog.last]
     times = np.array([known.time_ns + shift_ns for known in states])
     found = []
-    first = -(-int(times[0]) // interval_ns)
+    begin_ns = int(times[0]) if qlog.first_data_ns is None else min(int(times[0]), qlog.first_data_ns + shift_ns)
+    first = -(-begin_ns // interval_ns)
     for number in range(first, max(int(times[-1]), end_ns) // interval_ns + 1):
         time_ns = number * interval_ns
         # A state is the one before its ACK: the next one is what the last ACK left.

@@ -38,11 +38,14 @@ def limit_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
             asked = is_asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow)
             waits = end == "receiver" and not RECEIVERS[flow.receiver_behaviour].sack
             stack = flow.receiver_stack is not None and end == "receiver"
-            ok = share <= tolerance.limited_share or asked or waits or stack
+            bounded = end == "receiver" and _is_bounded(flow)
+            ok = share <= tolerance.limited_share or asked or waits or stack or bounded
             message = f"the {what} held {flow.title} back for {share:.1%} of its time, as the kernel counts it"
             if share > tolerance.limited_share:
                 message += (
-                    ", as the profile asks"
+                    f": the receiver {flow.receiver_behaviour} offers no more"
+                    if bounded
+                    else ", as the profile asks"
                     if asked
                     else f": the stack {flow.receiver_name} offers no more"
                     if stack
@@ -73,7 +76,7 @@ def _group_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
             share = held / busy if busy else 0.0
             asked = all(
                 is_asked(data.plan, flow.sender if end == "sender" else flow.receiver, sysctl, flow)
-                or (end == "receiver" and not RECEIVERS[flow.receiver_behaviour].sack)
+                or (end == "receiver" and (not RECEIVERS[flow.receiver_behaviour].sack or _is_bounded(flow)))
                 for flow in read
             )
             message = f"the {what} held the connections of {group} back for {share:.1%} of their time"
@@ -82,6 +85,11 @@ def _group_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
             ok = share <= tolerance.limited_share or asked
             checks.append(Check(label, DURING, ok, message, 0.0, share, tolerance.limited_share, "ratio"))
     return checks
+
+
+def _is_bounded(flow: Flow) -> bool:
+    """Whether its receiver's behaviour has a largest window."""
+    return RECEIVERS[flow.receiver_behaviour].tuning is not None
 
 
 def is_asked(plan: Plan, host: str, sysctl: str, flow: Flow) -> bool:

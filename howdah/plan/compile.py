@@ -27,6 +27,7 @@ from howdah.plan.receiver import (
     find_receivers,
     name_receivers,
     receiver_settings,
+    tune,
 )
 from howdah.plan.schedule import Schedule, schedule
 from howdah.plan.sender import core_parameters, sender_record
@@ -154,7 +155,8 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         parameter_places=parameter_places(cell) | program_places(cell, flows),
     )
     whole = as_model(cell, whole)
-    return divide(cell, whole, lambda name, place: str(cell.absolute(name, *place)) if "/" in name else name)
+    divided = divide(cell, whole, lambda name, place: str(cell.absolute(name, *place)) if "/" in name else name)
+    return tune(divided, receivers)
 
 
 def compile_profile(profile: Profile, engine: str | None = None, kernel: str | None = None) -> list[Plan]:

@@ -7,17 +7,26 @@ A behaviour is that of a host, as a system's is: all that the host receives is a
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 
 from howdah.errors import ProfileError
 from howdah.plan.network import Network
 from howdah.plan.operation import operation
-from howdah.plan.plan import Flow, Operation
+from howdah.plan.plan import Flow, Operation, Plan
 from howdah.profile import Cell
-from howdah.receiver import RECEIVERS, Receiver
+from howdah.receiver import RECEIVERS, Receiver, Tuning
 
 RECEIVER_MODULE = "howdah_receiver"
 _HANDLE = "ac0:"
+
+# A kernel before 6.6 offers half of a receive buffer. Later ones offer, in 256ths, what the payload is of the memory
+# that a full segment takes (tcp_measure_rcv_mss), which is this much more than its packet.
+_FIRST_BY_MEMORY = (6, 6)
+_BESIDE_PACKET_BYTES = 788
+_HEADER_BYTES, _TIME_STAMP_BYTES = 40, 12  # of IP and TCP, and of that option
+# The kernel makes the window scale of the larger one of this and of tcp_rmem; Linux' own value stays below any of them.
+_SOCKET_MAXIMUM_BYTES = "212992"
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,13 @@ def find_receivers(cell: Cell, flows: list[Flow], *, virtual_time: bool) -> Rece
             f"the behaviour of {', '.join(names)} is made by a kernel module",
             where=cell.place("receiver"),
             hint="run it with the uml engine; linux, quick-ack and no-sack need no module",
+        )
+    bounded = sorted({receiver.name for receiver in found.of_host.values() if receiver.tuning})
+    if bounded and scenario.host.tcp_rmem is not None:
+        raise ProfileError(
+            f"{', '.join(bounded)} has a receive buffer of its own",
+            where=cell.place("host", "tcp_rmem"),
+            hint="leave host.tcp_rmem out, or choose a receiver without one: delayed-ack acknowledges as they do",
         )
     return found
 
@@ -86,6 +102,45 @@ def receiver_settings(receivers: Receivers) -> list[Operation]:
         for host, receiver in receivers.of_host.items()
         if not receiver.sack
     ]
+
+
+def tune(plan: Plan, receivers: Receivers) -> Plan:
+    """``plan`` with the buffers and options of the receivers whose windows have bounds; what the profile sets itself
+    comes later. A kernel of its own, by which buffers differ, is that of the plan's part."""
+    if not any(receiver.tuning for receiver in receivers.of_host.values()):
+        return plan
+    left = {host: receiver for host, receiver in receivers.of_host.items() if receiver.tuning}
+    operations: list[Operation] = []
+    for item in plan.operations:
+        host, name = item.arguments.get("node"), item.arguments.get("name")
+        if item.op == "sysctl" and name == "net.core.rmem_max":
+            item = operation("sysctl", node=host, name=name, value=_SOCKET_MAXIMUM_BYTES)
+        elif item.op == "sysctl" and name == "net.ipv4.tcp_rmem" and host in left:
+            receiver = left.pop(host)
+            assert receiver.tuning is not None
+            payload = plan.path.mtu_bytes - _HEADER_BYTES - (_TIME_STAMP_BYTES if receiver.time_stamps else 0)
+            memory = plan.path.mtu_bytes + _BESIDE_PACKET_BYTES
+            value = _buffers(receiver.tuning, _kernel_of(host, plan), payload * 256 // memory)
+            item = operation("sysctl", node=host, name=name, value=value)
+            if not receiver.time_stamps:
+                operations.append(operation("sysctl", node=host, name="net.ipv4.tcp_timestamps", value="0"))
+        operations.append(item)
+    return dataclasses.replace(plan, operations=operations)
+
+
+def _kernel_of(host: str, plan: Plan) -> str:
+    return next((part.kernel for part in plan.parts or () if host in part.hosts), plan.kernel)
+
+
+def _buffers(tuning: Tuning, kernel: str, share: int) -> str:
+    """Least, initial and largest buffer, as tcp_rmem has them; ``share``: what a kernel of today offers, of 256."""
+    if tuning.of_buffer:
+        return f"4096 {tuning.initial_bytes} {tuning.largest_bytes}"
+    version = re.search(r"([0-9]+)\.([0-9]+)", kernel.rpartition("/")[2])
+    if version and (int(version[1]), int(version[2])) < _FIRST_BY_MEMORY:
+        share = 128
+    # Whatever the kernel, a connection begins with half.
+    return f"4096 {2 * tuning.initial_bytes} {-(-tuning.largest_bytes * 256 // share)}"
 
 
 def ack_filters(cell: Cell, network: Network, receivers: Receivers, shaping: list[Operation]) -> list[Operation]:

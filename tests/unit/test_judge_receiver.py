@@ -36,6 +36,19 @@ def test_a_window_holds_back_what_waits_for_a_receiver_without_sack(receiver: st
     assert checks["send buffer flow 1"].ok is False
 
 
+def test_a_receiver_of_today_may_offer_no_more() -> None:
+    info = make_info(
+        [0, 1000], busy_time_us=[0, 1_000_000], rwnd_limited_us=[0, 200_000], sndbuf_limited_us=[0, 200_000]
+    )
+    plan = path_factory.path_plan()
+    flows = [dataclasses.replace(flow, receiver_behaviour="macos") for flow in plan.flows]
+    data = make_measured([trace_to("macos")], plan=dataclasses.replace(plan, flows=flows), info=info)
+    checks = {check.name: check for check in limit_checks(data, VIRTUAL)}
+    assert checks["receive window flow 1"].ok is True
+    assert "the receiver macos offers no more" in checks["receive window flow 1"].message
+    assert checks["send buffer flow 1"].ok is False
+
+
 def test_the_window_of_another_stack_is_its_own() -> None:
     """It is what is measured; the sender's buffer is ours all the same."""
     info = make_info(

@@ -137,6 +137,51 @@ def test_a_sysctl_of_the_profile_comes_last() -> None:
     assert values == ["0", "1"]
 
 
+def settings(found: Plan, node: str | None) -> dict[str, list[str]]:
+    """The values that a plan gives to each sysctl of a node, in order."""
+    values: dict[str, list[str]] = {}
+    for item in found.operations:
+        if item.op == "sysctl" and item.arguments["node"] == node:
+            values.setdefault(item.arguments["name"], []).append(item.arguments["value"])
+    return values
+
+
+@pytest.mark.parametrize(
+    ("name", "buffers", "time_stamps"),
+    [
+        ("windows-10", "4096 131070 26349091", False),  # 65535 << 8 bytes, of 163/256 of a buffer
+        ("macos", "4096 262144 6628036", True),  # 4 MiB, of 162/256
+        ("macos-stretch", "4096 262144 6628036", True),
+        ("android-lte", "4096 1048576 2097152", True),
+        ("android-5g", "4096 6291456 16777216", True),
+    ],
+)
+def test_a_receiver_of_today_has_bounds_of_its_window(name: str, buffers: str, time_stamps: bool) -> None:
+    found = plan(f"receiver={name}")
+    assert settings(found, "r1")["net.ipv4.tcp_rmem"] == [buffers]
+    assert settings(found, "s1")["net.ipv4.tcp_rmem"] == settings(plan(), "s1")["net.ipv4.tcp_rmem"]
+    assert ("net.ipv4.tcp_timestamps" in settings(found, "r1")) is not time_stamps
+    assert settings(found, None)["net.core.rmem_max"] == ["212992"], "it would choose the window scale"
+    assert RECEIVERS[name].sources
+    assert RECEIVERS[name].emulated
+
+
+def test_an_older_kernel_offers_half_of_a_buffer() -> None:
+    assert settings(plan("receiver=macos", "kernel=debian-6.1"), "r1")["net.ipv4.tcp_rmem"] == ["4096 262144 8388608"]
+    two = plan("receiver.behaviour=macos", "receiver.kernel=debian-5.10", "path.rtt=100 ms")
+    assert settings(two, "r1")["net.ipv4.tcp_rmem"] == ["4096 262144 8388608"]
+    assert settings(plan("receiver=android-lte", "kernel=debian-6.1"), "r1")["net.ipv4.tcp_rmem"] == [
+        "4096 1048576 2097152"
+    ]
+
+
+def test_a_buffer_of_the_profile_and_one_of_the_receiver_are_refused() -> None:
+    with pytest.raises(ProfileError, match="macos has a receive buffer of its own"):
+        plan("receiver=macos", "host.tcp_rmem=4096 131072 8000000")
+    found = plan("receiver=macos", "host.sysctls={net.ipv4.tcp_rmem: 4096 131072 8000000}")
+    assert settings(found, "r1")["net.ipv4.tcp_rmem"] == ["4096 262144 6628036", "4096 131072 8000000"]
+
+
 def test_people_can_read_it() -> None:
     found = plan("receiver=windows-xp")
     (line,) = command_lines(filters(found)["r1"])

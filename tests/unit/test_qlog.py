@@ -11,6 +11,8 @@ import pytest
 
 from howdah.ingest.capture import read_packets, udp_payload
 from howdah.ingest.qlog import Qlog, read_qlog
+from howdah.ingest.quic import info_rows
+from tests.unit.path_factory import path_plan as plan
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "quic"
 SENDER = ("10.1.1.1", 5001)  # of both captures
@@ -123,6 +125,19 @@ def test_a_loss_long_before_is_no_reason(tmp_path: Path) -> None:
     found = written(tmp_path, *begin, _metrics(80, congestion_window=13000, ssthresh=13000))
     assert found.left is not None
     assert found.left.lost_packets == 0
+
+
+def test_readings_begin_with_the_first_data_and_not_with_their_ack(tmp_path: Path) -> None:
+    """An ACK comes a round trip later, which may be more than readings may begin late."""
+    found = written(
+        tmp_path,
+        *(_metrics(0, congestion_window=12000), _sent(61, 1, 0), _acked(102, [1])),
+        *(_metrics(102, congestion_window=13000, latest_rtt=41), _sent(103, 2, 1000), _acked(144, [2])),
+    )
+    rows = info_rows(plan().flows[0], found, 0, 20_000_000, 150_000_000)
+    assert [row["time_ns"] // 1_000_000 for row in rows] == [80, 100, 120, 140]
+    assert [row["bytes_acked_bytes"] for row in rows] == [0, 0, 1000, 1000]
+    assert [row["cwnd_packets"] for row in rows] == [11, 11, 12, 12]
 
 
 @pytest.mark.parametrize("stack", ["ngtcp2", "aioquic"])
