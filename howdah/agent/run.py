@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from collectors.accounting import snapshot
 from collectors.collector import Surroundings, Watched
@@ -19,10 +18,8 @@ from howdah.agent.collecting import Collecting
 from howdah.agent.entropy import give_entropy
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.metronome import Metronome
 from howdah.agent.module import describe_modules, load_modules, module_symbols, names_in_kernel
 from howdah.agent.own import OwnModules
-from howdah.agent.profiling import Profiling
 from howdah.agent.scheduling import become_invisible
 from howdah.agent.settings import JOURNAL, Settings
 from howdah.agent.traffic import make_flow
@@ -33,6 +30,10 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import open_diag, sockets
 from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
+
+if TYPE_CHECKING:
+    from howdah.agent.metronome import Metronome
+    from howdah.agent.profiling import Profiling
 
 AGENT_FORMAT = 1
 _PROGRESS_NS = 1 * SECOND
@@ -61,10 +62,8 @@ class Run:
         self._settings = Settings(JOURNAL if self._traits["outlives_run"] else None)
         self._accounting: dict[str, Any] = {}
         self._progress = Progress(output, self._end_us())
-        self._processor_watch = Metronome() if plan.get("real_time") else None
-        shift: int | None = plan.get("processor_shift")  # only a virtual clock gives the processor a declared speed
-        looks = plan["collect"].get("cpu", False)
-        self._profiling = Profiling(shift, output) if looks and shift is not None else None
+        self._processor_watch = _processor_watch(plan)
+        self._profiling = _profiling(plan, output)
         self.report: dict[str, Any] = {"format": AGENT_FORMAT, "status": "error", "error": None, "phases": []}
 
     def _end_us(self) -> int:
@@ -83,6 +82,8 @@ class Run:
             self.report["error"] = {"operation": error.operation, "message": error.message}
             sys.stderr.write(f"howdah-agent: {error}\n")
         except Exception as error:  # noqa: BLE001 - whatever it is, agent.json must say so
+            import traceback
+
             traceback.print_exc()
             operation = f"phase {self._progress.phase}"
             self.report["error"] = {"operation": operation, "message": f"{type(error).__name__}: {error}"}
@@ -290,6 +291,24 @@ class Run:
         for flow in self._flows.values():
             flow.close()
         return wait_for_silence(wiring.namespaces, self._loop, quiet_ns, deadline)
+
+
+# Both are loaded where a plan asks for them: what a guest does not load, it need not wait for.
+def _processor_watch(plan: dict[str, Any]) -> Metronome | None:
+    if not plan.get("real_time"):
+        return None
+    from howdah.agent.metronome import Metronome
+
+    return Metronome()
+
+
+def _profiling(plan: dict[str, Any], output: Output) -> Profiling | None:
+    shift: int | None = plan.get("processor_shift")  # only a virtual clock gives the processor a declared speed
+    if shift is None or not plan["collect"].get("cpu", False):
+        return None
+    from howdah.agent.profiling import Profiling
+
+    return Profiling(shift, output)
 
 
 def _wake_diagnostics(wiring: Wiring) -> None:
