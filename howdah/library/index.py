@@ -15,6 +15,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,12 +61,17 @@ class Known:
 
 def _made_by() -> bytes:
     """What the rows depend on beside the runs' files: the analysis, the metrics, and the code that makes rows."""
-    digest = hashlib.sha256(analysis_sha256().encode())
-    digest.update(repr(known_metrics()).encode())
+    return hashlib.sha256(f"{analysis_sha256()} {_code_sha256()}".encode()).hexdigest().encode()
+
+
+@cache
+def _code_sha256() -> str:
+    """Once in a process, before anything is read: the files may change while it is at work."""
+    digest = hashlib.sha256(repr(known_metrics()).encode())
     here = Path(__file__).parent
     for file in sorted([*here.glob("*.py"), *(here.parent / "record").glob("*.py")]):
         digest.update(file.read_bytes())
-    return digest.hexdigest().encode()
+    return digest.hexdigest()
 
 
 class Index:
@@ -78,6 +84,7 @@ class Index:
     @classmethod
     def open(cls, experiment: Path) -> Index | None:
         """The index of an experiment's directory; None without one that this version of howdah wrote."""
+        made_by = _made_by()
         try:
             archive = zipfile.ZipFile(experiment / FILE)
             runs = archive.read(_RUNS)
@@ -85,7 +92,7 @@ class Index:
                 return None
             table = pq.read_table(io.BytesIO(runs))
             metadata = table.schema.metadata or {}
-            if table.schema.remove_metadata() != _KNOWN or metadata.get(_MADE_BY) != _made_by():
+            if table.schema.remove_metadata() != _KNOWN or metadata.get(_MADE_BY) != made_by:
                 return None
             known = {
                 run: Known(state, _axes(axes), counts)
