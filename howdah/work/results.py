@@ -36,14 +36,16 @@ def say(text: str) -> None:
     sys.stderr.write(fitted(f"howdah: {text}\n"))
 
 
-def read_results(path: Path, tell: Tell = say, *, workers: int = 1) -> Experiment:
-    """The experiment, or the one run, in a directory.
+def read_results(
+    path: Path, tell: Tell = say, *, workers: int = 1, kept: Callable[[Run], Run] | None = None
+) -> Experiment:
+    """The experiment, or the one run, in a directory; of each run what ``kept`` leaves of it.
 
     Results of another analysis are made again first. Raises HowdahError when that is not possible, when the directory
     holds neither experiment nor run, and (MismatchError) when a file is not the one that was recorded.
     """
     bring_up_to_date(path, tell, workers=workers)
-    return load_experiment(path)
+    return load_experiment(path, kept=kept)
 
 
 PIECE = 250  # runs that are in memory at once where many are read

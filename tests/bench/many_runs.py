@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``howdah.load`` of an experiment with thousands of runs: one short run, copied with other values of an axis."""
+"""``howdah.load`` and the report of thousands of runs: one short run, copied with other values of an axis."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from playwright.sync_api import sync_playwright
 
 from howdah.record.digest import DIGESTS, file_sha256
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.state import STEP_NS
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT
+from tests.browser.conftest import ARGUMENTS
 
 RUNS = 10_000
 _PROFILE = """\
@@ -33,6 +38,15 @@ rows = [len(e.runs), len(e.metrics), len(e.exits), len(e.checks)]
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1000, *rows)
 """
+# The same of making the report; prints its size in MB too.
+_REPORT = """\
+import resource, sys
+from pathlib import Path
+from howdah.report import report
+page = report(Path(sys.argv[1]))
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1000, page.stat().st_size / 1e6)
+"""
 
 
 def many_runs(place: Path, runs: int = RUNS) -> Iterator[Figure]:
@@ -44,10 +58,17 @@ def many_runs(place: Path, runs: int = RUNS) -> Iterator[Figure]:
     many = multiplied(next((place / "short").glob("standard-*")), place / "many", runs)
     subprocess.run(["sleep", str(STEP_NS / 1e9 + 1)], check=True)  # else the last runs are too young for the index
     for what in ("from the runs' files", "from the index"):
-        seconds, megabytes, *rows = _read(many)
+        seconds, megabytes, *rows = _answer(_READ, many)
         note = f"{runs} runs; rows of runs, metrics, exits, checks: {', '.join(str(int(each)) for each in rows)}"
         yield Figure(f"howdah.load {what}, processor time", seconds, "s", "<= 5", note)
         yield Figure(f"howdah.load {what}, memory", megabytes, "MB")
+    seconds, megabytes, size = _answer(_REPORT, many)
+    yield Figure("its report, processor time", seconds, "s", note=f"{runs} runs; the page has {size:.1f} MB")
+    yield Figure("its report, memory", megabytes, "MB")
+    if (opened := _opened(many / "report.html")) is not None:
+        yield Figure(
+            "its report, from the address to the last figure and row", opened, "s", "<= 3", "Chromium, from disk"
+        )
 
 
 def multiplied(run: Path, target: Path, runs: int) -> Path:
@@ -70,7 +91,26 @@ def multiplied(run: Path, target: Path, runs: int) -> Path:
     return target
 
 
-def _read(experiment: Path) -> list[float]:
-    command = [sys.executable, "-c", _READ, str(experiment)]
+def _answer(program: str, experiment: Path) -> list[float]:
+    command = [sys.executable, "-c", program, str(experiment)]
     answer = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return [float(word) for word in answer.stdout.split()]
+
+
+def _opened(page: Path) -> float | None:
+    """Seconds until a page is drawn and answers, the least of three times; None without a browser."""
+    program = shutil.which("chromium")
+    if program is None:
+        return None
+    found = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS, headless=True)
+        for _ in range(3):
+            opened = browser.new_page()
+            start = time.monotonic()
+            opened.goto(page.as_uri())
+            opened.wait_for_selector("html[data-ready=true]")
+            found.append(time.monotonic() - start)
+            opened.close()
+        browser.close()
+    return min(found)
