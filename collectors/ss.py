@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 
 from collectors.batch import Batch
@@ -19,21 +18,24 @@ COMMAND = ["ss", "--tcp", "--info", "--numeric", "--memory", "--oneline", "--ext
 _EXTENSIONS = sum(1 << (attribute - 1) for attribute in (1, 2, 3, 4, 7))
 
 
-def sockets_text(answers: list[bytes]) -> str:
-    """What ``ss -tinmOe`` prints of inet_diag answers. Raises CollectorError when ss is missing or fails."""
-    with tempfile.NamedTemporaryFile(suffix=".diag") as file:
-        file.write(b"".join(answers) + build(NLMSG_DONE, 0, 0, bytes(4)))
-        file.flush()
-        # ss reads the kernel's answers from a file instead of asking for them (tcp_show_netlink_file in ss.c).
-        environment = {**os.environ, "TCPDIAG_FILE": file.name}
-        try:
-            done = subprocess.run(
-                COMMAND, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
-            )
-        except FileNotFoundError as error:
-            raise CollectorError("ss (of iproute2) is not installed in the guest") from error
-        except subprocess.CalledProcessError as error:
-            raise CollectorError(f"ss failed: {error.stderr.strip()}") from error
+def sockets_text(answers: list[bytes], file: Path) -> str:
+    """What ``ss -tinmOe`` prints of inet_diag answers, which lie in ``file`` meanwhile.
+
+    Raises CollectorError when ss is missing or fails.
+    """
+    file.write_bytes(b"".join(answers) + build(NLMSG_DONE, 0, 0, bytes(4)))
+    # ss reads the kernel's answers from a file instead of asking for them (tcp_show_netlink_file in ss.c).
+    environment = {**os.environ, "TCPDIAG_FILE": str(file)}
+    try:
+        done = subprocess.run(
+            COMMAND, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+        )
+    except FileNotFoundError as error:
+        raise CollectorError("ss (of iproute2) is not installed in the guest") from error
+    except subprocess.CalledProcessError as error:
+        raise CollectorError(f"ss failed: {error.stderr.strip()}") from error
+    finally:
+        file.unlink()
     return done.stdout
 
 
@@ -75,7 +77,8 @@ class SsCollector(Collector):
     def stop(self, _now_ns: int) -> None:
         for _host, batch in self._batches:
             batch.close()
+        place: Path = self.surroundings.output.path
         for name, taken in self._taken.items():
-            parts = [f"# {host} {time_ns}\n{sockets_text(answers)}" for host, time_ns, answers in taken]
-            path: Path = self.surroundings.output.path / f"ss-{name}.txt"
-            path.write_text("".join(parts), encoding="utf-8")
+            file = place / f"ss-{name}.diag"
+            parts = [f"# {host} {time_ns}\n{sockets_text(answers, file)}" for host, time_ns, answers in taken]
+            (place / f"ss-{name}.txt").write_text("".join(parts), encoding="utf-8")

@@ -31,10 +31,11 @@ _SCRIPTS = (
     "export.js",
     "controls.js",
     "strips.js",
+    "many.js",
     "scroll.js",
     "main.js",
 )
-_STYLES = ("tokens.css", "page.css", "table.css", "claim.css", "figure.css", "chart.css", "print.css")
+_STYLES = ("tokens.css", "page.css", "table.css", "claim.css", "figure.css", "chart.css", "many.css", "print.css")
 
 
 @dataclass(frozen=True)

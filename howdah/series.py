@@ -21,7 +21,7 @@ class DrawnSeries:
     title: str
     unit: str
     metric: str
-    role: Literal["sender", "bottleneck"]
+    role: Literal["sender", "receiver", "bottleneck"]
     places: tuple[Place, ...]
     rate: bool = False
     times: float = 1

@@ -37,6 +37,7 @@ INCONSISTENCIES = """\
   handled: Both are judged.
   entries: [Astart_tab1]
 """
+CAUSES = "[]\n"
 PROFILE = """\
 howdah: 1
 name: made
@@ -119,6 +120,7 @@ def make_atlas(directory: Path, *, entries: str = ENTRIES, profile: str = PROFIL
     (catalogue / "papers.yaml").write_text(PAPERS, encoding="utf-8")
     (catalogue / "entries" / "paper.yaml").write_text(entries, encoding="utf-8")
     (catalogue / "inconsistencies.yaml").write_text(INCONSISTENCIES, encoding="utf-8")
+    (catalogue / "causes.yaml").write_text(CAUSES, encoding="utf-8")
     (profiles / "made.yaml").write_text(profile, encoding="utf-8")
     return Made(catalogue, profiles, directory / "runs")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every query of the dashboards of what is finished, put to a real server as ``howdah serve`` starts it."""
+"""Every query of the dashboards but that of runs in progress, put to a real server as ``howdah serve`` starts it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from howdah.publish.serve import Importer
 from howdah.publish.server import running
 
 _LIMIT_S = 60.0
+_SWEEP = "howdah-sweep"
 _LONG = "7300d"  # the runs of tests may be dated years ago
 
 
@@ -30,10 +31,12 @@ def served(runs: Path, data: Path, prometheus: Prometheus) -> Iterator[Client]:
         yield Client(server.url)
 
 
-def queries() -> list[tuple[str, str]]:
-    """Each with its panel, as Grafana sends it when all is chosen."""
+def queries(*, of_sweep: bool = False) -> list[tuple[str, str]]:
+    """Each with its panel, as Grafana sends it when all is chosen: of what is finished, or of a sweep that goes on."""
     found = []
     for board in boards():
+        if (board["uid"] == _SWEEP) != of_sweep:
+            continue
         for panel in board["panels"]:
             for target in panel["targets"]:
                 query = target["expr"].replace("$__interval", _LONG)

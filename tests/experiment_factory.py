@@ -192,6 +192,7 @@ def write_tables(run: RunDirectory, plan: Plan, without: tuple[str, ...], told: 
                         "min_rtt_us": plan.path.rtt_us,
                         "bytes_acked_bytes": int(acked[step]),
                         "bytes_received_bytes": int(acked[step]),
+                        "data_segs_in_packets": int(acked[step]) // MSS_BYTES if end == "receiver" else 0,
                         "total_retrans_packets": int(trace.lost[step]),
                     }
                 )

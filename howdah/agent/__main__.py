@@ -9,11 +9,9 @@ import resource
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
-from howdah.agent.kernel_part import KernelPartRun
-from howdah.agent.part import PartRun
 from howdah.agent.run import Run
-from howdah.agent.session import Session
 from howdah.linux.beacon import Beacon
 from howdah.linux.output import Output
 
@@ -30,6 +28,15 @@ def _allow_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
+def _kind(plan: dict[str, Any]) -> type[Run]:
+    """The class of the run, or of its part in this kernel. What a plan does not need is not loaded."""
+    if "part" in plan:
+        from howdah.agent.kernel_part import KernelPartRun
+
+        return KernelPartRun
+    return Run
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="howdah.agent", description=__doc__)
     parser.add_argument("--in", dest="inputs", type=Path, default=Path("/howdah/in"), help="plan.json and modules/")
@@ -41,17 +48,15 @@ def main() -> int:
     plan = json.loads((arguments.inputs / "plan.json").read_text(encoding="utf-8"))
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
     if "slice" in plan:
+        from howdah.agent.part import PartRun
+        from howdah.agent.session import Session
+
         part = PartRun(plan, arguments.inputs, Output(arguments.out), Session.of_standard_streams())
         return 0 if part.execute() else 1
     # Only there somebody can look while it runs: in a guest a write costs wall time, or the files come out at the end.
     flush_ns = _FLUSH_NS if plan["traits"]["readable_while_running"] else None
-    kind = KernelPartRun if "part" in plan else Run
-    run = kind(
-        plan,
-        arguments.inputs,
-        Output(arguments.out, flush_ns, Beacon() if arguments.beacon else None),
-        arguments.wiring,
-    )
+    output = Output(arguments.out, flush_ns, Beacon() if arguments.beacon else None)
+    run = _kind(plan)(plan, arguments.inputs, output, arguments.wiring)
     return 0 if run.execute() else 1
 
 

@@ -9,17 +9,17 @@ seed is given to the kernel instead, so that reruns are equal, too.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import struct
 from pathlib import Path
 
 _RNDADDENTROPY = 0x40085203  # _IOW('R', 0x03, int [2]); random(4)
 _BITS_A_BYTE = 8
+_BYTES = 64
 
 
 def give_entropy(seed: int) -> None:
-    """Credit the kernel with 512 bits made of a seed. Raises OSError without the privilege."""
-    content = hashlib.sha512(f"howdah {seed}".encode()).digest()
+    """Credit the kernel with 512 bits, whatever the seed: it hashes them. Raises OSError without the privilege."""
+    content = f"howdah {seed}".encode().ljust(_BYTES, b"\0")
     pool = struct.pack("ii", len(content) * _BITS_A_BYTE, len(content)) + content
     with Path("/dev/random").open("wb", buffering=0) as device:
         fcntl.ioctl(device, _RNDADDENTROPY, pool)

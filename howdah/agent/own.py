@@ -2,13 +2,14 @@
 """Modules that a profile brings: which congestion controls are theirs, and that the flows use them.
 
 A name says nothing: a "cubic" may be the kernel's or the profile's. But a socket that chooses an algorithm holds its
-module, and the kernel counts who does (/sys/module/NAME/refcnt).
+module, and the kernel counts who does (/sys/module/NAME/refcnt). An algorithm in BPF has no module; the kernel takes
+none under a name that it has already, so its name says enough, and the sockets that have it are counted (inet_diag).
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from howdah.agent.error import AgentError
 from howdah.agent.loop import Action, Loop
 from howdah.agent.settings import SYS_MODULE
 from howdah.linux.clock import MS
+from howdah.linux.namespace import Namespace
+from howdah.linux.netlink.diag import congestion_controls, open_diag
+from howdah.linux.netlink.message import NetlinkSocket
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _TCP_CONGESTION = 13
@@ -39,6 +43,8 @@ class OwnModules:
         self._in_kernel = dict(in_kernel)
         self._expected = dict(expected)
         self._asked = asked
+        self._in_bpf: dict[str, list[str]] = {}
+        self._diagnostics: list[NetlinkSocket] = []
         self._before: set[str] = set()
         self._algorithms: dict[str, list[str]] = {}
         self._idle: dict[str, int] = {}
@@ -48,13 +54,22 @@ class OwnModules:
         if self._in_kernel:
             self._before = set(available())
 
-    def after_loading(self) -> None:
-        """Find what each module registered. Raises AgentError where it is not what the run asks for."""
-        if not self._in_kernel:
+    @property
+    def _there(self) -> bool:
+        return bool(self._in_kernel or self._in_bpf)
+
+    def after_loading(self, in_bpf: Mapping[str, list[str]] | None = None) -> None:
+        """Find what each module registered; ``in_bpf`` says so of files of BPF, by their names.
+
+        Raises AgentError where it is not what the run asks for.
+        """
+        self._in_bpf = dict(in_bpf or {})
+        if not self._there:
             return
         names = available()
         owners = {name: self._owner(name) for name in names}
-        self._algorithms = {module: [name for name in names if owners[name] == module] for module in self._in_kernel}
+        brought = [*self._in_kernel, *self._in_bpf]
+        self._algorithms = {module: [name for name in names if owners[name] == module] for module in brought}
         for name, module in self._expected.items():
             if owners.get(name) != module:
                 raise AgentError(f"module {module}", self._why_not(name, module, owners))
@@ -83,6 +98,9 @@ class OwnModules:
 
     def _owner(self, name: str) -> str | None:
         """The module of the profile that a socket with this algorithm holds; None: no such module."""
+        for module, registered in self._in_bpf.items():
+            if name in registered:
+                return module
         before = self._uses()
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
             trial.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, name.encode())
@@ -90,11 +108,17 @@ class OwnModules:
         return next((module for module, uses in after.items() if uses > before[module]), None)
 
     def _uses(self) -> dict[str, int]:
-        return {module: uses(loaded_as) for module, loaded_as in self._in_kernel.items()}
+        of_modules = {module: uses(loaded_as) for module, loaded_as in self._in_kernel.items()}
+        chosen = [name for netlink in self._diagnostics for name in congestion_controls(netlink)]
+        of_bpf = {module: sum(map(chosen.count, registered)) for module, registered in self._in_bpf.items()}
+        return of_modules | of_bpf
 
-    def watch(self, loop: Loop, first_ns: int) -> None:
-        """Look again and again how many use them."""
-        if self._in_kernel:
+    def watch(self, loop: Loop, first_ns: int, namespaces: Iterable[Namespace]) -> None:
+        """Look again and again how many use them; ``namespaces`` are those whose sockets may."""
+        for namespace in namespaces if self._in_bpf else ():
+            with namespace.entered():
+                self._diagnostics.append(open_diag())
+        if self._there:
             loop.every(_LOOK_NS, first_ns, self._look)
 
     def seen(self, start: Action) -> Action:
@@ -104,7 +128,7 @@ class OwnModules:
             start(now)
             self._look(now)
 
-        return start_and_look if self._in_kernel else start
+        return start_and_look if self._there else start
 
     def _look(self, _now: int) -> None:
         now = self._uses()
@@ -112,18 +136,20 @@ class OwnModules:
 
     def providers(self) -> dict[str, str]:
         """What the kernel calls the module of each algorithm that is a profile's own."""
-        return {name: self._in_kernel[module] for module, names in self._algorithms.items() for name in names}
+        return {
+            name: self._in_kernel.get(module, module) for module, names in self._algorithms.items() for name in names
+        }
 
     def record(self) -> dict[str, dict[str, Any]]:
         """What agent.json keeps of each, beside what it keeps of every module."""
         return {
             module: {
-                "loaded_as": loaded_as,
+                "loaded_as": self._in_kernel.get(module, module),
                 "algorithms": self._algorithms.get(module, []),
                 "uses_before": self._idle.get(module),
                 "uses_most": self._most.get(module),
             }
-            for module, loaded_as in self._in_kernel.items()
+            for module in (*self._in_kernel, *self._in_bpf)
         }
 
 

@@ -4,24 +4,22 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from collectors.accounting import snapshot
 from collectors.collector import Surroundings, Watched
 from howdah.agent import provenance
+from howdah.agent.bpf import Control, load_controls
 from howdah.agent.calibration import calibrate, wait_for_silence
 from howdah.agent.collecting import Collecting
 from howdah.agent.entropy import give_entropy
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.metronome import Metronome
 from howdah.agent.module import describe_modules, load_modules, module_symbols, names_in_kernel
 from howdah.agent.own import OwnModules
-from howdah.agent.profiling import Profiling
 from howdah.agent.scheduling import become_invisible
 from howdah.agent.settings import JOURNAL, Settings
 from howdah.agent.traffic import make_flow
@@ -32,6 +30,10 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import open_diag, sockets
 from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
+
+if TYPE_CHECKING:
+    from howdah.agent.metronome import Metronome
+    from howdah.agent.profiling import Profiling
 
 AGENT_FORMAT = 1
 _PROGRESS_NS = 1 * SECOND
@@ -56,13 +58,12 @@ class Run:
         self._epoch_ns = plan["epoch_us"] * 1000
         self._wiring: Wiring | None = None
         self._own = OwnModules({}, {}, set())
+        self._controls: dict[str, Control] = {}  # registered as long as they are held here
         self._settings = Settings(JOURNAL if self._traits["outlives_run"] else None)
         self._accounting: dict[str, Any] = {}
         self._progress = Progress(output, self._end_us())
-        self._processor_watch = Metronome() if plan.get("real_time") else None
-        shift: int | None = plan.get("processor_shift")  # only a virtual clock gives the processor a declared speed
-        looks = plan["collect"].get("cpu", False)
-        self._profiling = Profiling(shift, output) if looks and shift is not None else None
+        self._processor_watch = _processor_watch(plan)
+        self._profiling = _profiling(plan, output)
         self.report: dict[str, Any] = {"format": AGENT_FORMAT, "status": "error", "error": None, "phases": []}
 
     def _end_us(self) -> int:
@@ -81,6 +82,8 @@ class Run:
             self.report["error"] = {"operation": error.operation, "message": error.message}
             sys.stderr.write(f"howdah-agent: {error}\n")
         except Exception as error:  # noqa: BLE001 - whatever it is, agent.json must say so
+            import traceback
+
             traceback.print_exc()
             operation = f"phase {self._progress.phase}"
             self.report["error"] = {"operation": operation, "message": f"{type(error).__name__}: {error}"}
@@ -172,7 +175,8 @@ class Run:
         )
         self._own.before_loading()
         modules = load_modules(self._inputs / "modules", plan["module_parameters"], self._settings)
-        self._own.after_loading()
+        self._controls = load_controls(self._inputs / "modules")
+        self._own.after_loading({name: control.algorithms for name, control in self._controls.items()})
         if self._traits["exact_uptime"]:
             become_invisible()
         if self._traits["agent_seeds_random"]:
@@ -192,6 +196,8 @@ class Run:
         kernel_modules = [name.partition(".")[0] for name in plan["kernel_parameters"]]
         self.report |= provenance.kernel()
         self.report["modules"] = describe_modules([*modules, *kernel_modules], in_kernel)
+        for name, control in self._controls.items():
+            self.report["modules"][name] = {"srcversion": None, "parameters": {}, "programs": control.programs}
         self.report["sysctls"] = provenance.sysctls(wiring.namespaces, plan["operations"])
         self.report["qdiscs"] = provenance.qdisc_dump(wiring.namespaces)
         self.report["links"] = provenance.link_dump(wiring.namespaces)
@@ -259,7 +265,7 @@ class Run:
     def _run_timeline(self, wiring: Wiring) -> None:
         for number, event in enumerate(self.plan["timeline"]):
             self._loop.at(self._epoch_ns + event["at_us"] * 1000, self._event(wiring, number, event))
-        self._own.watch(self._loop, self._epoch_ns)
+        self._own.watch(self._loop, self._epoch_ns, wiring.namespaces.values())
         self._loop.run_until(self._epoch_ns + self.plan["duration_us"] * 1000)
 
     def _event(self, wiring: Wiring, number: int, event: dict[str, Any]) -> Any:
@@ -285,6 +291,24 @@ class Run:
         for flow in self._flows.values():
             flow.close()
         return wait_for_silence(wiring.namespaces, self._loop, quiet_ns, deadline)
+
+
+# Both are loaded where a plan asks for them: what a guest does not load, it need not wait for.
+def _processor_watch(plan: dict[str, Any]) -> Metronome | None:
+    if not plan.get("real_time"):
+        return None
+    from howdah.agent.metronome import Metronome
+
+    return Metronome()
+
+
+def _profiling(plan: dict[str, Any], output: Output) -> Profiling | None:
+    shift: int | None = plan.get("processor_shift")  # only a virtual clock gives the processor a declared speed
+    if shift is None or not plan["collect"].get("cpu", False):
+        return None
+    from howdah.agent.profiling import Profiling
+
+    return Profiling(shift, output)
 
 
 def _wake_diagnostics(wiring: Wiring) -> None:
@@ -313,7 +337,7 @@ def _not_running(wiring: Wiring) -> list[str]:
 
 def module_name(file: str) -> str:
     """``/home/me/tcp-mine.c`` → ``tcp_mine``, as the plan calls it."""
-    return Path(file).stem.replace("-", "_")
+    return Path(file).stem.removesuffix(".bpf").replace("-", "_")
 
 
 def tell(problems: list[str]) -> None:

@@ -6,18 +6,19 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
+from howdah.atlas.cause import Cause, read_causes
+from howdah.atlas.finding import Statement, read_findings
+from howdah.atlas.source import items_of, section_of, yaml_of
 from howdah.errors import ProfileError
 from howdah.place import REPORTS
-from howdah.profile.dotted import dotted
 from howdah.profile.field import Section
-from howdah.profile.source import Document, parse_yaml
+from howdah.profile.source import Document
 
 ATLAS = REPORTS / "atlas"
-_Section = TypeVar("_Section", bound=Section)
 Kind = Literal["experiment", "definition", "trace"]
 KINDS: tuple[Kind, ...] = ("experiment", "definition", "trace")
 
@@ -37,14 +38,13 @@ class EntrySection(Section):
 
 
 class PaperSection(Section):
-    """A paper: ``key`` is how its entries' ids begin; ``learnt`` is what its published results show, in a sentence."""
+    """A paper: ``key`` is how its entries' ids begin."""
 
     key: str
     title: str
     authors: str
     year: int | None = None
     note: str = ""
-    learnt: str = ""
 
 
 class InconsistencySection(Section):
@@ -78,11 +78,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All entries in the order of ``kinds.yaml``; papers in the order of ``papers.yaml``."""
+    """All entries in the order of ``kinds.yaml``; papers in the order of ``papers.yaml``; causes by claim."""
 
     entries: list[Entry]
     papers: list[PaperSection]
     inconsistencies: list[InconsistencySection]
+    causes: dict[str, Cause]
+    findings: list[Statement]
 
     def of(self, paper: PaperSection) -> list[Entry]:
         return [entry for entry in self.entries if entry.paper is paper]
@@ -93,17 +95,17 @@ class Catalogue:
 
 
 def read_catalogue(directory: Path = ATLAS) -> Catalogue:
-    """Read kinds, papers, entries and inconsistencies, and check that they belong together.
+    """Read kinds, papers, entries, inconsistencies, causes and findings, and check that they belong together.
 
     Raises ProfileError that names file and line, and lists every entry that is missing.
     """
     kinds, kind_places = _kinds(directory / "kinds.yaml")
-    papers = [_section(PaperSection, *item) for item in _items(directory / "papers.yaml")]
+    papers = [section_of(PaperSection, *item) for item in items_of(directory / "papers.yaml")]
     found: dict[str, Entry] = {}
     for file in sorted((directory / "entries").glob("*.yaml")):
-        for data, document, path in _items(file):
+        for data, document, path in items_of(file):
             place = document.place((*path, "id"))
-            section = _section(EntrySection, data, document, path)
+            section = section_of(EntrySection, data, document, path)
             if section.id not in kinds:
                 near = difflib.get_close_matches(section.id, list(kinds), n=1)
                 hint = f"did you mean {near[0]}?" if near else "every entry is named in kinds.yaml first"
@@ -120,13 +122,15 @@ def read_catalogue(directory: Path = ATLAS) -> Catalogue:
             where=kind_places[missing[0]],
             hint=f"write them in a file of {directory / 'entries'}",
         )
-    items = _items(directory / "inconsistencies.yaml")
+    items = items_of(directory / "inconsistencies.yaml")
     inconsistencies = [_inconsistency(*item, known=found) for item in items]
-    return Catalogue([found[name] for name in kinds], papers, inconsistencies)
+    causes = read_causes(directory / "causes.yaml")
+    findings = read_findings(directory / "findings", [paper.key for paper in papers])
+    return Catalogue([found[name] for name in kinds], papers, inconsistencies, causes, findings)
 
 
 def _kinds(file: Path) -> tuple[dict[str, Kind], dict[str, str]]:
-    data, places = _yaml(file)
+    data, places = yaml_of(file)
     if not isinstance(data, dict):
         raise ProfileError("expected a mapping of entry ids to kinds", where=str(file))
     found: dict[str, Kind] = {}
@@ -152,34 +156,8 @@ def _entry(section: EntrySection, kind: Kind, papers: list[PaperSection], place:
 def _inconsistency(
     data: Any, document: Document, path: tuple[str | int, ...], *, known: dict[str, Entry]
 ) -> InconsistencySection:
-    section = _section(InconsistencySection, data, document, path)
+    section = section_of(InconsistencySection, data, document, path)
     for index, name in enumerate(section.entries):
         if name not in known:
             raise ProfileError(f"there is no entry {name!r}", where=document.place((*path, "entries", index)))
     return section
-
-
-def _yaml(file: Path) -> tuple[Any, dict[tuple[str | int, ...], str]]:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ProfileError(f"cannot be read: {error.strerror}", where=str(file)) from error
-    return parse_yaml(text, str(file))
-
-
-def _items(file: Path) -> list[tuple[Any, Document, tuple[str | int, ...]]]:
-    data, places = _yaml(file)
-    if not isinstance(data, list):
-        raise ProfileError("expected a list", where=str(file))
-    document = Document({}, places)
-    return [(item, document, (index,)) for index, item in enumerate(data)]
-
-
-def _section(model: type[_Section], data: Any, document: Document, path: tuple[str | int, ...]) -> _Section:
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        inner = tuple(first["loc"])
-        name = dotted(inner)
-        raise ProfileError(f"{name}: {first['msg'].lower()}", where=document.place((*path, *inner))) from None

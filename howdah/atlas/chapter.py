@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from howdah.atlas.catalogue import Catalogue, Entry
-from howdah.atlas.points import told
+from howdah.atlas.points import stored_figures
 from howdah.atlas.published import RESULTS, Published, published
 from howdah.errors import HowdahError, ProfileError, nearest
 from howdah.profile import Profile, load
 from howdah.profile.experiment import names_of
 from howdah.record.directory import read_json
 from howdah.record.result import Experiment
-from howdah.report.plot.told import ToldExperiment
+from howdah.report.plot.stored import StoredExperiment
 from howdah.work.results import read_results
 
 
@@ -33,7 +33,7 @@ class Chapter:
     results: Path | None = RESULTS
     _experiment: Experiment | None = None
     _refused: bool = False
-    _told: dict[str, ToldExperiment] | None = None
+    _stored: dict[str, StoredExperiment] | None = None
 
     @property
     def name(self) -> str:
@@ -94,14 +94,14 @@ class Chapter:
         experiment = self.experiment()
         return None if experiment is not None and experiment.runs else self.published()
 
-    def told(self) -> dict[str, ToldExperiment]:
+    def stored(self) -> dict[str, StoredExperiment]:
         """What published figures are drawn from, by the id of each; nothing where runs were made here."""
         shown = self.shown()
         if shown is None or self.results is None:
             return {}
-        if self._told is None:
-            self._told = told(self.profile, shown, self.results)
-        return self._told
+        if self._stored is None:
+            self._stored = stored_figures(self.profile, shown, self.results)
+        return self._stored
 
     def claims(self) -> list[dict[str, Any]]:
         """Judged claims: of the runs that were made here, or else published ones; none of an experiment that cannot be
@@ -144,6 +144,15 @@ def read_chapters(
             raise ProfileError(f"profile name and file name differ: {profile.name!r}", where=str(file), hint=hint)
         chapters.append(Chapter(profile, runs / profile.name, results=None if quick else RESULTS))
     return chapters
+
+
+def published_of(chapters: Iterable[Chapter]) -> list[Published]:
+    """What is published of all chapters, also where the quick atlas shows none of it."""
+    found = (
+        published(chapter.name, chapter.profile.text, chapter.profile.claims, chapter.results or RESULTS)
+        for chapter in chapters
+    )
+    return [each for each in found if each is not None]
 
 
 def check(catalogue: Catalogue, chapters: list[Chapter]) -> None:

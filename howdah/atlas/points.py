@@ -31,7 +31,7 @@ from howdah.record.result import Experiment
 from howdah.report.plot.draw import title_of
 from howdah.report.plot.kept import kept_figure, kept_numbers, measures_of
 from howdah.report.plot.sample import NothingToDrawError
-from howdah.report.plot.told import Mean, ToldExperiment, ToldRun, points_of
+from howdah.report.plot.stored import Mean, StoredExperiment, StoredPoint, points_of
 
 FORMAT = 1
 FOLDER = "points"
@@ -75,14 +75,14 @@ def write_points(experiment: Experiment, profile: Profile, directory: Path) -> P
     return file
 
 
-def _row(point: ToldRun, key: tuple[Any, ...], number: Mean | dict[str, int]) -> list[Any]:
+def _row(point: StoredPoint, key: tuple[Any, ...], number: Mean | dict[str, int]) -> list[Any]:
     if not isinstance(number, Mean):
         return [point.slug, *key, number]
     ends = [] if number.low is None or number.high is None else [number.low, number.high]
     return [point.slug, *key, number.count, *(rounded(each, _DIGITS) for each in (number.mean, *ends))]
 
 
-def told(profile: Profile, published: Published, directory: Path) -> dict[str, ToldExperiment]:
+def stored_figures(profile: Profile, published: Published, directory: Path) -> dict[str, StoredExperiment]:
     """By the id of each figure that can be drawn, what it is drawn from: published points, or numbers of claims.
 
     Raises HowdahError for a file of points that cannot be read.
@@ -98,11 +98,11 @@ def told(profile: Profile, published: Published, directory: Path) -> dict[str, T
     return found
 
 
-def _read(profile: Profile, published: Published, directory: Path) -> ToldExperiment:
+def _read(profile: Profile, published: Published, directory: Path) -> StoredExperiment:
     """The points of the very runs that are published, of figures that still show the same."""
     file = directory / FOLDER / f"{profile.name}.json"
     points = points_of(profile)
-    nothing = ToldExperiment(points)
+    nothing = StoredExperiment(points)
     try:
         data = read_json(file)
         if data["format"] != FORMAT:
@@ -122,10 +122,10 @@ def _read(profile: Profile, published: Published, directory: Path) -> ToldExperi
         return nothing
     except (ValueError, KeyError, TypeError) as error:
         raise HowdahError(f"these are no points of figures: {error}", where=str(file)) from error
-    return ToldExperiment(points, figures, OF_RUNS)
+    return StoredExperiment(points, figures, OF_RUNS)
 
 
-def _has_numbers(figure: FigureSection, experiment: ToldExperiment) -> bool:
+def _has_numbers(figure: FigureSection, experiment: StoredExperiment) -> bool:
     """Whether at least two of the numbers that a figure shows are there: one alone shows nothing."""
     found = [
         point
@@ -136,7 +136,7 @@ def _has_numbers(figure: FigureSection, experiment: ToldExperiment) -> bool:
     return len(found) > 1
 
 
-def _shown_by(figure: FigureSection, points: Sequence[ToldRun]) -> list[ToldRun]:
+def _shown_by(figure: FigureSection, points: Sequence[StoredPoint]) -> list[StoredPoint]:
     wanted = {
         axis: [axis_key(value) for value in (each if isinstance(each, list) else [each])]
         for axis, each in figure.at.items()
@@ -144,14 +144,14 @@ def _shown_by(figure: FigureSection, points: Sequence[ToldRun]) -> list[ToldRun]
     return [point for point in points if all(_value(point, axis) in some for axis, some in wanted.items())]
 
 
-def _value(point: ToldRun, axis: str) -> str:
+def _value(point: StoredPoint, axis: str) -> str:
     if axis == _ALGORITHM:
         return axis_key(point.algorithm)
     return axis_key(point.axes.get(axis, "none"))
 
 
-def _of_claims(profile: Profile, published: Published) -> ToldExperiment:
-    experiment = ToldExperiment(points_of(profile), source=OF_CLAIMS)
+def _of_claims(profile: Profile, published: Published) -> StoredExperiment:
+    experiment = StoredExperiment(points_of(profile), source=OF_CLAIMS)
     rows = {row["id"]: row for row in published.claims}
     for claim in profile.claims:
         row = rows.get(claim.id)
@@ -162,7 +162,7 @@ def _of_claims(profile: Profile, published: Published) -> ToldExperiment:
     return experiment
 
 
-def _take(claim: ClaimSection, side: dict[str, Any], control: str, points: list[ToldRun]) -> None:
+def _take(claim: ClaimSection, side: dict[str, Any], control: str, points: list[StoredPoint]) -> None:
     """The numbers of a claim, on its own runs or on those of its control."""
     value, than = completed(claim)
     assert claim.expect is not None
@@ -175,7 +175,7 @@ def _take(claim: ClaimSection, side: dict[str, Any], control: str, points: list[
 
 
 def _put(
-    selector: SelectorSection, at: dict[str, Any], control: str, numbers: dict[str, Any], points: list[ToldRun]
+    selector: SelectorSection, at: dict[str, Any], control: str, numbers: dict[str, Any], points: list[StoredPoint]
 ) -> None:
     """The numbers at the only point that they can be of."""
     wanted = {CONTROL_AXIS: control or "none", UNKNOWN_AXIS: "none", "traffic": "none", **at}

@@ -8,6 +8,7 @@ made the very same runs must have found the same, since virtual time knows no ot
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -85,6 +86,23 @@ class Published:
             if claim["id"] not in of_the_machine and not claim.get("renewed")
         }
         return [claim["id"] for claim in claims if claim["id"] in known and _read(claim) != known[claim["id"]]]
+
+
+def rows_of(all_of_it: Iterable[Published]) -> dict[str, dict[str, Any]]:
+    """Published claims by ``profile/claim``; each says in ``outdated`` what has changed since in its measurement."""
+    return {
+        f"{each.profile}/{claim['id']}": {**claim, "outdated": each.outdated}
+        for each in all_of_it
+        for claim in each.claims
+    }
+
+
+def kernel_of(all_of_it: Iterable[Published]) -> str:
+    """``6.12``: the release of Linux that most of the profiles ran on; empty where there is none."""
+    releases = Counter(
+        ".".join(name.split(".")[:2]) for each in all_of_it for name in each.kernels if not is_model(name)
+    )
+    return releases.most_common(1)[0][0] if releases else ""
 
 
 def runs_key(runs: Iterable[Run]) -> str:

@@ -14,9 +14,12 @@ from markupsafe import Markup
 from howdah import __version__
 from howdah.assets import Script
 from howdah.atlas.catalogue import ATLAS, Catalogue
+from howdah.atlas.cause import CLASSES
+from howdah.atlas.finding import STATUSES, Findings
 from howdah.atlas.record import Record, provenance
-from howdah.atlas.verdict import WORDS, count, count_words, word, words_text
-from howdah.atlas.view import ClaimView, View
+from howdah.atlas.tally import Tally, tally
+from howdah.atlas.verdict import WORDS, count, count_words, sentence, word, words_text
+from howdah.atlas.view import ClaimView, View, anchor_of
 from howdah.errors import HowdahError, explain
 from howdah.number import significant
 from howdah.place import REPORTS
@@ -55,6 +58,8 @@ def _environment() -> Environment:
     )
     environment.filters["slug"] = _slug
     environment.filters["word"] = word
+    environment.filters["anchor"] = anchor_of
+    environment.filters["sentence"] = sentence
     environment.globals.update(
         version=__version__,
         style=Markup(_style()),
@@ -65,9 +70,17 @@ def _environment() -> Environment:
 
 
 def write_site(
-    site: Path, catalogue: Catalogue, views: list[View], record: Record, problems: list[str], *, quick: bool
+    site: Path,
+    catalogue: Catalogue,
+    views: list[View],
+    record: Record,
+    problems: list[str],
+    *,
+    quick: bool,
+    findings: Findings | None = None,
 ) -> Path:
     """Write index.html and the pages; return the index. Raises HowdahError when the directory cannot be written."""
+    findings = findings or Findings()
     try:
         site.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -82,8 +95,14 @@ def write_site(
             next=views[place + 1].entry if place + 1 < len(views) else None,
             inconsistencies=catalogue.inconsistencies_of(view.entry),
             provenance=made_by,
+            findings=findings,
         )
         write(text, site / view.entry.page)
+    pages = {entry.id: entry.page for entry in catalogue.entries}
+    text = environment.get_template("findings.html.j2").render(
+        findings=findings, statuses=list(STATUSES.items()), papers=catalogue.papers, pages=pages, provenance=made_by
+    )
+    write(text, site / "findings.html")
     index = environment.get_template("index.html.j2").render(
         headline=_headline(views, quick=quick),
         entries=catalogue.entries,
@@ -94,7 +113,10 @@ def write_site(
         differing=with_verdict(views, "differs"),
         failing=with_verdict(views, "fail"),
         inconsistencies=catalogue.inconsistencies,
-        pages={entry.id: entry.page for entry in catalogue.entries},
+        causes=tally_of(views),
+        classes=list(CLASSES.values()),
+        pages=pages,
+        findings=findings,
         cost=[*cost(record, views, quick=quick), Fact("Software", made_by)],
         problems=problems,
     )
@@ -105,6 +127,13 @@ def _badges(views: list[View]) -> list[tuple[str, str, int]]:
     """Of every word among the entries: the state that gives it its colour, the word, how many."""
     states = {word(view.verdict): view.verdict for view in views}
     return [(states[called], called, number) for called, number in count_words(view.verdict for view in views).items()]
+
+
+def tally_of(views: list[View]) -> list[Tally]:
+    """Verdicts and causes of the claims that are shown, each once."""
+    claims = {claim.name: claim for view in views for claim in view.claims}
+    causes = {name: claim.cause for name, claim in claims.items() if claim.cause is not None}
+    return tally(((name, claim.data) for name, claim in claims.items()), causes)
 
 
 def with_verdict(views: list[View], verdict: str) -> list[tuple[View, ClaimView]]:
@@ -188,6 +217,7 @@ def index_data(views: list[View], record: Record, *, quick: bool) -> dict[str, A
             "claims": count_words(claim.verdict for view in views for claim in view.claims),
         },
         "claims": count(claim.verdict for view in views for claim in view.claims),
+        "causes": [each.data for each in tally_of(views)],
         "wall_s": round(record.wall_s(quick=quick), 1),
         "core_s": round(record.core_s(quick=quick), 1),
         "simulated_s": round(record.simulated_s(quick=quick), 1),
@@ -214,7 +244,8 @@ def _entry(view: View) -> dict[str, Any]:
 
 def _claim(claim: ClaimView) -> dict[str, Any]:
     """As claims.json has it, with the profile it comes from."""
-    return {"profile": claim.profile, "word": word(claim.verdict), **claim.data}
+    cause = {"class": claim.cause.key, "word": claim.cause.word, "says": claim.cause.says} if claim.cause else None
+    return {"profile": claim.profile, "word": word(claim.verdict), "cause": cause, **claim.data}
 
 
 def write_index(site: Path, views: list[View], record: Record, *, quick: bool) -> dict[str, Any]:

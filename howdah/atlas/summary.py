@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from howdah.atlas.record import Record
-from howdah.atlas.site import cost, with_verdict
-from howdah.atlas.verdict import count_words, word, words_text
+from howdah.atlas.site import cost, tally_of, with_verdict
+from howdah.atlas.verdict import count_words, sentence, word, words_text
 from howdah.atlas.view import View
 
 
@@ -15,6 +15,8 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
     lines += _by_paper(views)
     claims = {claim.anchor: claim.verdict for view in views for claim in view.claims}
     lines += ["", f"{len(claims)} claims: {words_text(claims.values()) or 'none judged'}.", ""]
+    lines += [f"- {each.word}: {each.cause}: {len(each.claims)}" for each in tally_of(views) if each.cause]
+    lines.append("")
     for verdict, heading in (("differs", "Claims that differ, and why"), ("fail", "Claims that are not reproduced")):
         found = with_verdict(views, verdict)
         if found:
@@ -24,6 +26,8 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
                 f"- **{view.entry.id}**: {claim.says.rstrip('.')}. Expected {claim.expected_text}; measured "
                 f"{claim.both_text}."
             )
+            if claim.cause:
+                lines.append(f"  {sentence(claim.cause.word)}. {claim.cause.says}".rstrip())
             if verdict == "differs" and claim.control:
                 lines.append(f"  With {claim.control.what}: {claim.control.found}. {claim.because}")
         if found:

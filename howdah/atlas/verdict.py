@@ -20,7 +20,7 @@ _NOT_MEASURABLE = "not measurable here"
 
 # The one table of them, in the order in which pages list them. The states on the left are those of claims.json.
 WORDS: dict[str, Word] = {
-    "fail": Word("not reproduced", "it was not measured, and nothing that was tried explains it"),
+    "fail": Word("not reproduced", "it was not measured; why, or that nothing explains it, stands beside it"),
     "invalid": Word("invalid", "too few of the runs it needs passed their checks"),
     "differs": Word(
         "differs (mechanism shown)",
@@ -40,6 +40,11 @@ def word(verdict: str) -> str:
     """A state of claims.json, or of an entry, as pages call it."""
     known = WORDS.get(verdict)
     return known.word if known is not None else verdict
+
+
+def sentence(text: str) -> str:
+    """With a capital letter."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def count_words(verdicts: Iterable[str]) -> dict[str, int]:

@@ -14,9 +14,11 @@ from typing import Any
 from markupsafe import Markup
 
 from howdah.atlas.catalogue import Catalogue, Entry
+from howdah.atlas.cause import NOT_LISTED, Cause
 from howdah.atlas.chapter import Chapter, behind
 from howdah.atlas.published import Published
 from howdah.atlas.verdict import count, entry_verdict, words_text
+from howdah.claim.finding import FAIL
 from howdah.report.drawing import dumbbell
 from howdah.report.origin import Fact
 from howdah.report.pathfacts import first_point, path_facts
@@ -52,20 +54,31 @@ class UnknownView:
     points: list[PointView]
 
 
+def anchor_of(name: str) -> str:
+    """Of ``profile/claim``, on the pages of its entries."""
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower())
+
+
 @dataclass(frozen=True)
 class ClaimView:
-    """One claim of claims.json; ``data`` is what it holds there."""
+    """One claim of claims.json; ``data`` is what it holds there. ``cause`` is why it is not reproduced."""
 
     profile: str
     data: dict[str, Any]
+    cause: Cause | None = None
 
     @property
     def id(self) -> str:
         return str(self.data["id"])
 
     @property
+    def name(self) -> str:
+        """As ``causes.yaml`` names it."""
+        return f"{self.profile}/{self.id}"
+
+    @property
     def anchor(self) -> str:
-        return re.sub(r"[^a-z0-9-]+", "-", f"{self.profile}-{self.id}".lower())
+        return anchor_of(self.name)
 
     @property
     def verdict(self) -> str:
@@ -223,7 +236,7 @@ def views(catalogue: Catalogue, chapters: list[Chapter], site: Path, draw: Draw,
     found = []
     for entry in catalogue.entries:
         mine = behind(entry, chapters)
-        of = {chapter.name: _claims(chapter, entry) for chapter in mine}
+        of = {chapter.name: _claims(chapter, entry, catalogue.causes) for chapter in mine}
         claims = [claim for judged in of.values() for claim in judged]
         view = View(entry, "", claims)
         view.chapters = [shown[chapter.name] for chapter in mine]
@@ -238,15 +251,21 @@ def views(catalogue: Catalogue, chapters: list[Chapter], site: Path, draw: Draw,
     return found
 
 
-def _claims(chapter: Chapter, entry: Entry) -> list[ClaimView]:
-    return [ClaimView(chapter.name, claim) for claim in chapter.claims() if entry.id in claim["entries"]]
+def _claims(chapter: Chapter, entry: Entry, causes: dict[str, Cause]) -> list[ClaimView]:
+    found = []
+    for claim in chapter.claims():
+        if entry.id not in claim["entries"]:
+            continue
+        cause = causes.get(f"{chapter.name}/{claim['id']}", NOT_LISTED) if claim["verdict"] == FAIL else None
+        found.append(ClaimView(chapter.name, claim, cause))
+    return found
 
 
 def _figures(chapter: Chapter, entry: Entry, draw: Draw) -> list[str]:
     mine = [figure for figure in chapter.profile.figures if entry.id in figure.entry]
     if chapter.shown() is not None:
-        told = chapter.told()
-        return [draw(figure, told[figure.id]) for figure in mine if figure.id in told]
+        stored = chapter.stored()
+        return [draw(figure, stored[figure.id]) for figure in mine if figure.id in stored]
     experiment = chapter.experiment()
     return [draw(figure, experiment) for figure in mine] if experiment is not None else []
 
@@ -255,8 +274,8 @@ def _undrawn(chapter: Chapter, entry: Entry) -> list[str]:
     """Titles of the figures of an entry whose points are not published."""
     if chapter.shown() is None:
         return []
-    told = chapter.told()
-    return [figure.title for figure in chapter.profile.figures if entry.id in figure.entry and figure.id not in told]
+    stored = chapter.stored()
+    return [figure.title for figure in chapter.profile.figures if entry.id in figure.entry and figure.id not in stored]
 
 
 def _chapter(chapter: Chapter, site: Path, *, quick: bool) -> ChapterView:

@@ -20,6 +20,10 @@
  * Exit status: that of PROGRAM, 128 + signal if a signal ended it, 125 if it was
  * told to end, 126 if it could not be started.
  *
+ * If LAUNCH_MEMORY is a number of bytes and MODE is "isolate", PROGRAM gets a file
+ * system in memory of that size as TMPDIR, made of huge pages where the machine has
+ * them, which no other process sees. Where it may not be mounted, TMPDIR stays.
+ *
  * If LAUNCH_PEAK names a file, the largest resident memory of one process that
  * PROGRAM was is written there in KiB once it has ended by itself (getrusage(2),
  * ru_maxrss): polling from outside misses a program that lives for an instant.
@@ -28,6 +32,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -35,6 +40,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -44,6 +50,7 @@
 
 #define TOLD_TO_END	125
 #define NOT_STARTED	126
+#define MEMORY		"memory"	/* in DIRECTORY */
 
 static sigset_t ours;
 
@@ -127,6 +134,27 @@ static bool new_pid_namespace(void)
 	return unshare(CLONE_NEWPID) == 0 || unshare_with_user();
 }
 
+/*
+ * What is mounted here ends with the keeper, whose mount namespace nobody else has. A
+ * file system without an instance of its own cannot be told to use huge pages without
+ * changing it for everybody (/dev/shm).
+ */
+static void mount_memory(const char *directory)
+{
+	const char *bytes = getenv("LAUNCH_MEMORY");
+	char place[PATH_MAX], options[64];
+
+	if (!bytes || !strcmp(directory, "-"))
+		return;
+	snprintf(place, sizeof(place), "%s/" MEMORY, directory);
+	snprintf(options, sizeof(options), "huge=always,mode=0700,size=%s", bytes);
+	if (unshare(CLONE_NEWNS) == 0 &&
+	    mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
+	    mkdir(place, 0700) == 0 &&
+	    mount("howdah", place, "tmpfs", MS_NOSUID | MS_NODEV, options) == 0)
+		setenv("TMPDIR", place, 1);
+}
+
 static void die_with_parent(int signal_number, pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, signal_number);
@@ -184,7 +212,9 @@ static void keep(const char *directory, char **arguments, pid_t parent,
 	pid_t program, ended, self = getpid();
 
 	die_with_parent(namespaced ? SIGKILL : SIGTERM, parent);
-	if (!namespaced)
+	if (namespaced)
+		mount_memory(directory);
+	else
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	program = fork();
 	if (program < 0) {

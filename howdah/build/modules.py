@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from howdah.build.bpf import build_bpf
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.modinfo import module_information
 from howdah.build.module_build import OWN_PREFIX, SYMBOLS, ModuleFailure, build_directory
@@ -18,6 +19,7 @@ from howdah.build.target import Target
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
 from howdah.place import MODULES
+from howdah.profile.algorithm import is_bpf, module_name
 
 PROJECT_MODULES = MODULES
 _SOURCES = (".c", ".h", ".S")
@@ -29,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _REGISTERS = b"tcp_register_congestion_control"
 _REPLACE = tuple(Path(__file__).with_name(name) for name in ("replace.c", "replace.h"))
 # What the agent records of a profile's own modules alone (howdah/agent/own.py).
-_OWN_FACTS = ("loaded_as", "algorithms", "uses_before", "uses_most")
+_OWN_FACTS = ("loaded_as", "algorithms", "uses_before", "uses_most", "programs")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class ModuleSet:
         A run that needs it fails with the same words; where none does, nobody else would tell.
         """
         for item in wanted:
-            name = Path(item).stem.replace("-", "_")
+            name = module_name(Path(item))
             if name in self.failed and name not in needed:
                 raise self.failed[name]
 
@@ -110,7 +112,7 @@ class ModuleSet:
 
 
 def provide_modules(kernel: Target, wanted: Iterable[str], progress: Progress, cache: Cache | None = None) -> ModuleSet:
-    """The project's modules and the ``wanted`` ones: C files, directories with a Kbuild, or .ko files.
+    """The project's modules and the ``wanted`` ones: C files, directories with a Kbuild, .ko files, or BPF.
 
     A wanted one takes the place of the project's of the same name. What does not compile or link fails alone. Raises
     HowdahError for what cannot be a module at all, and where two have one name.
@@ -146,6 +148,9 @@ def _provide(
     """Add the modules of a source to ``found``; returns the entry of the cache they lie in, if it is one."""
     if not source.exists():
         raise HowdahError("there is no such module", where=str(source))
+    if is_bpf(source):
+        _add_bpf(kernel, source, progress, cache, found)
+        return None
     if source.suffix == ".ko":
         _add(found, _ready(kernel, source))
         return None
@@ -167,6 +172,14 @@ def _provide(
         failure = ModuleFailure(**record)
         found.failed[failure.module] = failure.error(source)
     return entry
+
+
+def _add_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache, found: ModuleSet) -> None:
+    result = build_bpf(kernel.image, kernel.release, source, progress, cache)
+    if isinstance(result, ModuleFailure):
+        found.failed[result.module] = result.error(source)
+    else:
+        _add(found, Module(module_name(source), result, None, str(source)))
 
 
 def _add(found: ModuleSet, module: Module) -> None:

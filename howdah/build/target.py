@@ -23,6 +23,9 @@ class Target(Protocol):
     def release(self) -> str: ...
 
     @property
+    def image(self) -> Path: ...
+
+    @property
     def image_sha256(self) -> str: ...
 
     @property

@@ -22,6 +22,7 @@ from howdah.profile.control import ControlSection, axis_key
 from howdah.profile.experiment import read_sections
 from howdah.profile.load import load
 from howdah.profile.source import Document, read_document
+from howdah.record.brief import brief
 from howdah.record.claims import CLAIMS_FORMAT, CLAIMS_NAME
 from howdah.record.directory import read_json, write_json
 from howdah.record.provenance import sha256_text
@@ -93,7 +94,7 @@ def _field(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
     file = directory / "profile.yaml"
     document = read_document(file) if file.exists() else Document({})
     sections = read_sections(document)
-    runs = {run.name: run for run in load_experiment(directory).runs}
+    runs = {run.name: run for run in load_experiment(directory, kept=brief).runs}
     cells = [
         Made(
             cell["run"],

@@ -27,7 +27,7 @@ from howdah.cluster.tally import Tally
 from howdah.engine.kit import Portable
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError
-from howdah.work.job import Job, Outcome, Work
+from howdah.work.job import Job, Outcome, Rest, Work
 from howdah.work.room import LEAST_FREE_BYTES
 
 _MOST_ATTEMPTS = 20  # of a run whose worker is lost each time
@@ -122,8 +122,8 @@ class ClusterExecutor:
             self._kits[name] = identity(kits[-1])
             agents = [piece.directory for piece in kits[-1].pieces.values() if piece.name.startswith("agent/")]
             self._publisher.agents[name] = agents[0]
+        self._publisher.paths |= {job.experiment.path for job in jobs}
         self._asked = {job.cell.key for job in jobs} if total is None else None
-        self._tally.open(len(jobs) if total is None else total)
         stored = self._shared.keys() if self._shared is not None else set()
         self._publisher.in_store = stored if self._asked is None else stored & self._asked
         self.client.subscribe_topic(worker.EVENTS, self._event)
@@ -194,8 +194,10 @@ class ClusterExecutor:
         self._watch(outcomes)
         self._publisher.acknowledge()
         self._tally.add(outcomes)
-        self._tally.show(len(self.active), len(self.handed), self.crew)
         return outcomes
+
+    def show(self, outcomes: Sequence[Outcome], rest: Rest) -> None:
+        self._tally.show(self.active, len(self.handed), self.crew, outcomes, rest)
 
     def _hear(self, what: str, about: Any, outcomes: list[Outcome]) -> None:
         if what == "event":
@@ -312,9 +314,7 @@ class ClusterExecutor:
                 with suppress(HowdahError):
                     call(self.client, given.worker, worker.abandon, [key], limit_s=5.0)
             return self._published(given, result)
-        if key in self._publisher.results and not result["failed"]:
-            self._publisher.compare(result)
-        elif given is None and (self._asked is None or key in self._asked):
+        if given is None and not self._publisher.compare(result) and (self._asked is None or key in self._asked):
             self._spool[key] = result
         return []
 

@@ -19,7 +19,7 @@ from howdah.cluster.result import results_sha256, unpack_run
 from howdah.cluster.shared import SharedStore
 from howdah.errors import HowdahError, explain
 from howdah.publish.sweep import Sweep
-from howdah.record.directory import PARTIAL, WRITING, RunDirectory
+from howdah.record.directory import PARTIAL, WRITING, RunDirectory, read_json
 from howdah.work.job import Job, Outcome
 
 
@@ -27,13 +27,13 @@ class Publisher:
     """``shared`` is where workers put finished runs, ``numbers`` those of the sweep.
 
     ``agents`` has the agent's directory of each engine, ``in_store`` the keys that may be in ``shared``, and
-    ``results`` the digests of the runs that were published.
+    ``paths`` are the directories of the experiments. What was published is not held in memory: it lies there.
     """
 
     def __init__(self, client: Client, shared: SharedStore | None, numbers: Sweep, *, again: bool) -> None:
         self.agents: dict[str, Path] = {}
         self.in_store: set[str] = set()
-        self.results: dict[str, str] = {}
+        self.paths: set[Path] = set()
         self._client = client
         self._shared = shared
         self._numbers = numbers
@@ -55,24 +55,39 @@ class Publisher:
         """Whether a run that was made before can be taken."""
         return bool(result["keep_data"] == job.cell.keep_data) and not result["failed"] and not self._again
 
-    def compare(self, result: dict[str, Any]) -> None:
-        """Of a run that is there already. Unequal results of one key are no noise: in virtual time there is none."""
-        first, second = self.results.get(result["key"]), result.get("results_sha256")
-        if first is None or second is None:
-            return  # of a batch before this one, or an error
+    def compare(self, result: dict[str, Any]) -> bool:
+        """Whether the run is in its place already; the worker need not keep it then.
+
+        Raises HowdahError where the two are not equal. That is no noise: in virtual time there is none.
+        """
+        run = self._in_place(result)
+        if run is None:
+            return False
         self._fetched.setdefault(result["worker"], []).append(result["key"])
-        if first != second:
-            raise unequal(result["key"], result["host"])
+        if read_json(run.provenance).get("analysis_sha256") != result.get("analysis"):
+            return True  # of another version of howdah
+        if results_sha256(run) != result["results_sha256"]:
+            raise unequal(str(run.path), result["host"])
+        return True
+
+    def _in_place(self, result: dict[str, Any]) -> RunDirectory | None:
+        name = str(result.get("name", ""))
+        if result.get("failed", True) or Path(name).name != name:
+            return None
+        for path in self.paths:
+            run = RunDirectory(path / name)
+            with suppress(HowdahError, FileNotFoundError):
+                record = read_json(run.provenance)
+                if record.get("key") == result["key"] and record.get("status") == "finished":
+                    return run
+        return None
 
     def publish(self, jobs: Sequence[Job], result: dict[str, Any]) -> list[Outcome]:
         """Put a run into the places of all jobs of its key. Raises HowdahError where it cannot be fetched."""
         with self._pack(jobs[0], result) as pack:
             outcomes = [self._keep(job, pack, result) for job in jobs]
-        if all(each.error is None for each in outcomes):
-            key = jobs[0].cell.key
-            self.results[key] = result["results_sha256"]
-            if result["worker"]:
-                self._fetched.setdefault(result["worker"], []).append(key)
+        if result["worker"] and all(each.error is None for each in outcomes):
+            self._fetched.setdefault(result["worker"], []).append(jobs[0].cell.key)
         return outcomes
 
     @contextmanager

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from howdah.cluster.crew import Crew
 from howdah.publish.sweep import Sweep
-from howdah.work.display import simulated_s
-from howdah.work.job import Outcome
+from howdah.work.display import simulated_s, time_left
+from howdah.work.job import Outcome, Rest, Work
 
 _EVERY_S = 1.0
 
@@ -22,29 +22,25 @@ class Tally:
     def __init__(self, runs: Path | None) -> None:
         self.sweep = Sweep()
         self._runs = runs
-        self._left = 0  # of this batch
         self._sent_before = 0
         self._due = 0.0
-
-    def open(self, jobs: int) -> None:
-        """A batch of so many jobs begins."""
-        self._left = jobs
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """These ended."""
         made = [each for each in outcomes if each.error is None]
-        self._left -= len(outcomes)
         self.sweep.runs["made"] += len(made)
         self.sweep.runs["failed"] += len(outcomes) - len(made)
         self.sweep.simulated_s += simulated_s(made)
 
-    def show(self, active: int, handed: int, crew: Crew) -> None:
-        """Write how it stands, once a second."""
+    def show(self, active: list[Work], handed: int, crew: Crew, outcomes: Sequence[Outcome], rest: Rest) -> None:
+        """Write how it stands, once a second; ``outcomes`` and ``rest`` as a batch tells them."""
         if self._runs is None or time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _EVERY_S
         members = crew.members
-        self.sweep.runs |= {"in_progress": active, "handed": handed, "waiting": max(self._left - active - handed, 0)}
+        waiting = rest.total - rest.past.count - len(outcomes) - len(active) - handed
+        self.sweep.runs |= {"in_progress": len(active), "handed": handed, "waiting": waiting}
+        self.sweep.left_s = time_left(active, list(outcomes), rest)
         ready, refused = sum(each.ready for each in members), sum(each.refused is not None for each in members)
         self.sweep.workers = {"ready": ready, "preparing": len(members) - ready - refused, "refused": refused}
         self.sweep.slots = crew.slots

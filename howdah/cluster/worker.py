@@ -274,10 +274,13 @@ def _kept(store: Store, directory: RunDirectory, verdict: str, order: dict[str, 
         remove_data(directory)
     pack = directory.path.parent / f".partial-pack-{order['key'][:16]}-{os.getpid()}"
     sha256 = pack_run(directory, order["name"], pack)
+    record = read_json(directory.provenance)
     result = {
         "key": order["key"],
+        "name": order["name"],
         "verdict": verdict,
-        "failed": read_json(directory.provenance)["status"] != "finished",
+        "failed": record["status"] != "finished",
+        "analysis": record.get("analysis_sha256"),
         "keep_data": order["keep_data"],
         "results_sha256": results_sha256(directory),
         "sha256": sha256,

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
-from howdah.atlas.chapter import check, chosen, read_chapters
+from howdah.atlas.cause import wrong_causes
+from howdah.atlas.chapter import check, chosen, published_of, read_chapters
+from howdah.atlas.finding import tell
+from howdah.atlas.published import kernel_of, rows_of
 from howdah.atlas.record import add, begin, read_record
 from howdah.atlas.site import write_index, write_site
 from howdah.atlas.summary import summary
+from howdah.atlas.tally import tally
 from howdah.atlas.view import views
 from howdah.atlas.work import conclude, make, publish_complete
 from howdah.cluster.opened import executor_at
@@ -75,7 +79,10 @@ def execute(options: argparse.Namespace) -> int:
     place = workers_of(options)
     catalogue = read_catalogue()
     if options.list:
-        _list(catalogue, terminal_width() or DEFAULT_WIDTH, as_json=options.json)
+        if options.json:
+            answer("atlas-list", _listed(catalogue, options.runs))
+        else:
+            _list(catalogue, terminal_width() or DEFAULT_WIDTH)
         return 0
     if options.unknowns and options.quick:
         raise HowdahError("the quick atlas has no grid of what is unknown", hint="Leave out --quick or --unknowns.")
@@ -104,7 +111,10 @@ def execute(options: argparse.Namespace) -> int:
         display.say("writing the site")
         shown = views(catalogue, chapters, site, draw, quick=options.quick)
     problems = [f"{chapter.name}: {problem}" for chapter in chapters for problem in chapter.problems]
-    page = write_site(site, catalogue, shown, record, problems, quick=options.quick)
+    results = published_of(chapters)
+    findings = tell(catalogue.findings, rows_of(results), kernel_of(results))
+    problems += [*wrong_causes(catalogue.causes, rows_of(results)), *findings.fallen]
+    page = write_site(site, catalogue, shown, record, problems, quick=options.quick, findings=findings)
     data = write_index(site, shown, record, quick=options.quick)
     text = summary(shown, record, problems, quick=options.quick)
     (site / "summary.md").write_text(text, encoding="utf-8")
@@ -123,10 +133,14 @@ def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
     return CLAIM_FAILED if claims.get("fail") else 0
 
 
-def _list(catalogue: Catalogue, width: int, *, as_json: bool) -> None:
-    if as_json:
-        answer("atlas-list", {"entries": [_row(entry) for entry in catalogue.entries]})
-        return
+def _listed(catalogue: Catalogue, runs: Path) -> dict[str, Any]:
+    """The entries, and the verdicts and causes of all published claims."""
+    rows = rows_of(published_of(read_chapters(PROFILES / "atlas", runs, quick=False)))
+    causes = [each.data for each in tally(rows.items(), catalogue.causes)]
+    return {"entries": [_row(entry) for entry in catalogue.entries], "causes": causes}
+
+
+def _list(catalogue: Catalogue, width: int) -> None:
     rows = []
     for entry in catalogue.entries:
         section = entry.section

@@ -13,7 +13,8 @@ from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
 from howdah.layout import fitted
 from howdah.record.digest import mismatches
-from howdah.record.directory import RunDirectory, read_json
+from howdah.record.directory import RunDirectory
+from howdah.record.reading import read_record
 from howdah.work.again import Again, make_again
 from howdah.work.display import Display
 from howdah.work.experiment import find
@@ -36,7 +37,7 @@ def execute(options: argparse.Namespace) -> int:
         runs = sorted(plan.parent.name for plan in original.path.glob("*/plan.json"))
         named = f"Name one of its runs: {', '.join(runs[:4])}{' …' if len(runs) > 4 else ''}." if runs else None
         raise HowdahError("this is an experiment; one run is made again", where=str(original.path), hint=named)
-    wrong = [str(each) for each in mismatches(original, read_json(original.provenance))]
+    wrong = [str(each) for each in mismatches(original, read_record(original))]
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")  # a short run is made more than once a second
     final = options.runs / "reruns" / f"{original.name}-{stamp}"
     with Display(quiet=options.json) as display:

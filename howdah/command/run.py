@@ -34,14 +34,13 @@ from howdah.layout import folded, terminal_width
 from howdah.number import counted
 from howdah.record.directory import read_json
 from howdah.report import report
-from howdah.report.build import source_for
+from howdah.report.build import read_shown, source_for
 from howdah.report.compare import ending, results
 from howdah.work.batch import Outcome
 from howdah.work.display import Display
 from howdah.work.experiment import Experiment, set_latest
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import hold, make, prepare
-from howdah.work.results import read_results
 
 FAILED, INVALID = 4, 5
 
@@ -101,7 +100,7 @@ def _conclude(
         answer("run", {"experiment": str(experiment.path), "report": page and str(page), **index})
     else:
         console = Console(highlight=False, soft_wrap=True)
-        loaded = [read_results(experiment.path)]
+        loaded = [read_shown(experiment.path)]
         with source_for(loaded, "off") as (source, _):
             console.print(ending(results(loaded, source), terminal_width()), markup=False)
         for outcome in outcomes:

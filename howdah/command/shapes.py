@@ -242,8 +242,19 @@ class AtlasEntry(Shape):
     profiles: list[str]
 
 
+class AtlasTally(Shape):
+    """Published claims of one verdict and one cause."""
+
+    verdict: str
+    word: str
+    cause: str = Field(description="empty where the verdict needs none")
+    number: int
+    claims: list[str] = Field(description="as profile/claim")
+
+
 class AtlasList(Shape):
     entries: list[AtlasEntry]
+    causes: list[AtlasTally]
 
 
 class Atlas(Shape):
@@ -255,6 +266,7 @@ class Atlas(Shape):
     verdicts: dict[str, int]
     claims: dict[str, int]
     words: dict[str, dict[str, int]] = Field(description="entries and claims, counted by the words of the pages")
+    causes: list[AtlasTally]
     wall_s: float
     core_s: float
     simulated_s: float

@@ -10,7 +10,7 @@ from pathlib import Path
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.record.digest import DIGESTS, mismatches, refusal
-from howdah.record.directory import read_json
+from howdah.record.reading import read_record
 from howdah.verify.experiment import runs_below
 from howdah.verify.signature import sign
 from howdah.work.experiment import find
@@ -30,7 +30,7 @@ def execute(options: argparse.Namespace) -> int:
     written = []
     for path in [find(options.runs, name) for name in options.what]:
         for run in runs_below(path):
-            record = read_json(run.provenance)
+            record = read_record(run)
             wrong = mismatches(run, record)
             if wrong:
                 raise refusal(run, wrong[0])

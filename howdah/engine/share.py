@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from howdah.build.bpf import OBJECT_SUFFIX
 from howdah.build.cache import Cache, content_key
 from howdah.build.guest_tree import GuestTree, compile_command
 from howdah.build.supervise import run_logged
@@ -55,8 +56,8 @@ def stage(
     modules: Iterable[tuple[str, Path]],
     stacks: Iterable[tuple[str, Path]] = (),
 ) -> None:
-    """Fill share/ from an agent tree (see copy_agent; byte code may lie beside it), module name-file pairs, and names
-    and directories of stacks."""
+    """Fill share/ from an agent tree (see copy_agent; byte code may lie beside it), name-file pairs of modules and of
+    object files of BPF, and names and directories of stacks."""
     directory.share.mkdir(exist_ok=True)
     directory.raw.mkdir(exist_ok=True)
     shutil.copytree(agent, directory.share, dirs_exist_ok=True, copy_function=_link_or_copy)
@@ -64,7 +65,8 @@ def stage(
     place = directory.share / "modules"
     place.mkdir(exist_ok=True)
     for name, file in modules:
-        _link_or_copy(str(file), str(place / f"{name}.ko"))
+        suffix = OBJECT_SUFFIX if file.name.endswith(OBJECT_SUFFIX) else ".ko"
+        _link_or_copy(str(file), str(place / f"{name}{suffix}"))
     for name, entry in stacks:
         shutil.copytree(entry, directory.share / "stacks" / name, dirs_exist_ok=True, copy_function=_link_or_copy)
 

@@ -131,8 +131,8 @@ def _add_direction(
     data.parameters[names.parameter] = str(len(flows))
     for number, flow in enumerate(flows, 1):
         own = [each for each in series if each.label("flow") == str(flow.id) and each.label("role") == "sender"]
-        acked = next((each for each in own if each.metric == "howdah_flow_acked_bytes_total"), None)
-        goodput: Values = _goodput(acked, grid) if acked else [None] * len(grid)
+        arrived = next((each for each in series if _is_delivery(each, flow)), None)
+        goodput: Values = _goodput(arrived, grid) if arrived else [None] * len(grid)
         every.append(goodput)
         name = f"{names.series}::{number}"
         _put(data, name, goodput, "Mbits/s")
@@ -166,12 +166,16 @@ def _of_flows(data: _Data, naming: Iterable[Naming]) -> Iterable[Values]:
     return (values for name, values in data.results.items() if name.startswith(prefixes))
 
 
-def _goodput(acked: Series, grid: Int64) -> Values:
-    """Mbit/s acknowledged in the interval that ends at each instant; None where the flow was not there."""
+def _is_delivery(each: Series, flow: Flow) -> bool:
+    return each.metric == "howdah_flow_delivered_bytes_total" and each.label("flow") == str(flow.id)
+
+
+def _goodput(arrived: Series, grid: Int64) -> Values:
+    """Mbit/s that arrived in the interval that ends at each instant; None where the flow was not there."""
     step = int(grid[0])
-    end: Float64 = np.interp(grid, acked.time_ms, acked.value)
-    start: Float64 = np.interp(grid - step, acked.time_ms, acked.value)
-    there = (grid > acked.time_ms[0]) & (grid - step < acked.time_ms[-1])
+    end: Float64 = np.interp(grid, arrived.time_ms, arrived.value)
+    start: Float64 = np.interp(grid - step, arrived.time_ms, arrived.value)
+    there = (grid > arrived.time_ms[0]) & (grid - step < arrived.time_ms[-1])
     rates = (end - start) * 8 / (step * 1e3)
     return [float(rate) if is_there else None for rate, is_there in zip(rates, there, strict=True)]
 

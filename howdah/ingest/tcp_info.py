@@ -67,7 +67,7 @@ _FIELDS: tuple[tuple[str | None, int], ...] = (
     (None, 4),  # segs_in
     ("notsent_bytes", 4),
     ("min_rtt_us", 4),
-    (None, 4),  # data_segs_in
+    ("data_segs_in_packets", 4),
     ("data_segs_out_packets", 4),
     ("delivery_rate_bytes_per_second", 8),
     ("busy_time_us", 8),

@@ -16,7 +16,7 @@ def own_module_checks(plan: Plan, agent: dict[str, Any] | None) -> list[Check]:
 
 
 def _check(name: str, module: str, record: dict[str, Any]) -> Check:
-    """The kernel counts who holds a module: more did while the flows ran than before."""
+    """More held the module while the flows ran than before, by the kernel's count; of BPF: had its algorithm."""
     label = f"module of {name}"
     registered = record.get("algorithms")
     before, most = record.get("uses_before"), record.get("uses_most")
@@ -28,5 +28,7 @@ def _check(name: str, module: str, record: dict[str, Any]) -> Check:
         return Check(label, ENGINE, False, message, name, found)
     if most <= before:
         return Check(label, ENGINE, False, f"no connection used the profile's module {module}", before + 1, most)
-    message = f"connections used the profile's module {module} for {name} (srcversion {record.get('srcversion')})"
+    programs = record.get("programs")
+    what = f"{len(programs)} programs in BPF" if programs else f"srcversion {record.get('srcversion')}"
+    message = f"connections used the profile's module {module} for {name} ({what})"
     return Check(label, ENGINE, True, message, before + 1, most, None, "uses")

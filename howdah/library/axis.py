@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from howdah.record.axis import AXES, Axes, axes_of
+from howdah.record.axis import AXES, Axes, Scalar, axes_of
 from howdah.record.result import Run
 
 EXPERIMENT = "experiment"
@@ -23,12 +23,21 @@ def run_axes(run: Run) -> Axes:
     return axes_of(run.plan, run.release)
 
 
+def own_axes(run: Run) -> dict[str, Scalar]:
+    """What tells the rows of a run from those of others, the experiment first."""
+    return {EXPERIMENT: run.experiment, **run_axes(run).run}
+
+
 def axis_types(runs: Iterable[Run]) -> dict[str, pa.DataType]:
     """Every axis of the runs, the experiment first, and the type that holds its values in all of them."""
+    return types_in(own_axes(run) for run in runs)
+
+
+def types_in(axes: Iterable[dict[str, Scalar]]) -> dict[str, pa.DataType]:
+    """The same from the axes of each run."""
     values: dict[str, list[Any]] = {name: [] for name in (EXPERIMENT, *AXES)}
-    for run in runs:
-        values[EXPERIMENT].append(run.experiment)
-        for name, value in run_axes(run).run.items():
+    for each in axes:
+        for name, value in each.items():
             values.setdefault(name, []).append(value)
     return {name: type_of(found) for name, found in values.items()}
 

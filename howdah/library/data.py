@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from howdah.errors import HowdahError
-from howdah.library.axis import axis_types
-from howdah.library.result import check_rows, exit_rows, metric_rows, run_rows
+from howdah.library.gathered import Gathered
+from howdah.library.joined import axes_of_all, joined_table
 from howdah.library.rows import Rows, of_table
 from howdah.library.trace import table_dataset, tables_there
 from howdah.record.result import Experiment, Run
@@ -73,25 +73,29 @@ class Data:
         return [run for run in self._all_runs if run.plan is not None and (run.counts or self._every)]
 
     @cached_property
+    def _gathered(self) -> list[Gathered]:
+        return [Gathered(path, _warn) for path in self._paths]
+
+    @cached_property
     def runs(self) -> Rows:
         """A row for every run, whether it counts or not: axes, verdict, path, when and how fast it was made."""
-        return of_table("runs", lambda: run_rows(self._all_runs))
+        return of_table("runs", lambda: joined_table("runs", self._gathered, every=True))
 
     @cached_property
     def metrics(self) -> Rows:
         """A row for every measure of every run and flow: ``value`` is a number, ``text`` a word (an exit's cause),
         ``why`` says why there is neither."""
-        return of_table("metrics", lambda: metric_rows(self._runs))
+        return of_table("metrics", lambda: joined_table("metrics", self._gathered, every=self._every))
 
     @cached_property
     def exits(self) -> Rows:
         """A row for every flow: when, where and why it left slow start."""
-        return of_table("exits", lambda: exit_rows(self._runs))
+        return of_table("exits", lambda: joined_table("exits", self._gathered, every=self._every))
 
     @cached_property
     def checks(self) -> Rows:
         """A row for every check of every verdict, of all runs."""
-        return of_table("checks", lambda: check_rows(self._all_runs))
+        return of_table("checks", lambda: joined_table("checks", self._gathered, every=True))
 
     @property
     def acks(self) -> Rows:
@@ -167,7 +171,7 @@ class Data:
     @property
     def axes(self) -> list[str]:
         """Columns that tell runs apart; the swept fields are the last of them."""
-        return list(axis_types(self._all_runs))
+        return axes_of_all(self._gathered)
 
     def plot(self, what: str = "cwnd_packets", **options: Any) -> Axes:
         """Draw a column of the ACKs over time, or a metric over an axis, with matplotlib; see ``howdah.library.plot``.

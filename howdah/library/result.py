@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of many runs as tidy tables: runs, measures, exits, checks."""
+"""Results of many runs as tidy tables: runs, measures, exits, checks.
+
+Each has the axes first, of the types that it is given, and a column ``RUN`` that says which directory a row is of.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
-from howdah.library.axis import EXPERIMENT, TEXT, axis_types, run_axes, table
+from howdah.library.axis import EXPERIMENT, TEXT, own_axes, run_axes, table
 from howdah.metric import known_metrics
-from howdah.record.axis import FLOW_NAME
+from howdah.record.axis import FLOW_NAME, Axes
 from howdah.record.result import Run
 
+RUN = "run directory"  # has a blank, as no axis has
+Types = dict[str, pa.DataType]
 _NUMBERS: dict[str, pa.DataType] = {"flow": pa.int16(), FLOW_NAME: TEXT}
 _EXIT = "exit_"
 # Of an exit, beside what is called so: what it cost, and what the decision was.
@@ -20,10 +26,10 @@ _WITH_EXITS = ("decision_time_s", "decision_cwnd_packets", "overshoot_packets", 
 
 
 def _of_run(run: Run) -> dict[str, Any]:
-    return {EXPERIMENT: run.experiment, **run_axes(run).run}
+    return {**own_axes(run), RUN: run.name}
 
 
-def run_rows(runs: list[Run]) -> pa.Table:
+def run_rows(runs: list[Run], axes: Types) -> pa.Table:
     """A row for each run; columns of the path and of its times have units."""
     rows = []
     for run in runs:
@@ -52,7 +58,8 @@ def run_rows(runs: list[Run]) -> pa.Table:
             }
         rows.append(row)
     types = {
-        **axis_types(runs),
+        **axes,
+        RUN: TEXT,
         "status": TEXT,
         "verdict": TEXT,
         "counts": pa.bool_(),
@@ -74,23 +81,24 @@ def run_rows(runs: list[Run]) -> pa.Table:
     return table(rows, types, units)
 
 
-def _of_measure(run: Run, row: dict[str, Any]) -> dict[str, Any]:
+def _of_measure(run: Run, axes: Axes, row: dict[str, Any]) -> dict[str, Any]:
     """The axes of a row of metrics.json; those of a flow are the flow's."""
-    axes = run_axes(run)
     number = row.get("flow")
     flow = axes.flows.get(number) if isinstance(number, int) else None
-    return {EXPERIMENT: run.experiment, **axes.run, **(flow or {}), "flow": number if flow else None}
+    own = {EXPERIMENT: run.experiment, **axes.run, **(flow or {}), "flow": number if flow else None}
+    return {**own, RUN: run.name}
 
 
-def metric_rows(runs: list[Run]) -> pa.Table:
+def metric_rows(runs: list[Run], axes: Types) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for run in runs:
+        own = run_axes(run)
         for row in run.metrics:
             value = row["value"]
             number = isinstance(value, int | float) and not isinstance(value, bool)
             rows.append(
                 {
-                    **_of_measure(run, row),
+                    **_of_measure(run, own, row),
                     "group": row.get("group"),
                     "metric": row["metric"],
                     "value": float(value) if number else None,
@@ -100,7 +108,8 @@ def metric_rows(runs: list[Run]) -> pa.Table:
                 }
             )
     types = {
-        **axis_types(runs),
+        **axes,
+        RUN: TEXT,
         **_NUMBERS,
         "group": TEXT,
         "metric": TEXT,
@@ -112,36 +121,50 @@ def metric_rows(runs: list[Run]) -> pa.Table:
     return table(rows, types)
 
 
-def exit_rows(runs: list[Run]) -> pa.Table:
+def exit_measures() -> list[str]:
+    """Measures that are columns of the exits."""
+    return [name for name in known_metrics() if name.startswith(_EXIT) or name in _WITH_EXITS]
+
+
+def exit_rows(runs: list[Run], axes: Types) -> pa.Table:
     """A row for each flow that has a measure of its exit; a measure without a value is null."""
     found: dict[tuple[str, int], dict[str, Any]] = {}
-    metrics = known_metrics()
-    names = [name for name in metrics if name.startswith(_EXIT) or name in _WITH_EXITS]
+    metrics, names = known_metrics(), exit_measures()
+    wanted = set(names)
     for run in runs:
+        own = run_axes(run)
         for row in run.metrics:
-            if row["metric"] in names and isinstance(row.get("flow"), int):
+            if row["metric"] in wanted and isinstance(row.get("flow"), int):
                 key = (str(run.directory.path), row["flow"])
-                found.setdefault(key, _of_measure(run, row))[row["metric"]] = row["value"]
+                if key not in found:
+                    found[key] = _of_measure(run, own, row)
+                found[key][row["metric"]] = row["value"]
     rows = [row for row in found.values() if any(name.startswith(_EXIT) for name in row)]
-    present = [name for name in names if any(name in row for row in rows)]
-    types = {**axis_types(runs), **_NUMBERS}
-    types |= {name: TEXT if metrics[name].is_text else pa.float64() for name in present}
-    units = {
-        name: metrics[name].unit for name in present if not metrics[name].is_text and not metrics[name].is_by_cause
-    }
+    types = {**axes, RUN: TEXT, **_NUMBERS}
+    types |= {name: TEXT if metrics[name].is_text else pa.float64() for name in names}
+    units = {name: metrics[name].unit for name in names if not metrics[name].is_text and not metrics[name].is_by_cause}
     return table(rows, types, units)
 
 
-def check_rows(runs: list[Run]) -> pa.Table:
+def check_rows(runs: list[Run], axes: Types) -> pa.Table:
     """What was expected and measured is JSON: it is of a different kind for each check."""
     rows: list[dict[str, Any]] = []
     for run in runs:
+        own = _of_run(run)
         for check in (run.verdict or {}).get("checks", []):
-            row = {**_of_run(run), "verdict": run.verdict_name, "stage": check.get("stage"), "check": check.get("name")}
+            row = {**own, "verdict": run.verdict_name, "stage": check.get("stage"), "check": check.get("name")}
             row |= {"ok": check.get("ok")}
             for name in ("expected", "measured", "tolerance"):
                 row[name] = None if check.get(name) is None else json.dumps(check[name])
             rows.append({**row, "unit": check.get("unit"), "message": check.get("message")})
-    types = {**axis_types(runs), "verdict": TEXT, "stage": TEXT, "check": TEXT, "ok": pa.bool_()}
+    types = {**axes, RUN: TEXT, "verdict": TEXT, "stage": TEXT, "check": TEXT, "ok": pa.bool_()}
     types |= {name: pa.string() for name in ("expected", "measured", "tolerance")}
     return table(rows, {**types, "unit": TEXT, "message": pa.string()})
+
+
+ROWS: dict[str, Callable[[list[Run], Types], pa.Table]] = {
+    "runs": run_rows,
+    "metrics": metric_rows,
+    "exits": exit_rows,
+    "checks": check_rows,
+}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 
 CLONE_NEWNET = 0x40000000
 MS_BIND = 0x1000
@@ -60,7 +59,7 @@ def unmount(target: str) -> None:
 
 def finit_module(descriptor: int, parameters: str = "") -> None:
     """Load a kernel module from an open file; ``parameters`` reads ``name=value name=value``."""
-    number = _FINIT_MODULE[platform.machine()]
+    number = _FINIT_MODULE[os.uname().machine]
     _check(_libc.syscall(ctypes.c_long(number), descriptor, parameters.encode(), 0), "finit_module")
 
 

@@ -108,7 +108,7 @@ def limit_of(info: Samples, begin_ns: int, end_ns: int) -> str | None:
 
     The receive window by ``tcpi_rwnd_limited``; the send buffer by ``tcpi_sndbuf_limited``, both as shares of
     ``tcpi_busy_time``; the application where the readings between which the time lies had nothing to send, or were
-    marked ``tcpi_delivery_rate_app_limited``.
+    marked ``tcpi_delivery_rate_app_limited`` and had no data waiting.
     """
     busy = info.growth("busy_time_us", begin_ns, end_ns)
     for column, cause in (("rwnd_limited_us", RECEIVE_WINDOW), ("sndbuf_limited_us", SEND_BUFFER)):
@@ -121,9 +121,23 @@ def limit_of(info: Samples, begin_ns: int, end_ns: int) -> str | None:
     nothing = has_nothing(info)
     if nothing is not None and nothing[around].mean() > HELD_SHARE:
         return APPLICATION
-    if info.has("app_limited") and info["app_limited"][around].mean() > HELD_SHARE:
+    if info.has("app_limited") and _is_marked(info)[around].mean() > HELD_SHARE:
         return APPLICATION
     return None
+
+
+def _is_marked(info: Samples) -> npt.NDArray[np.bool_]:
+    """At which readings the last delivery rate is marked as limited by the application, shape (readings,).
+
+    The mark is of data sent a round trip ago, and a new connection begins with it. So it counts only where the
+    connection is there and has no data waiting.
+    """
+    marked = info["app_limited"] > 0
+    if info.has("state"):
+        marked = marked & (info["state"] == _ESTABLISHED)
+    if info.has("notsent_bytes"):
+        marked = marked & (info["notsent_bytes"] == 0)
+    return np.asarray(marked)
 
 
 def limit_before(trace: FlowTrace, info: Samples, time_ns: int) -> str | None:

@@ -9,7 +9,6 @@ import json
 import lzma
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import zstandard
 
@@ -18,6 +17,7 @@ from howdah.pack.local import Paths, paths_in
 from howdah.record.digest import DIGESTS, MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, read_raw_bytes
+from howdah.record.reading import read_index, read_record
 from howdah.record.retention import RAW_LEFT_OUT
 
 _SIGNATURES = (MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
@@ -58,7 +58,7 @@ def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, r
 
     Raises MismatchError for a file that is not the one that was recorded.
     """
-    record = read_json(run.provenance)
+    record = read_record(run)
     wrong = mismatches(run, record)
     if wrong:
         raise refusal(run, wrong[0])
@@ -137,7 +137,7 @@ def add_experiment(
     content: Content, path: Path, runs: list[RunDirectory], prefix: str, paths: Paths, page: str
 ) -> None:
     """What an experiment has beside its runs, of which only ``runs`` are packed; its page is made for it."""
-    index: dict[str, Any] = read_json(path / "experiment.json")
+    index = read_index(path / "experiment.json")
     names = {run.name for run in runs}
     cells = [cell for cell in index["cells"] if cell["run"] in names]
     part = len(cells) < len(index["cells"])

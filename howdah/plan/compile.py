@@ -14,15 +14,14 @@ from howdah.plan.flow import endpoints, host_delays, resolve_flows
 from howdah.plan.group import expand, pairs_of
 from howdah.plan.memory import Sizes, sizes
 from howdah.plan.model import as_model, check_model
+from howdah.plan.module import check_bpf, own_algorithms, required_modules
 from howdah.plan.network import Network, bare
 from howdah.plan.operation import event, operation
 from howdah.plan.perturbation import Perturbation, draw
 from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, OwnKernel, Path, Plan, Processor, RealTime
-from howdah.plan.processor import PROCESSOR_MODULE, find_processors, install
+from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
 from howdah.plan.receiver import (
-    RECEIVER_MODULE,
-    Receivers,
     ack_filters,
     acknowledge_at_once,
     find_receivers,
@@ -38,11 +37,9 @@ from howdah.plan.timetable import timetable
 from howdah.plan.topology import load_topo, lower
 from howdah.plan.wiring import wire
 from howdah.profile import Cell, Profile
-from howdah.profile.algorithm import module_name
 from howdah.profile.host import FIXED
 from howdah.profile.kernel import check_kernel_name
 from howdah.profile.model import Scenario
-from howdah.profile.module import claimed_modules
 from howdah.profile.parameter import parameter_places
 from howdah.profile.written import written_path
 from howdah.trait import Traits, engines, known_engines, traits
@@ -50,7 +47,6 @@ from howdah.trait import Traits, engines, known_engines, traits
 ETHERNET_HEADER_BYTES = 14
 IP_AND_TCP_HEADER_BYTES = 52  # IPv4, TCP with timestamps
 
-TRAFFIC_MODULE = "howdah_traffic"
 VIRTUAL_SETUP_US = 3_000_000  # boot and building the network, in virtual time
 REAL_SETUP_US = 30_000_000
 
@@ -75,6 +71,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     real_time = _real_time(cell, traits(engine))
     kind = traits(engine, real_time=real_time is not None)
     check_model(cell, engine, kernel, kind)
+    check_bpf(cell, engine, kind)
     # What sends and receives is ours, in a kernel or in a simulator.
     own = kind.own_kernel or bool(kind.model)
     processor_shift = scenario.machine.shift if kind.finite_processor else None
@@ -139,8 +136,8 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         | core_parameters(cell),
         kernel_parameters=kernel_parameters,
         traits=kind,
-        required_modules=_required_modules(cell, flows, receivers, processors),
-        own_algorithms=_own_algorithms(cell),
+        required_modules=required_modules(cell, flows, receivers, processors),
+        own_algorithms=own_algorithms(cell),
         epoch_us=setup_us - measured.before_us,
         duration_us=scenario.duration,
         guest_memory_bytes=size.guest_memory_bytes,
@@ -165,32 +162,6 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
 def compile_profile(profile: Profile, engine: str | None = None, kernel: str | None = None) -> list[Plan]:
     """The plans of every cell of a profile, in order."""
     return [compile_plan(cell, engine, kernel) for cell in profile.cells()]
-
-
-def _required_modules(cell: Cell, flows: list[Flow], receivers: Receivers, processors: list[Processor]) -> list[str]:
-    """Modules of algorithms, traffic, receivers and processors, and those of the profile that no algorithm is known to
-    come from.
-
-    A module of an algorithm that this run does not use is left out: were it broken, this run would not be.
-    """
-    needed = {entry.module for entry in cell.algorithms.values() if entry.module and not entry.builtin}
-    if any("kernel" in (flow.traffic, flow.sink) for flow in flows):
-        needed.add(TRAFFIC_MODULE)
-    if receivers.needs_module:
-        needed.add(RECEIVER_MODULE)
-    if processors:
-        needed.add(PROCESSOR_MODULE)
-    return sorted(needed | (set(_own_modules(cell)) - claimed_modules(cell.scenario)))
-
-
-def _own_modules(cell: Cell) -> list[str]:
-    return [module_name(FilePath(module)) for module in cell.scenario.modules]
-
-
-def _own_algorithms(cell: Cell) -> dict[str, str]:
-    """Kernel's name of each algorithm that a module of the profile provides in this run, to that module."""
-    own = _own_modules(cell)
-    return {entry.kernel: entry.module for entry in cell.algorithms.values() if entry.module in own}
 
 
 def _network(cell: Cell) -> tuple[Network, dict[str, int]]:

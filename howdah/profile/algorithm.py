@@ -133,8 +133,13 @@ def module_name(source: Path) -> str:
     return _stem(source).replace("-", "_")
 
 
+def is_bpf(source: Path) -> bool:
+    """Whether a module's source is a congestion control in BPF, ``tcp_mine.bpf.c``, and no module of the kernel."""
+    return source.name.endswith(".bpf.c")
+
+
 def _stem(source: Path) -> str:
-    return source.name.removesuffix(".c").removesuffix(".ko")
+    return source.name.removesuffix(".c").removesuffix(".ko").removesuffix(".bpf")
 
 
 def table_with(modules: Sequence[Path]) -> dict[str, Algorithm]:

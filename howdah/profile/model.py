@@ -287,7 +287,7 @@ class Scenario(Section):
     modules: list[Text] = fixed(
         default_factory=list,
         max_length=32,
-        description="kernel modules (.c or .ko), relative to the profile; each must be used by some run",
+        description="kernel modules (.c, .ko) and BPF (.bpf.c), relative to the profile; each must be used by some run",
     )
     algorithms: dict[Name, AlgorithmSection] = fixed(
         default_factory=dict, description="names for algorithms of your own"

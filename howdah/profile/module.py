@@ -24,7 +24,7 @@ def check_modules(scenario: Scenario, document: Document, directory: Path) -> No
         where = document.place(("modules", index))
         source = directory / Path(module).expanduser()
         if source.suffix not in (".c", ".ko"):
-            raise ProfileError(f"expected a kernel module's .c or .ko file, not {module!r}", where=where)
+            raise ProfileError(f"expected a kernel module's .c, .ko or .bpf.c file, not {module!r}", where=where)
         if not source.is_file():
             raise ProfileError(f"there is no file {source}", where=where, hint="paths start at the profile's directory")
         name = module_name(source)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dashboards of finished runs and of nights in Grafana's JSON model, from ``reports/dashboard/boards.yaml``.
+"""Dashboards of finished runs, nights and a sweep in Grafana's JSON model, from ``reports/dashboard/boards.yaml``.
 
 ``python -m howdah.publish.board`` writes the JSON beside it again; a test compares it, checks it against Grafana's
 schema, and puts every query to a real Prometheus.
@@ -51,9 +51,10 @@ def _board(board: dict[str, Any]) -> dict[str, Any]:
         "schemaVersion": 39,
         "editable": False,
         "timezone": "browser",
+        **({"refresh": board["every"]} if "every" in board else {}),
         "time": {"from": f"now-{board['span']}", "to": "now"},
         "templating": {"list": [source, *(_choice(name, metric) for name, metric in labels.items())]},
-        "panels": list(_panels(board["panels"], choice)),
+        "panels": list(_panels(board["panels"], choice, board.get("every", "1m"))),
     }
 
 
@@ -72,7 +73,7 @@ def _choice(label: str, metric: str) -> dict[str, Any]:
     }
 
 
-def _panels(rows: list[dict[str, Any]], choice: str) -> list[dict[str, Any]]:
+def _panels(rows: list[dict[str, Any]], choice: str, every: str) -> list[dict[str, Any]]:
     """In rows from left to right."""
     found = []
     x = y = 0
@@ -81,12 +82,12 @@ def _panels(rows: list[dict[str, Any]], choice: str) -> list[dict[str, Any]]:
         if x + width > _COLUMNS:
             x, y = 0, y + _HEIGHT
         place = {"x": x, "y": y, "w": width, "h": _HEIGHT}
-        found.append({"id": number, "title": row["title"], "gridPos": place, **_panel(row, choice)})
+        found.append({"id": number, "title": row["title"], "gridPos": place, **_panel(row, choice, every)})
         x += width
     return found
 
 
-def _panel(row: dict[str, Any], choice: str) -> dict[str, Any]:
+def _panel(row: dict[str, Any], choice: str, every: str) -> dict[str, Any]:
     kind = row["kind"]
     options, custom = _KINDS[kind]
     is_now = kind in ("stat", "table")
@@ -104,7 +105,7 @@ def _panel(row: dict[str, Any], choice: str) -> dict[str, Any]:
                 "datasource": _DATASOURCE,
                 "expr": _promql(each["query"], choice),
                 "legendFormat": each.get("legend", "__auto"),
-                "interval": "1m",
+                "interval": every,
                 "instant": is_now,
                 "range": not is_now,
                 **({"format": "table"} if kind == "table" else {}),

@@ -40,7 +40,7 @@ SERIES: tuple[Metric, ...] = (
     Metric("howdah_flow_inflight_bytes", "gauge", "Bytes sent and not yet acknowledged (snd_nxt - snd_una).", _FLOW),
     Metric("howdah_flow_pacing_rate_bytes_per_second", "gauge", "Pacing rate of the sender (tcp_info).", _FLOW),
     Metric("howdah_flow_acked_bytes_total", "counter", "Payload bytes acknowledged, in order (snd_una).", _FLOW),
-    Metric("howdah_flow_delivered_bytes_total", "counter", "Payload bytes confirmed, in order or by SACK.", _FLOW),
+    Metric("howdah_flow_delivered_bytes_total", "counter", "Payload bytes that arrived, in order or not.", _FLOW),
     Metric("howdah_flow_received_bytes_total", "counter", "Payload bytes received in order by the receiver.", _FLOW),
     Metric("howdah_flow_retransmitted_packets_total", "counter", "Segments retransmitted (tcp_info).", _FLOW),
     Metric("howdah_queue_backlog_bytes", "gauge", "Bytes waiting in a queueing discipline, as frames.", _QUEUE),

@@ -99,7 +99,8 @@ def serve(
         count, total = importer.look()
         if not total and not live:
             raise HowdahError("there are no runs to serve", where=str(runs), hint="Make one with 'howdah run PROFILE'.")
-        signal.signal(signal.SIGTERM, _interrupt)
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # a command hears it already
+            signal.signal(signal.SIGTERM, _interrupt)
         try:
             finished = importer.finished
             scraped = scrape(runs, data.parent, targets, say, finished) if live else scrape_results(finished)

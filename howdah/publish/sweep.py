@@ -32,17 +32,21 @@ SPEED = Metric(
     "howdah_sweep_speed_ratio", "gauge", "Simulated seconds of the runs made for each second since the start.", _OWN
 )
 WORKERS = Metric("howdah_sweep_workers", "gauge", "Workers of the cluster, by state.", (*_OWN, "state"))
+LEFT = Metric("howdah_sweep_left_seconds", "gauge", "Time until all runs are made, as expected now.", _OWN)
 SLOTS = Metric("howdah_sweep_worker_slots", "gauge", "Runs that the ready workers make at once.", _OWN)
 RECEIVED = Metric("howdah_sweep_received_bytes_total", "counter", "Packed runs received from workers.", _OWN)
 SENT = Metric(
     "howdah_sweep_sent_bytes_total", "counter", "Kernels, trees and programs that the command sent to workers.", _OWN
 )
-SWEEP: tuple[Metric, ...] = (RUNS, AGAIN, SIMULATED, SPEED, WORKERS, SLOTS, RECEIVED, SENT)
+SWEEP: tuple[Metric, ...] = (RUNS, AGAIN, SIMULATED, SPEED, LEFT, WORKERS, SLOTS, RECEIVED, SENT)
 
 
 @dataclass
 class Sweep:
-    """The numbers of one command. ``runs`` and ``workers`` count by state; ``began_s`` is a time since 1970."""
+    """The numbers of one command. ``runs`` and ``workers`` count by state; ``began_s`` is a time since 1970.
+
+    ``left_s`` is None as long as nothing tells.
+    """
 
     began_s: float = field(default_factory=time.time)
     process: int = field(default_factory=os.getpid)
@@ -51,6 +55,7 @@ class Sweep:
     slots: int = 0
     repeated: int = 0
     simulated_s: float = 0.0
+    left_s: float | None = None
     received_bytes: int = 0
     sent_bytes: int = 0
 
@@ -73,6 +78,8 @@ class Sweep:
         add(AGAIN, self.repeated)
         add(SIMULATED, self.simulated_s)
         add(SPEED, self.simulated_s / max(now_s - self.began_s, 1e-3))
+        if self.left_s is not None:
+            add(LEFT, self.left_s)
         add(SLOTS, self.slots)
         add(RECEIVED, self.received_bytes)
         add(SENT, self.sent_bytes)

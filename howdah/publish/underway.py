@@ -65,7 +65,12 @@ _SENDER: tuple[tuple[str, str, float, int], ...] = (
     ("howdah_flow_retransmitted_packets_total", "total_retrans_packets", 1.0, _UNLIMITED),
 )
 _RECEIVER = (("howdah_flow_received_bytes_total", "bytes_received_bytes", 1.0, _UNLIMITED),)
-_SOCKET_COLUMNS = (*(column for _name, column, *_ in (*_SENDER, *_RECEIVER)), "unacked_packets", "sacked_packets")
+_SOCKET_COLUMNS = (
+    *(column for _name, column, *_ in (*_SENDER, *_RECEIVER)),
+    "unacked_packets",
+    "sacked_packets",
+    "data_segs_in_packets",
+)
 _QUEUE = (
     ("howdah_queue_backlog_bytes", "backlog_bytes"),
     ("howdah_queue_backlog_packets", "backlog_packets"),
@@ -192,6 +197,8 @@ class LiveRun:
         _frames, records = self._parsed("tcp_info", tcp_info.locate, _SOCKET_COLUMNS)
         count = {"sender": 0, "receiver": 0}
         unacked, rtts = 0.0, []
+        arrived: dict[int, int] = {}  # at receivers that count segments; those that came twice count twice
+        confirmed: dict[int, int] = {}
         for row, code in enumerate(records.identity.tolist()):
             found = self._flow_of(records.identities[code])
             if found is None:
@@ -207,16 +214,23 @@ class LiveRun:
             for metric, column, factor, limit in _SENDER if role == "sender" else _RECEIVER:
                 if column in values and values[column] < limit:
                     yield metric, flow_labels(self.plan, flow.id) | {"role": role}, values[column] * factor
-            if role == "sender" and "bytes_acked_bytes" in values:
-                delivered = values["bytes_acked_bytes"] + values.get("sacked_packets", 0) * self.plan.path.mss_bytes
-                self._delivered[flow.id] = max(delivered, self._delivered.get(flow.id, 0))
-                labels = flow_labels(self.plan, flow.id) | {"role": role}
-                yield "howdah_flow_delivered_bytes_total", labels, self._delivered[flow.id]
+            if role == "receiver" and "data_segs_in_packets" in values:
+                arrived[flow.id] = values["data_segs_in_packets"] * self.plan.path.mss_bytes
+            elif role == "sender" and "bytes_acked_bytes" in values:
+                held = values.get("sacked_packets", 0) * self.plan.path.mss_bytes
+                confirmed[flow.id] = values["bytes_acked_bytes"] + held
+        yield from self._deliveries(confirmed | arrived)
         for role, number in count.items():
             yield "howdah_live_connections", {"role": role}, float(number)
         yield "howdah_live_unacked_packets", {}, unacked
         if rtts:
             yield "howdah_live_mean_srtt_seconds", {}, sum(rtts) / len(rtts)
+
+    def _deliveries(self, found: dict[int, int]) -> Iterator[tuple[str, dict[str, str], float]]:
+        for number, delivered in sorted(found.items()):
+            self._delivered[number] = max(delivered, self._delivered.get(number, 0))
+            labels = flow_labels(self.plan, number) | {"role": "receiver"}
+            yield "howdah_flow_delivered_bytes_total", labels, self._delivered[number]
 
     def _flow_of(self, identity: tuple[str, ...]) -> tuple[Flow, str] | None:
         source, source_port, destination, destination_port = identity[:4]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,17 +48,26 @@ class Mismatch:
 
 
 _State = tuple[Path, int, int, int, int]
+_MOST_KNOWN = 1 << 15  # some 20 MB; a command may take in a million runs of 30 files each
 _known: dict[_State, str] = {}
 
 
 def file_sha256(file: Path) -> str:
-    """SHA-256 of a file, computed once in a process as long as the file keeps its size and times."""
+    """SHA-256 of a file, computed once in a process as long as the file keeps its size and times.
+
+    The newest digests alone are remembered.
+    """
     status = file.stat()
     state = (file, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    if state not in _known:
+    known = _known.get(state)
+    if known is None:
         with file.open("rb") as stream:
-            _known[state] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return _known[state]
+            known = hashlib.file_digest(stream, "sha256").hexdigest()
+        _known[state] = known
+        while len(_known) > _MOST_KNOWN:
+            with suppress(KeyError, StopIteration, RuntimeError):  # another thread removed it
+                del _known[next(iter(_known))]
+    return known
 
 
 def forget() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -173,10 +174,13 @@ def load_run(path: Path, experiment: str, cell: dict[str, Any] | None = None) ->
     )
 
 
-def load_experiment(path: Path) -> Experiment:
+def load_experiment(
+    path: Path, *, only: Container[str] | None = None, kept: Callable[[Run], Run] | None = None
+) -> Experiment:
     """Read an experiment directory, or a single run directory as an experiment of one run.
 
-    Raises HowdahError when the directory is neither.
+    With ``only`` an experiment has no runs but those that it names; ``kept`` says what to keep of each run. Raises
+    HowdahError when the directory is neither.
     """
     index_file = path / "experiment.json"
     if index_file.exists():
@@ -186,7 +190,9 @@ def load_experiment(path: Path) -> Experiment:
         for cell in index.get("cells", []):
             directory = path / str(cell["run"])
             if directory.is_dir():
-                runs.append(load_run(directory, name, cell))
+                if only is None or directory.name in only:
+                    run = load_run(directory, name, cell)
+                    runs.append(kept(run) if kept else run)
             else:
                 pending.append(str(cell["run"]))
         return Experiment(
@@ -207,7 +213,7 @@ def load_experiment(path: Path) -> Experiment:
             description="",
             profile={"file": run.plan.profile if run.plan else "", "sha256": ""},
             created=str(run.provenance.get("started", "")),
-            runs=[run],
+            runs=[kept(run) if kept else run],
         )
     raise HowdahError(
         "this directory is neither an experiment nor a run: it has no experiment.json and no plan.json",

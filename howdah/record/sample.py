@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from howdah.plan.plan import Plan
+from howdah.record.delivery import Proof, arrived_bytes, carried_bytes, delivered_bytes
 from howdah.record.result import Run
 
 Int64 = npt.NDArray[np.int64]
@@ -23,6 +24,8 @@ Float64 = npt.NDArray[np.float64]
 STEPS_MS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 _UNLIMITED = 2.0**63 - 1024  # ~0UL as the tables hold it, less what a float cannot tell from it
 _SAMPLES_WANTED = 3200  # of one series; a screen shows fewer, and a range query may return 11 000
+
+Parts = list[tuple[tuple[str, ...], pa.Table]]
 
 
 @dataclass(frozen=True)
@@ -65,11 +68,12 @@ def sample_run(run: Run) -> Iterator[Series]:
         return
     step = step_ms(plan)
     probed: set[int] = set()
-    info = run.table("tcp_info")
-    for series in _tcp_probe(run.table("tcp_probe"), plan, step, _confirmed(info, plan)):
+    probes, infos = _parts(run.table("tcp_probe"), ["flow"]), _parts(run.table("tcp_info"), ["flow", "end"])
+    for series in _tcp_probe(probes, plan, step):
         probed.add(int(series.label("flow")))
         yield series
-    yield from _tcp_info(info, plan, step, probed)
+    yield from _tcp_info(infos, plan, step, probed)
+    yield from _deliveries(probes, infos, plan, step)
     yield from _queues(run.table("qdisc"), plan, step)
     yield from _interfaces(run.table("interface"), plan, step)
     yield from _processors(run.table("processor"), plan, step)
@@ -111,36 +115,54 @@ def _groups(table: pa.Table, keys: list[str]) -> Iterator[tuple[tuple[str, ...],
         yield tuple(str(row[key]) for key in keys), table.filter(mask).sort_by("time_ns")
 
 
-def _confirmed(table: pa.Table | None, plan: Plan) -> dict[str, tuple[Int64, Float64]]:
-    """Of each flow, the times of tcp_info and the bytes that the receiver had confirmed by then: those that are
-    acknowledged, and the segments that SACK reports beyond a hole, each counted as a full one."""
-    found = {}
-    if table is not None:
-        for (flow, end), part in _groups(table, ["flow", "end"]):
-            if end == "sender":
-                held = np.nan_to_num(column(part, "sacked_packets")) * plan.path.mss_bytes
-                values = column(part, "bytes_acked_bytes") + held
-                known = ~np.isnan(values)
-                if known.any():
-                    found[flow] = (_times(part)[known], values[known])
+def _parts(table: pa.Table | None, keys: list[str]) -> Parts:
+    return [] if table is None else list(_groups(table, keys))
+
+
+def _deliveries(probes: Parts, infos: Parts, plan: Plan, step: int) -> Iterator[Series]:
+    """Bytes of each flow that arrived at its receiver, from its start to the last ACK where these were recorded."""
+    proofs: dict[str, list[Proof]] = {}
+    last_ack: dict[str, int] = {}
+    for (flow,), part in probes:
+        time, acked = _times(part), np.maximum.accumulate(column(part, "snd_una_bytes"))
+        proofs[flow] = [Proof(time, np.append(acked[1:], acked[-1]))]  # a record is the state before its ACK
+        last_ack[flow] = int(time[-1])
+    for (flow, end), part in infos:
+        values = _arrived(part, plan) if end == "receiver" else _confirmed(part, plan)
+        known = ~np.isnan(values)
+        if known.any():
+            proof = Proof(_times(part)[known], values[known], own=end == "receiver")
+            proofs.setdefault(flow, []).append(proof)
+    flows = {str(flow.id): flow for flow in plan.flows}
+    for name in sorted(proofs.keys() & flows.keys(), key=int):
+        first = min(flows[name].start_us * 1000, *(int(each.time_ns[0]) for each in proofs[name]))
+        last = last_ack.get(name, max(int(each.time_ns[-1]) for each in proofs[name]))
+        grid = _grid(first, last, step, plan)
+        if len(grid):
+            proved = np.max([each.at(grid) for each in proofs[name]], axis=0)
+            delivered = delivered_bytes(np.maximum.accumulate(proved), carried_bytes(plan, flows[name], grid))
+            labels = {"flow": name, "role": "receiver"}
+            yield from _present("howdah_flow_delivered_bytes_total", labels, grid, delivered)
+
+
+def _arrived(part: pa.Table, plan: Plan) -> Float64:
+    """At a receiver; not a number where its kernel does not count segments."""
+    segments, in_order = column(part, "data_segs_in_packets"), column(part, "bytes_received_bytes")
+    known = ~np.isnan(segments + in_order)
+    found = np.full(len(known), np.nan)
+    found[known] = arrived_bytes(segments[known], in_order[known], plan.path.mss_bytes)
     return found
 
 
-def _delivered(grid: Int64, acked: Float64, confirmed: tuple[Int64, Float64] | None) -> Float64:
-    """Bytes delivered at each instant: never less than what is acknowledged, so that an ACK that fills a hole does not
-    count at once what arrived before it. Between two readings of tcp_info the segments beyond holes come evenly."""
-    if confirmed is not None:
-        acked = np.maximum(acked, np.interp(grid * 1_000_000, *confirmed, left=0.0))
-    return np.asarray(np.maximum.accumulate(acked))
+def _confirmed(part: pa.Table, plan: Plan) -> Float64:
+    """At a sender: bytes that are acknowledged, and those that SACK reports beyond a hole in full segments."""
+    held = np.nan_to_num(column(part, "sacked_packets")) * plan.path.mss_bytes
+    return np.asarray(column(part, "bytes_acked_bytes") + held, dtype=np.float64)
 
 
-def _tcp_probe(
-    table: pa.Table | None, plan: Plan, step: int, confirmed: dict[str, tuple[Int64, Float64]]
-) -> Iterator[Series]:
+def _tcp_probe(probes: Parts, plan: Plan, step: int) -> Iterator[Series]:
     """A record is the state before its ACK is processed, so the state at an instant is that of the *next* record."""
-    if table is None:
-        return
-    for (flow,), part in _groups(table, ["flow"]):
+    for (flow,), part in probes:
         time = _times(part)
         grid = _grid(time[0], time[-1], step, plan)
         if not len(grid):
@@ -153,10 +175,7 @@ def _tcp_probe(
         yield from _present("howdah_flow_srtt_seconds", labels, grid, column(part, "srtt_us")[at] / 1e6)
         flight = column(part, "snd_nxt_bytes") - acked
         yield from _present("howdah_flow_inflight_bytes", labels, grid, flight[at])
-        in_order = np.maximum.accumulate(acked)[at]
-        yield from _present("howdah_flow_acked_bytes_total", labels, grid, in_order)
-        delivered = _delivered(grid, in_order, confirmed.get(flow))
-        yield from _present("howdah_flow_delivered_bytes_total", labels, grid, delivered)
+        yield from _present("howdah_flow_acked_bytes_total", labels, grid, np.maximum.accumulate(acked)[at])
 
 
 def _held(part: pa.Table, step: int, plan: Plan) -> tuple[Int64, Int64] | None:
@@ -172,10 +191,8 @@ def _held(part: pa.Table, step: int, plan: Plan) -> tuple[Int64, Int64] | None:
     return grid[fresh], np.asarray(at[fresh], dtype=np.int64)
 
 
-def _tcp_info(table: pa.Table | None, plan: Plan, step: int, probed: set[int]) -> Iterator[Series]:
+def _tcp_info(infos: Parts, plan: Plan, step: int, probed: set[int]) -> Iterator[Series]:
     """What tcp_probe does not see; and its series too, for flows it did not record."""
-    if table is None:
-        return
     sender = [
         ("howdah_flow_min_rtt_seconds", "min_rtt_us", 1e-6),
         ("howdah_flow_pacing_rate_bytes_per_second", "pacing_rate_bytes_per_second", 1.0),
@@ -188,17 +205,13 @@ def _tcp_info(table: pa.Table | None, plan: Plan, step: int, probed: set[int]) -
         ("howdah_flow_acked_bytes_total", "bytes_acked_bytes", 1.0),
     ]
     receiver = [("howdah_flow_received_bytes_total", "bytes_received_bytes", 1.0)]
-    confirmed = _confirmed(table, plan)
-    for (flow, end), part in _groups(table, ["flow", "end"]):
+    for (flow, end), part in infos:
         held = _held(part, step, plan)
         if held is None:
             continue
         grid, at = held
         alone = end == "sender" and int(flow) not in probed
         wanted = receiver if end == "receiver" else sender + (unprobed if alone else [])
-        if alone and flow in confirmed:
-            delivered = _delivered(grid, np.zeros(len(grid)), confirmed[flow])
-            yield from _present("howdah_flow_delivered_bytes_total", {"flow": flow, "role": end}, grid, delivered)
         for metric, source, factor in wanted:
             yield from _present(metric, {"flow": flow, "role": end}, grid, column(part, source)[at] * factor)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 3  # 2: the table slow_start; 3: axes in every table, units of fields, names of flow
+SCHEMA_VERSION = 4  # 2: the table slow_start; 3: axes in every table, units of fields, names of flow; 4: data_segs_in
 # There only if they were asked for, and a property of the machine that made the run: two runs of one plan differ here.
 MACHINE_TABLES = ("cpu", "cpu_sample")
 
@@ -64,6 +64,7 @@ TCP_INFO = pa.schema(
         ("retrans_packets", pa.int64()),
         ("total_retrans_packets", pa.int64()),
         ("segs_out_packets", pa.int64()),
+        ("data_segs_in_packets", pa.int64()),
         ("data_segs_out_packets", pa.int64()),
         ("delivered_packets", pa.int64()),
         ("bytes_acked_bytes", pa.int64()),

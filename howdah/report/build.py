@@ -13,11 +13,14 @@ from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, fe
 from howdah.publish.query import Client
 from howdah.publish.scratch import scratch_directory
 from howdah.publish.server import running
+from howdah.record.brief import brief
 from howdah.record.result import Experiment
+from howdah.report.many import MOST_RUNS, are_many, is_many
 from howdah.report.page import render, write
 from howdah.report.source import PrometheusSource, Source, TableSource
-from howdah.work.results import read_results
+from howdah.work.results import read_results, runs_of
 
+MANY = f"Of more than {MOST_RUNS} runs the summary is computed from metrics.json, and curves from the Parquet tables."
 OFF = "Prometheus was switched off: curves and summary were computed from the Parquet tables."
 
 
@@ -26,10 +29,13 @@ def source_for(experiments: list[Experiment], prometheus: str) -> Iterator[tuple
     """The source of a report, and what its footer says about it.
 
     ``auto`` asks a Prometheus started for the purpose on blocks of the experiments, fetches the program when it is not
-    there, and falls back on the tables when it cannot be had; ``off`` uses the tables.
+    there, and falls back on the tables when it cannot be had; ``off`` uses the tables, as do many runs.
     """
     if prometheus not in ("auto", "off"):
         raise ValueError(f"prometheus is 'auto' or 'off', not {prometheus!r}")
+    if is_many(experiments):
+        yield TableSource(), MANY
+        return
     program: Prometheus | None = None
     note = OFF
     if prometheus == "auto":
@@ -66,12 +72,17 @@ def _blocks(experiment: Experiment, program: Prometheus, spare: Path) -> list[Pa
     return build_experiment(experiment, program, beside if whole else spare / experiment.name)
 
 
+def read_shown(path: Path) -> Experiment:
+    """The results in a directory, as far as a page shows them."""
+    return read_results(path, kept=brief if are_many(len(runs_of(path))) else None)
+
+
 def report(experiment_dir: Path, prometheus: str = "auto") -> Path:
     """Write ``report.html`` into an experiment (or run) directory and return its path.
 
     Raises HowdahError when the directory holds no experiment or cannot be written.
     """
-    experiment = read_results(experiment_dir)
+    experiment = read_shown(experiment_dir)
     with source_for([experiment], prometheus) as (source, note):
         page = render(experiment.name, experiment.description, [experiment], source, note)
     return write(page, experiment_dir / "report.html")

@@ -15,6 +15,7 @@ from howdah.record.result import Experiment, without_controls
 from howdah.report.build import source_for
 from howdah.report.fold import fold
 from howdah.report.found import found
+from howdah.report.many import are_many, is_many, with_main_measures
 from howdah.report.page import render, write
 from howdah.report.source import Source
 from howdah.report.table import Table, table
@@ -61,6 +62,8 @@ def compare(
 
 def results(experiments: list[Experiment], source: Source) -> Table:
     """The result table of some experiments."""
+    if is_many(experiments):
+        experiments = with_main_measures(experiments)
     summaries = [source.summary(experiment) for experiment in experiments]
     return table(without_controls(experiments), summaries, Variants(experiments))
 
@@ -109,9 +112,14 @@ def _only(experiments: list[Experiment], algorithms: list[str] | None) -> list[E
 
 
 def ending(results: Table, width: int | None = None) -> str:
-    """What was found in words, as the report begins with, then the table: for the end of a command."""
+    """What was found in words, as the report begins with, then the table: for the end of a command.
+
+    Of many runs there are the words alone.
+    """
     columns = min(width or _WIDTH, _WIDTH)
     words = "\n".join(textwrap.fill(sentence, columns, break_on_hyphens=False) for sentence in found(results))
+    if are_many(sum(block.total for _, blocks in results.points for block in blocks)):
+        return f"{words}\n\nThe report has statistics of these runs, and each run by request."
     return f"{words}\n\n{text_table(results, width)}"
 
 

@@ -24,13 +24,15 @@ _LEAST_CONNECTIONS = 5
 
 @dataclass(frozen=True)
 class Distribution:
-    """One measure of one group at one sweep point: sorted values of all repetitions that count, by variant."""
+    """One measure of one group at one sweep point: sorted values of all repetitions that count, by variant. ``counted``
+    are what the values are of."""
 
     point: str
     group: str
     words: str
     logarithmic: bool
     curves: list[tuple[int, str, list[float]]]
+    counted: str = "connections"
 
 
 def distributions(experiments: list[Experiment], variants: Variants) -> list[Distribution]:
@@ -91,11 +93,11 @@ def distribution_drawing(shown: Distribution, narrow: bool) -> str:
     parts = _axes(frame, 4 if narrow else 9)
     for index, label, curve in shown.curves:
         middle = curve[len(curve) // 2]
-        words = f"{label}: {len(curve)} connections, median {significant(middle)}"
+        words = f"{label}: {len(curve)} {shown.counted}, median {significant(middle)}"
         path = _steps(frame, curve)
         parts.append(f'<path d="{path}" class="curve variant-{index}"><title>{escape(words)}</title></path>')
     parts.append(text(frame.right, frame.bottom + 33, shown.words, "note", "end"))
-    label = f"Distribution over the connections of {shown.group}: {shown.words}"
+    label = f"Distribution over the {shown.counted} of {shown.group}: {shown.words}"
     return svg(340 if narrow else 906, frame.bottom + 40, label, parts, "narrow" if narrow else "wide")
 
 

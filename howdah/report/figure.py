@@ -16,6 +16,7 @@ from howdah.report.axis import Axis
 from howdah.report.codec import Column, encode, encode_integers, scale_of
 from howdah.report.downsample import extremes
 from howdah.report.event import ToldEvent, told_events
+from howdah.report.goodput import goodput_words
 from howdah.report.pageband import PageBands
 from howdah.report.palette import dashes
 from howdah.report.shown import shown_flows
@@ -62,7 +63,6 @@ FIGURES: list[dict[str, Any]] = [
         "series": ["goodput"],
         "axis": "time",
         "limits": ["capacity_mbit"],
-        "ceiling": 1.5,
         "height": 200,
         "needs": "tcp_probe or tcp_info records",
     },
@@ -139,7 +139,7 @@ def page_data(experiments: list[Experiment], source: Source, variants: Variants,
         for run in runs
     ]
     return {
-        "figures": FIGURES + PROCESSOR_FIGURES * any(map(_has_processor, runs)),
+        "figures": [_noted(each, runs) for each in FIGURES + PROCESSOR_FIGURES * any(map(_has_processor, runs))],
         "limitNames": _LIMIT_NAMES,
         "dashes": dashes(),
         "axes": [
@@ -157,6 +157,11 @@ def page_data(experiments: list[Experiment], source: Source, variants: Variants,
         "runs": coded,
         "bands": bands.coded(),
     }
+
+
+def _noted(figure: dict[str, Any], runs: list[Run]) -> dict[str, Any]:
+    """A figure of goodput says what that is made of."""
+    return figure | {"note": goodput_words(runs)} if figure["id"] == "goodput" and runs else figure
 
 
 def drawn_runs(experiments: list[Experiment]) -> list[Run]:

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -30,11 +28,14 @@ from howdah.report.event import told_runs
 from howdah.report.exitstrip import ExitStrip, arrangements, exit_strip, scale_of
 from howdah.report.figure import page_data
 from howdah.report.found import found
+from howdah.report.many import is_many, sample, with_main_measures
 from howdah.report.origin import origins, value_text
+from howdah.report.overview import overview
 from howdah.report.palette import dashes
 from howdah.report.pathfacts import first_point, path_facts, path_notes
 from howdah.report.plot.swept import place_title
 from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_differs
+from howdah.report.scriptdata import script_json
 from howdah.report.source import Source, Summary
 from howdah.report.table import table
 from howdah.report.variant import Variants
@@ -71,11 +72,14 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
     shown = [run for experiment in ordinary for run in experiment.runs]
     planned = [run for run in shown if run.plan]
     variants = Variants(experiments)
-    summaries: list[Summary] = [source.summary(experiment) for experiment in experiments]
+    many = is_many(experiments)
+    summed = with_main_measures(experiments) if many else experiments
+    summaries: list[Summary] = [source.summary(experiment) for experiment in summed]
     plan = planned[0].plan if planned else None
     drawings = [Markup(drawing) for drawing in dumbbell(first_point(planned))] if planned else []
-    across = axes(ordinary, variants)
-    data = page_data(ordinary, source, variants, across)
+    drawn = sample(ordinary) if many else ordinary
+    across = axes(drawn, variants)
+    data = page_data(drawn, source, variants, across)
     results = table(ordinary, summaries, variants)
     environment = Environment(
         loader=FileSystemLoader(REPORTS / "templates"),
@@ -94,21 +98,23 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         facts=path_facts(planned),
         path_notes=path_notes(planned),
         found=found(results),
-        arranged=_strips(ordinary, variants, across),
-        groups=_groups(ordinary, variants),
+        arranged=[] if many else _strips(ordinary, variants, across),
+        groups=[] if many else _groups(ordinary, variants),
+        many=overview(summed, variants) if many else None,
+        curves_of=len(data["runs"]),
         declared=declared_figures(experiments),
         without_data=without_data(experiments),
         table=results,
-        runs=[(run, variants.key(run)) for run in runs],
+        runs=[] if many else [(run, variants.key(run)) for run in runs],
         claims=shown_claims(experiments),
         at_text=at_text,
-        told=told_runs([(run, variants.key(run)) for run in shown]),
-        origins=origins(runs),
+        told=told_runs([(run, variants.key(run)) for each in drawn for run in each.runs]),
+        origins=replace(origins(runs), own=[]) if many else origins(runs),
         variants=variants.all,
         dashes=dashes(),
         profiles=[(experiment.name, experiment.profile, experiment.created) for experiment in experiments],
         figures=data["figures"],
-        data=Markup(_script_json(data)),
+        data=script_json(data),
         source=source.name,
         note=note,
         policy=" ".join(f"'{script.policy}'" for script in scripts()),
@@ -127,14 +133,6 @@ def write(page: str, target: Path) -> Path:
     except OSError as error:
         raise HowdahError(f"the report cannot be written: {error.strerror}", where=str(target)) from error
     return target
-
-
-def _script_json(value: Any) -> str:
-    """JSON that may stand inside a script element: nothing in it can end the element or start a comment."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    for character in ("<", ">", "&", "\u2028", "\u2029"):
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def _headline(runs: list[Run], variants: Variants, plan: Plan | None) -> str:

@@ -13,6 +13,7 @@ from howdah.errors import HowdahError
 from howdah.record.claims import CLAIMS_NAME
 from howdah.record.directory import PARTIAL, RunDirectory, read_json
 from howdah.record.provenance import sha256_text
+from howdah.record.reading import read_index, read_record, read_verdict
 from howdah.verify.finding import Finding, Report
 
 _DERIVED = ("report.html", "prometheus")
@@ -30,7 +31,7 @@ def verify_experiment(path: Path) -> Report:
     """The files beside the runs: they are derived from the profile and the runs, so each is made anew and compared."""
     report = Report(str(path))
     try:
-        index = read_json(path / "experiment.json")
+        index = read_index(path / "experiment.json")
         cells = index["cells"]
         _check_index(path, cells, report)
         _check_profile(path, index, report)
@@ -64,8 +65,8 @@ def _check_index(path: Path, cells: list[dict[str, Any]], report: Report) -> Non
 
 
 def _cell(cell: dict[str, Any], run: RunDirectory) -> Iterator[tuple[str, Any, Any]]:
-    yield "status", cell["status"], read_json(run.provenance)["status"]
-    yield "verdict", cell["verdict"], read_json(run.verdict)["verdict"] if run.verdict.exists() else None
+    yield "status", cell["status"], read_record(run)["status"]
+    yield "verdict", cell["verdict"], read_verdict(run)["verdict"] if run.verdict.exists() else None
     if run.plan.exists():
         plan = read_json(run.plan)
         for name in ("axes", "algorithm", "repetition"):

@@ -13,12 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, RecordError
 from howdah.ingest import ingest
 from howdah.record.digest import DIGESTS, mismatches
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.provenance import analysis_sha256, sha256_text
 from howdah.record.raw import read_raw_json
+from howdah.record.reading import read_record
 from howdah.record.retention import RAW_LEFT_OUT, REMOVED, has_data
 from howdah.record.schema import TABLES
 from howdah.record.table import first_difference, read
@@ -36,9 +37,8 @@ def verify_run(directory: RunDirectory, *, compute: bool = True) -> Report:
     """Check one run; nothing in its directory is changed. ``compute`` False looks at the digests alone."""
     report = Report(str(directory.path))
     try:
-        record = read_json(directory.provenance)
-        status = record["status"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        record = read_record(directory)
+    except (OSError, RecordError) as error:
         report.findings.append(Finding("run.json", f"it cannot be read: {error}"))
         return report
     _check_digests(directory, record, report)
@@ -47,8 +47,8 @@ def verify_run(directory: RunDirectory, *, compute: bool = True) -> Report:
     report.computed = compute
     if not compute:
         return report
-    if status != "finished":
-        report.notes.append(f"the run is {status}: it has no results to compute")
+    if record["status"] != "finished":
+        report.notes.append(f"the run is {record['status']}: it has no results to compute")
     elif not has_data(directory):
         report.computed = False
         report.notes.append("its results cannot be computed anew: the data were removed (keep: first); digests only")

@@ -15,6 +15,7 @@ from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 from howdah.record.directory import PARTIAL, RunDirectory, read_json, write_json
 from howdah.record.provenance import first_record
+from howdah.record.reading import read_record
 from howdah.record.retention import has_data
 from howdah.record.table import equal
 from howdah.work.stage import execute, outdated, read_plan, refresh
@@ -75,7 +76,7 @@ def make_again(
     version and its data were not kept.
     """
     plan = read_plan(original)
-    record = read_json(original.provenance)
+    record = read_record(original)
     if record["status"] != "finished":
         raise HowdahError(f"this run is {record['status']}: there is nothing to compare with", where=str(original.path))
     if outdated(original):

@@ -127,11 +127,13 @@ def run_queue(queue: Queue, place: Executor, listen: Listener, *, keep_going: bo
             idle = not place.active and not place.handed
             if (stop or not queue) and idle:
                 break
-            for outcome in place.wait(0.0 if idle else _TELL_EVERY_S):
+            for outcome in place.wait(0.0 if idle and place.has_room() else _TELL_EVERY_S):
                 outcomes.append(outcome)
                 stop = stop or _meets_every_run(outcome, keep_going)
             rest_core_s = sum(job.expected_core_s for job in place.handed) + (0.0 if stop else queue.waiting_core_s)
-            listen(list(place.active), outcomes, Rest(queue.total, rest_core_s, queue.experiments, queue.past))
+            rest = Rest(queue.total, rest_core_s, queue.experiments, queue.past)
+            listen(list(place.active), outcomes, rest)
+            place.show(outcomes, rest)
             outcomes = queue.settle(outcomes)
     except BaseException:
         place.kill()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from howdah.work.job import Job, Outcome, Work
+from howdah.work.job import Job, Outcome, Rest, Work
 
 
 class Executor(Protocol):
@@ -39,6 +39,10 @@ class Executor(Protocol):
 
     def wait(self, timeout_s: float) -> list[Outcome]:
         """Those that have ended; returns after ``timeout_s`` at the latest. Finished runs have their final names."""
+        ...
+
+    def show(self, outcomes: Sequence[Outcome], rest: Rest) -> None:
+        """How far the batch is, for those who look at it from elsewhere."""
         ...
 
     def kill(self) -> None:

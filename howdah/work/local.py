@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from howdah.errors import HowdahError, explain
 from howdah.record.directory import PARTIAL
-from howdah.work.job import Job, Outcome, Work
+from howdah.work.job import Job, Outcome, Rest, Work
 from howdah.work.maker import WORKER, Makers, Making
 from howdah.work.room import tell_of_room
 
@@ -80,6 +80,9 @@ class LocalExecutor:
         tell_of_room(outcome.error, experiment)  # before the partial directory goes, which makes room
         shutil.rmtree(making.directory.path, ignore_errors=True)
         return outcome
+
+    def show(self, outcomes: Sequence[Outcome], rest: Rest) -> None:
+        """Nobody looks at it from elsewhere."""
 
     def kill(self) -> None:
         self._makers.kill()

@@ -24,7 +24,7 @@ from howdah.profile.computed import Computed
 from howdah.profile.long import LongCells
 from howdah.record.closure import closure_sha256
 from howdah.record.digest import check
-from howdah.record.directory import RunDirectory, read_json
+from howdah.record.directory import RunDirectory
 from howdah.record.provenance import agent_sha256, analysis_sha256, run_key, sha256_text
 from howdah.record.reading import read_record, read_verdict
 from howdah.record.retention import keeps_data
@@ -179,7 +179,7 @@ class LongQueue:
         if run is None:
             return None
         refresh(run)
-        check(run, read_json(run.provenance), [run.plan, run.metrics, run.verdict])
+        check(run, read_record(run), [run.plan, run.metrics, run.verdict])
         verdict = str(read_verdict(run)["verdict"])
         if verdict == "invalid" and not job.cell.plan.traits.virtual_clock:
             return None

@@ -23,8 +23,9 @@ from howdah.profile import Profile
 from howdah.profile.long import LongCells
 from howdah.record.claims import CLAIMS_NAME
 from howdah.record.digest import check
-from howdah.record.directory import read_json, write_whole
+from howdah.record.directory import write_whole
 from howdah.record.provenance import run_key
+from howdah.record.reading import read_record
 from howdah.record.retention import keeps_data
 from howdah.work.batch import WORKER, Job, Listener, Outcome, run_cells, run_queue
 from howdah.work.executor import Executor
@@ -222,7 +223,7 @@ def _bring_up_to_date(jobs: Sequence[Job], workers: int, tell: Tell) -> dict[int
             refused[id(job)] = error
     for run, job in there.values():
         try:
-            check(run, read_json(run.provenance), [run.plan, run.metrics, run.verdict])
+            check(run, read_record(run), [run.plan, run.metrics, run.verdict])
         except HowdahError as error:
             refused.setdefault(id(job), error)
     return refused

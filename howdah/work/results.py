@@ -8,11 +8,12 @@ itself could print numbers of another analysis, or of a file that somebody chang
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.layout import fitted
@@ -20,7 +21,8 @@ from howdah.number import counted
 from howdah.record.digest import DIGESTS, MismatchError, check
 from howdah.record.directory import RunDirectory
 from howdah.record.reading import read_index, read_record, read_verdict
-from howdah.record.result import Experiment, load_experiment
+from howdah.record.result import Experiment, Run, load_experiment
+from howdah.record.state import states_of
 from howdah.work import experiment as run_experiment
 from howdah.work.pool import pool
 from howdah.work.stage import is_current, outdated, refresh
@@ -34,29 +36,76 @@ def say(text: str) -> None:
     sys.stderr.write(fitted(f"howdah: {text}\n"))
 
 
-def read_results(path: Path, tell: Tell = say, *, workers: int = 1) -> Experiment:
-    """The experiment, or the one run, in a directory.
+def read_results(
+    path: Path, tell: Tell = say, *, workers: int = 1, kept: Callable[[Run], Run] | None = None
+) -> Experiment:
+    """The experiment, or the one run, in a directory; of each run what ``kept`` leaves of it.
 
     Results of another analysis are made again first. Raises HowdahError when that is not possible, when the directory
     holds neither experiment nor run, and (MismatchError) when a file is not the one that was recorded.
     """
     bring_up_to_date(path, tell, workers=workers)
-    return load_experiment(path)
+    return load_experiment(path, kept=kept)
 
 
-def bring_up_to_date(path: Path, tell: Tell = say, *, force: bool = False, workers: int = 1) -> int:
+PIECE = 250  # runs that are in memory at once where many are read
+
+
+@dataclass(frozen=True)
+class Others:
+    """What ``read_others`` found. ``names`` are all runs that are there, in the experiment's order."""
+
+    path: Path
+    name: str
+    names: list[str]
+    unchanged: set[str]
+    states: dict[str, bytes]  # of all but the unchanged, from before they are read
+
+    def pieces(self) -> Iterator[list[Run]]:
+        """All but the unchanged, some at a time. Their kernels are their own alone (``Run.likely_kernel``)."""
+        names = list(self.states)
+        for start in range(0, len(names), PIECE):
+            yield load_experiment(self.path, only=set(names[start : start + PIECE])).runs
+
+
+def read_others(path: Path, known: Mapping[str, bytes], tell: Tell = say) -> Others:
+    """As ``read_results``, without those of an experiment's runs whose files have the state that is ``known``, and
+    without all of them in memory.
+
+    Who knows a run's state has its results from an earlier call, which checked them.
+    """
+    index = read_index(path / "experiment.json")
+    name = str(index.get("name", path.name))
+    names = list(dict.fromkeys(run.name for run in _runs_in(path, index)))
+    states = states_of(path, names)
+    unchanged = {each for each, state in states.items() if known.get(each) == state}
+    if len(unchanged) < len(names):
+        bring_up_to_date(path, tell, without=unchanged)
+    return Others(path, name, names, unchanged, states_of(path, [each for each in names if each not in unchanged]))
+
+
+def bring_up_to_date(
+    path: Path, tell: Tell = say, *, force: bool = False, workers: int = 1, without: Container[str] = ()
+) -> int:
     """Make results again that another analysis made, all of them with ``force``; the number of runs for which it did.
 
-    What cannot be brought up to date (data that were not kept), and what cannot be checked (no digests), is told.
+    What cannot be brought up to date (data that were not kept), and what cannot be checked (no digests), is told. Runs
+    that are named in ``without`` are not looked at.
     """
-    records = [(run, read_record(run)) for run in runs_of(path) if run.provenance.exists()]
-    unknown = [run for run, record in records if record["status"] == "finished" and DIGESTS not in record]
-    old = [run for run, record in records if force or not is_current(record)]
+    unknown, old = [], []
+    for run in runs_of(path):
+        if run.name in without or not run.provenance.exists():
+            continue
+        record = read_record(run)
+        if record["status"] == "finished" and DIGESTS not in record:
+            unknown.append(run)
+        if force or not is_current(record):
+            old.append(run)
     done = 0
-    for run, error in refresh_all(old, workers, force=force):
+    for refreshed, error in refresh_all(old, workers, force=force):
         if error is not None:
             raise error
-        done += run is not None
+        done += refreshed is not None
     if old:
         with suppress(OSError):  # the index of a directory that cannot be written holds no measures
             run_experiment.Experiment(path if (path / "experiment.json").exists() else path.parent).update_index()
@@ -107,7 +156,11 @@ def runs_of(path: Path) -> list[RunDirectory]:
     index = path / "experiment.json"
     if not index.exists():
         return [RunDirectory(path)] if (path / "plan.json").exists() else []
-    places = [path / str(cell["run"]) for cell in read_index(index)["cells"]]
+    return _runs_in(path, read_index(index))
+
+
+def _runs_in(path: Path, index: dict[str, Any]) -> list[RunDirectory]:
+    places = [path / str(cell["run"]) for cell in index["cells"]]
     return [RunDirectory(place) for place in places if place.is_dir()]
 
 

@@ -159,11 +159,7 @@ howdah.Figure = (() => {
       if (shaded) this.notes.append(element("p", "note", shaded));
       const told = lines.events(this.description, this.lines).length;
       if (told) this.notes.append(element("p", "note", "◇ what a slow-start module told of its decisions: point at one, or move the cursor to it."));
-      const peak = this.clipped();
-      if (peak !== null) {
-        const text = `Peaks up to ${format.significant(peak)} ${this.unit.name} leave the scale: a cumulative ACK that fills a hole after losses counts at once what had arrived before.`;
-        this.notes.append(element("p", "note", text));
-      }
+      if (this.description.note) this.notes.append(element("p", "note", this.description.note));
       if (this.axis === "exit") this.notes.append(element("p", "note", this.fullText()));
     }
 
@@ -182,24 +178,12 @@ howdah.Figure = (() => {
       [least, most] = howdah.bands.reach(this.bandsNow(), plot.scales.x, least, most);
       if (state.view.zoom[this.axis] && !(this.axis === "time" && state.view.frame)) {
         const pad = (most - least || Math.abs(most) || 1) * 0.08;
-        return [least >= 0 ? Math.max(0, least - pad) : least - pad, this.ceiling(most + pad)];
+        return [least >= 0 ? Math.max(0, least - pad) : least - pad, most + pad];
       }
       const limits = lines.limits(this.description).map((limit) => limit.value);
-      const high = Math.max(this.ceiling(most), ...limits.filter((value) => value <= 1.8 * most || value === limits[0]));
+      const high = Math.max(most, ...limits.filter((value) => value <= 1.8 * most || value === limits[0]));
       const low = this.description.unit === "ms" ? 0.85 * Math.min(least, ...limits) : 0;
       return [low, high + (high - low) * 0.07];
-    }
-
-    // Where the scale ends: short peaks far above what the path can carry would flatten everything else.
-    ceiling(most) {
-      const limits = lines.limits(this.description).map((limit) => limit.value);
-      return this.description.ceiling && limits.length ? Math.min(most, this.description.ceiling * Math.max(...limits)) : most;
-    }
-
-    // The highest value that the scale leaves out, or null.
-    clipped() {
-      const most = Math.max(...this.lines.map((line) => line.y.reduce((high, each) => Math.max(high, each || 0), 0)));
-      return this.ceiling(most) < most ? most : null;
     }
 
     options() {

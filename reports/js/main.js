@@ -8,6 +8,7 @@
   const bar = document.getElementById("controls");
   theme.bind();
   howdah.strips.bind();
+  howdah.many.bind();
   state.start(data);
   if (!data.runs.length) {
     const empty = document.createElement("p");

@@ -24,6 +24,7 @@ from tests.bench.ack_cost import ack_costs
 from tests.bench.atlas import atlas_times, quick_atlas
 from tests.bench.figure import Figure
 from tests.bench.kernel_tree import kernel_tree
+from tests.bench.many_runs import many_runs
 from tests.bench.simulation import ROOT
 from tests.bench.suite import suite_time
 from tests.bench.wide_sweep import wide_sweep
@@ -83,6 +84,7 @@ def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
     yield from ack_costs(place / "ack-cost", run)
     yield from boot.boot_to_first_packet(place / "boot")
     yield from offline.report_time(place / "runs")
+    yield from many_runs(place / "many-runs")
     yield from suite_time()
     if options.atlas:
         quick_atlas(place / "atlas")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, Route
+from pytest import MonkeyPatch
 
 from howdah.atlas.record import Record, Sitting
 from howdah.atlas.site import write_site
@@ -18,7 +19,7 @@ from howdah.nightly.sheet import Value
 from howdah.publish.dashboard import write_page as write_live_page
 from howdah.publish.live_state import LiveState
 from howdah.publish.underway import Watch
-from howdah.report import report
+from howdah.report import many, report
 from howdah.report.compare import compare
 from howdah.report.plot import draw
 from tests.atlas_factory import make_judged_atlas
@@ -27,7 +28,7 @@ from tests.nightly_factory import changed, night, sheet, usual
 from tests.unit.recorded_run import make_recorded_experiment
 from tests.unit.underway_run import make_virtual
 
-KINDS = ("report", "comparison", "atlas index", "atlas entry", "night", "live")
+KINDS = ("report", "comparison", "many runs", "atlas index", "atlas entry", "night", "live")
 _ORIGIN = "http://live.test"
 
 
@@ -89,6 +90,9 @@ def make_pages(root: Path) -> Pages:
         "report": report(made, prometheus="off"),
         "comparison": compare([made, other], root / "compare.html", "off", None).page,
     }
+    with MonkeyPatch.context() as patched:
+        patched.setattr(many, "MOST_RUNS", 3)
+        files["many runs"] = compare([made, other], root / "many.html", "off", None).page
     atlas = make_judged_atlas(root / "atlas")
     catalogue, site = atlas.read(), atlas.runs / "atlas"
     record = Record([Sitting(started="2026-11-22T00:00:00+00:00", quick=False, made=18, wall_s=200.0)])

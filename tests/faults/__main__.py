@@ -30,7 +30,7 @@ from tests.faults.inputs import ROOT, Case, Inputs, Tally
 from tests.faults.kills import Killer, KillTally
 from tests.faults.records import Records
 from tests.faults.sandbox import sandbox
-from tests.faults.workers import run_workers, workers_missing
+from tests.faults.workers import FAULTS, run_workers, workers_missing
 
 T = TypeVar("T")
 Tell = Callable[[str, int, list[str]], None]
@@ -76,6 +76,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=1_000, metavar="N", help="killed commands (default: 1000)")
     parser.add_argument("--disks", type=int, default=60, metavar="N", help="disks that give out (default: 60)")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="faults of a cluster (default: 0)")
+    parser.add_argument("--fault", default="", choices=list(FAULTS), help="the only kind of them (default: all kinds)")
     parser.add_argument("--runs", type=int, default=500, metavar="N", help="runs of that cluster's sweep (500)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="so many side by side (default: 2)")
     parser.add_argument("--seed", type=int, default=1, help="another one gives other faults (default: 1)")
@@ -94,7 +95,13 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
     if options.workers and (missing := workers_missing()):
         yield Row("workers", 0, f"skipped: {missing}")
     elif options.workers:
-        swept = run_workers(options.runs, options.workers, options.seed, lambda text: console.print(text, markup=False))
+        swept = run_workers(
+            options.runs,
+            options.workers,
+            options.seed,
+            lambda text: console.print(text, markup=False),
+            kind=options.fault,
+        )
         yield Row("workers", len(swept.faults_made), swept.details, swept.found)
     if options.kills:
         tally = KillTally()

@@ -95,12 +95,23 @@ def _publish(request: dict[str, Any]) -> str:
     return f"{sum(len(piece) for piece in openmetrics(families(runs)))} characters"
 
 
+def _verify(request: dict[str, Any]) -> str:
+    """What ``howdah verify`` does of an experiment, without its processes."""
+    from howdah.verify.experiment import runs_below, verify_experiment
+    from howdah.verify.run import verify_run
+
+    path = Path(request["directory"])
+    reports = [verify_experiment(path), *(verify_run(run) for run in runs_below(path))]
+    return ", ".join(report.state for report in reports)
+
+
 _KINDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "profile": _profile,
     "suite": _suite,
     "machines": _machine_set,
     "command": _command,
     "publish": _publish,
+    "verify": _verify,
 }
 
 

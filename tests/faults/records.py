@@ -46,7 +46,9 @@ _COMMANDS = {
     "clean": ["clean", "--unlisted"],
     "rerun": ["rerun", "{run}"],
     "export a run": ["export", "{run}"],
+    "pack": ["pack", "{name}", "--output", "{pack}"],
     "publish": [],
+    "verify": [],
 }
 
 
@@ -93,10 +95,11 @@ class Records:
             file = chance.choice([each for each in files if chance.random() < 0.5 or each.suffix == ".json"] or files)
             damaged.append(self._damage(file, runs / file.relative_to(self.good), chance))
         run = next(path.parent.name for path in sorted((self.good / name).glob("*/plan.json")))
-        if command == "publish":
-            request: dict[str, Any] = {"kind": "publish", "directory": str(runs / name)}
+        if command in ("publish", "verify"):
+            request: dict[str, Any] = {"kind": command, "directory": str(runs / name)}
         else:
-            words = [word.format(name=runs / name, run=runs / name / run) for word in _COMMANDS[command]]
+            places = {"name": runs / name, "run": runs / name / run, "pack": runs / "mutated.howdah"}
+            words = [word.format_map(places) for word in _COMMANDS[command]]
             request = {"kind": "command", "arguments": [*words, "--runs", str(runs)]}
         return Case(number, command, "; ".join(damaged), request, b"")
 

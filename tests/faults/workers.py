@@ -2,8 +2,9 @@
 """A sweep on a cluster whose workers, scheduler and client are killed, stopped, cut off and left without room.
 
 Two workers, each with a network and a disk of its own (island.py). A supervisor starts again what has died, as systemd
-does. What must hold in the end: every run is there and has one result; no worker made a run again that one had
-finished; no process is left.
+does. What must hold: the guests of a worker that was killed die; in the end every run is there and has one result; no
+worker made a run again that one had finished; some runs, made again without a cluster, come out the same; no process
+is left.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from tests.faults.island import MIDDLE, Island, inside, islands_missing, make_mi
 from tests.faults.processes import end_all, left_after, processes_of
 
 ROOT = Path(__file__).resolve().parents[2]
-_SHARES = {"worker": 8, "run": 4, "guest": 4, "scheduler": 1, "client": 2, "stall": 1, "cut": 1, "disk": 1}
+# Of so many faults in all, on average:
+FAULTS = {"worker": 8, "run": 4, "guest": 4, "scheduler": 1, "client": 2, "stall": 1, "cut": 1, "disk": 1}
 KILLS = ("worker", "run", "guest", "scheduler", "client")
 _PROFILE = """\
 howdah: 1
@@ -46,6 +48,8 @@ _STALL_S = 10.0
 _CUT_S = (5.0, 45.0)  # shorter and longer than TCP waits (Dask: 30 s)
 _FULL_S = 15.0
 _LEFT_WITHIN_S = 20.0
+_GUESTS_WITHIN_S = 10.0  # guests of a worker that was killed are dead
+_MADE_AGAIN = 8  # runs of the finished sweep that are made once more here, and compared
 _SLOWEST_S = 120.0  # of a run, on a machine that others use too: the sweep is given up after so much for each
 
 
@@ -166,9 +170,10 @@ def workers_missing() -> str | None:
     return islands_missing()
 
 
-def run_workers(runs: int, faults: int, seed: int, tell: Callable[[str], None]) -> Tally:
-    """A sweep of ``runs`` runs with at most ``faults`` faults, spread over it, in namespaces of its own."""
-    command = inside("tests.faults.workers", [str(runs), str(faults), str(seed)])
+def run_workers(runs: int, faults: int, seed: int, tell: Callable[[str], None], *, kind: str = "") -> Tally:
+    """A sweep of ``runs`` runs with at most ``faults`` faults, spread over it, in namespaces of its own. All faults are
+    of one ``kind`` if it is given."""
+    command = inside("tests.faults.workers", [str(runs), str(faults), str(seed), kind])
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         last = ""
@@ -186,19 +191,20 @@ def run_workers(runs: int, faults: int, seed: int, tell: Callable[[str], None]) 
         return Tally(found=[f"the sweep itself failed with {process.returncode}: {last}"])
 
 
-def _run_inside(runs: int, faults: int, seed: int, tell: Callable[[str], None]) -> Tally:
+def _run_inside(runs: int, faults: int, seed: int, kind: str, tell: Callable[[str], None]) -> Tally:
     root = Path("/tmp") / f"hw-{os.getpid()}-{secrets.token_hex(3)}"
     root.mkdir(mode=0o700)
     tally = Tally()
     cluster = Cluster(root, runs)
     begun = time.monotonic()
     try:
-        _disturb(cluster, runs, faults, random.Random(seed), tally, tell)
+        shares = {kind: 1} if kind else FAULTS
+        _disturb(cluster, runs, faults, shares, random.Random(seed), tally, tell)
         cluster.end()
         tally.found += [
             f"a process is left: {each.kind} {each.words[:200]!r}" for each in left_after(root, _LEFT_WITHIN_S)
         ]
-        tally.found += _judged(cluster, runs)
+        tally.found += [*_judged(cluster, runs), *_made_again(cluster, random.Random(seed), tell)]
         more = sum(len(made) - 1 for made in cluster.made().values())
     finally:
         with contextlib.suppress(Exception):
@@ -213,7 +219,13 @@ def _run_inside(runs: int, faults: int, seed: int, tell: Callable[[str], None]) 
 
 
 def _disturb(
-    cluster: Cluster, runs: int, faults: int, chance: random.Random, tally: Tally, tell: Callable[[str], None]
+    cluster: Cluster,
+    runs: int,
+    faults: int,
+    shares: dict[str, int],
+    chance: random.Random,
+    tally: Tally,
+    tell: Callable[[str], None],
 ) -> None:
     for name in cluster.commands:
         cluster.start(name)
@@ -224,8 +236,8 @@ def _disturb(
         time.sleep(chance.uniform(0.1, 0.7))
         cluster.supervise()
         if len(tally.faults_made) < faults and cluster.finished() >= next_at:
-            kind = chance.choices(list(_SHARES), list(_SHARES.values()))[0]
-            tally.faults_made.append(_fault(cluster, kind, chance))
+            kind = chance.choices(list(shares), list(shares.values()))[0]
+            tally.faults_made.append(_fault(cluster, kind, chance, tally))
             tally.kills += kind in KILLS
             tell(f"{now()}: {cluster.finished()} of {runs} runs: {tally.faults_made[-1]}")
             next_at += every
@@ -234,7 +246,7 @@ def _disturb(
         tally.found.append(f"the sweep ended with {cluster.client_status}: {said[-1500:]}")
 
 
-def _fault(cluster: Cluster, kind: str, chance: random.Random) -> str:
+def _fault(cluster: Cluster, kind: str, chance: random.Random, tally: Tally) -> str:
     """What was done."""
     name = f"worker {chance.randint(1, 2)}"
     place = str(cluster.root / name.replace(" ", "-"))
@@ -260,9 +272,12 @@ def _fault(cluster: Cluster, kind: str, chance: random.Random) -> str:
     target.kill()
     target.wait()
     if kind == "worker":
-        time.sleep(1.0)
-        alive = {each.pid for each in processes_of(cluster.root)} & before
-        return "killed a worker" + (f"; {len(alive)} guests outlived it" if alive else "")
+        end = time.monotonic() + _GUESTS_WITHIN_S
+        while alive := {each.pid for each in processes_of(cluster.root)} & before:
+            if time.monotonic() > end:
+                tally.found.append(f"{len(alive)} guests of a killed worker live on")
+                break
+            time.sleep(0.1)
     return f"killed the {kind}"
 
 
@@ -306,11 +321,25 @@ def _judged(cluster: Cluster, runs: int) -> list[str]:
     return found + ([f"left: {hidden}"] if hidden else [])
 
 
+def _made_again(cluster: Cluster, chance: random.Random, tell: Callable[[str], None]) -> list[str]:
+    """Some of the runs without a cluster: those that come out differently."""
+    there = sorted(file.parent for file in cluster.runs.glob("tiny/[!.]*/run.json"))
+    chosen = chance.sample(there, min(_MADE_AGAIN, len(there)))
+    found = []
+    for run in chosen:
+        command = [sys.executable, "-m", "howdah.command.main", "rerun", str(run), "--runs", str(cluster.runs)]
+        done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            found.append(f"made again, {run.name} is another: {done.stdout[-400:]} {done.stderr[-400:]}")
+    tell(f"{now()}: {len(chosen) - len(found)} of {len(chosen)} runs, made again without a cluster, are equal")
+    return found
+
+
 def main() -> int:
     """Within the namespaces: lines of what was done, and the tally as JSON in the last one."""
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))
-    runs, faults, seed = (int(word) for word in sys.argv[1:])
-    tally = _run_inside(runs, faults, seed, lambda text: print(text, flush=True))  # noqa: T201
+    runs, faults, seed = (int(word) for word in sys.argv[1:4])
+    tally = _run_inside(runs, faults, seed, sys.argv[4], lambda text: print(text, flush=True))  # noqa: T201
     sys.stdout.write(json.dumps(asdict(tally)) + "\n")
     return 0
 

@@ -21,6 +21,7 @@ from howdah.engine.kit import Kit, Piece
 from howdah.plan.plan import Plan
 from howdah.record.digest import seal
 from howdah.record.directory import PARTIAL, read_json, write_json
+from howdah.record.provenance import analysis_sha256
 from howdah.work.batch import Outcome, run_cells
 from howdah.work.experiment import Cell, Experiment, begin_run
 from howdah.work.job import Job
@@ -150,11 +151,17 @@ def make_answer(place: Path, order: dict[str, Any], *, value: float = 1.0, worke
     (run.share / "plan.json").write_text(order["plan"])
     write_json(run.metrics, {"format": 1, "rows": [{"value": value}]})
     write_json(run.verdict, {"format": 1, "verdict": "pass", "checks": []})
-    seal(run, {**read_json(run.provenance), "status": "finished"})
+    seal(run, {**read_json(run.provenance), "status": "finished", "analysis_sha256": analysis_sha256()})
     pack = place / "pack"
     sha256 = pack_run(run, order["name"], pack)
-    about = {"key": order["key"], "worker": worker, "host": "one", "verdict": "pass", "failed": False}
-    more = {"keep_data": order["keep_data"], "results_sha256": results_sha256(run), "wall_s": 1.0}
+    about = {"key": order["key"], "name": order["name"], "worker": worker, "host": "one", "verdict": "pass"}
+    more = {
+        "failed": False,
+        "analysis": analysis_sha256(),
+        "keep_data": order["keep_data"],
+        "results_sha256": results_sha256(run),
+        "wall_s": 1.0,
+    }
     return {**about, **more, "sha256": sha256, "bytes": pack.stat().st_size, "pack": pack.read_bytes()}
 
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -135,3 +137,39 @@ def test_without_modules_of_a_profile_nothing_is_looked_at(monkeypatch: pytest.M
 
     assert modules.seen(start) is start
     assert modules.record() == {}
+
+
+def test_sockets_of_an_algorithm_in_bpf_are_counted(kernel: _Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = OwnModules({}, {"delay": "tcp_delay"}, {"delay"})
+    modules.before_loading()
+    kernel.owners["delay"] = None
+    modules.after_loading({"tcp_delay": ["delay"]})
+    chosen = ["cubic", "delay", "delay"]
+    monkeypatch.setattr(own, "congestion_controls", lambda _netlink: chosen)
+    monkeypatch.setattr(own, "open_diag", lambda: None)
+    loop = _Loop()
+    modules.watch(loop, 0, [_Namespace()])  # type: ignore[arg-type, list-item]
+    loop.action(0)
+    chosen[:] = ["cubic"]
+    loop.action(0)
+    assert modules.providers() == {"delay": "tcp_delay"}
+    record = modules.record()["tcp_delay"]
+    assert (record["algorithms"], record["uses_before"], record["uses_most"]) == (["delay"], 0, 2)
+
+
+def test_bpf_that_registers_another_name_is_refused(kernel: _Kernel) -> None:
+    modules = OwnModules({}, {"delay": "tcp_delay"}, {"delay"})
+    modules.before_loading()
+    kernel.owners["other"] = None
+    with pytest.raises(AgentError, match="it registers other, not delay"):
+        modules.after_loading({"tcp_delay": ["other"]})
+
+
+class _Loop:
+    def every(self, _step_ns: int, _first_ns: int, action: Callable[[int], None]) -> None:
+        self.action = action
+
+
+class _Namespace:
+    def entered(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()

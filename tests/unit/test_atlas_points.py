@@ -62,8 +62,8 @@ class Published:
 
     def drawn(self) -> dict[str, str]:
         chapter = self.made.chapters()[0]
-        told = chapter.told()
-        return {figure.id: draw(figure, told[figure.id]) for figure in chapter.profile.figures if figure.id in told}
+        stored = chapter.stored()
+        return {figure.id: draw(figure, stored[figure.id]) for figure in chapter.profile.figures if figure.id in stored}
 
     def shown(self) -> list[View]:
         return views(self.made.read(), self.made.chapters(), self.made.runs / "atlas", draw, quick=False)
@@ -180,5 +180,5 @@ def test_every_file_of_points_is_of_published_runs_and_of_all_figures() -> None:
     assert files
     for file in files:
         chapter = chapters[file.stem]
-        drawn = [draw(figure, chapter.told()[figure.id]) for figure in chapter.profile.figures]
+        drawn = [draw(figure, chapter.stored()[figure.id]) for figure in chapter.profile.figures]
         assert all(OF_RUNS in each for each in drawn), f"{file}: publish the profile again"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +26,7 @@ from howdah.publish.sweep import sweep_families
 from howdah.record.directory import RunDirectory
 from howdah.work.batch import run_cells
 from howdah.work.experiment import Experiment
+from howdah.work.job import Job, Outcome, Rest
 from tests.unit import cluster_stand_in as stand_in
 from tests.unit.cluster_stand_in import (
     HERE,
@@ -82,8 +83,10 @@ def test_its_numbers_are_there_while_it_goes_on(
     executor.open(jobs)
     for job in jobs[:2]:
         executor.give(job)
+    outcomes = []
     while executor.handed:
-        executor.wait(0.01)
+        outcomes += executor.wait(0.01)
+        executor.show(outcomes, Rest(total=3, waiting_core_s=jobs[2].expected_core_s))
     found = {
         (metric.name, each.labels.get("state")): each.values[0]
         for metric, samples in sweep_families(tmp_path).items()
@@ -95,6 +98,7 @@ def test_its_numbers_are_there_while_it_goes_on(
     assert found["howdah_sweep_received_bytes_total", None] > 1000
     plan = jobs[0].cell.plan
     assert found["howdah_sweep_simulated_seconds_total", None] == 2 * (plan.epoch_us + plan.duration_us) / 1e6
+    assert found["howdah_sweep_left_seconds", None] == pytest.approx(1.0), "as long as each of the two"
     executor.close()
     assert sweep_families(tmp_path) == {}
 
@@ -309,3 +313,31 @@ def test_a_sweep_that_no_worker_can_make_ends_with_the_reason(experiment: Experi
         member.ready, member.refused = False, "it is a riscv64"
     with pytest.raises(HowdahError, match="none of the 2 workers can be used: it is a riscv64"):
         executor.wait(0.01)
+
+
+def test_a_batch_that_waits_for_its_first_worker_rests_meanwhile(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster may have no worker for hours."""
+    client = Client(lambda order, _n: make_answer(tmp_path / "w", order))
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    waited: list[float] = []
+    wait = executor.wait
+
+    def counted(timeout_s: float) -> list[Outcome]:
+        waited.append(timeout_s)
+        executor.crew.members[0].ready = executor.crew.members[1].ready = len(waited) >= 5
+        return wait(0.0)
+
+    monkeypatch.setattr(executor, "wait", counted)
+    opened = executor.open
+
+    def open_without_workers(jobs: Sequence[Job], *, total: int | None = None) -> None:
+        opened(jobs, total=total)
+        for member in executor.crew.members:
+            member.ready = False
+
+    monkeypatch.setattr(executor, "open", open_without_workers)
+    outcomes = run_cells([make_job(experiment)], 1, False, lambda *_: None, executor=executor)
+    assert [each.verdict for each in outcomes] == ["pass"]
+    assert all(each > 0 for each in waited[:5])

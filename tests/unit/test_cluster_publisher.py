@@ -73,10 +73,39 @@ def test_two_results_of_one_key_are_an_alarm(experiment: Experiment, tmp_path: P
     )
     equal = make_answer(tmp_path / "again", client.orders[0], worker=THERE)
     other = make_answer(tmp_path / "other", client.orders[0], value=2.0, worker=THERE)
-    for late in (Future(equal), Future(CancelledError())):
+    killed = {**other, "failed": True}  # its guest was killed: that is no result
+    for late in (Future(equal), Future(CancelledError()), Future(killed)):
         assert executor._done(client.orders[0]["key"], 1, late) == []
     with pytest.raises(HowdahError, match="ALARM: the run was made twice"):
         executor._done(client.orders[0]["key"], 1, Future(other))
+
+
+@pytest.mark.parametrize("value", [1.0, 2.0])
+def test_a_run_of_a_command_before_is_compared_with_what_is_in_its_place(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
+) -> None:
+    """That command was killed after it had put the run there, before the worker was told."""
+    job, later = make_job(experiment), make_job(experiment, 1)
+    _, client, _ = make_runs([job], lambda order, _n: make_answer(tmp_path / "w", order), tmp_path)
+    executor = ClusterExecutor(Client(None), lambda _text: None, cache=Cache(tmp_path / "cache"))
+    called: list[Any] = []
+    hear(called, monkeypatch)
+    executor.open([later])
+    executor._told.put(("spool", make_answer(tmp_path / "again", client.orders[0], value=value)))
+    if value == 1.0:
+        assert executor.wait(0.1) == []
+        assert (HERE, worker.drop_runs, [job.cell.key]) in called
+    else:
+        with pytest.raises(HowdahError, match="ALARM: the run was made twice"):
+            executor.wait(0.1)
+
+
+def test_a_result_of_another_version_of_the_analysis_is_no_alarm(experiment: Experiment, tmp_path: Path) -> None:
+    _, client, executor = make_runs(
+        [make_job(experiment)], lambda order, _n: make_answer(tmp_path / "w", order), tmp_path
+    )
+    other = make_answer(tmp_path / "other", client.orders[0], value=2.0, worker=THERE)
+    assert executor._done(client.orders[0]["key"], 1, Future({**other, "analysis": "0" * 64})) == []
 
 
 def test_what_was_made_while_nobody_listened_is_not_made_again(experiment: Experiment, tmp_path: Path) -> None:

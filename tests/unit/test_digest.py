@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
 import pytest
 
+from howdah.record import digest
 from howdah.record.digest import MismatchError, check, covered, mismatches, seal, seal_file
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
@@ -163,3 +165,17 @@ def test_data_that_are_gone_are_not_analysed_into_nothing(tmp_path: Path) -> Non
     with pytest.raises(Exception, match="raw/ is gone"):
         refresh(run)
     assert read_json(run.metrics)["rows"] == ["kept"]
+
+
+def test_the_newest_digests_are_remembered_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command may take in a million runs."""
+    monkeypatch.setattr(digest, "_MOST_KNOWN", 3)
+    digest.forget()
+    files = [tmp_path / str(number) for number in range(8)]
+    for file in files:
+        file.write_text(file.name)
+        assert digest.file_sha256(file) == hashlib.sha256(file.name.encode()).hexdigest()
+    assert len(digest._known) == 3
+    monkeypatch.setattr(digest.hashlib, "file_digest", None)  # nothing is read any more
+    for file in files[-3:]:
+        assert digest.file_sha256(file) == hashlib.sha256(file.name.encode()).hexdigest()

@@ -29,6 +29,10 @@ def test_staging(tmp_path: Path) -> None:
     assert (directory.share / "modules/tcp_mine.ko").read_bytes() == b"module"
     assert (directory.share / "howdah/agent/__main__.py").is_file()
     assert directory.raw.is_dir()
+    cached.rename(tmp_path / "tcp_bpf.bpf.o").touch()
+    share.stage(directory, agent, [("tcp_bpf", tmp_path / "tcp_bpf.bpf.o")])
+    assert (directory.share / "modules/tcp_bpf.bpf.o").read_bytes() == b"module"
+    cached.write_bytes(b"module")
     share.stage(directory, agent, [("tcp_mine", cached)])  # a second time changes nothing and fails on nothing
 
 

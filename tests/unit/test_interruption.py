@@ -74,3 +74,85 @@ def test_what_the_shell_ignores_stays_ignored() -> None:
     with interruptible():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGHUP)
+
+
+# A command that is told to end at a moment at which Python or a library would lose it, and goes on for long.
+_LOST = """
+import os, signal, sys, time
+from howdah.command import interruption, listing
+from howdah.command.main import main
+
+interruption.LONGEST_IMPORT_S = float(sys.argv[1])
+sys.path.insert(0, sys.argv[2])
+
+class Thing:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(100):
+            pass
+
+def execute(options):
+    {work}
+    print("the moment is over", flush=True)
+    time.sleep(60)
+
+listing.execute = execute
+sys.exit(main(["list"]))
+"""
+_DEAF = """
+import os, signal
+
+class Deaf:
+    def __set_name__(self, owner, name):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(100):
+            pass
+
+try:
+    class Owner:
+        deaf = Deaf()
+except BaseException as error:
+    raise ImportError("initialisation failed") from error
+"""
+_ENDLESS = """
+import os, signal
+
+os.kill(os.getpid(), signal.SIGTERM)
+while True:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "longest_import_s", "printed"),
+    [
+        ("Thing(); time.sleep(0)", 60, "the moment is over\n"),
+        ("import deaf", 60, "the moment is over\n"),
+        ("import endless", 0.1, ""),
+    ],
+)
+def test_a_signal_is_not_lost_where_no_exception_can_be_raised(
+    tmp_path: Path, work: str, longest_import_s: float, printed: str
+) -> None:
+    (tmp_path / "deaf.py").write_text(_DEAF)
+    (tmp_path / "endless.py").write_text(_ENDLESS)
+    command = [sys.executable, "-c", _LOST.format(work=work), str(longest_import_s), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 130, done.stderr
+    assert done.stdout == printed
+    assert done.stderr == "howdah: interrupted; runs are as they were; the same command begins again\n"
+
+
+def test_what_cannot_be_raised_for_another_reason_is_told_as_before() -> None:
+    class Wrong:
+        def __del__(self) -> None:
+            raise ValueError("wrong")
+
+    told: list[object] = []
+    before, sys.unraisablehook = sys.unraisablehook, lambda what: told.append(what.exc_type)
+    try:
+        with interruptible():
+            Wrong()
+    finally:
+        sys.unraisablehook = before
+    assert told == [ValueError]

@@ -26,6 +26,13 @@ def test_a_module_in_use_passes_and_is_named() -> None:
     assert "srcversion ABC" in check.message
 
 
+def test_of_bpf_its_programs_are_named() -> None:
+    record = GOOD | {"srcversion": None, "uses_before": 0, "programs": {"init": "00ff", "ssthresh": "11ee"}}
+    (check,) = own_module_checks(_plan(), {"modules": {"tcp_cubic": record}})
+    assert check.ok is True
+    assert "2 programs in BPF" in check.message
+
+
 @pytest.mark.parametrize(
     ("agent", "words"),
     [

@@ -84,6 +84,51 @@ def test_the_peak_of_memory_is_told_of_a_program_that_lives_for_an_instant(
     assert 64 << 20 <= peaks[1] - peaks[0] + (1 << 20) < 80 << 20
 
 
+def _memory_of(tools: Tools, directory: Path) -> list[str]:
+    """TMPDIR of a program, and the file system there as /proc/mounts has it, if it is a mount."""
+    text = """echo "$TMPDIR" >there/seen; grep " $TMPDIR " /proc/mounts >>there/seen; true"""
+    assert _start(tools, "isolate", directory / "private", "/bin/sh", "-c", text).wait(20) == 0
+    assert not (directory / "private").exists()
+    return (directory / "seen").read_text().splitlines()
+
+
+def test_a_program_has_huge_pages_of_its_own_where_they_may_be_mounted(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("LAUNCH_MEMORY", "67108864")
+    trial = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "mount",
+        "-t",
+        "tmpfs",
+        "-o",
+        "huge=always",
+        "t",
+        "/mnt",
+    ]
+    if subprocess.run(trial, check=False, capture_output=True).returncode:
+        pytest.skip("this machine mounts no file system of huge pages in a namespace")
+    place, mount = _memory_of(tools, tmp_path)
+    assert place == str(tmp_path / "private/memory")
+    assert "huge=always" in mount
+    assert "size=65536k" in mount
+    assert place not in Path("/proc/mounts").read_text()
+
+
+@pytest.mark.parametrize("asked", ["much", None])
+def test_where_they_may_not_be_mounted_its_memory_stays_where_it_was(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    if asked is not None:
+        monkeypatch.setenv("LAUNCH_MEMORY", asked)
+    assert _memory_of(tools, tmp_path) == [str(tmp_path)]
+
+
 def test_a_directory_that_exists_is_not_touched(tools: Tools, tmp_path: Path) -> None:
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "file").write_text("mine")

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import howdah
-from howdah.library import data as data_module
+from howdah.library import gathered
 from howdah.library.axis import TEXT, type_of
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json
@@ -155,7 +155,7 @@ def test_nothing_is_read_before_it_is_asked_for(root: Path, monkeypatch: pytest.
     def refuse(*_arguments: object, **_named: object) -> None:
         raise AssertionError("results were read")
 
-    monkeypatch.setattr(data_module, "read_results", refuse)
+    monkeypatch.setattr(gathered, "read_others", refuse)
     e = howdah.load(root)
     _rows = (e.metrics, e.acks, e.exits, e.runs, e.qdisc)
     with pytest.raises(AssertionError, match="results were read"):

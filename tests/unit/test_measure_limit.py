@@ -122,6 +122,14 @@ def test_an_application_that_stops_is_the_reason() -> None:
     assert limit_of(readings(notsent_bytes=[0, *[9] * 9]), 0, 900 * MS) is None
 
 
+def test_the_mark_of_a_connection_that_has_just_begun_is_no_reason() -> None:
+    """tcp_info of a transfer in its first round trips: the first reading is before the handshake's end."""
+    info = make_info([3, 101], app_limited=[1, 1], state=[2, 1], notsent_bytes=[0, 72400])
+    assert limit_of(info, 10 * MS, 90 * MS) is None
+    info = make_info([3, 101], app_limited=[1, 1], state=[1, 1], notsent_bytes=[0, 0])
+    assert limit_of(info, 10 * MS, 90 * MS) == limit.APPLICATION
+
+
 def test_a_limit_of_long_ago_is_no_reason_now() -> None:
     """The receive window held the flow for the first half second; the exit came in the second one, RTT 40 ms."""
     held = [100_000 * min(number, 5) for number in range(10)]

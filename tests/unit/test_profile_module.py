@@ -50,6 +50,24 @@ def test_a_module_of_the_profile_is_the_one_that_is_measured(
     assert Plan.from_json(plan.to_json()) == plan
 
 
+def test_a_congestion_control_in_bpf_is_for_a_stock_kernel(tmp_path: Path) -> None:
+    _write(tmp_path, "tcp_mine.bpf.c")
+    profile = "modules: [tcp_mine.bpf.c]\nalgorithm: mine\n"
+    plan = make_one(tmp_path, profile + "engine: vm\n")
+    assert plan.own_algorithms == {"mine": "tcp_mine"}
+    assert "tcp_mine" in (plan.required_modules or [])
+    with pytest.raises(ProfileError, match="uml engine loads no congestion control in BPF") as refused:
+        make_one(tmp_path, profile)
+    assert "--engine vm" in str(refused.value.hint)
+
+
+def test_bpf_has_no_parameters(tmp_path: Path) -> None:
+    _write(tmp_path, "tcp_mine.bpf.c")
+    own = "algorithms: {less: {kernel: mine, module: tcp_mine, parameters: {gain: 2}}}\n"
+    with pytest.raises(ProfileError, match=r"takes no parameters \(gain\)"):
+        make_one(tmp_path, f"modules: [tcp_mine.bpf.c]\nalgorithm: less\nengine: vm\n{own}")
+
+
 def test_a_replaced_built_in_takes_no_parameter_of_the_kernels_own(tmp_path: Path) -> None:
     """tcp_cubic.hystart=1 on the command line would reach the code that is not measured."""
     _write(tmp_path, "tcp_cubic.c")

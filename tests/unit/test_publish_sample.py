@@ -11,10 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from howdah.record.delivery import carried_bytes
 from howdah.record.result import Run, load_experiment
-from howdah.record.sample import Series, sample_run, step_ms
+from howdah.record.sample import Float64, Series, sample_run, step_ms
 from howdah.record.schema import TABLES
 from tests.experiment_factory import Scenario, make_experiment
+
+MSS = 1448
+CAPACITY = Scenario().rate_bits_per_second * MSS / 1514 / 8000  # bytes in a millisecond
 
 
 @pytest.fixture
@@ -59,34 +63,73 @@ def info(time_ms: float, acked: int, sacked: int | None) -> dict[str, object]:
     return {"flow": 1, "end": "sender", "time_ns": int(time_ms * 1e6), **reading}
 
 
-def test_what_sack_confirmed_is_delivered_before_the_hole_is_filled(run: Run) -> None:
-    """100 segments arrive beyond a hole in 100 ms; the ACK that fills it acknowledges them all at once."""
-    una = [1448, 1448, 1448, 1448, 102 * 1448, 103 * 1448]
-    times = [0, 10, 50, 105, 110, 120]
-    replace_table(run, "tcp_probe", [probe(at, 10, None, each) for at, each in zip(times, una, strict=True)])
-    replace_table(run, "tcp_info", [info(0, 1448, 0), info(100, 1448, 100), info(200, 200 * 1448, 0)])
-    (acked,) = series(run, "howdah_flow_acked_bytes_total")
-    (delivered,) = series(run, "howdah_flow_delivered_bytes_total")
-    assert max(np.diff(acked.value)) == 101 * 1448
-    assert max(np.diff(delivered.value)) < 15 * 1448
-    assert delivered.value[delivered.time_ms == 50].tolist() == [51 * 1448]
-    assert (delivered.value >= acked.value).all()
+def at_receiver(time_ms: float, segments: int | None, in_order: int) -> dict[str, object]:
+    reading = {"data_segs_in_packets": segments, "bytes_received_bytes": in_order * MSS}
+    return {"flow": 1, "end": "receiver", "time_ns": int(time_ms * 1e6), **reading}
 
 
-@pytest.mark.parametrize("readings", [[], [info(0, 1448, None), info(100, 2896, None)]])
-def test_without_sack_what_is_acknowledged_is_delivered(run: Run, readings: list[dict[str, object]]) -> None:
-    replace_table(run, "tcp_probe", [probe(0, 10, None, 0), probe(100, 11, None, 2896)])
+def rates(delivered: Series) -> Float64:
+    """In shares of what the path carries."""
+    return np.diff(delivered.value) / np.diff(delivered.time_ms) / CAPACITY
+
+
+def test_segments_behind_a_hole_are_delivered_when_they_arrive(run: Run) -> None:
+    """100 segments arrive beyond a hole in 500 ms; the segment that fills it lets all be passed on and acknowledged."""
+    una = [0, MSS, MSS, 102 * MSS, 102 * MSS]
+    replace_table(
+        run, "tcp_probe", [probe(at, 10, None, each) for at, each in zip([0, 10, 520, 560, 600], una, strict=True)]
+    )
+    readings = [at_receiver(0, 1, 1), at_receiver(500, 101, 1), at_receiver(510, 102, 102), at_receiver(610, 102, 102)]
     replace_table(run, "tcp_info", readings)
     (acked,) = series(run, "howdah_flow_acked_bytes_total")
     (delivered,) = series(run, "howdah_flow_delivered_bytes_total")
-    assert delivered.value[-1] == acked.value[-1] == 2896
+    assert max(rates(acked)) > 6
+    assert delivered.label("role") == "receiver"
+    assert max(rates(delivered)) <= 1 + 1e-9
+    assert delivered.value[delivered.time_ms == 250] / MSS == pytest.approx([51], abs=1)
+    assert delivered.value[-1] == 102 * MSS
+
+
+def test_a_segment_that_comes_twice_is_delivered_once(run: Run) -> None:
+    replace_table(run, "tcp_probe", [])
+    readings = [at_receiver(0, 0, 0), at_receiver(100, 30, 30), at_receiver(200, 50, 30), at_receiver(300, 80, 60)]
+    replace_table(run, "tcp_info", readings)
+    (delivered,) = series(run, "howdah_flow_delivered_bytes_total")
+    assert delivered.value[delivered.time_ms == 200] == 30 * MSS
+    assert delivered.value[-1] == 60 * MSS
+
+
+@pytest.mark.parametrize("sacked", [0, None, 60], ids=["none", "unknown", "some"])
+def test_where_no_receiver_counts_what_an_ack_proves_came_no_faster_than_the_path_carries(
+    run: Run, sacked: int | None
+) -> None:
+    una = [0, MSS, MSS, 102 * MSS, 103 * MSS]
+    replace_table(
+        run, "tcp_probe", [probe(at, 10, None, each) for at, each in zip([0, 10, 520, 700, 800], una, strict=True)]
+    )
+    replace_table(run, "tcp_info", [info(0, MSS, 0), info(400, MSS, sacked), info(800, 103 * MSS, 0)])
+    (delivered,) = series(run, "howdah_flow_delivered_bytes_total")
+    assert max(rates(delivered)) <= 1 + 1e-9
+    assert delivered.value[-1] == 103 * MSS
+    assert delivered.value[delivered.time_ms == 520] == 102 * MSS
+    if sacked:
+        assert delivered.value[delivered.time_ms == 400] >= (1 + sacked) * MSS
+
+
+def test_more_arrives_where_the_schedule_raises_the_rate(run: Run) -> None:
+    assert run.plan is not None
+    (flow,) = run.plan.flows
+    rate = run.plan.path.rate_bits_per_second
+    path = dataclasses.replace(run.plan.path, rate_steps=[[500_000, 3 * rate]])
+    carried = carried_bytes(dataclasses.replace(run.plan, path=path), flow, np.array([0, 400, 600, 700]))
+    assert (np.diff(carried) / CAPACITY).tolist() == pytest.approx([400, 100 + 300, 300])
 
 
 def test_a_flow_that_only_tcp_info_saw_has_a_delivery_too(run: Run) -> None:
     replace_table(run, "tcp_probe", [])
-    replace_table(run, "tcp_info", [info(0, 0, 0), info(100, 1448, 9), info(200, 1448, 19)])
+    replace_table(run, "tcp_info", [info(0, 0, 0), info(100, MSS, 9), info(200, MSS, 19)])
     (delivered,) = series(run, "howdah_flow_delivered_bytes_total")
-    assert delivered.value.tolist() == [0, 10 * 1448, 20 * 1448]
+    assert delivered.value[[0, 10, 20]].tolist() == [0, 10 * MSS, 20 * MSS]
 
 
 def test_records_of_the_calibration_before_time_zero_are_not_published(run: Run) -> None:

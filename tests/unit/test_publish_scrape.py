@@ -31,6 +31,7 @@ from howdah.publish.scrape import configuration, scrape
 from howdah.publish.server import Server, running
 from howdah.publish.sweep import Sweep
 from howdah.record.result import load_experiment
+from tests.boards import queries
 from tests.experiment_factory import Scenario, make_experiment
 from tests.prometheus_fixture import prometheus_or_skip
 from tests.unit.underway_run import Underway, make_underway
@@ -102,7 +103,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     data.mkdir()
     link_blocks(build_experiment(record, prometheus), data)
     underway, ended = make_underway(runs), threading.Event()
-    Sweep(workers={"ready": 3}).write(runs)
+    Sweep(workers={"ready": 3}, left_s=60.0).write(runs)
     growing = threading.Thread(target=_grow, args=(underway, ended))
     with (
         endpoint(lambda: EXTRA) as other,
@@ -201,6 +202,12 @@ def test_other_exporters_are_scraped_too(seen: Seen) -> None:
 def test_the_sweep_of_a_cluster_is_scraped(seen: Seen) -> None:
     (ready,) = _answers(seen, 'howdah_sweep_workers{job="howdah-live", state="ready"}')
     assert ready.value == 3
+
+
+@pytest.mark.parametrize(("panel", "query"), queries(of_sweep=True), ids=[name for name, _ in queries(of_sweep=True)])
+def test_every_query_of_the_dashboard_of_a_sweep_is_answered(seen: Seen, panel: str, query: str) -> None:
+    assert _answers(seen, query), f"{panel}: {query}"
+    assert seen.client.instant(query.replace('process=~".*"', 'process=~"another"'), _now_ms()) == []
 
 
 def test_every_target_is_up_and_all_are_on_loopback(seen: Seen) -> None:

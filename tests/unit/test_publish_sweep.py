@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from howdah.publish.sweep import RUN_STATES, SPEED, SWEEP, Sweep, sweep_families
+from howdah.publish.sweep import LEFT, RUN_STATES, SPEED, SWEEP, Sweep, sweep_families
 from tests.prometheus_fixture import exposition, prometheus_or_skip
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +23,7 @@ def _sweep() -> Sweep:
         slots=2,
         repeated=3,
         simulated_s=250.0,
+        left_s=40.0,
         received_bytes=2_800_000,
         sent_bytes=45_000_000,
     )
@@ -40,9 +41,13 @@ def test_what_is_written_is_what_is_scraped(tmp_path: Path) -> None:
     assert by_labels["howdah_sweep_runs", "waiting"] == 13
     assert by_labels["howdah_sweep_workers", "ready"] == 2
     assert by_labels["howdah_sweep_received_bytes_total", None] == 2_800_000
+    assert by_labels["howdah_sweep_left_seconds", None] == 40
     assert 2.4 < found[SPEED][0].values[-1] <= 2.5, "250 s in 100 s, and what the test takes"
     for metric, samples in found.items():
         assert all(set(each.labels) == set(metric.labels) for each in samples)
+    sweep.left_s = None
+    sweep.write(tmp_path)
+    assert set(SWEEP) - set(sweep_families(tmp_path)) == {LEFT}, "what is not known is not told"
     sweep.remove(tmp_path)
     assert sweep_families(tmp_path) == {}
 

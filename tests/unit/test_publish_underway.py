@@ -64,6 +64,8 @@ def test_what_is_seen_is_the_last_reading_that_the_tables_will_have(underway: Un
     assert seen["howdah_live_connections", "sender"] == seen["howdah_live_connections", "receiver"] == 1
     receiver = last(underway, "tcp_info", end="receiver")
     assert seen["howdah_flow_received_bytes_total", "bulk"] == receiver["bytes_received_bytes"] > 0
+    arrived = receiver["data_segs_in_packets"] * 1448
+    assert seen["howdah_flow_delivered_bytes_total", "bulk"] == arrived >= receiver["bytes_received_bytes"]
     queue = last(underway, "qdisc", node="r", handle="10:")
     assert seen["howdah_queue_backlog_bytes", "r r1 10:"] == queue["backlog_bytes"]
     assert seen["howdah_queue_dropped_packets_total", "r r1 10:"] == queue["drops_packets"] > 0

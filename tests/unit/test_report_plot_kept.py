@@ -15,10 +15,10 @@ from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment, load_experiment
 from howdah.report.plot import draw
 from howdah.report.plot.kept import kept_figure
-from howdah.report.plot.told import ToldExperiment, ToldRun
+from howdah.report.plot.stored import StoredExperiment, StoredPoint
 from tests.experiment_factory import Scenario, make_experiment
 
-SOURCE = "Drawn from what is told."
+SOURCE = "Drawn from what is stored."
 SCENARIO = Scenario(algorithms=("cubic", "reno"), repetitions=2, flows=2, duration_s=2.0, second_flow_s=0.5)
 
 
@@ -26,11 +26,11 @@ def _figure(**fields: Any) -> FigureSection:
     return FigureSection.model_validate({"id": "f", "title": "A title", **fields})
 
 
-def _told(figure: FigureSection, experiment: Experiment) -> ToldExperiment:
+def _stored(figure: FigureSection, experiment: Experiment) -> StoredExperiment:
     """Through JSON, as it is published."""
     kept = json.loads(json.dumps(kept_figure(figure, experiment)))
-    runs = [ToldRun(run.name, run.algorithm, dict(run.axes), single=False) for run in experiment.runs]
-    return ToldExperiment(runs, {figure.id: kept}, SOURCE)
+    runs = [StoredPoint(run.name, run.algorithm, dict(run.axes), single=False) for run in experiment.runs]
+    return StoredExperiment(runs, {figure.id: kept}, SOURCE)
 
 
 def _words(html: str) -> list[str]:
@@ -60,7 +60,7 @@ def _curves(html: str) -> list[list[tuple[float, float]]]:
 )
 def test_curves_against_time_are_drawn_again(tmp_path: Path, fields: dict[str, Any]) -> None:
     figure, experiment = _figure(kind="time", **fields), load_experiment(make_experiment(tmp_path, SCENARIO))
-    of_runs, again = draw(figure, experiment), draw(figure, _told(figure, experiment))
+    of_runs, again = draw(figure, experiment), draw(figure, _stored(figure, experiment))
     assert SOURCE in again
     assert _words(again) == _words(of_runs)
     assert len(_curves(again)) == len(_curves(of_runs)) > 1
@@ -78,7 +78,7 @@ def test_long_curves_are_thinned_and_keep_their_extremes(tmp_path: Path) -> None
     (curve,) = kept_figure(figure, experiment)["curves"]
     steps, values = curve[-2:]
     assert len(steps) == len(values) <= 400
-    of_runs, again = draw(figure, experiment), draw(figure, _told(figure, experiment))
+    of_runs, again = draw(figure, experiment), draw(figure, _stored(figure, experiment))
     assert _words(again) == _words(of_runs), "the description names the greatest value"
     assert sum(steps) == pytest.approx(60_000, rel=0.02)
 
@@ -97,7 +97,7 @@ def _grouped(directory: Path, values: list[float | None]) -> Experiment:
 def test_a_distribution_is_drawn_again(tmp_path: Path) -> None:
     experiment = _grouped(tmp_path, [0.1, 0.2, 0.4, None])
     figure = _figure(kind="cdf", metric="completion_time_s")
-    again = draw(figure, _told(figure, experiment))
+    again = draw(figure, _stored(figure, experiment))
     assert again.replace(f" {SOURCE}", "") == draw(figure, experiment)
 
 
@@ -105,9 +105,9 @@ def test_a_distribution_of_many_keeps_its_number_its_median_and_its_ends(tmp_pat
     values: list[float | None] = [0.001 * number**2 for number in range(1, 331)]
     experiment = _grouped(tmp_path, [*values, None, None])
     figure = _figure(kind="cdf", metric="completion_time_s", log="x")
-    told = _told(figure, experiment)
-    assert [len(curve[-1]) for curve in told.figures["f"]["curves"]] == [200, 200]
-    of_runs, again = draw(figure, experiment), draw(figure, told)
+    stored = _stored(figure, experiment)
+    assert [len(curve[-1]) for curve in stored.figures["f"]["curves"]] == [200, 200]
+    of_runs, again = draw(figure, experiment), draw(figure, stored)
     assert "660 connections, median 27.56 s" in of_runs
     assert _words(again) == _words(of_runs)
     for own, first in zip(
@@ -120,5 +120,5 @@ def test_a_distribution_of_many_keeps_its_number_its_median_and_its_ends(tmp_pat
 def test_what_is_not_told_is_not_drawn(tmp_path: Path) -> None:
     experiment = load_experiment(make_experiment(tmp_path, SCENARIO))
     for fields in ({"kind": "time", "series": ["cwnd"]}, {"kind": "cdf", "metric": "completion_time_s"}):
-        told = ToldExperiment([ToldRun(run.name, run.algorithm, {}, single=False) for run in experiment.runs])
-        assert "no points of it are published" in draw(_figure(**fields), told)
+        stored = StoredExperiment([StoredPoint(run.name, run.algorithm, {}, single=False) for run in experiment.runs])
+        assert "no points of it are published" in draw(_figure(**fields), stored)

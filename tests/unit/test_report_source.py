@@ -6,10 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from howdah.record.result import Experiment, load_experiment
+from howdah.record.result import Experiment, Run, load_experiment
+from howdah.record.schema import TABLES
 from howdah.report.build import source_for
+from howdah.report.goodput import COUNTED, PROVED, goodput_words
 from howdah.report.source import Group, TableSource
 from tests.experiment_factory import Scenario, make_experiment
 from tests.prometheus_fixture import prometheus_or_skip
@@ -64,14 +68,58 @@ def test_runs_that_do_not_count_enter_no_summary(experiment: Experiment) -> None
     assert counts == {"cubic": 2, "reno": 2}
 
 
-def test_goodput_is_what_was_acknowledged_in_a_window_of_one_round_trip(tmp_path: Path) -> None:
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
     scenario = Scenario(algorithms=("cubic-no-hystart",), repetitions=1, flows=1, duration_s=6.0)
-    (run,) = load_experiment(make_experiment(tmp_path, scenario)).runs
+    return load_experiment(make_experiment(tmp_path, scenario)).runs[0]
+
+
+def _capacity(run: Run) -> float:
+    assert run.plan is not None
+    return run.plan.path.capacity_goodput_bits_per_second / 1e6
+
+
+def test_goodput_is_what_arrived_in_a_window_of_one_round_trip(run: Run) -> None:
     goodput = TableSource().curves(run)["goodput"]["1"]
     late = goodput.value[goodput.time_ms > 4000]
-    assert run.plan is not None
-    capacity = run.plan.path.capacity_goodput_bits_per_second / 1e6
-    assert np.median(late) == pytest.approx(capacity, rel=0.02)
+    assert np.median(late) == pytest.approx(_capacity(run), rel=0.02)
+    assert goodput_words([run]) == COUNTED
+
+
+def _held_back(run: Run, table: str, column: str, *, counted: bool = True) -> None:
+    """A hole from 3 to 4 s: until it is filled, nothing behind it is passed on or acknowledged."""
+    file = run.directory.table(table)
+    rows = pq.read_table(file).to_pylist()
+    before = max(row[column] for row in rows if row["time_ns"] <= 3_000_000_000)
+    for row in rows:
+        if 3_000_000_000 < row["time_ns"] <= 4_000_000_000:
+            row[column] = before
+        if not counted:
+            row["data_segs_in_packets"] = None
+    pq.write_table(pa.Table.from_pylist(rows, schema=TABLES[table]), file)
+
+
+@pytest.mark.parametrize("counted", [True, False], ids=["counted", "proved"])
+def test_goodput_after_a_repaired_hole_is_not_above_what_the_path_carries(run: Run, counted: bool) -> None:
+    _held_back(run, "tcp_probe", "snd_una_bytes")
+    _held_back(run, "tcp_info", "bytes_received_bytes", counted=counted)
+    _held_back(run, "tcp_info", "bytes_acked_bytes", counted=counted)
+    goodput = TableSource().curves(run)["goodput"]["1"]
+    assert goodput.value.max() <= _capacity(run) * 1.000001
+    inside = goodput.value[(goodput.time_ms > 3300) & (goodput.time_ms < 3900)]
+    if counted:
+        assert inside.min() > 0.9 * _capacity(run)
+    assert goodput_words([run]) == (COUNTED if counted else PROVED)
+
+
+def test_of_some_runs_the_words_name_those_whose_receivers_do_not_count(run: Run, experiment: Experiment) -> None:
+    others = experiment.runs[:2]
+    _held_back(run, "tcp_info", "bytes_received_bytes", counted=False)
+    assert goodput_words([*others, run]) == (
+        f"{COUNTED[:-1]}; of {run.name} what ACKs prove to have arrived, at most what the path carries."
+    )
+    run.directory.table("tcp_info").unlink()
+    assert run.name in goodput_words([*others, run])
 
 
 def test_an_unknown_source_is_refused(experiment: Experiment) -> None:

@@ -51,7 +51,7 @@ def test_every_series_is_of_a_metric_that_is_published() -> None:
         ("rtt", 'howdah_flow_srtt_seconds{$run, role="sender"} * 1000', 3_000_000.0),
         ("queue", 'howdah_queue_backlog_bytes{$run, role="bottleneck"} / 1000', 3.0),
         # 3000 - 1000 bytes in 200 ms.
-        ("goodput", 'rate(howdah_flow_delivered_bytes_total{$run, role="sender"}[$window]) * 8 / 1000000', 0.08),
+        ("goodput", 'rate(howdah_flow_delivered_bytes_total{$run, role="receiver"}[$window]) * 8 / 1000000', 0.08),
     ],
 )
 def test_a_query_and_the_curve_without_a_server_are_the_same(name: str, query: str, last: float) -> None:

@@ -335,3 +335,19 @@ def test_a_key_that_is_not_there_is_an_error(recorded: _Recorded, capsys: pytest
 def test_both_are_runs_by_name(recorded: _Recorded, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "recorded", "--runs", str(recorded.root), "--digests-only"]) == 0
     assert RunDirectory(recorded.run.path).name in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ['"finished"', '{"status": "finished", "digests": ["plan.json"]}'])
+def test_a_record_that_is_something_else_is_refused_in_words(recorded: _Recorded, content: str) -> None:
+    recorded.run.provenance.write_text(content)
+    path, run = str(recorded.path), str(recorded.run.path)
+    for words in (
+        ["rerun", run],
+        ["sign", path, "--key", str(recorded.root / "key")],
+        ["pack", path, "--output", str(recorded.root / "packed")],
+    ):
+        assert main([*words, "--runs", str(recorded.root)]) == 1, words
+        assert str(recorded.run.provenance) in recorded.capsys.readouterr().err
+    code, said = recorded.verify()
+    assert code == 6
+    assert "run.json: it cannot be read: " in said

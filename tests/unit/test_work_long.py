@@ -82,6 +82,9 @@ class _Place:
         ended, self.ended = self.ended, []
         return ended
 
+    def show(self, _outcomes: Sequence[Outcome], _rest: Rest) -> None:
+        """Nobody looks."""
+
     def kill(self) -> None:
         """Nothing is in progress."""
 

@@ -12,9 +12,12 @@ import pytest
 
 from howdah.build.accelerator import QEMU
 from howdah.command.main import main
+from howdah.place import file_of
 from tests.guest.test_own_module import MODULE, PROFILE
 
 pytestmark = pytest.mark.vm
+
+EXAMPLES = file_of("docs/examples")
 
 
 @pytest.mark.parametrize("algorithm", ["cubic", "bbr"])
@@ -31,6 +34,37 @@ def test_a_file_with_the_name_of_the_kernels_own_is_what_is_measured(tmp_path: P
     assert module["uses_most"] > module["uses_before"]
     windows = pq.read_table(run / "tables/tcp_probe.parquet", columns=["cwnd_packets"])["cwnd_packets"]
     assert max(windows.to_pylist()) == 10
+
+
+# The verifier cannot see that it ends.
+_ENDLESS = "\twhile (*(volatile __u32 *)&tp->snd_una != 1)\n\t\t;\n"
+
+
+def test_a_congestion_control_in_bpf_is_loaded_and_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The example of docs/bring-your-own.md, beside a copy that the kernel refuses."""
+    if shutil.which(QEMU) is None:
+        pytest.skip(f"{QEMU} is not on this machine; apt-get install qemu-system-x86")
+    text = (EXAMPLES / "tcp_delay.bpf.c").read_text()
+    (tmp_path / "tcp_delay.bpf.c").write_text(text)
+    first = "\tif (rtt_us <= 0)\n"
+    endless = text.replace('.name = "delay"', '.name = "endless"').replace(first, f"{_ENDLESS}{first}")
+    (tmp_path / "tcp_endless.bpf.c").write_text(endless)
+    profile = tmp_path / "own.yaml"
+    modules = "modules: [tcp_delay.bpf.c, tcp_endless.bpf.c]\nalgorithm: [delay, endless]\n"
+    profile.write_text(f"{PROFILE}engine: vm\n{modules}")
+    assert main(["run", str(profile), "--no-report", "--runs", str(tmp_path / "runs")]) == 4
+    said = capsys.readouterr()
+    assert "load BPF tcp_endless.bpf.o: the kernel refused it: " in said.out + said.err
+    (run,) = tmp_path.glob("runs/own/delay-*")
+    module = json.loads((run / "run.json").read_text())["modules"]["tcp_delay"]
+    assert module["algorithms"] == ["delay"]
+    assert (module["uses_before"], module["uses_most"]) == (0, 1)
+    assert set(module["programs"]) >= {"delay_init", "delay_ssthresh"}
+    checks = {check["name"]: check["ok"] for check in json.loads((run / "verdict.json").read_text())["checks"]}
+    assert checks["module of delay"] is True
+    # Ten packets of the first round queue for 11 ms: it leaves slow start in the second.
+    table = pq.read_table(run / "tables/tcp_probe.parquet", columns=["cwnd_packets", "ssthresh_packets"]).to_pylist()
+    assert min(row["ssthresh_packets"] for row in table if row["ssthresh_packets"]) == 19
 
 
 # What a copy of an older tcp_cubic.c does: kernels from 6.9 on ask for BTF_KFUNCS_START.

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import socket
-import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
+from howdah.agent.calibration.median import median_low
 from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, arrivals, open_receiver, wall_ns
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS
@@ -105,7 +105,7 @@ def base_ns(delays_ns: list[int], *, early: bool) -> int | None:
     """The delay of a packet that waits nowhere. One that overtakes is early; more than half of them do not."""
     if not delays_ns:
         return None
-    return statistics.median_low(delays_ns) if early else min(delays_ns)
+    return median_low(delays_ns) if early else min(delays_ns)
 
 
 def _open(target: dict[str, Any], end: str, namespaces: dict[str, Namespace]) -> socket.socket | None:
@@ -115,7 +115,7 @@ def _open(target: dict[str, Any], end: str, namespaces: dict[str, Namespace]) ->
 
 
 def _summary(delays: list[int]) -> list[int] | None:
-    return [min(delays), int(statistics.median_low(delays)), max(delays)] if delays else None
+    return [min(delays), median_low(delays), max(delays)] if delays else None
 
 
 def measure_delays(

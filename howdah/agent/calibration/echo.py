@@ -7,12 +7,12 @@ The emulator measures its own delays; this is what a flow meets.
 from __future__ import annotations
 
 import socket
-import statistics
 import struct
 from dataclasses import dataclass, field
 from typing import Any
 
 from howdah.agent.calibration.delay import PROBES, SPACING_NS
+from howdah.agent.calibration.median import median_low
 from howdah.agent.calibration.udp import PROBE_PORT, open_unread, wall_ns
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS
@@ -110,7 +110,7 @@ def measure_round_trips(
     found = []
     for target, echo in echoes:
         trips = echo.round_trips_ns()
-        summary = [min(trips), int(statistics.median_low(trips)), max(trips)] if trips else None
+        summary = [min(trips), median_low(trips), max(trips)] if trips else None
         found.append(
             {
                 "sender": target["sender"],

@@ -8,13 +8,13 @@ machines: from when they are sent to when they leave the emulator for the wire, 
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
 from howdah.agent.calibration import CALIBRATION_FORMAT, wait_for_silence
 from howdah.agent.calibration.buffer import measure_buffer
 from howdah.agent.calibration.delay import PROBES, SPACING_NS, measure_delays
+from howdah.agent.calibration.median import median_low
 from howdah.agent.calibration.tap import Tap
 from howdah.agent.calibration.train import measure_rate
 from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, open_sender, wall_ns
@@ -186,4 +186,4 @@ def _measure_lines(
 
 
 def _summary(delays: list[int]) -> list[int] | None:
-    return [min(delays), int(statistics.median_low(delays)), max(delays)] if delays else None
+    return [min(delays), median_low(delays), max(delays)] if delays else None

@@ -6,11 +6,12 @@ from __future__ import annotations
 import errno
 import math
 import socket
-import statistics
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from howdah.agent.calibration.median import median
 from howdah.agent.calibration.udp import (
     NUMBER,
     SAMPLED_PORT,
@@ -68,8 +69,19 @@ def fitted_rate(found: list[Arrival], frame_bytes: int, burst_frames: int, sent_
     steady = [arrival for arrival in found if arrival.number >= burst_frames and arrival.time_ns > sent_ns]
     if len(steady) < 3:
         return None
-    slope, _ = statistics.linear_regression([item.number for item in steady], [item.time_ns for item in steady])
-    return frame_bytes * 8 * SECOND / slope if slope > 0 else None
+    frame_ns = _slope([item.number for item in steady], [item.time_ns for item in steady])
+    return frame_bytes * 8 * SECOND / frame_ns if frame_ns > 0 else None
+
+
+def _slope(x: Sequence[int], y: Sequence[int]) -> float:
+    """Of the line with the least squares through points of different ``x``; exact until its one division.
+
+    >>> _slope([0, 1, 2, 3], [10, 12, 14, 16])
+    2.0
+    """
+    count, sum_x, sum_y = len(x), sum(x), sum(y)
+    products = count * sum(one * other for one, other in zip(x, y, strict=True)) - sum_x * sum_y
+    return products / (count * sum(one * one for one in x) - sum_x * sum_x)
 
 
 def robust_dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | None:
@@ -77,8 +89,8 @@ def robust_dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> floa
     times = {arrival.number: arrival.time_ns for arrival in found if arrival.number >= sent // 4}
     apart = (sent - sent // 4) // 2
     spans = [times[number + apart] - time_ns for number, time_ns in times.items() if number + apart in times]
-    median = statistics.median(spans) if spans else 0
-    return apart * frame_bytes * 8 * SECOND / median if median > 0 else None
+    usual_ns = median(spans) if spans else 0
+    return apart * frame_bytes * 8 * SECOND / usual_ns if usual_ns > 0 else None
 
 
 def measure_rate(

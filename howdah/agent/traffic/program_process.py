@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -62,6 +61,8 @@ class ProgramProcess:
         self.directory.mkdir(parents=True)
         self.output.mkdir(exist_ok=True)
         if self._shared.is_dir():
+            import shutil  # loads what unpacks archives, too
+
             shutil.copytree(self._shared, self.directory, dirs_exist_ok=True)
         self._command = [substitute(text) for text in self._specification["command"]]
         if self._specification["own"]:

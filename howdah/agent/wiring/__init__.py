@@ -8,7 +8,6 @@ from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.settings import Settings
-from howdah.agent.wiring.mininet import MininetWiring
 from howdah.agent.wiring.netlink import NetlinkWiring
 
 Wiring = NetlinkWiring
@@ -19,5 +18,7 @@ def make_wiring(kind: str, plan: dict[str, Any], inputs: Path, settings: Setting
     if kind == "netlink":
         return NetlinkWiring(settings)
     if kind == "mininet":
+        from howdah.agent.wiring.mininet import MininetWiring
+
         return MininetWiring(plan, inputs, settings)
     raise AgentError("wiring", f"{kind!r} is not one of netlink, mininet")

@@ -27,6 +27,7 @@ from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.record.console import console_tail
 
 START_NS = 1_700_000_000_000_000_000  # wall clock of every guest when it boots: the same in each, so reruns are equal
+_MEMORY_SLACK_BYTES = 16 << 20  # what the kernel keeps in the file beside the memory
 _PEAK_FILE = "guest-memory.txt"
 _PREFIX = "howdah-guest-"
 POLL_S = 0.2
@@ -229,6 +230,8 @@ class Running:
             "HOWDAH_SEED": str(guest.seed % 2**64),
             "LAUNCH_PEAK": str(guest.raw.absolute() / _PEAK_FILE),
         }
+        if not memory.is_named():
+            found["LAUNCH_MEMORY"] = str(guest.memory_bytes + _MEMORY_SLACK_BYTES)
         return found if guest.wire is None else {**found, "HOWDAH_WIRE": str(guest.wire)}
 
     @property

@@ -22,6 +22,11 @@ class MemoryDirectory:
     problem: str | None
 
 
+def is_named() -> bool:
+    """Whether a person says where memory is to be. Elsewhere the launcher may mount huge pages of its own."""
+    return bool(os.environ.get("HOWDAH_MEMORY_DIR"))
+
+
 def candidates() -> list[Path]:
     """``$HOWDAH_MEMORY_DIR`` alone if set; otherwise /dev/shm, ``$TMPDIR`` and /tmp, in that order."""
     named = os.environ.get("HOWDAH_MEMORY_DIR")

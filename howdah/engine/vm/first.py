@@ -55,6 +55,8 @@ _NOT_LOADED = (
     "*/lib-dynload/xxlimited*",
     "*/lib-dynload/_codecs_*",
 )
+# What the agent itself loads: congestion controls in BPF.
+_LOADED = (f"{_LIBRARIES}/libbpf.so.1",)
 _FILES = (
     f"{_LIBRARIES}/ld-linux-x86-64.so.2",
     f"{_LIBRARIES}/libgcc_s.so.1",  # which the C library loads when a thread is cancelled
@@ -105,8 +107,8 @@ def _chosen(root: Path) -> set[str]:
     library = [file for file in (root / _PYTHON).rglob("*") if not file.is_dir()]
     names = {str(file.relative_to(root)) for file in library}
     names = {name for name in names if not any(fnmatch.fnmatch(name, pattern) for pattern in _NOT_LOADED)}
-    loaded = [*_PROGRAMS, *sorted(name for name in names if "/lib-dynload/" in name)]
-    names |= {*_PROGRAMS, *_libraries(root, loaded)}
+    loaded = [*_PROGRAMS, *_LOADED, *sorted(name for name in names if "/lib-dynload/" in name)]
+    names |= {*_PROGRAMS, *_LOADED, *_libraries(root, loaded)}
     names |= {name for name in (*_LINKS, *_FILES) if (root / name).is_symlink() or (root / name).exists()}
     for directory in _DIRECTORIES:
         names |= {str(file.relative_to(root)) for file in (root / directory).rglob("*")}

@@ -8,7 +8,14 @@ import socket
 import struct
 from dataclasses import dataclass
 
-from howdah.linux.netlink.message import NETLINK_SOCK_DIAG, NLM_F_REQUEST, Message, NetlinkSocket, build
+from howdah.linux.netlink.message import (
+    NETLINK_SOCK_DIAG,
+    NLM_F_REQUEST,
+    Message,
+    NetlinkSocket,
+    build,
+    parse_attributes,
+)
 
 SOCK_DIAG_BY_FAMILY = 20
 TCP_LISTEN = 10
@@ -16,11 +23,13 @@ _ALL_STATES = 0xFFF
 
 # Extensions: bit n-1 asks for attribute n.
 INET_DIAG_INFO = 2
+INET_DIAG_CONG = 4
 _EXTENSIONS = 1 << (INET_DIAG_INFO - 1)
 _NO_COOKIE = struct.pack("=II", 0xFFFFFFFF, 0xFFFFFFFF)
 
 _REQUEST = struct.Struct("=BBBxI")  # struct inet_diag_req_v2 without its id
 _ANSWER = struct.Struct("=BBBB")
+_ANSWER_BYTES = 72  # struct inet_diag_msg
 
 
 @dataclass(frozen=True)
@@ -90,3 +99,10 @@ def open_diag() -> NetlinkSocket:
 def sockets(netlink: NetlinkSocket) -> list[SocketState]:
     """Every IPv4 TCP socket of the socket's namespace."""
     return [parse_socket(message) for message in netlink.dump(SOCK_DIAG_BY_FAMILY, diag_request(None))]
+
+
+def congestion_controls(netlink: NetlinkSocket) -> list[str]:
+    """The congestion control of every IPv4 TCP socket of the netlink socket's namespace that has one."""
+    answers = netlink.dump(SOCK_DIAG_BY_FAMILY, diag_request(None, 1 << (INET_DIAG_CONG - 1)))
+    names = (parse_attributes(message.payload[_ANSWER_BYTES:]).get(INET_DIAG_CONG) for message in answers)
+    return [name.rstrip(b"\0").decode() for name in names if name]

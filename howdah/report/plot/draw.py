@@ -14,23 +14,23 @@ from howdah.report.drawing import spread
 from howdah.report.plot.bars import draw_bars
 from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.cdf import distributions, draw_cdf
-from howdah.report.plot.kept import told_distributions, told_lines
+from howdah.report.plot.kept import stored_distributions, stored_lines
 from howdah.report.plot.sample import AnyExperiment, left_out
+from howdah.report.plot.stored import StoredExperiment
 from howdah.report.plot.sweep import draw_sweep
 from howdah.report.plot.table import draw_table
 from howdah.report.plot.timeline import draw_time, time_lines
-from howdah.report.plot.told import ToldExperiment
 
 
 def _time(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
-    if isinstance(experiment, ToldExperiment):
-        return draw_time(figure, told_lines(figure, experiment))
+    if isinstance(experiment, StoredExperiment):
+        return draw_time(figure, stored_lines(figure, experiment))
     return draw_time(figure, time_lines(figure, experiment))
 
 
 def _cdf(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
-    if isinstance(experiment, ToldExperiment):
-        return draw_cdf(figure, told_distributions(figure, experiment))
+    if isinstance(experiment, StoredExperiment):
+        return draw_cdf(figure, stored_distributions(figure, experiment))
     return draw_cdf(figure, distributions(figure, experiment))
 
 
@@ -64,8 +64,8 @@ def draw(figure: FigureSection, experiment: AnyExperiment) -> str:
 
 def title_of(figure: FigureSection, experiment: AnyExperiment) -> str:
     """The title with the duration and the measurement window of the runs that were made, whatever the profile says."""
-    if isinstance(experiment, ToldExperiment):
-        return str(experiment.told(figure).get("title") or PLACES.sub("the run", figure.title))
+    if isinstance(experiment, StoredExperiment):
+        return str(experiment.stored(figure).get("title") or PLACES.sub("the run", figure.title))
     plans = [run.plan for run in experiment.runs if run.plan]
     times = {
         "duration": [plan.duration_us for plan in plans],
@@ -93,7 +93,7 @@ def _panels(drawn: Drawn) -> str:
 
 
 def _caption(figure: FigureSection, drawn: Drawn, experiment: AnyExperiment) -> str:
-    source = experiment.source if isinstance(experiment, ToldExperiment) else ""
+    source = experiment.source if isinstance(experiment, StoredExperiment) else ""
     sentences = [figure.note, *drawn.caption, source]
     if experiment.pending:
         have = "has" if len(experiment.pending) == 1 else "have"

@@ -26,12 +26,12 @@ from howdah.report.plot.sample import (
     relative,
     sample,
     select,
-    told_sample,
+    stored_sample,
 )
 from howdah.report.plot.scale import bounds
+from howdah.report.plot.stored import Mean, StoredPoint
 from howdah.report.plot.style import Style, key, styles
 from howdah.report.plot.swept import Swept, place_title, swept
-from howdah.report.plot.told import Mean, ToldRun
 
 _MOST_REASONS = 4
 
@@ -155,15 +155,15 @@ def _relative(figure: FigureSection, here: Selection, label: str, x: str, of: Sa
     """Per cent more than ``to``; of runs that are not here as it is published."""
     assert figure.x is not None and figure.y is not None
     runs = here.where({figure.lines: label, figure.x: x}).runs
-    told = [run for run in runs if isinstance(run, ToldRun)]
-    if not told:
+    stored = [run for run in runs if isinstance(run, StoredPoint)]
+    if not stored:
         return relative(of, to)
     reference = str(next(iter(figure.relative_to.values())))
-    return told_sample(told, figure.y, figure.flow, figure.take, reference)
+    return stored_sample(stored, figure.y, figure.flow, figure.take, reference)
 
 
 def _numbers(each: Sample) -> list[float]:
-    return [each.told.mean] if each.told is not None else list(each.numbers.values())
+    return [each.stored.mean] if each.stored is not None else list(each.numbers.values())
 
 
 def _printed(figure: FigureSection, place: str, label: str, values: list[str]) -> dict[str, float]:

@@ -20,9 +20,9 @@ from howdah.record.result import Experiment
 from howdah.report.downsample import extremes
 from howdah.report.plot.cdf import Distribution, Distributions, distributions
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, relative, sample
+from howdah.report.plot.stored import Mean, StoredExperiment, StoredPoint
 from howdah.report.plot.style import flow_dash, styles
 from howdah.report.plot.timeline import TimeLines, Trace, time_lines
-from howdah.report.plot.told import Mean, ToldExperiment, ToldRun
 
 _MOST_OF_A_CURVE = 400
 _MOST_OF_A_FIGURE = 3000
@@ -51,6 +51,7 @@ def _kept_lines(lines: TimeLines) -> dict[str, Any]:
         "ends": list(lines.ends),
         "repetitions": lines.repetitions,
         "missing": lines.missing,
+        **({"goodput": lines.goodput} if lines.goodput else {}),
         "panels": [[title, names] for title, names, _ in lines.panels],
         "curves": [
             [panel, *_kept_trace(trace, most)] for panel, (*_, traces) in enumerate(lines.panels) for trace in traces
@@ -67,19 +68,21 @@ def _kept_trace(each: Trace, most: int) -> list[Any]:
     return [each.series, each.line, each.flow, each.flow_number, limits, steps, values]
 
 
-def told_lines(figure: FigureSection, experiment: ToldExperiment) -> TimeLines:
-    """Raises NothingToDrawError where nothing is told of the figure."""
-    told = experiment.told(figure)
-    if not told:
+def stored_lines(figure: FigureSection, experiment: StoredExperiment) -> TimeLines:
+    """Raises NothingToDrawError where nothing is stored of the figure."""
+    stored = experiment.stored(figure)
+    if not stored:
         raise NothingToDrawError(_NOT_PUBLISHED)
     looks = styles(every_value(experiment, figure.lines))
-    panels: list[tuple[str, list[str], list[Trace]]] = [(title, names, []) for title, names in told["panels"]]
-    for panel, series, line, flow, number, limits, steps, values in told["curves"]:
+    panels: list[tuple[str, list[str], list[Trace]]] = [(title, names, []) for title, names in stored["panels"]]
+    for panel, series, line, flow, number, limits, steps, values in stored["curves"]:
         style = replace(looks[line], dash=flow_dash(number)) if flow else looks[line]
         time_s = np.cumsum(np.array(steps, dtype=np.float64)) / 1000
         value = np.array([np.nan if each is None else each for each in values], dtype=np.float64)
         panels[panel][2].append(Trace(series, line, flow, number, style, limits, time_s, value))
-    return TimeLines(panels, (told["ends"][0], told["ends"][1]), list(told["repetitions"]), list(told["missing"]))
+    begin, end = stored["ends"]
+    goodput = str(stored.get("goodput", ""))
+    return TimeLines(panels, (begin, end), list(stored["repetitions"]), list(stored["missing"]), goodput)
 
 
 def _kept_distributions(found: Distributions) -> dict[str, Any]:
@@ -100,17 +103,17 @@ def _thinned(values: list[float]) -> list[float | int]:
     return [rounded(values[place], _DIGITS) for place in places]
 
 
-def told_distributions(figure: FigureSection, experiment: ToldExperiment) -> Distributions:
-    """Raises NothingToDrawError where nothing is told of the figure."""
-    told = experiment.told(figure)
-    if not told:
+def stored_distributions(figure: FigureSection, experiment: StoredExperiment) -> Distributions:
+    """Raises NothingToDrawError where nothing is stored of the figure."""
+    stored = experiment.stored(figure)
+    if not stored:
         raise NothingToDrawError(_NOT_PUBLISHED)
     looks = styles(every_value(experiment, figure.lines))
     panels: dict[str, list[Distribution]] = {}
-    for place, label, count, without, runs, left_out, middle, values in told["curves"]:
+    for place, label, count, without, runs, left_out, middle, values in stored["curves"]:
         mine = Distribution(label, looks[label], list(values), without, runs, list(left_out), count, middle)
         panels.setdefault(place, []).append(mine)
-    return Distributions(panels, told["group"], told["base"])
+    return Distributions(panels, stored["group"], stored["base"])
 
 
 def measures_of(figure: FigureSection) -> list[tuple[str, int | str | None, Take | None, str]]:
@@ -125,7 +128,7 @@ def measures_of(figure: FigureSection) -> list[tuple[str, int | str | None, Take
     return []
 
 
-def kept_numbers(figure: FigureSection, experiment: Experiment, points: list[ToldRun]) -> None:
+def kept_numbers(figure: FigureSection, experiment: Experiment, points: list[StoredPoint]) -> None:
     """Write what the figure takes from each point into ``points``, as far as runs of them were made."""
     for point in points:
         runs = Selection(list(experiment.runs), 0).where({**point.axes, "algorithm": point.algorithm})

@@ -17,10 +17,10 @@ from howdah.profile.claim import SelectorSection
 from howdah.profile.figure import FigureSection, Take
 from howdah.profile.figure_check import NO_CONTROL
 from howdah.record.result import Experiment, Run
-from howdah.report.plot.told import Mean, ToldExperiment, ToldRun
+from howdah.report.plot.stored import Mean, StoredExperiment, StoredPoint
 
-AnyRun = Run | ToldRun
-AnyExperiment = Experiment | ToldExperiment
+AnyRun = Run | StoredPoint
+AnyExperiment = Experiment | StoredExperiment
 
 # Axes that only some runs have: controls, the grid of what is unknown, and the run that checks the traffic. They show
 # where a figure names them.
@@ -156,14 +156,14 @@ def run_value(run: Run, selector: SelectorSection) -> tuple[float | str | None, 
 def base_unit(runs: Sequence[AnyRun], metric: str) -> str:
     """The measure's unit in metrics.json. Raises NothingToDrawError when no run has the measure."""
     for run in runs:
-        if isinstance(run, ToldRun):
+        if isinstance(run, StoredPoint):
             if metric in run.units:
                 return run.units[metric]
             continue
         for row in run.metrics:
             if row["metric"] == metric:
                 return str(row.get("unit") or "")
-    made = [run for run in runs if not isinstance(run, ToldRun)]
+    made = [run for run in runs if not isinstance(run, StoredPoint)]
     if not made:
         return known_metrics()[metric].unit if metric in known_metrics() else ""
     if not any(run.counts for run in made):
@@ -183,13 +183,13 @@ class Sample:
     texts: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     runs: int = 0
-    told: Mean | None = None  # of runs that are not here
+    stored: Mean | None = None  # of runs that are not here
     absent: str = "not run"  # where there are no runs
 
     @property
     def statistic(self) -> Statistic | Mean | None:
-        if self.told is not None:
-            return self.told
+        if self.stored is not None:
+            return self.stored
         return statistic(list(self.numbers.values())) if self.numbers else None
 
     @property
@@ -199,8 +199,8 @@ class Sample:
         return "; ".join(f"{self.missing.count(reason)} x {reason}" for reason in reasons) or "no run was made"
 
 
-def told_sample(
-    runs: Sequence[ToldRun], metric: str, flow: int | str | None, take: Take | None, to: str = ""
+def stored_sample(
+    runs: Sequence[StoredPoint], metric: str, flow: int | str | None, take: Take | None, to: str = ""
 ) -> Sample:
     """As published of the only point among ``runs``."""
     absent = "no number of it is published"
@@ -210,7 +210,7 @@ def told_sample(
     number, missing = runs[0].numbers.get(key), list(runs[0].missing.get(key, ()))
     found = Sample(missing=missing, runs=len(missing), absent=absent)
     if isinstance(number, Mean):
-        found.told = number
+        found.stored = number
         found.runs += number.count
     elif number is not None:
         found.texts = [text for text, count in number.items() for _ in range(count)]
@@ -220,10 +220,10 @@ def told_sample(
 
 def sample(runs: Sequence[AnyRun], metric: str, flow: int | str | None, take: Take | None) -> Sample:
     """Over the repetitions that count."""
-    told = [run for run in runs if isinstance(run, ToldRun)]
-    if told:
-        return told_sample(told, metric, flow, take)
-    return _sample([run for run in runs if not isinstance(run, ToldRun)], metric, flow, take)
+    stored = [run for run in runs if isinstance(run, StoredPoint)]
+    if stored:
+        return stored_sample(stored, metric, flow, take)
+    return _sample([run for run in runs if not isinstance(run, StoredPoint)], metric, flow, take)
 
 
 def _sample(runs: list[Run], metric: str, flow: int | str | None, take: Take | None) -> Sample:

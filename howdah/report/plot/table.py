@@ -49,7 +49,7 @@ def draw_table(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
             if free and there:
                 raise NothingToDrawError(f"the column {column.key[0]} needs {free[0]} in its at")
             cells[row, number] = sample(there, column.metric, column.flow, column.take)
-    if not any(each.told or each.texts for each in cells.values()) and not any(each.runs for each in cells.values()):
+    if not any(each.stored or each.texts for each in cells.values()) and not any(each.runs for each in cells.values()):
         raise NothingToDrawError("no number of it is published")
     shown = [row for row in rows if any(cells[row, number].runs for number in range(len(columns)))]
     measures = [
@@ -101,8 +101,8 @@ def _columns(figure: FigureSection, selection: Selection, across: str | None) ->
 
 def _measure(column: Column, selection: Selection, samples: list[Sample]) -> Measure:
     base = base_unit(selection.runs, column.metric)
-    told = [each.told.mean for each in samples if each.told is not None]
-    return measure_of(column.metric, base, told or [number for each in samples for number in each.numbers.values()])
+    stored = [each.stored.mean for each in samples if each.stored is not None]
+    return measure_of(column.metric, base, stored or [number for each in samples for number in each.numbers.values()])
 
 
 def _head(figure: FigureSection, columns: list[Column], measures: list[Measure]) -> str:

@@ -16,6 +16,7 @@ from howdah.record.result import Experiment, Run
 from howdah.record.sample import Float64, Int64, sample_run
 from howdah.report.downsample import extremes
 from howdah.report.drawing import line, text
+from howdah.report.goodput import goodput_words
 from howdah.report.plot.canvas import NARROW, PANEL, WIDE, AxisLook, Canvas, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, flow_of, select
 from howdah.report.plot.scale import bounds
@@ -30,7 +31,6 @@ _MOST_OF_A_CURVE = 700
 _FEWEST_OF_A_CURVE = 60
 _BELOW = ("ssthresh",)  # thinner, and behind the windows
 _LABEL_PX = 16  # two limits closer than that have their names on both sides
-_GOODPUT_CEILING = 1.5  # of the capacity: where a hole is filled, an ACK covers what arrived long before
 _SERIES = drawn_series()
 
 
@@ -60,6 +60,7 @@ class TimeLines:
     ends: tuple[float, float]
     repetitions: list[int]
     missing: list[str]
+    goodput: str = ""  # what it is made of, where it is drawn
 
 
 def draw_time(figure: FigureSection, lines: TimeLines) -> Drawn:
@@ -95,7 +96,9 @@ def time_lines(figure: FigureSection, experiment: Experiment) -> TimeLines:
             panels.append((title, names, [each for each in traces if each.series in names]))
     if not used:
         raise NothingToDrawError("; ".join(missing) or "no run has records of it")
-    return TimeLines(panels, _ends(figure, used), sorted({run.repetition for run in used}), missing)
+    repetitions = sorted({run.repetition for run in used})
+    goodput = goodput_words(used) if "goodput" in figure.series else ""
+    return TimeLines(panels, _ends(figure, used), repetitions, missing, goodput)
 
 
 def _groups(figure: FigureSection) -> list[list[str]]:
@@ -197,19 +200,8 @@ def _drawn(figure: FigureSection, lines: TimeLines) -> Drawn:
         drawn.panels.append(Panel(title, drawings))
     drawn.legend = _legend(figure, [each for _, _, traces in panels for each in traces])
     drawn.caption = [f"One repetition of each line ({', '.join(f'r{each}' for each in lines.repetitions)})."]
-    if any(_is_cut(each) for _, _, traces in panels for each in traces):
-        drawn.caption.append(f"Goodput above {_GOODPUT_CEILING:g} times the capacity is cut at that height.")
+    drawn.caption += [lines.goodput] if lines.goodput else []
     return drawn
-
-
-def _is_cut(each: Trace) -> bool:
-    if each.series != "goodput" or np.isnan(each.value).all():
-        return False
-    return float(np.nanmax(each.value)) > _ceiling_mbit(each)
-
-
-def _ceiling_mbit(each: Trace) -> float:
-    return _GOODPUT_CEILING * each.limits["capacity"]
 
 
 def _ends(figure: FigureSection, used: list[Run]) -> tuple[float, float]:
@@ -281,8 +273,6 @@ def _reach(each: Trace, alike: list[Trace]) -> tuple[float, float]:
     known = each.value[~np.isnan(each.value)]
     if not len(known):
         return 0.0, 0.0
-    if each.series == "goodput":
-        known = np.minimum(known, _ceiling_mbit(each))
     if each.series == "ssthresh":
         others = [float(np.nanmax(other.value)) for other in alike if other.series == "cwnd"]
         known = np.minimum(known, 1.5 * max(others)) if others else known

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told of runs that are not here: means, texts, curves and distributions. A figure is drawn again from it."""
+"""What is stored of runs that are not here: means, texts, curves and distributions, from which figures are drawn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Mean:
 
 
 @dataclass
-class ToldRun:
+class StoredPoint:
     """All repetitions of one point of a profile; ``numbers`` hold a mean, or how often each text was found."""
 
     slug: str
@@ -50,22 +50,22 @@ class ToldRun:
 
 
 @dataclass
-class ToldExperiment:
+class StoredExperiment:
     """The points of a profile. ``figures`` are by id: what a figure is drawn from that is no number of a point."""
 
-    runs: list[ToldRun]
+    runs: list[StoredPoint]
     figures: dict[str, dict[str, Any]] = field(default_factory=dict)
     source: str = ""  # a sentence for captions
     pending: tuple[Any, ...] = ()
 
-    def told(self, figure: FigureSection) -> dict[str, Any]:
+    def stored(self, figure: FigureSection) -> dict[str, Any]:
         return self.figures.get(figure.id, {})
 
 
-def points_of(profile: Profile) -> list[ToldRun]:
-    """The points of a profile and of its controls, with nothing told of them yet."""
+def points_of(profile: Profile) -> list[StoredPoint]:
+    """The points of a profile and of its controls, with nothing stored of them yet."""
     return [
-        ToldRun(
+        StoredPoint(
             point.slug,
             str(point.scenario.algorithm),
             dict(point.axes),

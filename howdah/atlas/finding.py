@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was learnt: sentences that stand on published claims and fall with their verdicts (reports/atlas/findings)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from howdah.atlas.quote import QuoteError, quoted, references
+from howdah.atlas.source import Keys, section_of, yaml_of
+from howdah.atlas.verdict import Word
+from howdah.claim.finding import DIFFERS, FAIL, PASS, UNSUPPORTED
+from howdah.errors import ProfileError, nearest
+from howdah.profile.field import Section
+from howdah.profile.source import Document
+
+Status = Literal["holds", "cured", "bites", "open"]
+Verdict = Literal["pass", "differs", "fail", "unsupported"]
+
+# The one table of them, in the order of the page.
+STATUSES: dict[Status, Word] = {
+    "holds": Word("Still holds", "what the paper found is measured on this kernel, too"),
+    "cured": Word("Cured or changed by a later kernel", "what the paper found is gone or another, by what is named"),
+    "bites": Word("Still bites", "a problem that the paper found is a problem today"),
+    "open": Word("Not settled", "it was not measured as the paper has it, or only with another TCP or setting"),
+}
+# A sentence of a status needs a claim with one of these verdicts at least.
+_NEEDS: dict[Status, tuple[str, ...]] = {
+    "holds": (PASS,),
+    "bites": (PASS,),
+    "cured": (FAIL, DIFFERS),
+    "open": (FAIL, DIFFERS, UNSUPPORTED),
+}
+
+
+class StatementSection(Section):
+    """A sentence and the claims it stands on, as ``profile/claim``, with the verdict that each must have."""
+
+    says: str
+    stands_on: dict[str, Verdict] = Field(min_length=1)
+
+
+class FindingSection(StatementSection):
+    """``by`` says what has cured it."""
+
+    status: Status
+    by: str = ""
+
+
+class PaperFindingsSection(Section):
+    """All of one paper: ``learnt`` is the sentence on the index."""
+
+    paper: str
+    learnt: StatementSection
+    findings: list[FindingSection]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence as it was read; ``place`` is where its file has it. ``status`` is empty for the one of a paper."""
+
+    paper: str
+    section: StatementSection
+    place: str
+
+    @property
+    def status(self) -> Status | None:
+        return self.section.status if isinstance(self.section, FindingSection) else None
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A claim that a sentence stands on; ``entries`` are those it belongs to. ``outdated`` is of its results."""
+
+    name: str
+    verdict: str
+    says: str
+    entries: list[str]
+    outdated: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """A sentence with its numbers, which its claims support."""
+
+    paper: str
+    status: Status | None
+    says: str
+    by: str
+    grounds: list[Ground]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What pages show. ``fallen`` says which sentences the published claims do not support, and why."""
+
+    told: list[Told] = field(default_factory=list)
+    fallen: list[str] = field(default_factory=list)
+    kernel: str = ""
+
+    def learnt(self, paper: str) -> Told | None:
+        return next((each for each in self.told if each.paper == paper and each.status is None), None)
+
+    def of(self, status: Status) -> list[Told]:
+        return [each for each in self.told if each.status == status]
+
+    def number(self, paper: str) -> int:
+        return sum(each.paper == paper and each.status is not None for each in self.told)
+
+
+def read_findings(directory: Path, papers: Collection[str]) -> list[Statement]:
+    """The sentences of all papers. Raises ProfileError with file and line."""
+    found: list[Statement] = []
+    seen: dict[str, str] = {}
+    for file in sorted(directory.glob("*.yaml")):
+        data, places = yaml_of(file)
+        document = Document({}, places)
+        section = section_of(PaperFindingsSection, data, document, ())
+        place = document.place(("paper",))
+        if section.paper not in papers:
+            near = nearest(section.paper, papers)
+            hint = f"did you mean {near}?" if near else f"the papers are {', '.join(papers)}"
+            raise ProfileError(f"there is no paper {section.paper!r}", where=place, hint=hint)
+        if section.paper in seen:
+            hint = f"first at {seen[section.paper]}"
+            raise ProfileError(f"the findings of {section.paper} are there twice", where=place, hint=hint)
+        seen[section.paper] = place
+        found.append(_statement(section.paper, section.learnt, document, ("learnt",)))
+        for index, each in enumerate(section.findings):
+            found.append(_finding(section.paper, each, document, ("findings", index)))
+    return found
+
+
+def _statement(paper: str, section: StatementSection, document: Document, path: Keys) -> Statement:
+    place = document.place((*path, "says"))
+    try:
+        named = references(section.says)
+    except QuoteError as error:
+        raise ProfileError(str(error), where=place) from None
+    for name, _ in named:
+        if name not in section.stands_on:
+            raise ProfileError(f"the sentence refers to {name}, and does not stand on it", where=place)
+    return Statement(paper, section, place)
+
+
+def _finding(paper: str, section: FindingSection, document: Document, path: Keys) -> Statement:
+    needed = _NEEDS[section.status]
+    if not set(needed) & set(section.stands_on.values()):
+        what = f"a finding that is {section.status!r} stands on no claim that is {' or '.join(needed)}"
+        raise ProfileError(what, where=document.place((*path, "status")))
+    if bool(section.by) != (section.status == "cured"):
+        what = "'by' says what has cured a finding" if section.by else "a finding that is 'cured' needs 'by': by what"
+        raise ProfileError(what, where=document.place((*path, "status")))
+    return _statement(paper, section, document, path)
+
+
+def tell(statements: list[Statement], rows: Mapping[str, dict[str, Any]], kernel: str) -> Findings:
+    """The sentences that the published claims ``rows`` support, with their numbers; of the others, why they do not."""
+    found = Findings(kernel=kernel)
+    for each in statements:
+        wrong = _wrong(each, rows)
+        if not wrong:
+            try:
+                found.told.append(_told(each, rows))
+            except QuoteError as error:
+                wrong = [str(error)]
+        found.fallen.extend(f"{each.place}: this sentence does not stand: {why}" for why in wrong)
+    return found
+
+
+def _wrong(statement: Statement, rows: Mapping[str, dict[str, Any]]) -> list[str]:
+    wrong = []
+    for name, verdict in statement.section.stands_on.items():
+        if name not in rows:
+            wrong.append(f"there is no published claim {name}")
+        elif rows[name]["verdict"] != verdict:
+            wrong.append(f"{name} must be {verdict}, and is {rows[name]['verdict']}")
+    return wrong
+
+
+def _told(statement: Statement, rows: Mapping[str, dict[str, Any]]) -> Told:
+    section = statement.section
+    grounds = [_ground(name, rows[name]) for name in section.stands_on]
+    by = section.by if isinstance(section, FindingSection) else ""
+    return Told(statement.paper, statement.status, quoted(section.says, rows), by, grounds)
+
+
+def _ground(name: str, row: Mapping[str, Any]) -> Ground:
+    return Ground(name, row["verdict"], row["says"], row["entries"], row.get("outdated", ""))

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers in sentences, by reference to claims that measured them: ``{profile/claim}``, ``{profile/claim.ratio}``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from howdah.number import significant
+
+Row = Mapping[str, Any]
+_REFERENCE = re.compile(r"\{([^{}]*)\}")
+_FORM = re.compile(r"([a-z0-9-]+/[a-z0-9-]+)(?:\.([a-z]+))?")
+# What a sample says beside its value: its spread, number, axes and the points that it is of.
+_BESIDE = re.compile(
+    r" ± [^ ,]+|, deterministic|, n = \d+|, rank correlation [-−\d.]+| at \d+ points| at [\w.]+ = .*"
+    r"| \([^()]*\)| \[[^\[\]]*\]|^(?:means )?from "
+)
+_TWICE = re.compile(r"^(.+) to \1$")
+_TYPED = re.compile(r"\d[\d.,]*\s*(?:%|times\b|BDPs?\b)")
+
+
+class QuoteError(ValueError):
+    """A reference that is none, or a number that is not there."""
+
+
+def references(text: str) -> list[tuple[str, str]]:
+    """Claims and fields that a sentence refers to. Raises QuoteError, also where a result is typed."""
+    found = []
+    for inside in _REFERENCE.findall(text):
+        form = _FORM.fullmatch(inside)
+        if form is None:
+            raise QuoteError(f"{{{inside}}} is no reference: write {{profile/claim}} or {{profile/claim.field}}")
+        name, what = form[1], form[2] or "measured"
+        if what not in FIELDS:
+            raise QuoteError(f"{{{inside}}}: a claim has {', '.join(FIELDS)}, and no {what}")
+        found.append((name, what))
+    typed = _TYPED.search(_REFERENCE.sub("", text))
+    if typed:
+        raise QuoteError(f"{typed[0]!r} is typed: results are referred to, as {{profile/claim}}")
+    return found
+
+
+def quoted(text: str, rows: Mapping[str, Row]) -> str:
+    """A sentence with its numbers. Raises QuoteError where one is not there."""
+
+    def number(match: re.Match[str]) -> str:
+        ((name, what),) = references(match[0])
+        found = FIELDS[what](rows[name]) if name in rows else ""
+        if not found:
+            raise QuoteError(f"{name} has no {what}")
+        return found
+
+    return _REFERENCE.sub(number, text)
+
+
+def plain(text: str) -> str:
+    """``24.67 ± 0.15 %, n = 10`` as ``24.67 %``."""
+    return _TWICE.sub(r"\1", _BESIDE.sub("", text).strip())
+
+
+def _measured(row: Row) -> str:
+    return plain(str((row.get("measured") or {}).get("text") or ""))
+
+
+def _than(row: Row) -> str:
+    return _ends([each["than"] for each in _points(row) if each.get("than")])
+
+
+def _ratio(row: Row) -> str:
+    ratios = sorted(
+        each["comparison"]["ratio"]
+        for each in _points(row)
+        if each.get("comparison") and each["comparison"]["ratio"] is not None
+    )
+    return " to ".join(dict.fromkeys(significant(each, 3) for each in (*ratios[:1], *ratios[-1:])))
+
+
+def _control(row: Row) -> str:
+    return plain(str(((row.get("control") or {}).get("measured") or {}).get("text") or ""))
+
+
+def _expected(row: Row) -> str:
+    return str(row["expected"]["text"]).partition(" ± ")[0]
+
+
+def _where(row: Row) -> str:
+    return str((row.get("unknown") or {}).get("text") or "")
+
+
+def _points(row: Row) -> list[dict[str, Any]]:
+    return list((row.get("measured") or {}).get("points") or [])
+
+
+def _ends(samples: list[dict[str, Any]]) -> str:
+    """``0.3 s to 12 s``: the least and the largest."""
+    ordered = sorted(samples, key=lambda each: float(each["mean"] or 0))
+    return " to ".join(dict.fromkeys(plain(str(each["text"])) for each in (*ordered[:1], *ordered[-1:])))
+
+
+# measured: the claim's number; than: that of the other side; ratio of the two; control: the number with the control;
+# expected: as the claim was written; where: what is said of the grid of what the paper leaves open.
+FIELDS: dict[str, Callable[[Row], str]] = {
+    "measured": _measured,
+    "than": _than,
+    "ratio": _ratio,
+    "control": _control,
+    "expected": _expected,
+    "where": _where,
+}

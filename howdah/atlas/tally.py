@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many claims have which verdict, and why: the one table of verdicts by their causes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from howdah.atlas.cause import CLASSES, NOT_LISTED, Cause
+from howdah.atlas.verdict import VERDICTS, word
+from howdah.claim.finding import DIFFERS, FAIL, PASS, UNSUPPORTED
+
+_BY_CONTROL = "a control shows the mechanism"
+_ELSEWHERE = "holds elsewhere in what the paper leaves open"
+_CONTRADICTION = "the paper contradicts itself"
+_NO_MEASUREMENT = "nothing that can be measured here"
+_ORDER = [_BY_CONTROL, _ELSEWHERE, *(each.word for each in CLASSES.values()), _CONTRADICTION, _NO_MEASUREMENT]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Claims of one verdict and one cause, as ``profile/claim``. ``cause`` is empty where a verdict needs none."""
+
+    verdict: str
+    word: str
+    cause: str
+    claims: list[str]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return {**asdict(self), "number": len(self.claims)}
+
+
+def cause_of(row: Mapping[str, Any], cause: Cause | None) -> str:
+    """Why a claim of claims.json is not plainly reproduced, in a few words; empty where there is nothing to say."""
+    verdict = row["verdict"]
+    if verdict == FAIL:
+        return (cause or NOT_LISTED).word
+    if verdict == DIFFERS:
+        control = row.get("control") or {}
+        return _BY_CONTROL if control.get("verdict") == PASS else _ELSEWHERE
+    if verdict == UNSUPPORTED:
+        return _CONTRADICTION if row.get("contradiction") else _NO_MEASUREMENT
+    return ""
+
+
+def tally(rows: Iterable[tuple[str, Mapping[str, Any]]], causes: Mapping[str, Cause]) -> list[Tally]:
+    """Of claims by ``profile/claim``, in the order of the verdicts and of the causes."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, row in rows:
+        found.setdefault((row["verdict"], cause_of(row, causes.get(name))), []).append(name)
+    return [Tally(verdict, word(verdict), why, names) for (verdict, why), names in sorted(found.items(), key=_place)]
+
+
+def _place(item: tuple[tuple[str, str], list[str]]) -> tuple[int, int]:
+    (verdict, why), _ = item
+    return (
+        VERDICTS.index(verdict) if verdict in VERDICTS else len(VERDICTS),
+        _ORDER.index(why) if why in _ORDER else len(_ORDER),
+    )

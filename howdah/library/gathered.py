@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tidy tables of one experiment: from its index as far as that is true, from the runs' own files otherwise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from howdah.errors import HowdahError
+from howdah.library.axis import EXPERIMENT, own_axes, types_in
+from howdah.library.index import Index, Known, UnusableError, write_index
+from howdah.library.result import ROWS, RUN, Types
+from howdah.record.axis import Scalar
+from howdah.record.digest import DIGESTS
+from howdah.record.result import Run
+from howdah.record.state import is_settled
+from howdah.work.results import Others, read_others, read_results
+from howdah.work.stage import is_current
+
+LEAST_RUNS = 100  # fewer are read in less than half a second
+
+
+class Gathered:
+    """Runs of an experiment, or the one run, in a directory. ``table`` gives the rows of all of them."""
+
+    def __init__(self, path: Path, tell: Callable[[str], None]) -> None:
+        self._path, self._tell = path, tell
+        self._given: Types = {}
+        self._indexed = (path / "experiment.json").exists()
+        self._read(Index.open(path) if self._indexed else None)
+        self._keep()
+
+    def _read(self, index: Index | None) -> None:
+        self._index = index
+        known = index.known if index else {}
+        if self._indexed:
+            self._others = read_others(self._path, {run: each.state for run, each in known.items()}, self._tell)
+            pieces: Iterable[list[Run]] = self._others.pieces()
+        else:
+            runs = read_results(self._path, self._tell).runs
+            self._others = Others(self._path, "", [run.name for run in runs], set(), {})
+            pieces = [runs]
+        unchanged = self._others.unchanged
+        self._axes: dict[str, dict[str, Scalar]] = {run: known[run].axes for run in unchanged}
+        self.counts = {run: known[run].counts for run in unchanged}
+        self._settled: set[str] = set()
+        self._made: dict[str, pa.Table] = {}
+        self._fresh: dict[str, list[pa.Table]] = {name: [] for name in ROWS}
+        kinds = [self._take(piece) for piece in pieces]
+        self._names = [run for run in self._others.names if run in self._axes]  # not what went meanwhile
+        base = self._path if self._indexed else self._path.parent
+        self.places = {run: base / run for run in self._names}
+        self.types: Types = self._given or types_in(self._axes[run] for run in self._names)
+        if index is not None and not self._goes_with(index):
+            self._read(None)
+        elif any(self.types[name] != kind for types in kinds for name, kind in types.items()):
+            self._given = self.types  # an axis has values of other kinds in other pieces
+            self._read(None)
+
+    def _take(self, piece: list[Run]) -> Types:
+        """Make the rows of some runs, after which nobody needs them; the axes' types in these rows."""
+        axes = {run.name: own_axes(run) for run in piece}
+        types = {**types_in(axes.values()), **self._given}
+        self._axes |= axes
+        self.counts |= {run.name: _has_measures(run) and run.counts for run in piece}
+        self._settled |= {run.name for run in piece if _can_be_known(run, self._others.states.get(run.name))}
+        for name, made in self._fresh.items():
+            made.append(ROWS[name]([run for run in piece if name in ("runs", "checks") or _has_measures(run)], types))
+        return types
+
+    def _goes_with(self, index: Index) -> bool:
+        """Whether rows of the index can stand below those of the other runs: no axis has another type today."""
+        same_name = all(self._axes[run].get(EXPERIMENT) == self._others.name for run in self._others.unchanged)
+        return same_name and all(self.types.get(name, kind) == kind for name, kind in index.types.items())
+
+    def types_with(self, others: Iterable[Gathered]) -> Types:
+        """Axes of the runs of all of them, each of the type that holds its values everywhere."""
+        return types_in(axes for part in (self, *others) for axes in part._axes.values())
+
+    def take_types(self, types: Types) -> None:
+        """Give rows with these axes from now on."""
+        if types == self._given and list(types) == list(self._given):
+            return
+        self._given = types
+        if any(types[name] != kind for name, kind in self.types.items()):
+            self._read(None)
+        self.types, self._made = types, {}
+
+    def table(self, name: str) -> pa.Table:
+        """The table ``name`` of ``ROWS``, in the experiment's order; also of runs that do not count."""
+        try:
+            if name not in self._made:
+                self._made[name] = self._joined(name)
+        except UnusableError:
+            self._read(None)
+            self._made[name] = self._joined(name)
+        return self._made[name]
+
+    def _joined(self, name: str) -> pa.Table:
+        tables = list(self._fresh[name])
+        if self._index is not None:
+            stored = self._index.table(name)
+            if len(self._index.known) > len(self._others.unchanged):
+                stored = stored.filter(pa.array(_positions(stored, self._others.unchanged) >= 0))
+            tables.insert(0, stored)
+        schema = ROWS[name]([], self.types).schema
+        tables = [_as(table, schema) for table in tables]
+        table = pa.concat_tables(tables) if tables else schema.empty_table()
+        if len(tables) > 1:
+            table = table.unify_dictionaries().combine_chunks()
+        positions = _positions(table, self._names)
+        if np.any(positions[1:] < positions[:-1]):
+            table = table.take(pa.array(np.argsort(positions, kind="stable")))
+        return self._placed(table) if name == "runs" else table
+
+    def _placed(self, table: pa.Table) -> pa.Table:
+        """With the directories as this caller names them."""
+        places = {run: str(place) for run, place in self.places.items()}
+        number = table.schema.get_field_index("directory")
+        found = pa.array([places[run] for run in table[RUN].to_pylist()], pa.string())
+        return table.set_column(number, table.schema.field(number), found)
+
+    def of(self, name: str, runs: Iterable[str]) -> pa.Table:
+        """The rows of some runs."""
+        table = self.table(name)
+        wanted = set(runs)
+        if len(wanted) == len(self._names):
+            return table
+        return table.filter(pa.array(_positions(table, wanted) >= 0))
+
+    def _keep(self) -> None:
+        """Write the index where it has become another; where that is not possible, the next reader reads as we did."""
+        if not self._indexed or len(self._others.names) < LEAST_RUNS:
+            return
+        kept = self._index.known if self._index else {}
+        known = {run: each for run, each in kept.items() if run in self._others.unchanged}
+        if not self._settled and len(known) == len(kept):
+            return
+        states = self._others.states
+        known |= {run: Known(states[run], self._axes[run], self.counts[run]) for run in self._settled}
+        known = {run: known[run] for run in self._names if run in known}
+        if known and types_in(each.axes for each in known.values()) == self.types:
+            with suppress(OSError, HowdahError):
+                write_index(self._path, known, lambda name: self.of(name, known))
+
+
+def _has_measures(run: Run) -> bool:
+    return run.plan is not None
+
+
+def _can_be_known(run: Run, state: bytes | None) -> bool:
+    """Not a run of which something is told whenever it is read, nor one that somebody may be writing right now."""
+    said = run.provenance
+    if state is None or run.plan is None or not said or not is_settled(state, time.time_ns()):
+        return False
+    return said["status"] == "failed" or (said["status"] == "finished" and DIGESTS in said and is_current(said))
+
+
+def _positions(table: pa.Table, runs: Iterable[str]) -> npt.NDArray[np.int64]:
+    """For each row the place of its run among ``runs``; -1 for a run that is not there."""
+    column = table[RUN].combine_chunks() if table.num_rows else pa.array([], table[RUN].type)
+    place = {run: number for number, run in enumerate(runs)}
+    of_code = np.array([*(place.get(run, -1) for run in column.dictionary.to_pylist()), -1], dtype=np.int64)
+    found: npt.NDArray[np.int64] = of_code[column.indices.fill_null(-1).to_numpy()]
+    return found
+
+
+def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with the columns of a schema: null where it has none."""
+    columns = [
+        table[column.name] if column.name in table.column_names else pa.nulls(table.num_rows, column.type)
+        for column in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that a run loads, and which of its algorithms are the profile's own."""
+
+from __future__ import annotations
+
+from pathlib import Path as FilePath
+
+from howdah.errors import ProfileError
+from howdah.plan.plan import Flow, Processor
+from howdah.plan.processor import PROCESSOR_MODULE
+from howdah.plan.receiver import RECEIVER_MODULE, Receivers
+from howdah.profile import Cell
+from howdah.profile.algorithm import is_bpf, module_name
+from howdah.profile.module import claimed_modules
+from howdah.trait import Traits
+
+TRAFFIC_MODULE = "howdah_traffic"
+
+
+def required_modules(cell: Cell, flows: list[Flow], receivers: Receivers, processors: list[Processor]) -> list[str]:
+    """Modules of algorithms, traffic, receivers and processors, and those of the profile that no algorithm is known to
+    come from.
+
+    A module of an algorithm that this run does not use is left out: were it broken, this run would not be.
+    """
+    needed = {entry.module for entry in cell.algorithms.values() if entry.module and not entry.builtin}
+    if any("kernel" in (flow.traffic, flow.sink) for flow in flows):
+        needed.add(TRAFFIC_MODULE)
+    if receivers.needs_module:
+        needed.add(RECEIVER_MODULE)
+    if processors:
+        needed.add(PROCESSOR_MODULE)
+    return sorted(needed | (set(_own_modules(cell)) - claimed_modules(cell.scenario)))
+
+
+def _own_modules(cell: Cell) -> list[str]:
+    return [module_name(FilePath(module)) for module in cell.scenario.modules]
+
+
+def own_algorithms(cell: Cell) -> dict[str, str]:
+    """Kernel's name of each algorithm that a module of the profile provides in this run, to that module."""
+    own = _own_modules(cell)
+    return {entry.kernel: entry.module for entry in cell.algorithms.values() if entry.module in own}
+
+
+def check_bpf(cell: Cell, engine: str, kind: Traits) -> None:
+    """Raises ProfileError for a congestion control in BPF that the engine's kernels cannot load, or with parameters."""
+    for index, module in enumerate(cell.scenario.modules):
+        source = FilePath(module)
+        if not is_bpf(source):
+            continue
+        where = cell.place("modules", index)
+        if not kind.boots_machine:  # where it does, a distribution's kernel runs, whose compiler of BPF is there
+            what = f"the {engine} engine loads no congestion control in BPF ({source.name})"
+            why = "User-mode kernels cannot compile BPF to machine code, which it needs; run it with --engine vm."
+            raise ProfileError(what, where=where, hint=why)
+        for entry in cell.algorithms.values():
+            if entry.module == module_name(source) and entry.parameters:
+                what = f"{source.name} takes no parameters ({', '.join(entry.parameters)}): BPF has none"
+                raise ProfileError(what, where=where, hint="Name one file for each value.")

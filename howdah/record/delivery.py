@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a path let through of a flow: bytes that had arrived at its receiver at each instant.
+
+The receiving kernel counts segments as they arrive. Between two readings of that count, and where there is none, an ACK
+proves that what it confirms had arrived by then; and as no path is faster than its rate, part of it had arrived before.
+So the bytes of a long hole do not all arrive with the segment that fills it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from howdah.plan.plan import Flow, Plan
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """That ``value`` bytes had arrived at ``time_ns``. ``own``: the receiver counted them, and not an ACK that came."""
+
+    time_ns: Int64
+    value: Float64
+    own: bool = False
+
+    def at(self, time_ms: Int64) -> Float64:
+        """What the last ACK proved. Between a receiver's readings bytes come evenly; before its first one, over as much
+        time as lies between the first two."""
+        wanted, time, value = time_ms * 1_000_000, self.time_ns, self.value
+        if self.own and len(time) > 1:
+            time = np.concatenate([[2 * time[0] - time[1]], time])
+            return np.asarray(np.interp(wanted, time, np.concatenate([[0.0], value]), left=0.0), dtype=np.float64)
+        last = np.searchsorted(time, wanted, side="right") - 1
+        return np.where(last < 0, 0.0, value[np.maximum(last, 0)])
+
+
+def arrived_bytes(segments: Float64, in_order: Float64, mss_bytes: int) -> Float64:
+    """Bytes that had arrived at each reading of a receiver, each counted once.
+
+    ``segments`` with data it has counted, ``in_order`` bytes it has passed on. Segments that wait behind a hole are in
+    the first alone, and so are those that came twice: what never gets into the second came twice, or was not full.
+    """
+    ahead = segments * mss_bytes - in_order
+    never = np.minimum.accumulate(ahead[::-1])[::-1]
+    return np.asarray(in_order + ahead - never, dtype=np.float64)
+
+
+def carried_bytes(plan: Plan, flow: Flow, time_ms: Int64) -> Float64:
+    """Payload that the path can carry to a flow's receiver until each instant, from the epoch; frames are full."""
+    path = plan.path
+    share = path.mss_bytes / path.frame_bytes / 8000  # bytes in a millisecond
+    if flow.direction != "forward":
+        return time_ms * (path.reverse_rate_bits_per_second or path.highest_rate_bits_per_second) * share
+    at = np.array([0.0, *(step / 1000 for step, _ in path.rate_steps)])
+    rates = np.array([path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)]) * share
+    total = np.concatenate([[0.0], np.cumsum(np.diff(at) * rates[:-1])])
+    step = np.maximum(np.searchsorted(at, time_ms, side="right") - 1, 0)
+    return np.asarray(total[step] + (time_ms - at[step]) * rates[step], dtype=np.float64)
+
+
+def delivered_bytes(proved: Float64, carried: Float64) -> Float64:
+    """The least that had arrived, if ``proved`` bytes had by each instant and the path carries no more than
+    ``carried``: it grows by no more than that between any two instants."""
+    return np.asarray(carried + np.maximum.accumulate((proved - carried)[::-1])[::-1], dtype=np.float64)
