@@ -11,6 +11,7 @@ Profiles, plans and the judge all read this table, so it imports none of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 LINUX = "linux"
 MOST_SACK_BLOCKS = 4  # RFC 2018, section 3: what the option has room for; three beside time stamps
@@ -31,6 +32,13 @@ class AckFilter:
     quick_first: int = 0
     sack_blocks: int = MOST_SACK_BLOCKS
     backlog_blocks: int = 0
+
+
+class Source(NamedTuple):
+    """What says how a system receives; ``address`` where it can be read on the web."""
+
+    title: str
+    address: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ class Receiver:
     ack_filter: AckFilter | None = None
     time_stamps: bool = True
     tuning: Tuning | None = None
-    sources: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
 
     @property
     def emulated(self) -> bool:
@@ -77,17 +85,30 @@ class Receiver:
         return chosen.delay_us if chosen and chosen.acknowledge_every > 2 else 0
 
 
-_HYSTART = ("Ha and Rhee, Taming the Elephants: New TCP Slow Start",)
+_HYSTART = (Source("Ha and Rhee, Taming the Elephants: New TCP Slow Start"),)
+_RFC_9406 = (Source("RFC 9406, HyStart++", "https://www.rfc-editor.org/rfc/rfc9406"),)
 _WINDOWS = (
-    "https://learn.microsoft.com/en-us/windows-server/networking/technologies/network-subsystem/net-sub-performance-tuning-nics",
-    "https://blogs.technet.microsoft.com/networking/2018/10/03/tcp-templates-for-windows/",
+    Source(
+        "Microsoft, Performance tuning of network adapters",
+        "https://learn.microsoft.com/en-us/windows-server/networking/technologies/network-subsystem/net-sub-performance-tuning-nics",
+    ),
+    Source(
+        "Microsoft, TCP templates for Windows Server 2019",
+        "https://blogs.technet.microsoft.com/networking/2018/10/03/tcp-templates-for-windows/",
+    ),
 )
 _XNU = tuple(
-    f"https://github.com/apple-oss-distributions/xnu/blob/1031c584a5e37aff177559b9f69dbd3c8c3fd30a/bsd/netinet/{file}"
-    for file in ("tcp_input.c", "tcp_cc.c", "tcp_timer.c", "tcp_subr.c")
+    Source(
+        f"xnu, bsd/netinet/{file}",
+        f"https://github.com/apple-oss-distributions/xnu/blob/1031c584a5e37aff177559b9f69dbd3c8c3fd30a/bsd/netinet/{file}",
+    )
+    for file in ("tcp_input.c", "tcp_output.c", "tcp_cc.c", "tcp_timer.c", "tcp_subr.c")
 )
 _ANDROID = (
-    "https://github.com/LineageOS/android_frameworks_opt_telephony/blob/0060160e5deedca2d2021301d50eac9d73f0c44f/src/java/com/android/internal/telephony/dataconnection/DataConnection.java",
+    Source(
+        "Android 10, DataConnection.java",
+        "https://github.com/LineageOS/android_frameworks_opt_telephony/blob/0060160e5deedca2d2021301d50eac9d73f0c44f/src/java/com/android/internal/telephony/dataconnection/DataConnection.java",
+    ),
 )
 _GRO = AckFilter(acknowledge_every=44, delay_us=1_000)  # 64 KiB of full segments; the time is a choice
 
@@ -113,7 +134,7 @@ _KNOWN = [
         "one ACK for 8 segments, or after 40 ms: ACKs thinned, not the kernel's GRO",
         quick_ack=True,
         ack_filter=AckFilter(acknowledge_every=8, delay_us=40_000),
-        sources=("https://www.rfc-editor.org/rfc/rfc9406",),
+        sources=_RFC_9406,
     ),
     Receiver("no-sack", "Linux' ACKs without selective ones: the sender is a NewReno", sack=False),
     Receiver(

@@ -59,6 +59,10 @@ def configures(name: str) -> bool:
     return not name.endswith((*_CODE, ".h")) or name.startswith(f"{_HOST_PROGRAMS}/")
 
 
+_VIRTUAL_TIME = "UML_TIME_TRAVEL_SUPPORT"
+_MOST_NAMED = 10
+
+
 class KbuildError(HowdahError):
     """The kernel's build refused; it ended its work itself, so that the next one can go on from there."""
 
@@ -163,10 +167,18 @@ class KernelBuild:
         wanted = read_wanted(self.source.release)
         have = taken(self.build_dir / ".config")
         missing = [option for option in wanted.required if option not in have]
-        if missing:
-            names = ", ".join(f"CONFIG_{option}" for option in missing)
+        if _VIRTUAL_TIME in missing:
             raise KbuildError(
-                f"the kernel configuration rejects required options: {names}",
+                f"Linux {'.'.join(map(str, self.source.release))} cannot take part in virtual time: it has no "
+                f"CONFIG_{_VIRTUAL_TIME}",
+                where=self.source.name,
+                hint="The kernel is too old; 5.10 is the oldest that howdah is tested with.",
+            )
+        if missing:
+            names = ", ".join(f"CONFIG_{option}" for option in missing[:_MOST_NAMED])
+            more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+            raise KbuildError(
+                f"the kernel configuration rejects required options: {names}{more}",
                 where=self.source.name,
                 hint=f"The tree is too old, or was changed there. Wanted options: {FRAGMENT}",
             )

@@ -46,11 +46,16 @@ class ListKernels(Shape):
     kernels: list[Kernel]
 
 
+class ReceiverSource(Shape):
+    title: str
+    address: str | None
+
+
 class Receiver(Shape):
     receiver: str
     emulated: bool
     summary: str
-    sources: list[str]
+    sources: list[ReceiverSource]
 
 
 class ListReceivers(Shape):

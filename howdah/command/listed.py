@@ -48,7 +48,7 @@ def _receivers(_runs: Path) -> list[Row]:
             "receiver": each.name,
             "emulated": each.emulated,
             "summary": each.summary,
-            "sources": list(each.sources),
+            "sources": [source._asdict() for source in each.sources],
         }
         for each in RECEIVERS.values()
     ]

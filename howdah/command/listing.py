@@ -117,11 +117,13 @@ def _receiver_lines(rows: list[Row], width: int) -> list[str]:
     followers: dict[str, list[str]] = {}
     for row in rows:
         for source in row["sources"]:
-            followers.setdefault(str(source), []).append(str(row["receiver"]))
-    lines += ["", "after:"]
-    for source, names in followers.items():
-        lines += [f"  {source}", *(f"    {line}" for line in folded(", ".join(names), width - 4))]
-    return lines
+            followers.setdefault(str(source["title"]), []).append(str(row["receiver"]))
+    lines += [
+        "",
+        "Emulated after:",
+        *glossary([(title, ", ".join(names)) for title, names in followers.items()], width),
+    ]
+    return [*lines, "", *folded("--json also has where the sources are; docs/receivers.md has what is in them.", width)]
 
 
 def _stack_lines(rows: list[Row], width: int) -> list[str]:

@@ -128,3 +128,25 @@ def test_the_other_runs_of_a_profile_go_on(built: Built, tmp_path: Path) -> None
     assert alone.returncode == 1, "without any other run, it is an error before anything is run"
     assert f"{wrong}:2" in alone.stderr
     assert not list((tmp_path / "alone").glob("mixed/*-r0-*"))
+
+
+def test_a_kernel_too_old_for_virtual_time_costs_its_own_runs_alone(built: Built, tmp_path: Path) -> None:
+    assert built.kernel.image.is_file()
+    old = tmp_path / "linux-4.19"
+    for file in ("arch/um/Makefile", "net/ipv4/tcp.c", "Kconfig"):
+        (old / file).parent.mkdir(parents=True, exist_ok=True)
+        (old / file).touch()
+    (old / "Makefile").write_text("VERSION = 4\nPATCHLEVEL = 19\nSUBLEVEL = 0\nallnoconfig:\n\ttouch $(O)/.config\n")
+    profile = tmp_path / "old.yaml"
+    text = QUICK.read_text().replace("algorithm: [cubic, reno]", f"algorithm: cubic\nkernel: [debian-6.12, {old}]")
+    profile.write_text(text.replace("name: quick", "name: old"))
+    command = [sys.executable, "-m", "howdah.command.main", "run", str(profile), "--no-report", "--runs"]
+    command += [str(tmp_path / "runs"), "--set", "duration=1 s", "--set", "calibrate=false"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 4, answer.stdout + answer.stderr
+    records = [json.loads(path.read_text()) for path in (tmp_path / "runs/old").glob("*-r0-*/run.json")]
+    errors = {record["status"]: record["error"] for record in records}
+    assert {*errors} == {"finished", "failed"}
+    for said in (errors["failed"], " ".join(answer.stdout.split())):
+        assert "Linux 4.19 cannot take part in virtual time: it has no CONFIG_UML_TIME_TRAVEL_SUPPORT" in said
+        assert "too old" in said

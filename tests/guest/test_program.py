@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from howdah.engine.uml import staged
 from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import RunFailedError
 from howdah.ingest import read_report
@@ -53,6 +54,40 @@ flows:
       client: {command: [curl, --silent, --output, /dev/null, "http://{server_address}:{port}/zeros"]}
       server:
         command: [sh, -c, "truncate -s 9M zeros; exec python3 -m http.server -b $0 $1", "{server_address}", "{port}"]
+"""
+
+
+THROW = """\
+import socket, sys, time
+with socket.socket(type=socket.SOCK_DGRAM) as thrower:
+    while True:
+        thrower.sendto(bytes(1000), (sys.argv[1], int(sys.argv[2])))
+        time.sleep(0.002)
+"""
+CATCH = """\
+import signal, socket, sys
+count = 0
+def tell(*_):
+    sys.stdout.write(f"{count}\\n")
+    sys.exit()
+signal.signal(signal.SIGTERM, tell)
+with socket.socket(type=socket.SOCK_DGRAM) as catcher:
+    catcher.bind((sys.argv[1], int(sys.argv[2])))
+    while True:
+        count += len(catcher.recv(65536))
+"""
+DATAGRAMS = """\
+howdah: 1
+name: datagrams
+path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
+algorithm: reno
+duration: 1 s
+flows:
+  - traffic:
+      protocol: udp
+      wire_bytes: 200 kB
+      client: {command: [python3, ./throw.py, "{server_address}", "{port}"], files: [throw.py]}
+      server: {command: [python3, ./catch.py, "{server_address}", "{port}"], files: [catch.py]}
 """
 
 
@@ -120,6 +155,42 @@ def test_a_server_that_cannot_serve_is_told_where_the_profile_has_it(
         run(engine, plan, tmp_path / "run")
     assert what in str(caught.value)
     assert str(caught.value.where).endswith("programs.yaml:8")
+
+
+def test_datagrams_of_programs_end_at_their_bytes_on_the_wire(engine: UmlEngine, tmp_path: Path) -> None:
+    """A datagram of 1000 bytes is a frame of 1042; the client is told to end once its host has sent 200 kB of them.
+    That is looked for every 10 ms, which are five datagrams."""
+    (tmp_path / "throw.py").write_text(THROW)
+    (tmp_path / "catch.py").write_text(CATCH)
+    file = tmp_path / "datagrams.yaml"
+    file.write_text(DATAGRAMS)
+    directory, verdict = run(engine, plan_of("calibrate=false", profile=file), tmp_path / "run")
+    assert verdict["verdict"] == "pass", failures(verdict)
+    (flow,) = store.read(directory, "flow").to_pylist()
+    frames = -(-200_000 // 1042)
+    assert flow["complete"]
+    assert frames <= flow["bytes_sent_bytes"] // 1000 <= frames + 6
+    assert flow["bytes_received_bytes"] == flow["bytes_sent_bytes"], "nothing is lost at 4 of 10 Mbit/s"
+    assert 0.35e9 < flow["end_ns"] < 0.6e9
+    assert (directory.raw / "program" / "1-server" / "stdout.txt").read_text() == f"{flow['bytes_received_bytes']}\n"
+    (record,) = read_json(directory.raw / "agent.json")["flows"]
+    assert record["programs"]["client"]["told_to_end"]
+
+
+def test_a_program_that_polls_without_waiting_is_told_with_its_name(
+    engine: UmlEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a limit of processor time, not at the run's wall-clock limit."""
+    monkeypatch.setattr(staged, "STANDS_STILL_AFTER_S", 1.5)
+    monkeypatch.setattr(staged, "_PROGRAM_PACKET_S", 0)
+    text = PROFILE[: PROFILE.index("  - stop:")].replace('"{directory}/send.py"', '-c, "while True: pass"')
+    plan = plan_of("calibrate=false", profile=_profile(tmp_path, text))
+    with pytest.raises(RunFailedError) as caught:
+        run(engine, plan, tmp_path / "run")
+    said = str(caught.value)
+    assert "simulated time stands still" in said
+    assert "while a program of flow1 uses the processor" in said
+    assert "its client python3 -c" in said
 
 
 def test_a_quic_stack_fills_the_tables_and_its_log_is_what_was_captured(engine: UmlEngine, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from howdah.build.cache import Cache
 from howdah.build.guest_tree import further_packages
+from howdah.build.kernel_build import KbuildError
 from howdah.build.modules import Module
 from howdah.build.stack import files_of, provide_stacks
 from howdah.engine.agent_record import check_agent
@@ -48,10 +49,16 @@ class UmlEngine:
             require(lacks(kernel), self.name, "'howdah doctor' shows every check.")
         identity: dict[str, Any] = {"engine": self.name}
         failures: list[HowdahError] = []
-        made: dict[tuple[str, ...], Built] = {}
+        made: dict[tuple[str, ...], Built | KbuildError] = {}
         needed = {name for plan in plans for name in plan.required_modules or ()}
         for plan in plans:
-            found = self._built(plan, progress, made)
+            try:
+                found = self._built(plan, progress, made)
+            except KbuildError as error:
+                if error not in failures:
+                    progress(f"not built: {error.where}: {error.what}", 0, 0)
+                failures.append(error)
+                continue
             for kernel, built in found.items():
                 built.module_set.check_own(plan.modules, needed)
                 tree = " ".join(("tree", *further_packages(plan)))
@@ -69,25 +76,38 @@ class UmlEngine:
                 failures.append(error)
             if plan.collect.cpu:
                 naming.prepare(found[plan.kernel].kernel, progress, self.cache)
-        # A module that does not build, or lacks a parameter, fails the runs that need it, one by one; without any other
-        # run, all at once.
+        # A kernel or a module that does not build, or lacks a parameter, fails the runs that need it, one by one;
+        # without any other run, all at once.
         if failures and len(failures) == len(plans):
             raise failures[0]
         return identity
 
     def _built(
-        self, plan: Plan, progress: BuildProgress, made: dict[tuple[str, ...], Built] | None = None
+        self, plan: Plan, progress: BuildProgress, made: dict[tuple[str, ...], Built | KbuildError] | None = None
     ) -> dict[str, Built]:
-        """What each kernel of the plan is run with; ``made`` has what was built before."""
+        """What each kernel of the plan is run with; ``made`` has what was built before, or why it was not.
+
+        Raises the KbuildError of the first kernel that does not build.
+        """
         sent = sent_kit(self.name)
         if sent is not None:
             return {kernel: built_of(sent, self._part(plan, kernel)) for kernel in plan.kernels}
         known = {} if made is None else made
+        found: dict[str, Built] = {}
         for kernel in plan.kernels:
             parts = (kernel, *plan.modules, *further_packages(plan))
             if parts not in known:
-                known[parts] = build(kernel, plan.modules, progress, self.cache, self.wiring, further_packages(plan))
-        return {kernel: known[(kernel, *plan.modules, *further_packages(plan))] for kernel in plan.kernels}
+                try:
+                    known[parts] = build(
+                        kernel, plan.modules, progress, self.cache, self.wiring, further_packages(plan)
+                    )
+                except KbuildError as error:
+                    known[parts] = error
+            built = known[parts]
+            if isinstance(built, KbuildError):
+                raise built
+            found[kernel] = built
+        return found
 
     def _part(self, plan: Plan, kernel: str) -> str:
         return part_name(kernel, tuple(plan.modules), further_packages(plan), self.wiring)
@@ -107,7 +127,7 @@ class UmlEngine:
 
     def kit(self, plans: Sequence[Plan], progress: BuildProgress) -> Kit:
         found = Kit(self.name)
-        made: dict[tuple[str, ...], Built] = {}
+        made: dict[tuple[str, ...], Built | KbuildError] = {}
         for plan in plans:
             if all(self._part(plan, kernel) in found.content for kernel in plan.kernels):
                 continue
@@ -127,7 +147,10 @@ class UmlEngine:
 
     def run(self, directory: RunDirectory, plan: Plan, progress: RunProgress) -> EngineReport:
         progress("prepare", 0, 0)
-        found = self._built(plan, lambda what, _done, _total: progress(what, 0, 0))
+        try:
+            found = self._built(plan, lambda what, _done, _total: progress(what, 0, 0))
+        except KbuildError as error:
+            raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
         built = found[plan.kernel]
         try:
             if plan.parts:
