@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from howdah.place import PROJECT
@@ -19,15 +19,18 @@ _COMMAND = (sys.executable, "-m", "howdah.command.main")
 
 
 class Processes:
-    """``place`` gets what each process says as NAME.txt, and a directory for each worker. ``tls`` has certificates."""
+    """``place`` gets what each process says as NAME.txt, and a directory for each worker. ``tls`` has certificates, and
+    ``more`` is added to the environment of workers."""
 
-    def __init__(self, place: Path, tls: Path | None = None) -> None:
+    def __init__(self, place: Path, tls: Path | None = None, more: Mapping[str, str] | None = None) -> None:
         self.place = place
         self.tls = tls
+        self.more = dict(more or {})
         self._started: list[subprocess.Popen[bytes]] = []
         own = ["--tls", str(tls)] if tls else []
         said = self._start("scheduler", ["scheduler", "--port", "0", *own], dict(os.environ))
         self.address = self._said(said)
+        self.scheduler = self._started[0]
 
     def _start(self, name: str, arguments: list[str], environment: dict[str, str]) -> Path:
         said = self.place / f"{name}.txt"
@@ -72,7 +75,7 @@ class Processes:
         environment = {"PATH": str(place / "bin"), "HOME": str(place), "XDG_RUNTIME_DIR": str(place)}
         environment |= {"HOWDAH_CACHE": str(place / "cache"), "TMPDIR": str(place)}
         own = ["--tls", str(tls)] if tls else []
-        return self._start(name, ["worker", self.address, "--jobs", "1", *own], environment)
+        return self._start(name, ["worker", self.address, "--jobs", "1", *own], environment | self.more)
 
     def client(self, *arguments: str) -> subprocess.Popen[bytes]:
         """A command that uses this cluster; what it says goes to client.txt."""

@@ -21,8 +21,9 @@ from howdah.errors import HowdahError
 
 LOOPBACK = "127.0.0.1"
 _CONNECT_S = 20
-# The client gives a lost worker's runs to others: it waits for those that may be finished, and the scheduler would not.
-SCHEDULING = {"distributed.scheduler.allowed-failures": 0}
+# Of Dask, in all its processes. The client gives a lost worker's runs to others: it waits for those that may be
+# finished, and the scheduler would not. What scheduler and workers log of what came holds packed runs.
+SETTINGS = {"distributed.scheduler.allowed-failures": 0, "distributed.admin.low-level-log-length": 20}
 
 
 @contextmanager
@@ -56,7 +57,7 @@ def connected(place: Place, tell: Tell) -> Iterator[Client]:
 
 @contextmanager
 def _started(place: Place, security: Any) -> Iterator[Any]:
-    dask.config.set(SCHEDULING)
+    dask.config.set(SETTINGS)
     if place.kind == "local":
         number = int(place.argument or len(os.sched_getaffinity(0)))
         cluster: Any = LocalCluster(

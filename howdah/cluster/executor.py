@@ -243,9 +243,7 @@ class ClusterExecutor:
     def _done(self, key: str, attempt: int, future: Future) -> list[Outcome]:
         given = self._given.get(key)
         try:
-            result = future.result(timeout=_RESULT_LIMIT_S)
-        except worker.MadeError as made:
-            result = made.result
+            result = _said(future)
         except KilledWorker as error:
             if given is not None and attempt == given.attempt:
                 given.store = self.crew.store_of(error.last_worker.address)  # it may have begun it unheard
@@ -254,6 +252,7 @@ class ClusterExecutor:
             return self._again(given, attempt, str(error) or type(error).__name__, hold=True)
         except Exception as error:  # noqa: BLE001 - whatever was raised on a worker
             return self._ended(given, HowdahError(f"a worker failed: {type(error).__name__}: {error}"))
+        future.release()  # the scheduler has the packed run until then
         if given is None:
             self._publisher.compare(result)
             return []
@@ -373,6 +372,16 @@ class ClusterExecutor:
             self._tally.close(self._crew)
         with suppress(Exception):
             self.client.unsubscribe_topic(worker.EVENTS)
+
+
+def _said(future: Future) -> dict[str, Any]:
+    """What a worker answered. A run that was made is an error, but none that is raised: Dask's frames would hold the
+    future then, which holds the packed run, until Python looks for cycles."""
+    error = future.exception(timeout=_RESULT_LIMIT_S)
+    result: dict[str, Any] = (
+        error.result if isinstance(error, worker.MadeError) else future.result(timeout=_RESULT_LIMIT_S)
+    )
+    return result
 
 
 def _portable(job: Job) -> Portable:

@@ -16,7 +16,7 @@ import dask
 from distributed import Scheduler, Worker
 
 from howdah.cluster import worker as tasks
-from howdah.cluster.connect import SCHEDULING, security_of
+from howdah.cluster.connect import SETTINGS, security_of
 from howdah.cluster.reach import check_scheduler
 
 _LOOK_AGAIN_S = 2.0
@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None, say: Say) -> None:
     """Until SIGINT or SIGTERM. Raises OSError where the port is taken."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    dask.config.set({"distributed.scheduler.worker-ttl": _WORKER_TTL, **SCHEDULING})
+    dask.config.set({"distributed.scheduler.worker-ttl": _WORKER_TTL, **SETTINGS})
 
     async def serve() -> None:
         ended = _ended()
@@ -52,6 +52,7 @@ def run_worker(address: str, threads: int, host: str | None, tls: Path | None, s
     Raises HowdahError where its certificates and ours do not fit together.
     """
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    dask.config.set(SETTINGS)
 
     async def serve() -> None:
         ended = _ended()

@@ -25,6 +25,7 @@ from tests.bench.atlas import atlas_times, quick_atlas
 from tests.bench.figure import Figure
 from tests.bench.kernel_tree import kernel_tree
 from tests.bench.many_runs import many_runs
+from tests.bench.scale import scale
 from tests.bench.simulation import ROOT
 from tests.bench.suite import suite_time
 from tests.bench.wide_sweep import wide_sweep
@@ -63,6 +64,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--lab", action="store_true", help="also time 'make lab' with an empty cache: minutes")
     parser.add_argument("--atlas", action="store_true", help="also make the quick atlas anew: half an hour")
     parser.add_argument("--kernel-tree", action="store_true", help="a kernel tree that is edited, and nothing else")
+    parser.add_argument("--scale", action="store_true", help="a cluster's own cost and the model, and nothing else")
     parser.add_argument("--machines", action="store_true", help="virtual machines, and nothing else: minutes")
     return parser.parse_args()
 
@@ -74,10 +76,14 @@ def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
     if options.kernel_tree:
         yield from kernel_tree(place / "kernel-tree")
         return
+    if options.scale:
+        yield from scale(place / "scale")
+        return
     run, figures = speed.kernel_traffic(place / "kernel", options.seconds)
     yield from figures
     yield from offline.planning()
     yield from wide_sweep(place / "wide")
+    yield from scale(place / "scale")
     yield from offline.ingest_rate(run)
     yield from offline.digest_time(run)
     yield from speed.iperf3(place / "iperf3", max(options.seconds // 6, 5))

@@ -11,11 +11,14 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, Route
 from pytest import MonkeyPatch
 
+from howdah.atlas.catalogue import read_catalogue
+from howdah.atlas.chapter import read_chapters
 from howdah.atlas.record import Record, Sitting
 from howdah.atlas.site import write_site
 from howdah.atlas.view import views
 from howdah.nightly.page import write_page
 from howdah.nightly.sheet import Value
+from howdah.place import PROFILES
 from howdah.publish.dashboard import write_page as write_live_page
 from howdah.publish.live_state import LiveState
 from howdah.publish.underway import Watch
@@ -28,7 +31,17 @@ from tests.nightly_factory import changed, night, sheet, usual
 from tests.unit.recorded_run import make_recorded_experiment
 from tests.unit.underway_run import make_virtual
 
-KINDS = ("report", "comparison", "many runs", "atlas index", "atlas entry", "night", "live")
+KINDS = (
+    "report",
+    "comparison",
+    "many runs",
+    "atlas index",
+    "atlas entry",
+    "published index",
+    "published entry",
+    "night",
+    "live",
+)
 _ORIGIN = "http://live.test"
 
 
@@ -99,9 +112,29 @@ def make_pages(root: Path) -> Pages:
     shown = views(catalogue, atlas.chapters(), site, draw, quick=False)
     files["atlas index"] = write_site(site, catalogue, shown, record, [], quick=False)
     files["atlas entry"] = site / "astart-tab1.html"
+    files["published index"] = write_published(root / "published")
+    files["published entry"] = max(with_figures(files["published index"].parent), key=_figures_and_tables)
     files["night"] = _night(root / "night")
     files["live"], board = _live(root / "live")
     return Pages(files, board)
+
+
+def write_published(site: Path) -> Path:
+    """The index of the atlas as it is shown without a run: published results, with their figures."""
+    catalogue = read_catalogue()
+    chapters = read_chapters(PROFILES / "atlas", site.parent / "no-runs", quick=False)
+    shown = views(catalogue, chapters, site, draw, quick=False)
+    return write_site(site, catalogue, shown, Record(), [], quick=False)
+
+
+def with_figures(site: Path) -> list[Path]:
+    """Pages of entries that have figures."""
+    return [page for page in sorted(site.glob("*.html")) if "<figure" in page.read_text(encoding="utf-8")]
+
+
+def _figures_and_tables(page: Path) -> int:
+    text = page.read_text(encoding="utf-8")
+    return text.count("<figure") + text.count("<table")
 
 
 def _night(root: Path) -> Path:

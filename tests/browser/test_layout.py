@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.kinds import KINDS, Pages
+from tests.browser.kinds import KINDS, Pages, with_figures
 
 pytestmark = pytest.mark.browser
 
@@ -66,6 +66,21 @@ def on_top_of_each_other(page: Page) -> list[str]:
     return found
 
 
+def cut_words(page: Page) -> list[str]:
+    """Words of figures that reach beyond the drawing, or are too small to be read."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("figure svg")].filter((each) => each.checkVisibility())
+          .flatMap((drawing) => {
+            const edge = drawing.getBoundingClientRect();
+            return [...drawing.querySelectorAll("text")].filter((each) => {
+              const box = each.getBoundingClientRect();
+              return box.left < edge.left - 2 || box.right > edge.right + 2 || box.height < 8;
+            }).map((each) => each.textContent);
+          })"""
+    )
+    return found
+
+
 @pytest.mark.parametrize("width", [1440, 390])
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_sticks_out_or_lies_on_something_else(browser: Browser, pages: Pages, kind: str, width: int) -> None:
@@ -73,6 +88,31 @@ def test_nothing_sticks_out_or_lies_on_something_else(browser: Browser, pages: P
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert beyond_the_edge(page) == []
     assert on_top_of_each_other(page) == []
+    page.context.close()
+
+
+def test_every_published_entry_with_figures_fits_a_phone(browser: Browser, pages: Pages) -> None:
+    entries = with_figures(pages.files["published entry"].parent)
+    assert len(entries) > 30
+    context = browser.new_context(viewport={"width": 390, "height": 900}, reduced_motion="reduce")
+    page = context.new_page()
+    faults = {}
+    for entry in entries:
+        page.goto(entry.as_uri())
+        page.wait_for_selector("html[data-ready=true]")
+        found = beyond_the_edge(page) + cut_words(page)
+        if found or page.evaluate("document.documentElement.scrollWidth") > 390:
+            faults[entry.stem] = found
+    assert faults == {}
+    context.close()
+
+
+def test_words_that_a_figure_cuts_off_are_found(browser: Browser, pages: Pages) -> None:
+    page = pages.open(browser, "published entry", 390)
+    assert cut_words(page) == []
+    page.evaluate("""[...document.querySelectorAll("figure svg text")].filter((each) => each.checkVisibility())[0]
+        .setAttribute("x", "5000")""")
+    assert len(cut_words(page)) == 1
     page.context.close()
 
 

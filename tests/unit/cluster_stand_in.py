@@ -33,16 +33,26 @@ HERE, THERE = "tcp://1.2.3.4:1", "tcp://5.6.7.8:1"
 class Future:
     def __init__(self, answer: Any) -> None:
         self.answer = answer
+        self.released = False
 
     def add_done_callback(self, heard: Any) -> None:
         heard(self)
 
-    def result(self, timeout: float) -> Any:
+    def release(self) -> None:
+        self.released = True
+
+    def exception(self, timeout: float) -> BaseException | None:
         assert timeout > 0
         if isinstance(self.answer, BaseException):
-            raise self.answer
+            return self.answer
         if "verdict" in self.answer:
-            raise pickle.loads(pickle.dumps(worker.MadeError(self.answer)))
+            made: worker.MadeError = pickle.loads(pickle.dumps(worker.MadeError(self.answer)))
+            return made
+        return None
+
+    def result(self, timeout: float) -> Any:
+        if (error := self.exception(timeout)) is not None:
+            raise error
         return self.answer
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,7 +125,7 @@ def test_a_claim_without_a_cause_is_unexplained(failing: Made) -> None:
 
 
 def test_differing_and_unmeasured_claims_are_counted_by_what_is_known_of_them() -> None:
-    rows = {
+    rows: dict[str, dict[str, Any]] = {
         "a/by-control": {"verdict": "differs", "control": {"verdict": "pass"}},
         "a/by-grid": {"verdict": "differs", "control": None, "unknown": {"holds": 1}},
         "a/contradicted": {"verdict": "unsupported", "contradiction": "Two numbers"},

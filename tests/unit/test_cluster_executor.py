@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import errno
+import gc
 import json
+import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from pathlib import Path
@@ -341,3 +343,34 @@ def test_a_batch_that_waits_for_its_first_worker_rests_meanwhile(
     outcomes = run_cells([make_job(experiment)], 1, False, lambda *_: None, executor=executor)
     assert [each.verdict for each in outcomes] == ["pass"]
     assert all(each > 0 for each in waited[:5])
+
+
+class _Held(Future):
+    """As Dask's: it keeps the error that it raises."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__(answer)
+        self.error = worker.MadeError(answer)
+
+    def exception(self, timeout: float) -> BaseException | None:
+        assert timeout > 0
+        return self.error
+
+
+def test_a_packed_run_does_not_stay_in_memory(experiment: Experiment, tmp_path: Path, waiting: Waiting) -> None:
+    """Neither that of the scheduler, which is told, nor here until Python looks for cycles."""
+    client = Client(waiting)
+    executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
+    job = make_job(experiment)
+    executor.open([job])
+    executor.give(job)
+    future = _Held(make_answer(tmp_path / "w", client.orders[0]))
+    there = weakref.ref(future)
+    gc.disable()
+    try:
+        assert [each.verdict for each in executor._done(job.cell.key, 1, future)] == ["pass"]
+        assert future.released
+        del future
+        assert there() is None
+    finally:
+        gc.enable()
