@@ -148,5 +148,5 @@ def test_a_kernel_too_old_for_virtual_time_costs_its_own_runs_alone(built: Built
     errors = {record["status"]: record["error"] for record in records}
     assert {*errors} == {"finished", "failed"}
     for said in (errors["failed"], " ".join(answer.stdout.split())):
-        assert "Linux 4.19 cannot take part in virtual time: it has no CONFIG_UML_TIME_TRAVEL_SUPPORT" in said
-        assert "too old" in said
+        assert "Linux 4.19 is too old for virtual time" in said
+        assert "CONFIG_UML_TIME_TRAVEL_SUPPORT" in said
