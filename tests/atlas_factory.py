@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from howdah.atlas.catalogue import Catalogue, read_catalogue
 from howdah.atlas.chapter import Chapter, read_chapters
@@ -79,6 +80,22 @@ figures:
 """
 
 
+FINDINGS = """\
+paper: Astart
+learnt:
+  says: CUBIC leaves at {made/window}.
+  stands_on: {made/window: pass}
+findings:
+  - status: holds
+    says: CUBIC uses {made/more} and Reno {made/more.than}.
+    stands_on: {made/more: pass}
+  - status: cured
+    says: CUBIC loses {made/losses}, and {made/losses.control} without HyStart.
+    by: HyStart.
+    stands_on: {made/losses: differs}
+"""
+
+
 @dataclass(frozen=True)
 class Made:
     """``catalogue`` and ``profiles`` are directories, ``runs`` holds the experiment of the one profile."""
@@ -94,6 +111,14 @@ class Made:
         """With published results of its own: those of the repository are of other profiles."""
         found = read_chapters(self.profiles, self.runs, quick=quick)
         return [replace(one, results=self.results if one.results is not None else None) for one in found]
+
+    def write_findings(self) -> None:
+        (self.catalogue / "findings").mkdir()
+        (self.catalogue / "findings" / "paper.yaml").write_text(FINDINGS, encoding="utf-8")
+
+    def published_rows(self) -> dict[str, dict[str, Any]]:
+        """Claims of the runs that were made, as if they were published."""
+        return {f"made/{row['id']}": row for row in self.chapters()[0].claims()}
 
     @property
     def results(self) -> Path:

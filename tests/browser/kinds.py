@@ -13,6 +13,7 @@ from pytest import MonkeyPatch
 
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import read_chapters
+from howdah.atlas.finding import tell
 from howdah.atlas.record import Record, Sitting
 from howdah.atlas.site import write_site
 from howdah.atlas.view import views
@@ -37,6 +38,7 @@ KINDS = (
     "many runs",
     "atlas index",
     "atlas entry",
+    "atlas findings",
     "published index",
     "published entry",
     "night",
@@ -107,10 +109,15 @@ def make_pages(root: Path) -> Pages:
         patched.setattr(many, "MOST_RUNS", 3)
         files["many runs"] = compare([made, other], root / "many.html", "off", None).page
     atlas = make_judged_atlas(root / "atlas")
+    atlas.write_findings()
     catalogue, site = atlas.read(), atlas.runs / "atlas"
+    rows = atlas.published_rows()
+    rows["made/more"]["verdict"] = "fail"  # a sentence that has fallen
+    findings = tell(catalogue.findings, rows, "6.12")
     record = Record([Sitting(started="2026-11-22T00:00:00+00:00", quick=False, made=18, wall_s=200.0)])
     shown = views(catalogue, atlas.chapters(), site, draw, quick=False)
-    files["atlas index"] = write_site(site, catalogue, shown, record, [], quick=False)
+    files["atlas index"] = write_site(site, catalogue, shown, record, [], quick=False, findings=findings)
+    files["atlas findings"] = site / "findings.html"
     files["atlas entry"] = site / "astart-tab1.html"
     files["published index"] = write_published(root / "published")
     files["published entry"] = max(with_figures(files["published index"].parent), key=_figures_and_tables)

@@ -21,24 +21,8 @@ from howdah.command import atlas as atlas_command
 from howdah.command.main import main
 from howdah.errors import ProfileError
 from howdah.report.plot import draw
-from tests.atlas_factory import Made, make_judged_atlas
+from tests.atlas_factory import FINDINGS, Made, make_judged_atlas
 from tests.atlas_shipped import shipped_rows
-
-FINDINGS = """\
-paper: Astart
-learnt:
-  says: CUBIC leaves at {made/window}.
-  stands_on: {made/window: pass}
-findings:
-  - status: holds
-    says: CUBIC uses {made/more} and Reno {made/more.than}.
-    stands_on: {made/more: pass}
-  - status: cured
-    says: CUBIC loses {made/losses}, and {made/losses.control} without HyStart.
-    by: HyStart.
-    stands_on: {made/losses: differs}
-"""
-
 
 POINTS = {
     "measured": {
@@ -75,16 +59,10 @@ def statements(directory: Path, text: str = FINDINGS) -> list[Statement]:
     return read_findings(directory, ["Astart"])
 
 
-def judged(made: Made) -> dict[str, dict[str, Any]]:
-    """Claims of the runs that were made, as if they were published."""
-    return {f"made/{row['id']}": row for row in made.chapters()[0].claims()}
-
-
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
     found = make_judged_atlas(tmp_path)
-    (found.catalogue / "findings").mkdir()
-    (found.catalogue / "findings" / "paper.yaml").write_text(FINDINGS)
+    found.write_findings()
     return found
 
 
@@ -173,7 +151,7 @@ def test_a_sentence_falls_with_its_claim(tmp_path: Path, change: dict[str, Any] 
 
 
 def test_the_page_says_which_sentences_have_fallen(made: Made) -> None:
-    changed = judged(made)
+    changed = made.published_rows()
     changed["made/more"]["verdict"] = "fail"
     page = (site_of(made, tell(made.read().findings, changed, "6.12")) / "findings.html").read_text()
     assert "CUBIC uses" not in page
@@ -211,7 +189,7 @@ def test_a_paper_has_one_file(tmp_path: Path) -> None:
 
 
 def test_pages_link_to_the_findings_and_they_to_the_claims(made: Made) -> None:
-    known = {name: {**row, "outdated": "the algorithm is another one"} for name, row in judged(made).items()}
+    known = {name: {**row, "outdated": "the algorithm is another one"} for name, row in made.published_rows().items()}
     site = site_of(made, tell(made.read().findings, known, "6.12"))
     index, page = (site / "index.html").read_text(), (site / "findings.html").read_text()
     assert "CUBIC leaves at 30.1 packets." in index
