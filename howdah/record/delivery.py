@@ -54,7 +54,8 @@ def carried_bytes(plan: Plan, flow: Flow, time_ms: Int64) -> Float64:
     path = plan.path
     share = path.mss_bytes / path.frame_bytes / 8000  # bytes in a millisecond
     if flow.direction != "forward":
-        return time_ms * (path.reverse_rate_bits_per_second or path.highest_rate_bits_per_second) * share
+        rate = path.reverse_rate_bits_per_second or path.highest_rate_bits_per_second
+        return np.asarray(time_ms * rate * share, dtype=np.float64)
     at = np.array([0.0, *(step / 1000 for step, _ in path.rate_steps)])
     rates = np.array([path.rate_bits_per_second, *(rate for _, rate in path.rate_steps)]) * share
     total = np.concatenate([[0.0], np.cumsum(np.diff(at) * rates[:-1])])
