@@ -93,7 +93,7 @@ def _round(sandbox: Sandbox, disk: Disk) -> None:
         for kind in REBUILT:
             shutil.rmtree(sandbox.cache / kind, ignore_errors=True)
     elif disk.place == "report":
-        disk.faults += sandbox.resume()
+        sandbox.copy_reference()
         arguments = ["report", "tiny", "--runs", str(sandbox.runs), "--reanalyse", "--without-prometheus"]
     limit_bytes = _make_trouble(mounted, disk)
     disk.ended = sandbox.run(arguments, file_limit_bytes=limit_bytes)

@@ -107,7 +107,7 @@ class Killer:
                 shutil.rmtree(self.sandbox.cache / kind, ignore_errors=True)
             return ["build"]
         if not (self.sandbox.runs / "tiny" / "experiment.json").exists():
-            self.sandbox.resume()
+            self.sandbox.copy_reference()
         if command == "again":
             return ["run", profile, *runs, "--again", "--no-report"]
         if command == "report":

@@ -54,19 +54,24 @@ class Sandbox:
         self._memory = _MEMORY / root.name
         self._places = {"TMPDIR": root / "tmp", "XDG_RUNTIME_DIR": root / "run", "HOME": root / "home"}
         self.expected_mounts = self.mounts()
-        self._given: set[Path] = set()
 
     def prepare(self) -> None:
-        """Directories, the profile, and what is built already, from the cache of this machine by hard links."""
+        """Directories, the profile, and what is built already, as links to the cache of this machine.
+
+        An entry of a cache does not change, so nothing is looked for behind a link.
+        """
         for directory in (*self._places.values(), self._memory, self.cache):
             directory.mkdir()
-        # Not the locks: a link to one is the same lock, and others build in that cache.
-        others = shutil.ignore_patterns(".lock-*", ".partial-*")
         for kind in _BUILT:
-            if (cache_root() / kind).is_dir():
-                target = self.cache / kind
-                shutil.copytree(cache_root() / kind, target, copy_function=os.link, symlinks=True, ignore=others)
-                self._given |= {entry for entry in target.iterdir() if kind not in REBUILT and entry.is_dir()}
+            entries = cache_root() / kind
+            # Others build in that cache: locks and partial entries are theirs.
+            for entry in entries.glob("[!.]*") if entries.is_dir() else ():
+                link = self.cache / kind / entry.name
+                link.parent.mkdir(exist_ok=True)
+                if kind in REBUILT:  # a guest does not follow a link out of what it mounts
+                    shutil.copytree(entry, link, copy_function=os.link, symlinks=True)
+                else:
+                    link.symlink_to(entry)
         self.profile.write_text(PROFILE)
 
     def remove(self) -> None:
@@ -113,6 +118,11 @@ class Sandbox:
         if status:
             raise AssertionError(f"the undisturbed run ended with {status}: {self.said()}")
         self.reference = self.root / "reference" / "tiny"
+
+    def copy_reference(self) -> None:
+        """Finished runs beside what is there, as an undisturbed run would make them."""
+        assert self.reference is not None
+        shutil.copytree(self.reference, self.runs / self.reference.name, symlinks=True, dirs_exist_ok=True)
 
     # What must hold.
 
@@ -182,12 +192,11 @@ class Sandbox:
             yield f"left: {entry.relative_to(self.root)}"
 
     def _unfinished(self) -> list[Path]:
-        """Partial directories and files, except in what was built before: entries of the cache do not change."""
+        """Partial directories and files."""
         found = []
         for root in (self.cache, self.runs):
             for place, directories, files in os.walk(root):
                 found += [Path(place, name) for name in (*directories, *files) if name.startswith((PARTIAL, WRITING))]
-                directories[:] = [name for name in directories if Path(place, name) not in self._given]
         return found
 
     def traceback(self) -> list[str]:
@@ -201,7 +210,8 @@ class Sandbox:
         arguments = ["run", str(self.profile), "--runs", str(self.runs), "--no-report"]
         status = self.run(arguments)
         faults = [] if status == 0 else [f"the next command ended with {status}: {self.said()[-1500:]}"]
-        self.run(["clean", "--runs", str(self.runs)])
+        if any(self.left()):
+            self.run(["clean", "--runs", str(self.runs)])
         faults += [*self.at_once(), *self.left()]
         self.clear_left()
         whole = [path for path in self.runs.glob("tiny/*/run.json") if '"finished"' in path.read_text()]
@@ -233,7 +243,7 @@ def _problem(file: Path) -> str | None:
         if file.suffix == ".json":
             json.loads(file.read_bytes())
         elif file.suffix == ".parquet":
-            pq.read_table(file)
+            pq.ParquetFile(file).read()  # read_table loads pandas, in every process
         elif file.suffix == ".gz":
             json.loads(gzip.decompress(file.read_bytes()))
         elif file.suffix == ".html" and not file.read_text().rstrip().endswith("</html>"):

@@ -93,7 +93,6 @@ class Thing:
 
 def execute(options):
     {work}
-    print("the moment is over", flush=True)
     time.sleep(60)
 
 listing.execute = execute
@@ -124,22 +123,16 @@ while True:
 
 
 @pytest.mark.parametrize(
-    ("work", "longest_import_s", "printed"),
-    [
-        ("Thing(); time.sleep(0)", 60, "the moment is over\n"),
-        ("import deaf", 60, "the moment is over\n"),
-        ("import endless", 0.1, ""),
-    ],
+    ("work", "longest_import_s"), [("Thing(); time.sleep(0)", 60), ("import deaf", 60), ("import endless", 0.1)]
 )
 def test_a_signal_is_not_lost_where_no_exception_can_be_raised(
-    tmp_path: Path, work: str, longest_import_s: float, printed: str
+    tmp_path: Path, work: str, longest_import_s: float
 ) -> None:
     (tmp_path / "deaf.py").write_text(_DEAF)
     (tmp_path / "endless.py").write_text(_ENDLESS)
     command = [sys.executable, "-c", _LOST.format(work=work), str(longest_import_s), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 130, done.stderr
-    assert done.stdout == printed
     assert done.stderr == "howdah: interrupted; runs are as they were; the same command begins again\n"
 
 
