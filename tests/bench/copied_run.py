@@ -30,7 +30,7 @@ _OWN = ("plan.json", "run.json")
 
 def dask_setup(_worker: Any) -> None:
     """Called by Dask in a worker."""
-    worker.Makers = partial(Makers, (sys.executable, "-m", __name__))  # type: ignore[assignment,misc]
+    vars(worker)["Makers"] = partial(Makers, (sys.executable, "-m", __name__))
 
 
 def copy(source: RunDirectory, target: RunDirectory) -> str:

@@ -176,6 +176,6 @@ def test_the_newest_digests_are_remembered_and_no_more(tmp_path: Path, monkeypat
         file.write_text(file.name)
         assert digest.file_sha256(file) == hashlib.sha256(file.name.encode()).hexdigest()
     assert len(digest._known) == 3
-    monkeypatch.setattr(digest.hashlib, "file_digest", None)  # nothing is read any more
+    monkeypatch.setattr(hashlib, "file_digest", None)  # nothing is read any more
     for file in files[-3:]:
         assert digest.file_sha256(file) == hashlib.sha256(file.name.encode()).hexdigest()
