@@ -17,7 +17,7 @@ from howdah.plan.model import as_model, check_model
 from howdah.plan.module import check_bpf, own_algorithms, required_modules
 from howdah.plan.network import Network, bare
 from howdah.plan.operation import event, operation
-from howdah.plan.perturbation import Perturbation, draw
+from howdah.plan.perturbation import Perturbation, check_jitter, draw
 from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, OwnKernel, Path, Plan, Processor, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
@@ -77,6 +77,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     processor_shift = scenario.machine.shift if kind.finite_processor else None
     network, topology_arguments = _network(cell)
     perturbation = draw(scenario, cell.repetition, scenario.path.forward_delay_us + scenario.path.reverse_delay_us)
+    check_jitter(perturbation, cell.place("perturbation", "jitter"))
     pairs = endpoints(cell, network)
     delays = host_delays(cell, network, pairs, perturbation)
     flows = resolve_flows(

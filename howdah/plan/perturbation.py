@@ -12,7 +12,10 @@ import random
 from dataclasses import dataclass
 from fractions import Fraction
 
+from howdah.errors import ProfileError
 from howdah.profile.model import Scenario
+
+_LONGEST_JITTER_US = 86_400_000_000
 
 
 def derived_seed(seed: int, *purpose: str | int) -> int:
@@ -46,3 +49,9 @@ def draw(scenario: Scenario, repetition: int, rtt_us: int) -> Perturbation:
     span = asked.start.to_us(rtt_us)
     offsets = tuple(int(generator.random() * span) for _ in scenario.every_flow)
     return Perturbation(factor, offsets, asked.jitter.to_us(rtt_us))
+
+
+def check_jitter(perturbation: Perturbation, where: str) -> None:
+    """Raises ProfileError for a jitter longer than anything in a profile may last."""
+    if perturbation.jitter_us > _LONGEST_JITTER_US:
+        raise ProfileError("expected a jitter of at most one day", where=where)

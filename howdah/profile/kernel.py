@@ -8,6 +8,7 @@ from pathlib import Path
 
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import ProfileError, nearest
+from howdah.profile.written import is_there
 
 KERNEL_FORM = r"(debian-|linux-source-)?([0-9]+\.[0-9]+(\+[a-z0-9-]+)?|newest)"  # +NAME: a set of patches
 # What a misspelt name is compared with: Debian's long-term kernels of these years, and the newest.
@@ -16,7 +17,7 @@ _USUAL = (DEFAULT_KERNEL, "debian-newest", "debian-5.10", "debian-6.1")
 
 def check_kernel_name(name: str, where: str) -> None:
     """Raises ProfileError for what is neither a version nor the path of something; the nearest name is in it."""
-    if re.fullmatch(KERNEL_FORM, name, re.ASCII) or "/" in name or Path(name).exists():
+    if re.fullmatch(KERNEL_FORM, name, re.ASCII) or "/" in name or is_there(Path(name)):
         return
     close = nearest(name, _USUAL)
     forms = "a kernel is debian-VERSION (debian-6.12), debian-newest, or a path with a / in it (./linux)"

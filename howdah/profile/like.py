@@ -12,7 +12,7 @@ from howdah.place import PROFILES
 from howdah.profile.path import PathSection
 from howdah.profile.source import Document, Path_, read_document
 from howdah.profile.sweep import Point, find_axes
-from howdah.profile.written import written_path
+from howdah.profile.written import is_there, written_path
 
 SHIPPED = PROFILES
 
@@ -75,7 +75,7 @@ def _find(name: str, directory: Path, where: str) -> Path:
     """A file beside the profile, or a shipped profile by its name below profiles/."""
     tried = [written_path(base, name, where) for base in (directory, SHIPPED)]
     for candidate in (item for base in tried for item in (base, base.with_name(f"{base.name}.yaml"))):
-        if candidate.is_file():
+        if is_there(candidate) and candidate.is_file():
             return candidate.resolve()
     known = sorted(str(file.relative_to(SHIPPED).with_suffix("")) for file in SHIPPED.rglob("*.yaml"))
     close = nearest(name, known)

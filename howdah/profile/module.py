@@ -11,6 +11,7 @@ from howdah.profile.algorithm import KERNEL_NAME, MODULE_PREFIX, PLUG_IN_PREFIX,
 from howdah.profile.model import Scenario
 from howdah.profile.profile import PointScenario
 from howdah.profile.source import Document
+from howdah.profile.written import written_path
 
 RESERVED = "howdah_"  # begins the names of the project's own modules
 _RENAME = "rename one of the files, and what it registers"
@@ -22,7 +23,7 @@ def check_modules(scenario: Scenario, document: Document, directory: Path) -> No
     names: dict[str, str] = {}
     for index, module in enumerate(scenario.modules):
         where = document.place(("modules", index))
-        source = directory / Path(module).expanduser()
+        source = written_path(directory, module, where)
         if source.suffix not in (".c", ".ko"):
             raise ProfileError(f"expected a kernel module's .c, .ko or .bpf.c file, not {module!r}", where=where)
         if not source.is_file():

@@ -29,3 +29,12 @@ def written_path(directory: Path, text: str, where: str | None) -> Path:
     except OSError as error:
         raise ProfileError(f"the path {shown} cannot be used: {error.strerror}", where=where) from None
     return path
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file or directory; there is none under a name that the file system refuses."""
+    try:
+        path.stat()
+    except (OSError, ValueError):
+        return False
+    return True

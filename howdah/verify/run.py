@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from howdah.errors import HowdahError, RecordError
+from howdah.errors import HowdahError, RecordError, explain
 from howdah.ingest import ingest
 from howdah.record.digest import DIGESTS, mismatches
 from howdah.record.directory import RunDirectory, read_json
@@ -69,12 +69,21 @@ def _check_plan(directory: RunDirectory, record: dict[str, Any], report: Report)
     """The plan that is read is the one the run was named by, and the one the guest was given."""
     if not directory.plan.exists():
         return  # its digest says so
-    text = directory.plan.read_text(encoding="utf-8")
+    given = directory.share / "plan.json"
+    try:
+        text = directory.plan.read_text(encoding="utf-8")
+        was_given = given.read_text(encoding="utf-8") if given.exists() else None
+    except (OSError, UnicodeError) as error:
+        report.findings.append(Finding("plan.json", f"it or the guest's copy of it cannot be read: {_why(error)}"))
+        return
     if record.get("plan_sha256") != sha256_text(text):
         report.findings.append(Finding("plan.json", "it is not the plan that run.json names (plan_sha256)"))
-    given = directory.share / "plan.json"
-    if given.exists() and given.read_text(encoding="utf-8") != text:
+    if was_given is not None and was_given != text:
         report.findings.append(Finding("share/plan.json", "the guest was given another plan"))
+
+
+def _why(error: OSError | UnicodeError) -> str:
+    return explain(error) if isinstance(error, OSError) else str(error)
 
 
 def _check_provenance(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:

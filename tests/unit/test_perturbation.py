@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from howdah.errors import ProfileError
 from howdah.plan.perturbation import derived_seed
 from tests.unit.profile_factory import make_one, make_plans, operations
 
@@ -75,3 +78,10 @@ def test_seeds_of_different_purposes_are_independent() -> None:
     assert len(seeds) == 75
     assert all(0 <= seed < 2**63 for seed in seeds)
     assert derived_seed(1, "x") == derived_seed(1, "x")
+
+
+@pytest.mark.parametrize("jitter", ["9223372036854775.807 s", "9000000000000 rtt"])
+def test_a_jitter_of_more_than_a_day_is_refused_at_its_line(tmp_path: Path, jitter: str) -> None:
+    with pytest.raises(ProfileError, match="jitter of at most one day") as refused:
+        make_plans(tmp_path, f"repetitions: 2\nperturbation: {{jitter: {jitter}}}\n")
+    assert str(refused.value.where).rpartition(":")[2].isdigit()

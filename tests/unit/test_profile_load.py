@@ -10,7 +10,7 @@ import pytest
 from howdah.errors import ProfileError
 from howdah.profile import load
 from howdah.profile.source import parse_yaml
-from tests.unit.profile_factory import BASE, write_profile
+from tests.unit.profile_factory import BASE, make_plans, write_profile
 
 
 def _error(tmp_path: Path, extra: str = "", overrides: list[str] | None = None, base: str = BASE) -> ProfileError:
@@ -52,7 +52,7 @@ def _error(tmp_path: Path, extra: str = "", overrides: list[str] | None = None, 
         ("host: {tcp_rmem: 5 MB}\n", 7, "host.tcp_rmem: '5 MB' does not have the form", None),
         ("kernel: ./no/such/tree\n", 7, "there is no kernel tree", None),
         ("modules: [tcp_x.c]\n", 7, "there is no file", "paths start at the profile's directory"),
-        ("modules: [tcp_x.py]\n", 7, "expected a kernel module's .c or .ko file", None),
+        ("modules: [tcp_x.py]\n", 7, "expected a kernel module's .c, .ko or .bpf.c file", None),
         ("algorithms: {x: {kernel: a_name_of_16_cha}}\n", 7, "algorithms.x.kernel: 'a_name_of_16_cha'", None),
         ("algorithms: {x: {kernel: y, parameters: {a: 1}}}\n", 7, "has parameters but no module", None),
     ],
@@ -186,3 +186,23 @@ def test_one_way_delay_and_rtt_mean_what_they_say(tmp_path: Path) -> None:
     base = BASE.replace("rtt: 40 ms", "rtt: 3 us")
     (cell,) = load(write_profile(tmp_path, base=base)).cells()
     assert (cell.scenario.path.forward_delay_us, cell.scenario.path.reverse_delay_us) == (1, 2), "nothing is lost"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "kernel: {name}",
+        "kernel: ./{name}",
+        "modules: [{name}.c]",
+        "topology: {{file: {name}}}",
+        "path: {{like: {name}}}",
+        "path: {{rate: 1 Mbit/s, rtt: 20 ms, trace: {{file: {name}}}}}",
+        "receiver: {{stack: ./{name}}}",
+        "traffic: {{client: [./{name}], server: [./{name}]}}",
+    ],
+)
+@pytest.mark.parametrize("length", [253, 300, 5000])
+def test_a_name_that_no_file_can_have_is_refused_in_words(tmp_path: Path, field: str, length: int) -> None:
+    with pytest.raises(ProfileError) as refused:
+        make_plans(tmp_path, field.format(name="x" * length) + "\n")
+    assert refused.value.where
