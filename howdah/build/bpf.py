@@ -10,6 +10,7 @@ import subprocess
 from dataclasses import asdict
 from pathlib import Path
 
+from howdah.agent.bpf import SUFFIX as OBJECT_SUFFIX
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.compiler import first_error
 from howdah.build.module_build import ModuleFailure
@@ -17,7 +18,6 @@ from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.errors import HowdahError
 from howdah.profile.algorithm import module_name
 
-OBJECT_SUFFIX = ".bpf.o"
 TYPES = "vmlinux.h"
 _LAYOUT = "1"  # part of every key: raise it when the files of an entry change
 _FAILURE = "failure.json"

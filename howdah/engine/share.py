@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from howdah.build.bpf import OBJECT_SUFFIX
+from howdah.agent.bpf import SUFFIX as OBJECT_SUFFIX
 from howdah.build.cache import Cache, content_key
 from howdah.build.guest_tree import GuestTree, compile_command
 from howdah.build.supervise import run_logged
