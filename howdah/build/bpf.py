@@ -15,6 +15,7 @@ from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.compiler import first_error
 from howdah.build.module_build import ModuleFailure
 from howdah.build.supervise import CommandFailedError, run_logged
+from howdah.build.target import Target
 from howdah.errors import HowdahError
 from howdah.profile.algorithm import module_name
 
@@ -27,14 +28,14 @@ _HEADER = Path("/usr/include/bpf/bpf_helpers.h")
 _HINT = "Congestion controls in BPF need: apt install bpftool clang libbpf-dev"
 
 
-def build_bpf(image: Path, release: str, source: Path, progress: Progress, cache: Cache) -> Path | ModuleFailure:
-    """The object file of ``source``, or why it does not compile; ``image`` is the kernel's ELF file, with its types.
+def build_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache) -> Path | ModuleFailure:
+    """The object file of ``source``, or why it does not compile. The kernel's image is an ELF file with its types.
 
     ``vmlinux.h`` is made of these types. The file may include it, headers beside it, and those of libbpf.
     Raises HowdahError where a tool is missing or the kernel has no types (CONFIG_DEBUG_INFO_BTF).
     """
     compiler, version = _compiler()
-    types = _types(image, release, progress, cache)
+    types = _types(kernel, progress, cache)
     headers = sorted(source.parent.glob("*.h"))
     name = module_name(source)
     parts: list[str | bytes] = [_LAYOUT, version, types.parent.name]
@@ -54,7 +55,7 @@ def build_bpf(image: Path, release: str, source: Path, progress: Progress, cache
         try:
             run_logged(command, log, cwd=directory, on_line=lines.append)
         except CommandFailedError:
-            failure = _failure(name, lines, release, directory)
+            failure = _failure(name, lines, kernel.release, directory)
             (directory / _FAILURE).write_text(json.dumps(asdict(failure), indent=1) + "\n")
         for file in (source, *headers):
             (directory / file.name).unlink()
@@ -75,27 +76,26 @@ def _failure(name: str, lines: list[str], release: str, directory: Path) -> Modu
     return ModuleFailure(name, what, error.file, error.line, f"The compiler said:\n    {error.said}")
 
 
-def _types(image: Path, release: str, progress: Progress, cache: Cache) -> Path:
+def _types(kernel: Target, progress: Progress, cache: Cache) -> Path:
     """The kernel's types as a C header, made once for each kernel."""
     program = _tool("bpftool")
 
     def dump(directory: Path, log: Path) -> None:
-        progress(f"types of {release}", 0, 1)
-        command = [program, "btf", "dump", "file", str(image), "format", "c"]
+        progress(f"types of {kernel.release}", 0, 1)
+        command = [program, "btf", "dump", "file", str(kernel.image), "format", "c"]
         answer = subprocess.run(command, capture_output=True, check=False)
         log.write_bytes(answer.stderr)
         if answer.returncode or not answer.stdout:
             said = answer.stderr.decode(errors="replace").strip()
             raise HowdahError(
-                f"the kernel {release} does not tell its types, which BPF needs: {said}",
-                where=str(image),
+                f"the kernel {kernel.release} does not tell its types, which BPF needs: {said}",
+                where=str(kernel.image),
                 hint="It must be built with CONFIG_DEBUG_INFO_BTF, as Debian's are.",
             )
         (directory / TYPES).write_bytes(answer.stdout)
-        progress(f"types of {release}", 1, 1)
+        progress(f"types of {kernel.release}", 1, 1)
 
-    status = image.stat()
-    key = content_key(_LAYOUT, str(image), str(status.st_size), str(status.st_mtime_ns))
+    key = content_key(_LAYOUT, kernel.image_sha256)
     return cache.build("bpf-types", key, dump) / TYPES
 
 

@@ -175,7 +175,7 @@ def _provide(
 
 
 def _add_bpf(kernel: Target, source: Path, progress: Progress, cache: Cache, found: ModuleSet) -> None:
-    result = build_bpf(kernel.image, kernel.release, source, progress, cache)
+    result = build_bpf(kernel, source, progress, cache)
     if isinstance(result, ModuleFailure):
         found.failed[result.module] = result.error(source)
     else:

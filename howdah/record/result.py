@@ -189,10 +189,11 @@ def load_experiment(
         runs, pending = [], []
         for cell in index.get("cells", []):
             directory = path / str(cell["run"])
+            if only is not None and directory.name not in only:
+                continue
             if directory.is_dir():
-                if only is None or directory.name in only:
-                    run = load_run(directory, name, cell)
-                    runs.append(kept(run) if kept else run)
+                run = load_run(directory, name, cell)
+                runs.append(kept(run) if kept else run)
             else:
                 pending.append(str(cell["run"]))
         return Experiment(

@@ -190,6 +190,12 @@ class Waiting:
     def __call__(self, _order: dict[str, Any], _number: int) -> Any:
         return None
 
+    @classmethod
+    def in_place(cls, monkeypatch: pytest.MonkeyPatch) -> Waiting:
+        found = cls()
+        monkeypatch.setattr(Future, "add_done_callback", lambda _self, heard: found.heard.append(heard))
+        return found
+
     def end(self, number: int, answer: Any) -> None:
         self.heard[number](Future(answer))
 

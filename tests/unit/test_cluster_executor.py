@@ -196,9 +196,7 @@ def test_a_guest_that_dies_each_time_dies_by_itself(experiment: Experiment, tmp_
 
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
-    found = Waiting()
-    monkeypatch.setattr(Future, "add_done_callback", lambda _self, heard: found.heard.append(heard))
-    return found
+    return Waiting.in_place(monkeypatch)
 
 
 def _begun(experiment: Experiment, tmp_path: Path, waiting: Waiting) -> tuple[ClusterExecutor, Client]:

@@ -48,9 +48,7 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Expe
 
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
-    found = Waiting()
-    monkeypatch.setattr(Future, "add_done_callback", lambda _self, heard: found.heard.append(heard))
-    return found
+    return Waiting.in_place(monkeypatch)
 
 
 class Sweep:

@@ -351,3 +351,18 @@ def test_a_record_that_is_something_else_is_refused_in_words(recorded: _Recorded
     code, said = recorded.verify()
     assert code == 6
     assert "run.json: it cannot be read: " in said
+
+
+@pytest.mark.parametrize("name", ["plan.json", "share/plan.json"])
+@pytest.mark.parametrize("what", ["no text", "a directory"])
+def test_a_plan_that_cannot_be_read_is_a_finding(recorded: _Recorded, name: str, what: str) -> None:
+    file = recorded.run.path / name
+    file.parent.mkdir(exist_ok=True)
+    file.unlink(missing_ok=True)
+    if what == "a directory":
+        file.mkdir()
+    else:
+        file.write_bytes(b"\xec\xfe")
+    code, said = recorded.verify()
+    assert code == 6
+    assert "plan.json: it or the guest's copy of it cannot be read: " in said
