@@ -7,8 +7,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,9 @@ from tests.durations import Record, longest_first, read_table, write_record
 
 _LONGEST_SHOWN = 12
 _STARTED = pytest.StashKey[float]()
+_PROCESSOR = "processor_s"
+_processor_at = 0.0  # of this process and its children, when the last phase of a test ended
+_collections_s: list[float] = []  # of each worker, in the process that hands out the tests
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -58,17 +62,47 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: place[item.nodeid.partition("::")[0]])
 
 
+def _processor_s() -> float:
+    """User and system time of this process and of the children it waited for."""
+    return sum(os.times()[:4])
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    global _processor_at
+    _processor_at = _processor_s()
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput[_PROCESSOR] = _processor_at
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    _collections_s.append(getattr(node, "workeroutput", {}).get(_PROCESSOR, 0.0))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Every phase of a test carries the processor time since the phase before."""
+    global _processor_at
+    report = yield
+    before, _processor_at = _processor_at, _processor_s()
+    report.user_properties.append((_PROCESSOR, _processor_at - before))
+    return report
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """What took longest, and skips with their reasons, where the person who reads only the end sees them."""
-    files = _seconds_by_file(terminalreporter)
+    files, processor = _seconds_by_file(terminalreporter)
     kept = config.getoption("record_durations")
     if kept is not None:
         workers = int(config.getoption("numprocesses", None) or 1)
-        record = Record(time.monotonic() - config.stash[_STARTED], workers, files)
+        record = Record(time.monotonic() - config.stash[_STARTED], workers, files, processor, sum(_collections_s))
         write_record(record, kept)
-        terminalreporter.write_sep("-", f"the longest files of {record.total_s:.0f} s in all")
+        used = sum(processor.values()) + record.collection_s
+        terminalreporter.write_sep(
+            "-", f"the longest files of {record.total_s:.0f} s in all, {used:.0f} s of a processor"
+        )
         for file, seconds in sorted(files.items(), key=lambda item: -item[1])[:_LONGEST_SHOWN]:
-            terminalreporter.write_line(f"{seconds:7.1f} s  {file}")
+            terminalreporter.write_line(f"{seconds:7.1f} s  {processor.get(file, 0.0):7.1f} s  {file}")
     skipped = terminalreporter.stats.get("skipped", [])
     if not skipped:
         return
@@ -81,15 +115,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"{count} x {reason}")
 
 
-def _seconds_by_file(terminalreporter: pytest.TerminalReporter) -> dict[str, float]:
-    """Set-up, test and end of every test that was reported."""
+def _seconds_by_file(terminalreporter: pytest.TerminalReporter) -> tuple[dict[str, float], dict[str, float]]:
+    """Set-up, test and end of every test that was reported: seconds on the wall, and of a processor."""
     found: dict[str, float] = {}
+    processor: dict[str, float] = {}
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
                 file = report.nodeid.partition("::")[0]
                 found[file] = found.get(file, 0.0) + report.duration
-    return found
+                used_s = dict(report.user_properties).get(_PROCESSOR, 0.0)
+                processor[file] = processor.get(file, 0.0) + float(str(used_s))
+    return found, processor
 
 
 @pytest.fixture

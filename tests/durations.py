@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,18 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class Record:
-    """One run of all tests: ``wall_s`` from the first to the last, ``files_s`` the sum of each file's tests."""
+    """One run of all tests: ``wall_s`` from the first to the last, ``files_s`` the sum of each file's tests.
+
+    ``processor_s``: user and system time of each file's tests and of the processes they waited for.
+    Other work on the machine changes it far less than ``files_s``.
+    ``collection_s``: processor time of the workers before their first test.
+    """
 
     wall_s: float
     workers: int
     files_s: dict[str, float]
+    processor_s: dict[str, float] = field(default_factory=dict)
+    collection_s: float = 0.0
 
     @property
     def total_s(self) -> float:
@@ -62,9 +69,14 @@ def longest_first(files: Iterable[str], table: dict[str, float]) -> list[str]:
 
 def write_record(record: Record, file: Path = RECORD) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    files = dict(sorted(record.files_s.items(), key=lambda item: -item[1]))
-    rounded = {name: round(seconds, 2) for name, seconds in files.items()}
-    value = {"format": 1, "wall_s": round(record.wall_s, 1), "workers": record.workers, "files_s": rounded}
+    value = {
+        "format": 2,
+        "wall_s": round(record.wall_s, 1),
+        "workers": record.workers,
+        "collection_s": round(record.collection_s, 1),
+        "files_s": _longest_above(record.files_s),
+        "processor_s": _longest_above(record.processor_s),
+    }
     file.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
 
 
@@ -73,7 +85,13 @@ def read_record(file: Path = RECORD) -> Record | None:
     if not file.exists():
         return None
     value: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return Record(value["wall_s"], value["workers"], value["files_s"])
+    processor_s, collection_s = value.get("processor_s", {}), value.get("collection_s", 0.0)
+    return Record(value["wall_s"], value["workers"], value["files_s"], processor_s, collection_s)
+
+
+def _longest_above(seconds_by_file: dict[str, float]) -> dict[str, float]:
+    ordered = sorted(seconds_by_file.items(), key=lambda item: -item[1])
+    return {name: round(seconds, 2) for name, seconds in ordered}
 
 
 def table_of(record: Record) -> str:
