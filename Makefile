@@ -17,8 +17,8 @@ setup: ## install what a run needs: apt packages and a Python environment in .ve
 	@sh setup/packages.sh howdah/engine/prerequisites.txt
 	@sh setup/environment.sh $(VENV) .
 
-setup-test: setup ## the same, and what the tests need besides
-	@sh setup/packages.sh setup/packages-test.txt
+setup-test: ## the same, and what the tests need besides
+	@sh setup/packages.sh howdah/engine/prerequisites.txt setup/packages-test.txt
 	@sh setup/environment.sh $(VENV) '.[dev,machines]'
 
 lab: setup ## build the kernel and the guest tree once, run PROFILE, report it

@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# packages.sh FILE: install the Debian packages that FILE lists (one a line, "# why" behind it) and that are not there.
+# packages.sh FILE…: install the Debian packages that the files list (one a line, "# why" behind it) and that are not
+# there.
 # Without root, print the line that a person with root has to run, and do nothing else.
 set -eu
 
 missing=''
+list=$(cat -- "$@")
 while read -r package _; do
 	case $package in ''|'#'*) continue ;; esac
 	# A line may name alternatives, as the package has another name in another release: a|b.
@@ -16,7 +18,9 @@ while read -r package _; do
 		[ -n "$candidate" ] || candidate=$name
 	done
 	[ -n "$found" ] || missing="$missing $candidate"
-done <"$1"
+done <<END
+$list
+END
 
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" -ne 0 ]; then
