@@ -56,13 +56,18 @@ class Network:
     roles: dict[str, str]
     links: list[Link]
     routes: list[Route] = field(default_factory=list)
+    _links: dict[str, list[Link]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _ways: dict[tuple[str, str], list[Link]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def nodes(self, role: str) -> list[str]:
         return [node for node, its_role in self.roles.items() if its_role == role]
 
     def links_of(self, node: str) -> Iterator[Link]:
-        return (link for link in self.links if node in (link.a.node, link.b.node))
+        if not self._links:  # asked for each of hundreds of hosts and each change of its delay line
+            for link in self.links:
+                self._links.setdefault(link.a.node, []).append(link)
+                self._links.setdefault(link.b.node, []).append(link)
+        return iter(self._links.get(node, ()))
 
     def access_link(self, host: str) -> Link:
         """A host's only link."""

@@ -108,14 +108,15 @@ def delay_interface(network: Network, host: str) -> Interface:
 
 
 def delay(network: Network, line: DelayLine) -> Operation:
-    return operation("qdisc", **delay_arguments(network, line, line.delay_us, line.seed, line.loss_ratio))
+    return operation(
+        "qdisc", **delay_arguments(delay_interface(network, line.host), line, line.delay_us, line.seed, line.loss_ratio)
+    )
 
 
 def delay_arguments(
-    network: Network, line: DelayLine, delay_us: int, seed: int | None, loss_ratio: float
+    interface: Interface, line: DelayLine, delay_us: int, seed: int | None, loss_ratio: float
 ) -> dict[str, Any]:
     """Arguments of the netem of a delay line, for the operation that makes it and the events that change it."""
-    interface = delay_interface(network, line.host)
     return {
         "node": interface.node,
         "interface": interface.name,

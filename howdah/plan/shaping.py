@@ -19,6 +19,7 @@ from howdah.plan.qdisc import (
     class_arguments,
     delay,
     delay_arguments,
+    delay_interface,
     delay_limit_packets,
     rate_limit,
 )
@@ -26,6 +27,7 @@ from howdah.plan.queue import Leaf, leaf
 from howdah.plan.schedule import Schedule
 from howdah.plan.timetable import value_at
 from howdah.profile import Cell
+from howdah.profile.varying import MOST_CHANGES
 
 LEAST_SENDER_QUEUE_PACKETS = 10_000
 
@@ -185,13 +187,18 @@ def _seed(cell: Cell, host: str, change: int) -> int:
 
 
 def _changes(cell: Cell, network: Network, lines: list[DelayLine], varying: Schedule) -> list[Event]:
-    changes = []
+    changes: list[Event] = []
     for line in lines:
         forward = network.roles[line.host] == "receiver"
         steps = varying.forward if forward else varying.reverse
         losses = varying.other.forward_loss if forward else varying.other.reverse_loss
         ticks = _ticks(cell)
         times = sorted({at_us for at_us, _ in steps} | {at_us for at_us, _ in losses} | ticks.keys())
+        if len(changes) + len(times) > MOST_CHANGES:
+            what = f"the delay lines of {len(lines)} hosts would change more than {MOST_CHANGES} times together"
+            hint = "make the time between changes longer, duration shorter, or let flows share hosts (topology.pairs)"
+            raise ProfileError(what, where=cell.place("path"), hint=hint)
+        interface = delay_interface(network, line.host)
         for number, at_us in enumerate(times, start=1):
             delay_us = line.delay_us + value_at(steps, at_us, 0)
             if delay_us < 0:
@@ -199,7 +206,7 @@ def _changes(cell: Cell, network: Network, lines: list[DelayLine], varying: Sche
                 raise ProfileError(what, where=cell.place("path"))
             seed = _seed(cell, line.host, number) if line.seed is not None else None
             loss = value_at(losses, at_us, line.loss_ratio)
-            arguments = delay_arguments(network, line, delay_us, seed, loss)
+            arguments = delay_arguments(interface, line, delay_us, seed, loss)
             if at_us in ticks:
                 arguments["options"]["tick_us"] = ticks[at_us]
             changes.append(event(at_us, "qdisc", **arguments))

@@ -211,3 +211,21 @@ def test_handovers_change_the_delay_and_are_silent_meanwhile(tmp_path: Path) -> 
 def test_steps_add_up() -> None:
     assert add_steps([[(0, 5), (10, 7)], [(5, 1), (10, -1)]]) == [(0, 5), (5, 6)]
     assert add_steps([[], []]) == []
+
+
+def test_changes_count_for_each_host_they_are_made_for(tmp_path: Path) -> None:
+    """A plan holds every change of every delay line: what one pair may have is too much for ten."""
+    variation = (
+        "path.delay_variation={distribution: uniform, amplitude: 5 ms, correlation_time: 1 s, interval: 1 ms, "
+        "direction: reverse, source: a choice}"
+    )
+    asked = [variation, "duration=10 s"]
+    one = make_one(tmp_path, overrides=asked)
+    assert 9_000 < len(one.timeline) < 50_000
+    ten = "flows=[{}, {}, {}, {}, {}, {}, {}, {}, {}, {}]"
+    found = error(tmp_path, [*asked, ten])
+    assert "20 hosts would change more than 50000 times" in str(found)
+    assert found.hint is not None
+    assert "topology.pairs" in found.hint
+    shared = make_one(tmp_path, overrides=[*asked, ten, "topology.pairs=1"])
+    assert delays(shared, "left-eth1") == delays(one, "left-eth1")
