@@ -98,7 +98,8 @@ def growth_end(trace: FlowTrace) -> GrowthEnd | None:
     """Where the growth of a start-up ends on the wire.
 
     A round grows where it has at least :data:`STILL_GROWS` times as much in flight, at most, as the round before.
-    None for a flow that always grew.
+    A round that goes on for longer than two round trips after its peak grew until then: its losses are not repaired
+    when the flow ends. None for a flow that always grew.
     """
     starts = rounds(trace)
     if starts.size < 2:
@@ -106,7 +107,10 @@ def growth_end(trace: FlowTrace) -> GrowthEnd | None:
     most = np.maximum.reduceat(trace.packets_out, starts)
     still = np.flatnonzero(most[1:] < STILL_GROWS * most[:-1])
     if not still.size:
-        return None
+        begin = int(starts[-1])
+        peak = begin + int(np.argmax(trace.packets_out[begin:]))
+        stuck = trace.time_ns[-1] - trace.time_ns[peak] > 2 * trace.window_ns[peak]
+        return GrowthEnd(int(trace.time_ns[peak]), float(most[-1]), begin, peak, len(trace)) if stuck else None
     begin, following, *after = (int(start) for start in starts[still[0] :])
     peak = begin + int(np.argmax(trace.packets_out[begin:following]))
     end = after[0] if after else len(trace)

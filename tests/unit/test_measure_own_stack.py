@@ -83,7 +83,7 @@ def test_the_growth_ends_with_the_last_round_that_grew() -> None:
         trace_of(WIRE)[0],
         time_ns=np.arange(1, 6) * 100 * MS,
         snd_una=una * MSS,
-        snd_nxt=(una + rounds) * MSS,
+        snd_nxt=(una + np.array(rounds, dtype=np.int64)) * MSS,
         cwnd=np.zeros(5, dtype=np.int64),
         ssthresh=np.full(5, np.inf),
         srtt_ns=np.zeros(5, dtype=np.int64),
@@ -91,8 +91,23 @@ def test_the_growth_ends_with_the_last_round_that_grew() -> None:
     end = growth_end(trace)
     assert end is not None
     assert (end.time_ns, end.packets, end.begin, end.following) == (300 * MS, 8.0, 2, 3)
-    always = dataclasses.replace(trace, snd_nxt=(una + np.array([2, 4, 8, 16, 32])) * MSS)
+    always = dataclasses.replace(trace, snd_nxt=(una + np.array([2, 4, 8, 16, 32], dtype=np.int64)) * MSS)
     assert growth_end(always) is None
+
+
+def test_the_growth_ends_at_its_peak_where_the_losses_are_not_repaired() -> None:
+    trace = dataclasses.replace(
+        trace_of(WIRE)[0],
+        time_ns=np.array([100, 200, 210, 500]) * MS,
+        snd_una=np.array([0, 2, 2, 2]) * MSS,
+        snd_nxt=np.array([2, 6, 7, 7]) * MSS,
+        cwnd=np.zeros(4, dtype=np.int64),
+        ssthresh=np.full(4, np.inf),
+        srtt_ns=np.zeros(4, dtype=np.int64),
+    )
+    end = growth_end(trace)
+    assert end is not None and (end.time_ns, end.packets) == (210 * MS, 5.0)
+    assert growth_end(dataclasses.replace(trace, time_ns=np.array([100, 200, 210, 300]) * MS)) is None
 
 
 def test_a_full_window_counts_for_as_long_as_it_lasts() -> None:
