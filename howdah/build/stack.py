@@ -70,8 +70,7 @@ class StackSet:
 
 def files_of(plan: Plan) -> dict[str, Path]:
     """Name and YAML of each stack in a plan."""
-    found = [flow.receiver_stack for flow in plan.flows if flow.receiver_stack is not None]
-    return {str(each["name"]): file_of(each["file"]) for each in found}
+    return {str(each["name"]): file_of(each["file"]) for flow in plan.flows for each in flow.stacks}
 
 
 def provide_stacks(plan: Plan, progress: Progress, cache: Cache) -> StackSet:

@@ -121,7 +121,8 @@ class ClusterExecutor:
             kits.append(engine.kit(own, lambda _what, _done, _total: None))
             self._kits[name] = identity(kits[-1])
             agents = [piece.directory for piece in kits[-1].pieces.values() if piece.name.startswith("agent/")]
-            self._publisher.agents[name] = agents[0]
+            if agents:  # none where no kernel builds
+                self._publisher.agents[name] = agents[0]
         self._publisher.paths |= {job.experiment.path for job in jobs}
         self._asked = {job.cell.key for job in jobs} if total is None else None
         stored = self._shared.keys() if self._shared is not None else set()

@@ -82,7 +82,7 @@ def values_of(field: str) -> list[str]:
     """What a field takes, where that is a choice of names."""
     named = {"algorithm": list(ALGORITHMS), "receiver": list(RECEIVERS), "engine": list(engines())}
     own = field.rpartition(".")[2]
-    if own in ("stack", "receiver_stack"):
+    if own in ("stack", "receiver_stack", "sender_stack"):
         return [LINUX, *shipped_stacks()]
     if own == "receiver_behaviour":
         own = "receiver"

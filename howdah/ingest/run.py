@@ -18,6 +18,7 @@ from howdah.ingest.host_processor import ingest_host_processor
 from howdah.ingest.interface import ingest_interface, interface_names, read_interfaces
 from howdah.ingest.machines import ingest_machines
 from howdah.ingest.ns2 import ingest_model
+from howdah.ingest.own_stack import add_own_stacks
 from howdah.ingest.processor import ingest_processor
 from howdah.ingest.qdisc import ingest_qdisc
 from howdah.ingest.quic import add_quic
@@ -56,6 +57,7 @@ def ingest(directory: RunDirectory) -> IngestReport:
     made = sources(context) if clocks is None else ingest_machines(directory, context.plan, clocks, _sources)
     made["flow"] = ingest_flow(context)
     add_siftr(context, made)
+    add_own_stacks(context, made)
     qlogs = add_quic(context, made)
     if qlogs is not None:
         report.sources[quic.NAME] = qlogs

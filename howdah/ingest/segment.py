@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from howdah.ingest.capture import ACK, SYN, Headers, read_packets, tcp_headers
 from howdah.ingest.pcap import ACCOUNT
@@ -195,6 +196,17 @@ def _from(origin: int, numbers: Integers) -> Integers:
     steps[steps >= _WRAP >> 1] -= _WRAP
     counted: Integers = np.cumsum(steps)
     return counted
+
+
+def segments_of(table: pa.Table, flow: int, end: str) -> dict[str, Integers]:
+    """The numbers of a flow's segments at one end, in order, -1 where there is none; ``sent_by_sender`` is 0 or 1."""
+    mine = table.filter(pc.and_(pc.equal(table["flow"], flow), pc.equal(table["end"], end)))
+    names = ("time_ns", "flags", "sequence_bytes", "payload_bytes", "ack_bytes", "window_bytes")
+    found = {
+        name: np.asarray(pc.fill_null(mine[name].cast(pa.int64()), -1).to_numpy(), dtype=np.int64) for name in names
+    }
+    found["sent_by_sender"] = np.asarray(pc.equal(mine["sent_by"], "sender").to_numpy(), dtype=np.int64)
+    return found
 
 
 def _table(seen: list[_Seen]) -> pa.Table:

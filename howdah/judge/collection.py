@@ -123,7 +123,7 @@ def _event_names(report: IngestReport) -> Check:
 
 def _rows(plan: Plan, report: IngestReport) -> Check:
     """Every collector that was switched on left something."""
-    tcp = any(flow.is_tcp for flow in plan.flows)
+    tcp = any(flow.is_tcp and flow.sender_stack is None for flow in plan.flows)
     wanted = {
         "tcp_probe": plan.collect.tcp_probe and tcp,
         "tcp_info": plan.collect.tcp_info_us is not None and tcp,

@@ -30,6 +30,10 @@ def limit_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
         info = data.info[flow.id]
         for column, (what, end, sysctl) in _LIMITS.items():
             name = f"{what} flow {flow.id}"
+            if flow.sender_stack is not None:
+                why = f"{flow.title} is sent by the stack {flow.sender_stack['name']}, which does not count this time"
+                checks.append(Check(name, DURING, None, why, unit="ratio"))
+                continue
             if not info.has(column) or not info.has("busy_time_us"):
                 checks.append(Check(name, DURING, None, f"tcp_info of {flow.title} was not read", unit="ratio"))
                 continue

@@ -76,8 +76,8 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
 
 
 def _segment_bytes(plan: Plan, flow: Flow, info: Samples) -> int:
-    """Data in a full packet: by the path's MTU, or of a QUIC stack, which chooses, what its log shows."""
-    if flow.quic is None or not info.has("mss_bytes"):
+    """Data in a full packet: by the path's MTU, or of a stack that chooses, what its log or its packets show."""
+    if (flow.quic is None and flow.sender_stack is None) or not info.has("mss_bytes"):
         return plan.path.mss_bytes
     return int(info["mss_bytes"].max())
 

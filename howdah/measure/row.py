@@ -15,13 +15,15 @@ Value = float | int | str | None
 class Sheet:
     """Collects the rows of one run; ``common`` is what all of them share.
 
-    ``receivers`` are the behaviours of the receivers of single flows, where they are not the run's.
+    ``receivers`` are the behaviours of the receivers of single flows, where they are not the run's. ``unseen`` says why
+    nobody can know a metric of a flow: it has no value then.
     """
 
     common: dict[str, Any]
     receivers: dict[int, str] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     cross_checks: list[dict[str, Any]] = field(default_factory=list)
+    unseen: dict[tuple[int | None, str], str] = field(default_factory=dict)
 
     def add(
         self, flow: int | None, metric: str, value: Value, why: str | None = None, *, unit: str = "", **extra: Any
@@ -31,6 +33,8 @@ class Sheet:
         ``unit`` is for metrics whose rows have units of their own. Raises HowdahError for one that the table lacks.
         """
         known = metric_of(metric)
+        if (flow, metric) in self.unseen:
+            value, why = None, self.unseen[flow, metric]
         if unit and not known.is_by_cause:
             raise ValueError(f"the unit of {metric} is that of the table of metrics, not of a row")
         if not known.is_by_cause and not known.is_text:

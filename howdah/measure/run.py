@@ -19,6 +19,7 @@ from howdah.measure.limit import limit_rows
 from howdah.measure.link import link_rows
 from howdah.measure.measured import Measured, load
 from howdah.measure.opening import extreme_rows, opening_rows, reach_rows
+from howdah.measure.own_stack import own_stack_rows, unseen
 from howdah.measure.processor import processor_rows
 from howdah.measure.receiver import receiver_rows
 from howdah.measure.recovery import early_loss_rows, recovery_rows
@@ -52,6 +53,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
             "axes": plan.axes,
         },
         {flow.id: flow.receiver_name for flow in plan.flows if flow.receiver_name != plan.receiver},
+        unseen=unseen(plan),
     )
     records = group.read_records(directory)
     for trace in data.traces:
@@ -70,6 +72,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     _run_rows(sheet, data)
     processor_host_rows(sheet, directory, data)
     receiver_rows(sheet, directory, data)
+    own_stack_rows(sheet, directory, data)
     footprint_rows(sheet, directory)
     if plan.collect.cpu:
         cpu_rows(sheet, directory, plan)
@@ -140,7 +143,8 @@ def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples, fo
     sheet.add(flow.id, "dropped_packets", dropped, why or "the queue was not read", **name)
     sheet.add(flow.id, "first_loss_retransmitted_packets", again, why or "tcp_info was not read", **name)
     by_info = int(info["total_retrans_packets"].max()) if info.has("total_retrans_packets") else None
-    alone = flow.is_tcp and sum(other.sender == flow.sender for other in data.plan.flows) == 1
+    of_kernel = flow.is_tcp and flow.sender_stack is None
+    alone = of_kernel and sum(other.sender == flow.sender for other in data.plan.flows) == 1
     by_mib = data.counters.total(flow.sender, "TcpRetransSegs") if alone else None
     total = by_mib if by_mib is not None else by_info
     sheet.add(flow.id, "retransmitted_packets", total, "neither counters nor tcp_info were read", **name)

@@ -85,9 +85,9 @@ def flow_trace(table: pa.Table, flow: Flow, record: dict[str, int | None], mss_b
         time_ns=_integers(mine["time_ns"]),
         snd_nxt=_integers(mine["snd_nxt_bytes"]),
         snd_una=_integers(mine["snd_una_bytes"]),
-        cwnd=_integers(mine["cwnd_packets"]),
+        cwnd=_integers(mine["cwnd_packets"].fill_null(0)),  # null of a sender whose window nobody sees
         ssthresh=ssthresh.to_numpy().astype(np.float64),
-        srtt_ns=_integers(mine["srtt_us"]) * 1000,
+        srtt_ns=_integers(mine["srtt_us"].fill_null(0)) * 1000,
     )
 
 

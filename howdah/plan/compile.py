@@ -317,7 +317,12 @@ def _collect(cell: Cell, network: Network, size: Sizes, processors: list[Process
         counters_us=asked.counters,
         ss=asked.ss,
         # A qlog is a stack's own word: what left its host is captured beside it.
-        pcap=list(dict.fromkeys([*asked.pcap, *(_access(network, flow.sender) for flow in flows if flow.quic)])),
+        # Of a TCP that is not the kernel's, the capture is all there is.
+        pcap=list(
+            dict.fromkeys(
+                [*asked.pcap, *(_access(network, flow.sender) for flow in flows if flow.quic or flow.sender_stack)]
+            )
+        ),
         trace_buffer_bytes=size.trace_buffer_bytes,
         slow_start=asked.slow_start,
         cpu=asked.cpu,
@@ -377,6 +382,6 @@ def _wall_clock_limit_s(scenario: Scenario, path: Path, flows: list[Flow]) -> fl
     """Far above what a run takes; a guest of which it passes without simulated time passing hangs."""
     seconds = scenario.duration / 1e6
     packets = (path.carried_bits_per_second or path.rate_bits_per_second) / 8 / path.frame_bytes * seconds
-    in_kernel = all(flow.traffic == flow.sink == "kernel" and flow.receiver_stack is None for flow in flows)
+    in_kernel = all(flow.traffic == flow.sink == "kernel" and not flow.stacks for flow in flows)
     slowdown = 1 if in_kernel else USER_SPACE_SLOWDOWN
     return round(WALL_CLOCK_BASE_S + 2 * seconds + slowdown * packets / PACKETS_PER_WALL_SECOND, 1)

@@ -25,6 +25,7 @@ _WHOLE = {
     "datagram_bytes": "datagrams",
     "group": "groups",
     "receiver_stack": "another stack",
+    "sender_stack": "another stack",
 }
 
 FindKernel = Callable[[str, tuple[str | int, ...]], str]  # a kernel as it was written, and where, to its name

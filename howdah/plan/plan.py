@@ -135,6 +135,7 @@ class Flow:
     # Of a receiver that is not the kernel's TCP: name, file (its YAML), program, interface, host_interface, mac,
     # mtu_bytes, prefix_bits, netmask, gateway (howdah/plan/stack.py). In plan.json only where there is one.
     receiver_stack: dict[str, Any] | None = None
+    sender_stack: dict[str, Any] | None = None  # the same of a sender, and its algorithm: what the stack calls it
 
     @property
     def title(self) -> str:
@@ -145,6 +146,11 @@ class Flow:
     def receiver_name(self) -> str:
         """What tables call its receiver: the stack where it is not the kernel's, else the behaviour."""
         return str(self.receiver_stack["name"]) if self.receiver_stack else self.receiver_behaviour
+
+    @property
+    def stacks(self) -> list[dict[str, Any]]:
+        """Of its ends, those that are not the kernel's TCP."""
+        return [each for each in (self.sender_stack, self.receiver_stack) if each is not None]
 
     @property
     def quic(self) -> str | None:
@@ -353,7 +359,7 @@ class Plan:
         if not self.path.tick_us:
             del value["path"]["tick_us"]
         for flow in value["flows"]:
-            for name in ("http", "exchange", "program", "receiver_stack"):
+            for name in ("http", "exchange", "program", "receiver_stack", "sender_stack"):
                 if flow[name] is None:
                     del flow[name]
         if not self.collect.cpu:

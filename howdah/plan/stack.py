@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Receivers with a TCP stack of their own: which flow has which, by what interface, and what cannot have one."""
+"""Ends with a TCP stack of their own: which flow has which, by what interface, and what cannot have one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import ipaddress
 from typing import Any
 
-from howdah.errors import ProfileError
+from howdah.errors import ProfileError, nearest
 from howdah.place import written
 from howdah.plan.network import Network, bare
 from howdah.plan.plan import Flow
@@ -33,22 +33,36 @@ def receiver_name(cell: Cell) -> str:
 
 
 def name_stacks(cell: Cell, network: Network, flows: list[Flow], kind: Traits) -> list[Flow]:
-    """The flows, those with ``receiver_stack`` whose receiver is another stack. Raises ProfileError."""
-    scenario = cell.scenario
+    """The flows, those whose receiver or sender is another stack with ``receiver_stack`` or ``sender_stack``.
+
+    Raises ProfileError.
+    """
     named: list[Flow] = []
-    for index, (flow, section) in enumerate(zip(flows, scenario.every_flow, strict=True)):
-        own: str | None = getattr(section, "receiver_stack", None)
-        place: Place = ("receiver", "stack")
-        if own is not None:
-            place = (*scenario.place_of(index), "receiver_stack")
-        name = own or (scenario.receiver.stack if flow.role == "measured" else None)
-        if name is None or not is_other_stack(name):
-            named.append(flow)
-            continue
-        stack = _stack(cell, name, place)
-        _check(cell, flow, section, stack, place, kind)
-        named.append(dataclasses.replace(flow, sink="stack", receiver_stack=_record(cell, network, flow, stack)))
+    for index, (flow, section) in enumerate(zip(flows, cell.scenario.every_flow, strict=True)):
+        receiver, sender = (_asked(cell, index, flow, section, end) for end in ("receiver", "sender"))
+        if receiver is not None:
+            _check(cell, flow, section, *receiver, kind)
+            stack = _record(cell, network, flow, receiver[0], flow.receiver)
+            flow = dataclasses.replace(flow, sink="stack", receiver_stack=stack)
+        if sender is not None:
+            _check_sender(cell, flow, section, *sender, kind)
+            stack = _record(cell, network, flow, sender[0], flow.sender)
+            stack["algorithm"] = sender[0].section.algorithms[flow.algorithm]
+            flow = dataclasses.replace(flow, traffic="stack", sender_stack=stack)
+        named.append(flow)
     return named
+
+
+def _asked(cell: Cell, index: int, flow: Flow, section: FlowSection, end: str) -> tuple[Stack, Place] | None:
+    """The stack of one end of a flow, and where the profile names it; None for the kernel's."""
+    scenario = cell.scenario
+    own: str | None = getattr(section, f"{end}_stack", None)
+    place: Place = (end, "stack") if own is None else (*scenario.place_of(index), f"{end}_stack")
+    usual = scenario.receiver.stack if end == "receiver" else scenario.sender.stack
+    name = own or (usual if flow.role == "measured" else None)
+    if name is None or not is_other_stack(name):
+        return None
+    return _stack(cell, name, place), place
 
 
 def _stack(cell: Cell, name: str, place: Place) -> Stack:
@@ -58,13 +72,7 @@ def _stack(cell: Cell, name: str, place: Place) -> Stack:
 def _check(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, place: Place, kind: Traits) -> None:
     """Raises ProfileError for the first thing that a receiver with a stack of its own cannot have."""
     where = cell.place(*place)
-    if not (kind.own_kernel and kind.exact_uptime):
-        what = f"the stack {stack.name} is a program: its speed would be a part of the results"
-        raise ProfileError(what, where=where, hint="run it with the uml engine, in which computing takes no time")
-    others = next((words for name, words in _OTHERS.items() if getattr(flow, name) is not None), None)
-    if others is not None:
-        what = f"{flow.title} is of {others}, which a stack of its own does not receive"
-        raise ProfileError(what, where=where, hint="use flows that send bulk data")
+    _check_both(flow, stack, where, kind, "receive")
     if flow.traffic not in _SOURCES:
         what = f"{flow.title} is sent by {flow.traffic}, which needs its own program at the receiver"
         raise ProfileError(what, where=cell.place("traffic"), hint="let kernel or python send")
@@ -79,19 +87,65 @@ def _check(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, place: Pl
         raise ProfileError(what, where=cell.place("receiver", "kernel"), hint="leave one out")
 
 
-def _record(cell: Cell, network: Network, flow: Flow, stack: Stack) -> dict[str, Any]:
-    link = network.access_link(flow.receiver)
-    own = ipaddress.ip_interface(link.at(flow.receiver).address)
+def _check_sender(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, place: Place, kind: Traits) -> None:
+    """Raises ProfileError for the first thing that a sender with a stack of its own cannot have."""
+    where, scenario = cell.place(*place), cell.scenario
+    at = scenario.place_of(scenario.every_flow.index(section))
+    algorithms = stack.section.algorithms
+    _check_both(flow, stack, where, kind, "send")
+    if not algorithms:
+        what = f"the stack {stack.name} only receives: {stack.file.name} names no algorithms"
+        raise ProfileError(what, where=where, hint="docs/stacks.md says what a program that sends has to do")
+    if flow.receiver_stack is not None:
+        what = f"both ends of {flow.title} are stacks of their own, {stack.name} and {flow.receiver_name}"
+        raise ProfileError(what, where=where, hint="let linux be one of them")
+    if flow.traffic not in _SOURCES:
+        what = f"{flow.title} is sent by {flow.traffic}, in whose place the stack {stack.name} would send"
+        raise ProfileError(what, where=cell.place("traffic"), hint="leave the traffic out")
+    if section.opener != "sender":
+        what = f"the stack {stack.name} connects: a receiver that opens is not possible"
+        raise ProfileError(what, where=cell.place(*at))
+    if section.initial_window is not None:
+        what = f"the stack {stack.name} chooses its own initial window: no route tells it one"
+        raise ProfileError(what, where=cell.place(*at, "initial_window"), hint="leave it out")
+    if flow.algorithm not in algorithms:
+        close = nearest(flow.algorithm, algorithms)
+        hint = f"did you mean {close}? " if close else ""
+        own: Place = (*at, "algorithm") if section.algorithm else ("algorithm",)
+        raise ProfileError(
+            f"the stack {stack.name} has no congestion control for {flow.algorithm!r}",
+            where=cell.place(*own),
+            hint=f"{hint}it has {', '.join(algorithms)}",
+        )
+    if scenario.sender.kernel or scenario.sender.behaviour != LINUX:
+        field = "kernel" if scenario.sender.kernel else "behaviour"
+        what = f"the sender's {field} and the stack {stack.name} are both given"
+        raise ProfileError(what, where=cell.place("sender", field), hint="leave one out")
+
+
+def _check_both(flow: Flow, stack: Stack, where: str, kind: Traits, verb: str) -> None:
+    if not (kind.own_kernel and kind.exact_uptime):
+        what = f"the stack {stack.name} is a program: its speed would be a part of the results"
+        raise ProfileError(what, where=where, hint="run it with the uml engine, in which computing takes no time")
+    others = next((words for name, words in _OTHERS.items() if getattr(flow, name) is not None), None)
+    if others is not None:
+        what = f"{flow.title} is of {others}, which a stack of its own does not {verb}"
+        raise ProfileError(what, where=where, hint="use flows that send bulk data")
+
+
+def _record(cell: Cell, network: Network, flow: Flow, stack: Stack, host: str) -> dict[str, Any]:
+    link = network.access_link(host)
+    own = ipaddress.ip_interface(link.at(host).address)
     number = f"{_MAC + flow.id:012x}"
     return {
         "name": stack.name,
         "file": written(stack.file),
         "program": stack.section.program,
         "interface": f"stack{flow.id}",
-        "host_interface": link.at(flow.receiver).name,
+        "host_interface": link.at(host).name,
         "mac": ":".join(number[at : at + 2] for at in range(0, 12, 2)),
         "mtu_bytes": cell.scenario.path.mtu,
         "prefix_bits": own.network.prefixlen,
         "netmask": str(own.network.netmask),
-        "gateway": bare(link.facing(flow.receiver).address),
+        "gateway": bare(link.facing(host).address),
     }

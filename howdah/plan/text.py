@@ -182,6 +182,8 @@ def _flows(plan: Plan) -> Iterator[str]:
         opened = ", opened by the receiver" if flow.opener == "receiver" else ""
         if flow.role != "measured":
             yield f"    {flow.role}, {flow.direction}"
+        if flow.sender_stack is not None:
+            yield f"    sender {flow.sender_stack['name']}, a stack of its own ({flow.sender_stack['file']})"
         if flow.receiver_stack is not None:
             yield f"    receiver {flow.receiver_stack['name']}, a stack of its own ({flow.receiver_stack['file']})"
         if flow.receiver_behaviour != "linux":

@@ -128,11 +128,13 @@ def _check_kernel(scenario: Scenario, document: Document, directory: Path) -> No
 
 def _check_stacks(scenario: Scenario, document: Document, directory: Path) -> None:
     """Raise ProfileError for the name or the file of a stack that is none."""
-    named: list[tuple[str | None, Path_]] = [(scenario.receiver.stack, ("receiver", "stack"))]
-    named += [
-        (flow.receiver_stack, (*scenario.place_of(index), "receiver_stack"))
-        for index, flow in enumerate(scenario.every_flow)
+    named: list[tuple[str | None, Path_]] = [
+        (scenario.receiver.stack, ("receiver", "stack")),
+        (scenario.sender.stack, ("sender", "stack")),
     ]
+    for index, flow in enumerate(scenario.every_flow):
+        own = scenario.place_of(index)
+        named += [(flow.receiver_stack, (*own, "receiver_stack")), (flow.sender_stack, (*own, "sender_stack"))]
     for name, place in named:
         if name is not None and is_other_stack(name):
             read_stack(stack_file(name, directory, document.place(place)))

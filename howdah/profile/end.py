@@ -26,6 +26,11 @@ class SenderSection(ShortSection):
         description="settings of the senders of another time, as far as the profile leaves them open "
         "([senders.md](senders.md)); linux is as it is",
     )
+    stack: Text | None = Field(
+        default=None,
+        description="another TCP than the kernel's sends the measured flows (engine `uml`): a name of "
+        "[stacks.md](stacks.md), or the path of a YAML file; linux is the kernel's",
+    )
     kernel: KernelName | None = Field(
         default=None,
         description="kernel of the senders and of the routers, instead of the run's (engine `uml`): " + _KERNELS,

@@ -101,6 +101,9 @@ class FlowSection(Section):
     receiver_stack: Text | None = Field(
         default=None, description="TCP stack of its receiver, instead of the profile's receiver.stack (engine `uml`)"
     )
+    sender_stack: Text | None = Field(
+        default=None, description="TCP stack of its sender, instead of the profile's sender.stack (engine `uml`)"
+    )
     receiver_kernel: KernelName | None = Field(
         default=None, description="kernel of its receiver, instead of the profile's receiver.kernel (engine `uml`)"
     )

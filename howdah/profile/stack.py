@@ -45,6 +45,11 @@ class StackSection(Section):
         description="shared libraries that are put beside the program, by the name under which gcc finds them",
     )
     program: _FileName = fixed(description="the file in {out} that is started")
+    algorithms: dict[Text, Text] = fixed(
+        default_factory=dict,
+        description="congestion controls with which it sends: a profile's name, and what the program calls it; none: "
+        "it only receives",
+    )
     hint: Text = fixed("", description="what to do where it does not build")
 
 

@@ -15,6 +15,7 @@ from howdah.report.table import Block, Cell, Row, Table
 _DIGITS = 3
 _MOST_ONE_BY_ONE = 4  # variants that get a clause each; of more, the extremes are named
 _EXIT, _EXIT_PACKETS, _CAUSE, _LOST = "exit_cwnd_bdp", "exit_cwnd_packets", "exit_cause", "retransmitted_packets"
+_GROWN = "growth_end_bdp"  # of a sender whose window nobody sees
 _TRAFFIC = "traffic="
 _NINETY, _DONE, _GROUP_LOST = "time_to_90_percent_s", "completion_time_median_s", "retransmission_ratio"
 
@@ -48,6 +49,16 @@ class _Said:
     def left(self) -> str:
         """BBR has no slow start: it has a start-up."""
         return "start-up" if self.algorithm.startswith("bbr") else "slow start"
+
+    @property
+    def stayed(self) -> bool:
+        """Whether there is an exit to look for, and none was found."""
+        return not self.exit and self.value(_GROWN) is None
+
+    @property
+    def stay(self) -> str:
+        """What it did in the place of an exit."""
+        return f"did not leave {self.left}" if self.stayed else f"grew to {self.quantity(_GROWN)} in flight"
 
     @property
     def exit(self) -> str:
@@ -102,7 +113,7 @@ def _flows(said: list[_Said]) -> list[str]:
 
 
 def _alone(each: _Said) -> str:
-    parts = [f"left {each.left} at {each.exit}" if each.exit else f"did not leave {each.left}"]
+    parts = [f"left {each.left} at {each.exit}" if each.exit else each.stay]
     if each.value(_LOST) is not None:
         parts.append(f"retransmitted {_lost(each)}")
     if each.value(_NINETY) is not None:
@@ -121,7 +132,7 @@ def _side_by_side(said: list[_Said]) -> str:
             clause += f" at {each.exit}" if left == each.left else f" left {each.left} at {each.exit}"
             left = each.left
         else:
-            clause += f" did not leave {each.left}"
+            clause += f" {each.stay}"
             left = ""
         if each.value(_LOST) is not None:
             clause += (
@@ -154,7 +165,7 @@ def _extremes(said: list[_Said]) -> str:
     if lost:
         most = f"{_place(lost[-1])} most, {lost[-1].quantity(_LOST)}"
         parts.append(f"{_place(lost[0])} retransmitted least ({_lost(lost[0])}), {most}")
-    stayed = [_place(each) for each in said if not each.exit]
+    stayed = [_place(each) for each in said if each.stayed]
     if stayed:
         parts.append(f"{_listed(stayed[:3])}{' and others' if len(stayed) > 3 else ''} did not leave it")
     return f"{'; '.join(parts)}."
@@ -174,8 +185,8 @@ def _swept(said: list[_Said], points: list[str]) -> str:
     clauses = []
     for who in order:
         mine = by_variant[who]
-        clause = f"{who} {_range(mine, _EXIT, f'left {mine[0].left} at') or f'did not leave {mine[0].left}'}"
-        stayed = sum(not each.exit for each in mine)
+        clause = f"{who} {_range(mine, _EXIT, f'left {mine[0].left} at') or mine[0].stay}"
+        stayed = sum(each.stayed for each in mine)
         if stayed and stayed < len(mine):
             clause += f", did not leave it at {stayed} of them"
         lost = _range(mine, _LOST, "retransmitted", placed=False)

@@ -31,7 +31,11 @@ GROUPS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("paths", ("paths/",), "ready-made; take one with --like NAME, or path: {like: paths/NAME}"),
     ("families", ("family-",), "algorithms of one kind beside each other"),
-    ("receivers and traffic", ("receivers", "receivers-", "flent-", "quic"), "what acknowledges, and what sends"),
+    (
+        "receivers and traffic",
+        ("receivers", "receivers-", "senders-", "flent-", "quic"),
+        "what acknowledges, and what sends",
+    ),
     (
         "validation and machines",
         ("validate", "machines-", "cpu/", "processor"),

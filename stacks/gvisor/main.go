@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A TCP receiver on gVisor's netstack. docs/stacks.md says what it is told and what it has to say.
+// A TCP receiver or sender on gVisor's netstack. docs/stacks.md says what it is told and what it has to say.
 package main
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"strconv"
+	"sync/atomic"
+	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
@@ -24,6 +28,9 @@ const (
 	nic         = 1
 	unsupported = 127
 	readBytes   = 1 << 20
+	writeBytes  = 1 << 16
+	// A path of 400 Mbit/s, 100 ms and its buffer hold 10 MB; netstack's own default is less.
+	sendBufferBytes = 32 << 20
 )
 
 // told is a variable of the environment; the program ends where it is missing.
@@ -69,6 +76,10 @@ func newStack(device *tap) *stack.Stack {
 			fail(errors.New(err.String()))
 		}
 	}
+	buffer := tcpip.TCPSendBufferSizeRangeOption{Min: 1 << 12, Default: sendBufferBytes, Max: sendBufferBytes}
+	if err := made.SetTransportProtocolOption(tcp.ProtocolNumber, &buffer); err != nil {
+		fail(errors.New(err.String()))
+	}
 	if err := made.CreateNIC(nic, ethernet.New(device.endpoint)); err != nil {
 		fail(errors.New(err.String()))
 	}
@@ -113,9 +124,91 @@ func receive(listener *gonet.TCPListener) {
 	connection.Close()
 }
 
+// send connects when it is told to start, and writes until everything is written or it is told to stop.
+func send(own *stack.Stack) {
+	words := make(chan string)
+	go hear(words)
+	if <-words != "start" {
+		fmt.Println("bytes 0")
+		return
+	}
+	here := tcpip.FullAddress{NIC: nic, Addr: address("STACK_ADDRESS"), Port: uint16(number("STACK_PORT"))}
+	peer := tcpip.FullAddress{NIC: nic, Addr: address("STACK_PEER"), Port: uint16(number("STACK_PEER_PORT"))}
+	connection, err := gonet.DialTCPWithBind(context.Background(), own, here, peer, ipv4.ProtocolNumber)
+	if err != nil {
+		fail(err)
+	}
+	fmt.Println("connected")
+	var written atomic.Int64
+	done := make(chan bool)
+	go write(connection, int64(number("STACK_BYTES")), &written, done)
+	for {
+		select {
+		case <-done:
+			connection.CloseWrite()
+			fmt.Printf("bytes %d\n", written.Load())
+			done = nil
+		case word, more := <-words:
+			if !more { // the standard input has ended
+				if done != nil {
+					fmt.Printf("bytes %d\n", written.Load())
+				}
+				return
+			}
+			if word == "stop" {
+				connection.SetWriteDeadline(time.Now())
+			}
+		}
+	}
+}
+
+// write ends at so many bytes, or at the deadline where there is no such number.
+func write(connection *gonet.TCPConn, bytes int64, written *atomic.Int64, done chan<- bool) {
+	block := make([]byte, writeBytes)
+	for bytes == 0 || written.Load() < bytes {
+		size := int64(len(block))
+		if bytes > 0 {
+			size = min(size, bytes-written.Load())
+		}
+		count, err := connection.Write(block[:size])
+		written.Add(int64(count))
+		if errors.Is(err, os.ErrDeadlineExceeded) || isTimeout(err) {
+			break
+		}
+		if err != nil {
+			fail(err)
+		}
+	}
+	done <- true
+}
+
+func isTimeout(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) && network.Timeout()
+}
+
+// hear passes on the lines of the standard input, and closes the channel at its end.
+func hear(words chan<- string) {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		words <- lines.Text()
+	}
+	close(words)
+}
+
+// useAlgorithm sets the congestion control of connections to come.
+func useAlgorithm(own *stack.Stack, name string) {
+	chosen := tcpip.CongestionControlOption(name)
+	if err := own.SetTransportProtocolOption(tcp.ProtocolNumber, &chosen); err != nil {
+		fmt.Printf("unsupported there is no congestion control %s\n", name)
+		os.Exit(unsupported)
+	}
+}
+
 func main() {
-	if told("STACK_ROLE") != "receive" {
-		fmt.Println("unsupported it only receives")
+	role := told("STACK_ROLE")
+	if role != "receive" && role != "send" {
+		fmt.Printf("unsupported it does not %s\n", role)
 		os.Exit(unsupported)
 	}
 	hardware, err := net.ParseMAC(told("STACK_MAC"))
@@ -127,6 +220,13 @@ func main() {
 		fail(err)
 	}
 	own := newStack(device)
+	if role == "send" {
+		useAlgorithm(own, told("STACK_ALGORITHM"))
+		go device.read()
+		fmt.Println("ready")
+		send(own)
+		return
+	}
 	here := tcpip.FullAddress{NIC: nic, Port: uint16(number("STACK_PORT"))}
 	listener, err := gonet.ListenTCP(own, here, ipv4.ProtocolNumber)
 	if err != nil {

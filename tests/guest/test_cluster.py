@@ -17,6 +17,7 @@ import pytest
 
 from howdah.build.cache import cache_root
 from howdah.command.main import main
+from howdah.default import DEFAULT_KERNEL
 from howdah.place import PROJECT
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.table import equal
@@ -74,6 +75,28 @@ def test_a_bare_worker_makes_the_same_runs_and_dies_with_its_guests(
         assert read_json(here.verdict) == read_json(there.verdict)
     assert not (cluster.place / "two" / "cache" / "kernel").exists(), "nothing was built there"
     assert not list((cluster.place / "two" / "cache" / "spool").glob("[!.]*")), "what was fetched is not kept"
+
+
+def test_a_kernel_that_does_not_build_costs_its_own_runs(cluster: Processes) -> None:
+    """Told with its place; the worker makes the runs of the other kernel."""
+    tree = cluster.place / "broken"
+    (tree / "arch" / "um").mkdir(parents=True)
+    (tree / "net" / "ipv4").mkdir(parents=True)
+    for name in ("Kconfig", "arch/um/Makefile", "net/ipv4/tcp.c"):
+        (tree / name).touch()
+    broken = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\nEXTRAVERSION =\n"
+    (tree / "Makefile").write_text(f"{broken}%:\n\t@echo 'tcp.c:3: error: it is broken' >&2; false\n")
+    profile = cluster.place / "two.yaml"
+    profile.write_text(PROFILE.replace("name: tiny", f"name: two\nkernel: [{DEFAULT_KERNEL}, ./broken]"))
+    cluster.worker("three")
+    command = ["run", str(profile), "--set", "algorithm=cubic", "--no-report"]
+    client = cluster.client(*command, "--runs", str(cluster.place / "two"))
+    assert client.wait(_WITHIN_S) != 0
+    said = (cluster.place / "client.txt").read_text()
+    runs = {file.parent.name: read_json(file)["verdict"] for file in cluster.place.glob("two/two/*/verdict.json")}
+    verdicts = {name.partition("-r0")[0]: verdict for name, verdict in runs.items()}
+    assert verdicts == {DEFAULT_KERNEL: "pass", "broken": "invalid"}, said
+    assert "engine: tcp.c:3: the kernel cannot be configured: it is broken" in said
 
 
 def test_hosts_reached_over_ssh_make_runs_into_a_store(

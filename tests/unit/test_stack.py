@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from howdah.agent.traffic.stack import environment_of
 from howdah.build.cache import Cache
 from howdah.build.stack import StackUnsupportedError, build_stack, provide_stacks
 from howdah.engine.uml.engine import UmlEngine
@@ -184,10 +185,71 @@ def test_libraries_bring_those_that_they_need_but_not_the_c_library(tmp_path: Pa
 
 
 def test_a_cluster_does_not_make_such_runs(tmp_path: Path) -> None:
-    with pytest.raises(HowdahError, match=r"receiver \(lwip\) that is built on the machine"):
+    with pytest.raises(HowdahError, match=r"TCP stack \(lwip\) that is built on the machine"):
         UmlEngine(Cache(tmp_path / "cache")).check_portable(make_one(tmp_path, LWIP))
 
 
 def test_the_report_names_it() -> None:
     assert _behaviour("lwip") == "lwip (a stack of its own)"
     assert _behaviour("no-sack") == "no-sack (emulated)"
+
+
+SENDS = "sender: {stack: smoltcp}\nalgorithm: reno\n"
+
+
+def test_what_the_plan_says_of_a_sender(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, SENDS)
+    (flow,) = plan.flows
+    assert (flow.traffic, flow.sink, flow.receiver_stack) == ("stack", "kernel", None)
+    assert flow.sender_stack is not None
+    assert flow.sender_stack == {
+        "name": "smoltcp",
+        "file": "stacks/smoltcp.yaml",
+        "program": "smoltcp",
+        "interface": "stack1",
+        "host_interface": "s1-eth0",
+        "mac": "02:5a:00:00:00:01",
+        "mtu_bytes": 1500,
+        "prefix_bits": 24,
+        "netmask": "255.255.255.0",
+        "gateway": "10.1.1.254",
+        "algorithm": "reno",
+    }
+    assert plan.collect.pcap == ["s1:s1-eth0"], "its packets are all that tells of it"
+    assert type(plan).from_json(plan.to_json()).flows == plan.flows
+    told = environment_of(json.loads(plan.to_json())["flows"][0], "sender")
+    assert (told["STACK_ROLE"], told["STACK_ALGORITHM"]) == ("send", "reno")
+    assert (told["STACK_ADDRESS"], told["STACK_PORT"], told["STACK_PEER"]) == ("10.1.1.1", "40001", "10.2.1.1")
+
+
+def test_a_flow_has_its_own_sender(tmp_path: Path) -> None:
+    extra = "sender: {stack: lwip}\nalgorithm: reno\nflows: [{}, {sender_stack: linux}, {sender_stack: gvisor}]\n"
+    plan = make_one(tmp_path, extra + "background: [{}]\n")
+    assert [flow.sender_stack and flow.sender_stack["name"] for flow in plan.flows] == ["lwip", None, "gvisor", None]
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        ("sender: {stack: gvisr}\n", "did you mean gvisor?"),
+        ("flows: [{sender_stack: ./none.yaml}]\n", "there is no file"),
+        ("sender: {stack: lwip}\n", "the stack lwip has no congestion control for 'cubic'\n  it has reno"),
+        (SENDS + "receiver: {stack: lwip}\n", "both ends of flow 1 are stacks of their own, smoltcp and lwip"),
+        (SENDS + "flows: [{initial_window: 20}]\n", "the stack smoltcp chooses its own initial window"),
+        (SENDS + "flows: [{opener: receiver}]\n", "the stack smoltcp connects"),
+        (SENDS + "traffic: {source: iperf3}\n", "is sent by iperf3, in whose place the stack smoltcp would send"),
+        (SENDS + "split: true\n", "the ends of another stack must be in one kernel"),
+        (SENDS + "engine: vm\n", "run it with the uml engine"),
+        ("sender: {stack: gvisor, kernel: debian-6.1}\nalgorithm: reno\n", "the sender's kernel and the stack gvisor"),
+        ("sender: {stack: gvisor, behaviour: of-2007}\nalgorithm: reno\n", "initial window"),
+    ],
+)
+def test_what_is_refused_of_a_sender(tmp_path: Path, extra: str, said: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        make_plans(tmp_path, extra)
+    assert said in str(caught.value)
+
+
+def test_one_that_only_receives_does_not_send(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match=r"the stack mine only receives: mine\.yaml names no algorithms"):
+        make_one(tmp_path, f"sender: {{stack: {write_stack(tmp_path)}}}\n")

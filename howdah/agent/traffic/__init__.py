@@ -21,6 +21,10 @@ def make_flow(description: dict[str, Any], namespaces: dict[str, Namespace], loo
         from howdah.agent.traffic.half import make_half
 
         return make_half(description, namespaces, loop, output)
+    if description.get("sender_stack") is not None:
+        from howdah.agent.traffic.stack import StackSenderFlow
+
+        return StackSenderFlow(description, namespaces, loop, output)
     if description.get("receiver_stack") is not None:
         from howdah.agent.traffic.stack import StackFlow
 

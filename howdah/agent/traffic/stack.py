@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flow from the kernel's TCP to a receiver that is a stack of its own."""
+"""A flow between the kernel's TCP and a stack of its own, which is the receiver or the sender."""
 
 from __future__ import annotations
 
@@ -21,56 +21,73 @@ _LOOK_NS = 10 * MS
 _READY_WITHIN_NS = 1 * SECOND
 
 
-def environment_of(description: dict[str, Any]) -> dict[str, str]:
+def environment_of(description: dict[str, Any], end: str = "receiver") -> dict[str, str]:
     """What the program is told. docs/stacks.md lists it."""
-    stack = description["receiver_stack"]
-    return {
+    stack = description[f"{end}_stack"]
+    own, peer = ("destination", "source") if end == "receiver" else ("source", "destination")
+    told = {
         "STACK_NAME": stack["name"],
-        "STACK_ROLE": "receive",
+        "STACK_ROLE": "receive" if end == "receiver" else "send",
         "STACK_INTERFACE": stack["interface"],
         "STACK_MAC": stack["mac"],
         "STACK_MTU": str(stack["mtu_bytes"]),
-        "STACK_ADDRESS": description["destination_address"],
+        "STACK_ADDRESS": description[f"{own}_address"],
         "STACK_PREFIX": str(stack["prefix_bits"]),
         "STACK_NETMASK": stack["netmask"],
         "STACK_GATEWAY": stack["gateway"],
-        "STACK_PORT": str(description["destination_port"]),
-        "STACK_PEER": description["source_address"],
-        "STACK_PEER_PORT": str(description["source_port"]),
+        "STACK_PORT": str(description[f"{own}_port"]),
+        "STACK_PEER": description[f"{peer}_address"],
+        "STACK_PEER_PORT": str(description[f"{peer}_port"]),
         "STACK_BYTES": str(description["size_bytes"] or 0),
     }
+    return told if end == "receiver" else {**told, "STACK_ALGORITHM": stack["algorithm"]}
 
 
-class StackFlow(ConnectedFlow):
-    """The program listens from before the epoch. The sender's socket is the agent's, as of any flow."""
+class StackEnd(ConnectedFlow):
+    """A flow one of whose ends is a program. The other one is a socket of the agent's, as of any flow."""
 
     kind = "stack"
+    end = "receiver"
 
     def __init__(
         self, description: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop, output: Output
     ) -> None:
         super().__init__(description, namespaces, loop, output)
-        self._raw = output.directory("stack")
-        name = description["receiver_stack"]["name"]
-        self._program = StackProgram(self.label, name, loop, self._raw / f"{description['id']}-receiver")
+        name = description[f"{self.end}_stack"]["name"]
+        raw = output.directory("stack")
+        self._program = StackProgram(self.label, name, loop, raw / f"{description['id']}-{self.end}")
 
     def prepare(self) -> None:
-        """Make the interface, start the program and wait until it listens. Raises AgentError."""
-        flow, stack = self.description, self.description["receiver_stack"]
-        namespace = self._namespaces[flow["receiver"]]
+        """Make the interface, start the program and wait until it is ready. Raises AgentError."""
+        flow, stack = self.description, self.description[f"{self.end}_stack"]
+        own = "destination" if self.end == "receiver" else "source"
+        namespace = self._namespaces[flow[self.end]]
         interface = StackInterface(
             name=stack["interface"],
             mac=stack["mac"],
             host_interface=stack["host_interface"],
-            address=flow["destination_address"],
-            port=flow["destination_port"],
+            address=flow[f"{own}_address"],
+            port=flow[f"{own}_port"],
             mtu_bytes=stack["mtu_bytes"],
             number=flow["id"],
         )
         interface.make(self.label, namespace)
-        self._program.start(namespace, _PROGRAMS / stack["name"] / stack["program"], environment_of(flow))
+        self._program.start(namespace, _PROGRAMS / stack["name"] / stack["program"], environment_of(flow, self.end))
         self._program.wait_until_ready(_READY_WITHIN_NS, _LOOK_NS)
         super().prepare()
+
+    def close(self) -> None:
+        """The program's connection is reset like that of any end that is not done."""
+        finished = self._program.said.ended_ns is not None
+        self._program.stop()
+        if not finished and not self._program.ended:
+            self._loop.run_until(now_ns() + _LOOK_NS)  # in which it says how much it was
+        super().close()
+        self._program.close()
+
+
+class StackFlow(StackEnd):
+    """From the kernel's TCP to a program, which listens from before the epoch."""
 
     def _make_ends(self) -> None:
         flow = self.description
@@ -89,14 +106,42 @@ class StackFlow(ConnectedFlow):
         source, _ = super()._states()
         said = self._program.said
         done = said.ended_ns is not None
-        sink = Transferred(said.received_bytes, said.connected_ns, said.ended_ns, done, self._program.trouble())
+        sink = Transferred(said.moved_bytes, said.connected_ns, said.ended_ns, done, self._program.trouble())
         return source, sink
 
-    def close(self) -> None:
-        """The program's connection is reset like that of any receiver that has not got everything."""
-        finished = self._program.said.ended_ns is not None
-        self._program.stop()
-        if not finished and not self._program.ended:
-            self._loop.run_until(now_ns() + _LOOK_NS)  # in which it says how much it got
-        super().close()
-        self._program.close()
+
+class StackSenderFlow(StackEnd):
+    """From a program to the kernel's TCP: it connects when it is told to, and sends until it is told to stop."""
+
+    end = "sender"
+
+    def _make_ends(self) -> None:
+        self._sink = make_endpoint(self.description["sink"], "sink")
+
+    def _open_both(self) -> None:
+        flow = self.description
+        try:
+            self._listener = self._open(flow["receiver"], flow["destination_address"], flow["destination_port"])
+            self._listener.listen(1)
+        except OSError as error:
+            raise AgentError(self.label, f"cannot open its socket: {error.strerror}") from error
+        self._loop.when_readable(self._listener.fileno(), self._accept)
+
+    def start(self, now: int) -> None:
+        self._start_ns = now
+        self._program.tell("start")
+
+    def stop(self, _now: int) -> None:
+        self._stopped = True
+        self._program.tell("stop")
+
+    def _states(self) -> tuple[Transferred, Transferred]:
+        """The source's is what the program said."""
+        _, sink = super()._states()
+        said = self._program.said
+        self._connected_ns = said.connected_ns
+        trouble = self._program.trouble()
+        if trouble and self._error is None:
+            self._error = trouble
+        done = said.ended_ns is not None
+        return Transferred(said.moved_bytes, said.connected_ns, said.ended_ns, done), sink

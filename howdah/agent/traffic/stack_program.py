@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that is a TCP stack of its own: started in a host's namespace, told by its environment, heard by its lines.
 
-It says ``ready`` when it listens, ``connected`` when it has a connection, ``bytes N`` when it has read the peer's FIN,
-and ``unsupported WHY`` before it ends with status 127. It ends when its standard input does. docs/stacks.md is the
+It says ``ready`` when it listens or could connect, ``connected`` when it has a connection, ``bytes N`` when it has read
+the peer's FIN or has sent its own, and ``unsupported WHY`` before it ends with status 127. A sender is told ``start``
+and ``stop``. A program ends when its standard input does. docs/stacks.md is the
 contract.
 """
 
@@ -33,7 +34,7 @@ class Said:
     ready: bool = False
     connected_ns: int | None = None
     ended_ns: int | None = None
-    received_bytes: int = 0
+    moved_bytes: int = 0
     unsupported: str | None = None
     other: str | None = None  # the first line that is none of these
 
@@ -99,6 +100,13 @@ class StackProgram:
         how = f"signal {-status}" if status < 0 else f"status {status}"
         return f"the stack {self.name} ended early with {how}{self._last_words()}"
 
+    def tell(self, word: str) -> None:
+        """A line for its standard input: ``start`` or ``stop``. One that has ended does not hear it."""
+        if self._input is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._input.write(f"{word}\n".encode())
+                self._input.flush()
+
     def stop(self) -> None:
         """Its standard input ends: it is to end its connection, say how much it has got, and end."""
         self._trouble = self.trouble()
@@ -152,7 +160,7 @@ class StackProgram:
         elif line == "connected":
             self.said.connected_ns = now
         elif word == "bytes" and rest.isdecimal():
-            self.said.received_bytes = int(rest)
+            self.said.moved_bytes = int(rest)
             self.said.ended_ns = None if self._stopping else now
         elif word == "unsupported":
             self.said.unsupported = rest

@@ -22,7 +22,7 @@ from howdah.engine.uml.divided import choose_parts, run_parts
 from howdah.engine.uml.guest import boot
 from howdah.engine.uml.needs import lacks
 from howdah.engine.uml.parameter import check_parameters
-from howdah.engine.uml.sent import add_part, built_of, part_name
+from howdah.engine.uml.sent import add_failure, add_part, built_of, part_name
 from howdah.engine.uml.staged import described, staged_guest
 from howdah.errors import HowdahError, ParameterError, RunFailedError
 from howdah.plan.plan import Plan
@@ -95,19 +95,23 @@ class UmlEngine:
         known = {} if made is None else made
         found: dict[str, Built] = {}
         for kernel in plan.kernels:
-            parts = (kernel, *plan.modules, *further_packages(plan))
-            if parts not in known:
-                try:
-                    known[parts] = build(
-                        kernel, plan.modules, progress, self.cache, self.wiring, further_packages(plan)
-                    )
-                except KbuildError as error:
-                    known[parts] = error
-            built = known[parts]
+            built = self._built_for(plan, kernel, progress, known)
             if isinstance(built, KbuildError):
                 raise built
             found[kernel] = built
         return found
+
+    def _built_for(
+        self, plan: Plan, kernel: str, progress: BuildProgress, made: dict[tuple[str, ...], Built | KbuildError]
+    ) -> Built | KbuildError:
+        """What one kernel of the plan is run with, or why it does not build; kept in ``made``."""
+        parts = (kernel, *plan.modules, *further_packages(plan))
+        if parts not in made:
+            try:
+                made[parts] = build(kernel, plan.modules, progress, self.cache, self.wiring, further_packages(plan))
+            except KbuildError as error:
+                made[parts] = error
+        return made[parts]
 
     def _part(self, plan: Plan, kernel: str) -> str:
         return part_name(kernel, tuple(plan.modules), further_packages(plan), self.wiring)
@@ -122,17 +126,22 @@ class UmlEngine:
             raise HowdahError(f"{plan.run} runs programs that are files of this machine", hint=_HERE)
         if stacks := ", ".join(files_of(plan)):
             raise HowdahError(
-                f"{plan.run} has a receiver ({stacks}) that is built on the machine that makes the run", hint=_HERE
+                f"{plan.run} has a TCP stack ({stacks}) that is built on the machine that makes the run", hint=_HERE
             )
 
     def kit(self, plans: Sequence[Plan], progress: BuildProgress) -> Kit:
         found = Kit(self.name)
         made: dict[tuple[str, ...], Built | KbuildError] = {}
         for plan in plans:
-            if all(self._part(plan, kernel) in found.content for kernel in plan.kernels):
-                continue
-            for kernel, built in self._built(plan, progress, made).items():
-                add_part(found, self._part(plan, kernel), built, self.cache)
+            for kernel in plan.kernels:
+                name = self._part(plan, kernel)
+                if name in found.content:
+                    continue
+                built = self._built_for(plan, kernel, progress, made)
+                if isinstance(built, KbuildError):
+                    add_failure(found, name, built)  # of the runs that need it, each where it would be made
+                else:
+                    add_part(found, name, built, self.cache)
         return found
 
     @staticmethod

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sender did that is a TCP of its own, from its packets alone: no kernel tells of its window.
+
+What is in flight stands where the window would be: bytes sent and not acknowledged when an ACK arrives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from howdah.measure.measured import Measured
+from howdah.measure.receiver import options_text
+from howdah.measure.rounds import rounds
+from howdah.measure.row import Sheet
+from howdah.measure.sampled import Samples
+from howdah.measure.trace import SECOND_NS, FlowTrace, Integers
+from howdah.plan.plan import Plan
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+
+LOSS, RECEIVE_WINDOW, UNKNOWN = "loss", "receive-window", "unknown"
+# A round of slow start grows by half at least: an ACK for two packets lets three leave.
+STILL_GROWS = 1.25
+_SYN = 2
+# What only the kernel of a sender tells.
+_OF_ITS_KERNEL = (
+    *("exit_time_s", "exit_cwnd_packets", "exit_cwnd_bdp", "exit_cwnd_moment_bdp", "exit_round", "exit_cause"),
+    *("decision_time_s", "decision_cwnd_packets", "rollback_packets", "peak_cwnd_packets", "round_growth"),
+    *("exponential_growth_s", "final_cwnd_packets", "final_cwnd_bdp", "least_cwnd_packets", "largest_cwnd_packets"),
+    *("time_to_cwnd_s", "rounds_to_cwnd", "timeouts", "first_timeout_s", "nothing_to_send_share"),
+    *("autotuning_lag_s", "receive_window_limited_s"),
+)
+
+
+def unseen(plan: Plan) -> dict[tuple[int | None, str], str]:
+    """Metrics of flows that nobody can know, and why: the sheet has no value of them, whatever is computed."""
+    return {
+        (flow.id, metric): f"the stack {flow.sender_stack['name']} sends, and its packets do not show this"
+        for flow in plan.flows
+        if flow.sender_stack is not None
+        for metric in _OF_ITS_KERNEL
+    }
+
+
+def own_stack_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None:
+    """The rows of every flow that a stack of its own sent; ``sender_options`` are those of its own SYN.
+
+    ``initial_flight_packets``: data segments before the first ACK of data. ``inflight_peak_*``: the most in flight.
+    ``growth_end_*``: see :func:`growth_end`. ``offered_window_filled_share``: see :func:`filled_share`.
+    """
+    flows = [flow for flow in data.plan.flows if flow.sender_stack is not None]
+    if not flows or not directory.table("segment").exists():
+        return
+    segments, probe = store.read(directory, "segment"), store.read(directory, "tcp_probe")
+    for flow in flows:
+        trace = data.trace(flow)
+        add = partial(sheet.add, flow.id, algorithm=flow.algorithm)
+        add("sender_options", _options(segments, flow.id), "the sender's SYN is not in its capture")
+        why = "no ACK of this flow was captured at its sender"
+        bdp = flow.rtt_us * data.plan.path.rate_bits_per_second / 8_000_000 / data.plan.path.frame_bytes
+        there = len(trace) > 0
+        peak = float(trace.packets_out.max()) if there else None
+        add("initial_flight_packets", int(np.ceil(trace.packets_out[0])) if there else None, why)
+        add("inflight_peak_packets", peak, why)
+        add("inflight_peak_bdp", None if peak is None else peak / bdp, why)
+        window = _window(probe, flow.id)
+        share = filled_share(trace, window) if there else None
+        add("offered_window_filled_share", share, f"{why} twice" if there else why)
+        end = growth_end(trace)
+        why = "what it had in flight grew to the end of the flow" if there else why
+        cause = None if end is None else _cause(trace, data.info[flow.id], end, window)
+        add("growth_end_s", None if end is None else (end.time_ns - trace.start_ns) / SECOND_NS, why)
+        add("growth_end_bdp", None if end is None else end.packets / bdp, why)
+        add("growth_end_cause", cause, why)
+
+
+@dataclass(frozen=True)
+class GrowthEnd:
+    """``packets`` were in flight at ``time_ns``, the most of the last round that grew.
+
+    ``begin`` is the first record of that round; ``following`` and ``end`` are the first one of the round that did not
+    grow, and behind its last one.
+    """
+
+    time_ns: int
+    packets: float
+    begin: int
+    following: int
+    end: int
+
+
+def growth_end(trace: FlowTrace) -> GrowthEnd | None:
+    """Where the growth of a start-up ends on the wire.
+
+    A round grows where it has at least :data:`STILL_GROWS` times as much in flight, at most, as the round before.
+    A round that goes on for longer than two round trips after its peak grew until then: its losses are not repaired
+    when the flow ends. None for a flow that always grew.
+    """
+    starts = rounds(trace)
+    if starts.size < 2:
+        return None
+    most = np.maximum.reduceat(trace.packets_out, starts)
+    still = np.flatnonzero(most[1:] < STILL_GROWS * most[:-1])
+    if not still.size:
+        begin = int(starts[-1])
+        peak = begin + int(np.argmax(trace.packets_out[begin:]))
+        stuck = trace.time_ns[-1] - trace.time_ns[peak] > 2 * trace.window_ns[peak]
+        return GrowthEnd(int(trace.time_ns[peak]), float(most[-1]), begin, peak, len(trace)) if stuck else None
+    begin, following, *after = (int(start) for start in starts[still[0] :])
+    peak = begin + int(np.argmax(trace.packets_out[begin:following]))
+    end = after[0] if after else len(trace)
+    return GrowthEnd(int(trace.time_ns[peak]), float(trace.packets_out[peak]), begin, following, end)
+
+
+def _cause(trace: FlowTrace, info: Samples, end: GrowthEnd, window: Integers) -> str:
+    """``loss`` where something was sent again in the last round that grew or in the one after it; ``receive-window``
+    where the offered window was full in more than half of the latter's records; else the packets do not tell."""
+    last_ns = int(trace.time_ns[min(end.end, len(trace) - 1)])
+    if info.growth("total_retrans_packets", int(trace.time_ns[end.begin]) - 1, last_ns):
+        return LOSS
+    full = _filled(trace, window)[end.following : end.end]
+    return RECEIVE_WINDOW if full.size and full.mean() > 0.5 else UNKNOWN
+
+
+def filled_share(trace: FlowTrace, window: Integers) -> float | None:
+    """Share of the time between the first ACK and the last in which no whole segment more fitted into the window that
+    the receiver had offered; ``window`` in bytes at each record. None with fewer than two ACKs."""
+    lasts = np.diff(trace.time_ns)
+    return float(lasts[_filled(trace, window)].sum() / lasts.sum()) if lasts.sum() else None
+
+
+def _filled(trace: FlowTrace, window: Integers) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """For each record but the last, whether what was sent until the next one fills the window."""
+    return np.asarray(trace.snd_nxt[1:] + trace.mss_bytes > trace.una_after[:-1] + window[:-1])
+
+
+def _window(probe: pa.Table, flow: int) -> Integers:
+    column = probe.filter(pc.equal(probe["flow"], flow))["snd_wnd_bytes"]
+    return np.asarray(column.fill_null(0).to_numpy(), dtype=np.int64)
+
+
+def _options(segments: pa.Table, flow: int) -> str | None:
+    of_flow = pc.and_(pc.equal(segments["flow"], flow), pc.equal(segments["end"], "sender"))
+    sent = pc.and_(pc.equal(segments["sent_by"], "sender"), pc.greater(pc.bit_wise_and(segments["flags"], _SYN), 0))
+    found = segments.filter(pc.and_(of_flow, sent)).slice(0, 1).to_pylist()
+    return options_text(found[0]) if found else None

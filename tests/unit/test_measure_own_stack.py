@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Senders with a TCP of their own: what their packets show at each ACK, and where their growth ends."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from howdah.ingest.own_stack import add_own_stacks
+from howdah.ingest.source import Context, Made, SourceReport
+from howdah.measure.own_stack import filled_share, growth_end, unseen
+from howdah.measure.row import Sheet
+from howdah.measure.trace import FlowTrace, flow_trace
+from howdah.record import table as store
+from howdah.record.directory import RunDirectory
+from howdah.record.schema import TABLES
+from tests.unit.plan_factory import make_plan
+
+MSS = 1000
+MS = 1_000_000
+STACK = {"name": "mine", "algorithm": "reno"}
+ACK = 16
+
+
+def ours(time_ms: int, begin: int, packets: int = 1) -> list[dict[str, object]]:
+    return [
+        {"time_ns": time_ms * MS, "sent_by": "sender", "sequence_bytes": (begin + each) * MSS, "payload_bytes": MSS}
+        for each in range(packets)
+    ]
+
+
+def theirs(time_ms: int, acked: int, window: int = 100) -> list[dict[str, object]]:
+    told = {"time_ns": time_ms * MS, "sent_by": "receiver", "ack_bytes": acked * MSS}
+    return [{**told, "window_bytes": window * MSS, "sequence_bytes": 0, "payload_bytes": 0}]
+
+
+# Two packets, four, four: the third of the second flight is lost, and sent again at 300 ms.
+WIRE = [
+    *(*ours(0, 0, 2), *theirs(100, 1), *ours(100, 2, 2), *theirs(101, 2), *ours(101, 4, 2)),
+    *(*theirs(200, 4), *ours(200, 6, 1), *theirs(201, 4), *ours(300, 4), *theirs(400, 7, 1)),
+]
+
+
+def trace_of(wire: list[dict[str, object]]) -> tuple[FlowTrace, Made]:
+    """The wire through ingest, as measures see it."""
+    plan = make_plan()
+    plan = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], sender_stack=STACK, rtt_us=100_000)])
+    rows = [{"flow": 1, "end": "sender", "flags": ACK, "sack_blocks": 0, **row} for row in wire]
+    columns = {}
+    for field in TABLES["segment"]:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        columns[field.name] = pa.array([row.get(field.name) for row in rows], kind)
+    made: Made = {name: (TABLES[name].empty_table(), SourceReport()) for name in ("tcp_probe", "tcp_info")}
+    made["segment"] = (store.table_of("segment", columns), SourceReport())
+    add_own_stacks(Context(RunDirectory.__new__(RunDirectory), plan, {}, 0), made)
+    return flow_trace(made["tcp_probe"][0], plan.flows[0], {}, MSS), made
+
+
+def test_each_ack_has_what_was_sent_and_acknowledged_before_it() -> None:
+    trace, made = trace_of(WIRE)
+    assert (trace.snd_nxt // MSS).tolist() == [2, 4, 6, 7, 7]
+    assert (trace.snd_una // MSS).tolist() == [0, 1, 2, 4, 4]
+    table = made["tcp_probe"][0]
+    assert table["cwnd_packets"].null_count == table["ssthresh_packets"].null_count == len(trace) == 5
+    assert made["tcp_probe"][1].counts == {"wire_rows": 5} and made["tcp_probe"][1].rows == 0
+
+
+def test_what_was_sent_again_is_counted_from_then_on() -> None:
+    _, made = trace_of(WIRE)
+    info = made["tcp_info"][0].to_pylist()
+    again = {row["time_ns"] // MS: row["total_retrans_packets"] for row in info}
+    assert {count for time, count in again.items() if time < 400} == {0} and again[400] == 1
+    assert {row["cwnd_packets"] for row in info} == {None}
+
+
+def test_the_growth_ends_with_the_last_round_that_grew() -> None:
+    rounds = [2, 4, 8, 8, 8]
+    una = np.repeat(np.cumsum([0, *rounds[:-1]]), 1)
+    trace = dataclasses.replace(
+        trace_of(WIRE)[0],
+        time_ns=np.arange(1, 6) * 100 * MS,
+        snd_una=una * MSS,
+        snd_nxt=(una + np.array(rounds, dtype=np.int64)) * MSS,
+        cwnd=np.zeros(5, dtype=np.int64),
+        ssthresh=np.full(5, np.inf),
+        srtt_ns=np.zeros(5, dtype=np.int64),
+    )
+    end = growth_end(trace)
+    assert end is not None
+    assert (end.time_ns, end.packets, end.begin, end.following) == (300 * MS, 8.0, 2, 3)
+    always = dataclasses.replace(trace, snd_nxt=(una + np.array([2, 4, 8, 16, 32], dtype=np.int64)) * MSS)
+    assert growth_end(always) is None
+
+
+def test_the_growth_ends_at_its_peak_where_the_losses_are_not_repaired() -> None:
+    trace = dataclasses.replace(
+        trace_of(WIRE)[0],
+        time_ns=np.array([100, 200, 210, 500]) * MS,
+        snd_una=np.array([0, 2, 2, 2]) * MSS,
+        snd_nxt=np.array([2, 6, 7, 7]) * MSS,
+        cwnd=np.zeros(4, dtype=np.int64),
+        ssthresh=np.full(4, np.inf),
+        srtt_ns=np.zeros(4, dtype=np.int64),
+    )
+    end = growth_end(trace)
+    assert end is not None and (end.time_ns, end.packets) == (210 * MS, 5.0)
+    assert growth_end(dataclasses.replace(trace, time_ns=np.array([100, 200, 210, 300]) * MS)) is None
+
+
+def test_a_full_window_counts_for_as_long_as_it_lasts() -> None:
+    trace, _ = trace_of(WIRE)
+    open_ = np.full(5, 100 * MSS)
+    assert filled_share(trace, open_) == 0
+    full = open_.copy()
+    full[1] = 4 * MSS  # behind the second ACK, of two: six in all, and six were sent until the third
+    assert filled_share(trace, full) == pytest.approx(99 / 300)
+
+
+def test_what_packets_do_not_show_has_no_value_and_the_reason() -> None:
+    plan = make_plan()
+    plan = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], sender_stack=STACK)])
+    sheet = Sheet({}, unseen=unseen(plan))
+    sheet.add(1, "timeouts", 0)
+    sheet.add(1, "retransmitted_packets", 3)
+    assert [row["value"] for row in sheet.rows] == [None, 3]
+    assert "the stack mine sends" in sheet.rows[0]["why"]
+    assert unseen(make_plan()) == {}
