@@ -173,9 +173,15 @@ def read_record(directory: RunDirectory) -> dict[str, Any]:
     return found
 
 
-def read_metrics(directory: RunDirectory) -> dict[str, Any]:
-    """metrics.json, checked."""
+def read_metrics(directory: RunDirectory, plan: Plan | None = None) -> dict[str, Any]:
+    """metrics.json, checked; with the plan of the run its flows, too."""
     found: dict[str, Any] = _checked(_Metrics, read_json(directory.metrics), directory.metrics)
+    if plan is not None:
+        flows = {None, *(flow.id for flow in plan.flows)}
+        for number, row in enumerate(found["rows"]):
+            if row["flow"] not in flows:
+                what = f"rows.{number}.flow: the plan has no flow {row['flow']!r}"
+                raise RecordError(what, where=str(directory.metrics), hint=_HINT)
     return found
 
 
