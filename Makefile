@@ -9,6 +9,9 @@ MACHINES_PROFILE ?= machines-5mbit
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell nproc)
+# uv compiles nothing when it installs. A program that may keep no bytecode compiles all it imports each time it starts,
+# which doubles the time of a test that runs one.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
