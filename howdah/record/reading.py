@@ -174,12 +174,12 @@ def read_record(directory: RunDirectory) -> dict[str, Any]:
 
 
 def read_metrics(directory: RunDirectory, plan: Plan | None = None) -> dict[str, Any]:
-    """metrics.json, checked; with the plan of the run its flows, too."""
+    """metrics.json, checked; with the plan its flows, too, but for members of a group, which have no name."""
     found: dict[str, Any] = _checked(_Metrics, read_json(directory.metrics), directory.metrics)
     if plan is not None:
         flows = {None, *(flow.id for flow in plan.flows)}
         for number, row in enumerate(found["rows"]):
-            if row["flow"] not in flows:
+            if row["flow"] not in flows and row.get("group") is None:
                 what = f"rows.{number}.flow: the plan has no flow {row['flow']!r}"
                 raise RecordError(what, where=str(directory.metrics), hint=_HINT)
     return found

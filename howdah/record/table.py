@@ -22,9 +22,11 @@ from howdah.record.schema import MACHINE_TABLES, SCHEMA_VERSION, TABLES
 # Chosen for speed. Behind the delta encoding, level 3 is 2 % smaller; level 9 is 9 % smaller and takes 2.5 times as
 # long.
 _COMPRESSION_LEVEL = 1
-# What pyarrow raises at a damaged file is what its parser happens to meet there: names that are not UTF-8, integers of
-# 128 bits, offsets behind the end. FileNotFoundError, an OSError, is told apart where it matters.
-DAMAGED = (pa.ArrowException, OSError, ValueError, LookupError, ArithmeticError, RuntimeError, TypeError, EOFError)
+# What code that trusts a file of a run raises when it is damaged: it trips over whatever it meets there.
+TRIPPED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException)
+# And pyarrow's parser, at names that are not UTF-8, integers of 128 bits, offsets behind the end.
+# FileNotFoundError, an OSError, is told apart where it matters.
+DAMAGED = (*TRIPPED, OSError, RuntimeError, EOFError)
 _HINT = "make the tables again from raw/ (howdah report --reanalyse RUN)"
 UNIT = "unit"  # in the metadata of a field, written as in metrics.json
 _WRITTEN = {"bits_per_second": "bit/s", "bytes_per_second": "bytes/s"}
