@@ -164,6 +164,11 @@ def _checked(kind: Any, value: Any, path: Path) -> Any:
 def read_index(path: Path) -> dict[str, Any]:
     """experiment.json, checked. Raises RecordError, and OSError where it cannot be read at all."""
     found: dict[str, Any] = _checked(_Index, read_json(path), path)
+    places: dict[str, int] = {}
+    for number, cell in enumerate(found["cells"]):
+        if (first := places.setdefault(cell["run"], number)) != number:
+            what = f"cells.{number}.run: {cell['run']!r} is already the run of cells.{first}"
+            raise RecordError(what, where=str(path), hint=_HINT)
     return found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables with bytes that are wrong: every reader gives a table, or says in words which file is damaged."""
+"""Records with bytes or values that are wrong: every reader gives a table, or says in words which file is damaged."""
 
 from __future__ import annotations
 
@@ -100,3 +100,14 @@ def test_a_flow_of_a_table_that_the_plan_does_not_have_is_named(good: RunDirecto
     table.write(run, "tcp_info", infos.set_column(place, "flow", strange))
     with pytest.raises(HowdahError, match="flow 7, which the plan of 'damaged' does not have"):
         families([load_run(run.path, "damaged")])
+
+
+def test_a_run_that_two_cells_have_is_named(good: RunDirectory, tmp_path: Path) -> None:
+    """It would be analysed, counted and packed twice, or ten thousand times."""
+    home = Path(shutil.copytree(good.path.parent, tmp_path / "damaged"))
+    index = read_json(home / "experiment.json")
+    write_json(home / "experiment.json", {**index, "cells": [*index["cells"], index["cells"][0]]})
+    with pytest.raises(
+        HowdahError, match=r"experiment\.json: cells\.1\.run: 'cubic-\S+' is already the run of cells\.0"
+    ):
+        howdah.load(home).metrics.to_pylist()
