@@ -48,6 +48,8 @@ lint: ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# In the cache, where every clone finds what another has checked: the paths in it are relative.
+types: export MYPY_CACHE_DIR := $(or $(HOWDAH_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/howdah)/mypy
 types: ## mypy
 	$(BIN)/mypy
 
