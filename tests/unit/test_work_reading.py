@@ -355,6 +355,7 @@ _READERS = {
     "load_experiment": {"howdah/record/result.py", "howdah/work/results.py", "howdah/claim/claims.py"},
     "load_run": {
         "howdah/record/result.py",
+        "howdah/work/results.py",
         "howdah/work/stage.py",  # of the run that is being concluded
         "howdah/publish/underway.py",  # of runs in progress, which have no results
     },
