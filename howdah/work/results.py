@@ -93,6 +93,15 @@ def read_ended(experiment: Path, names: Iterable[str]) -> Iterator[Run]:
                 yield run
 
 
+def check_results(path: Path, tell: Tell = say) -> None:
+    """As ``read_results``, for what it raises and tells: no run stays in memory."""
+    if not (path / "experiment.json").exists():
+        read_results(path, tell)
+        return
+    for _ in read_others(path, {}, tell).pieces():
+        pass
+
+
 def bring_up_to_date(
     path: Path, tell: Tell = say, *, force: bool = False, workers: int = 1, without: Container[str] = ()
 ) -> int:
