@@ -59,7 +59,7 @@ class Growing:
             pieces.setdefault(experiment, []).append(name)
         for experiment, names in pieces.items():
             part = self._parts.setdefault(experiment, _Part(experiment))
-            part.read(names)
+            part.read(list(dict.fromkeys(names)))
             if len(part.known) >= PART:
                 self._parts.pop(experiment).write()
 
@@ -82,7 +82,9 @@ class _Part:
         self._tables: dict[str, list[pa.Table]] = {name: [] for name in ROWS}
 
     def read(self, names: list[str]) -> None:
-        with suppress(OSError):  # the directory went; who reads it will say so
+        names = [name for name in names if name not in self.known]  # of one that is made twice the state tells
+        # Whatever is wrong with a directory or with values: who reads them will say so, and the sweep goes on.
+        with suppress(OSError, ValueError, TypeError, ArithmeticError, LookupError):
             states = states_of(self.experiment, names)
             runs = [
                 run
@@ -92,8 +94,9 @@ class _Part:
             ]
             axes = {run.name: own_axes(run) for run in runs}
             types = types_in(axes.values())
-            for name, tables in self._tables.items():
-                tables.append(rows_of(name, runs, types))
+            made = {name: rows_of(name, runs, types) for name in ROWS}  # all of them or none
+            for name, table in made.items():
+                self._tables[name].append(table)
             self.known |= {run.name: Known(states[run.name], axes[run.name], run.counts) for run in runs}
 
     def write(self) -> None:

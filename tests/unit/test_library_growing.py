@@ -16,11 +16,12 @@ from howdah.errors import HowdahError
 from howdah.library import gathered, growing, index
 from howdah.library.growing import Growing
 from howdah.library.index import FILE
+from howdah.library.result import Types
 from howdah.record import state
 from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
-from howdah.record.result import load_experiment
+from howdah.record.result import Run, load_experiment
 from howdah.work import results
 from howdah.work.batch import Outcome, Rest
 from howdah.work.experiment import Cell, Experiment
@@ -283,6 +284,33 @@ def test_a_part_that_cannot_be_written_stops_no_sweep(swept: Path, monkeypatch: 
     with Growing(lambda *_: None) as listen:
         _tell(listen, swept, _runs(swept))
     assert _parts(swept) == []
+    _same(swept, monkeypatch)
+
+
+def test_rows_that_cannot_be_made_stop_no_sweep_and_are_in_no_part(
+    swept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(name: str, runs: list[Run], types: Types) -> pa.Table:
+        if name == "exits" and runs[0].name == _runs(swept)[0].name:
+            raise OverflowError("a number is too large")
+        return gathered.rows_of(name, runs, types)
+
+    for part in _parts(swept):
+        part.unlink()
+    monkeypatch.setattr(growing, "rows_of", refused)
+    with Growing(lambda *_: None) as listen:
+        _tell(listen, swept, _runs(swept))
+    read = _read_runs(monkeypatch)
+    _tables(swept)
+    assert len(read) == 2
+    _same(swept, monkeypatch)
+
+
+def test_a_run_that_is_told_twice_has_its_rows_once(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part in _parts(swept):
+        part.unlink()
+    with Growing(lambda *_: None) as listen:
+        _tell(listen, swept, [*_runs(swept)[:2], *_runs(swept)[:1]])
     _same(swept, monkeypatch)
 
 
