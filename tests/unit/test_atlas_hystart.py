@@ -25,6 +25,7 @@ CELLS = {
     "hystart-fig1-copy": (10, 2),
     "hystart-fig3b": (40, 6),
     "hystart-fig4": (80, 8),
+    "hystart-fig5": (20, 4),
     "hystart-fig6": (30, 6),
     "hystart-fig9": (70, 15),
     "hystart-fig10": (60, 6),
