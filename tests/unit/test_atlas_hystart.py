@@ -23,6 +23,7 @@ KINDS = ROOT / "reports" / "atlas" / "kinds.yaml"
 CELLS = {
     "hystart-fig1": (20, 4),
     "hystart-fig1-copy": (10, 2),
+    "hystart-fig1-processor": (10, 2),
     "hystart-fig3b": (40, 6),
     "hystart-fig4": (80, 8),
     "hystart-fig5": (20, 4),
