@@ -9,6 +9,9 @@ MACHINES_PROFILE ?= machines-5mbit
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell nproc)
+# uv compiles nothing when it installs. A program that may keep no bytecode compiles all it imports each time it starts,
+# which doubles the time of a test that runs one.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +48,8 @@ lint: ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# In the cache, where every clone finds what another has checked: the paths in it are relative.
+types: export MYPY_CACHE_DIR := $(or $(HOWDAH_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/howdah)/mypy
 types: ## mypy
 	$(BIN)/mypy
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 AGENT_FORMAT = 1
 _PROGRESS_NS = 1 * SECOND
 _POLL_NS = 20 * MS
+_LONGEST_POLL_NS = 160 * MS  # between two looks at the links, each of which lists all of every namespace
 _LEAD_NS = 50 * MS  # in real time, from the end of setup to the first instant of the plan
 _LINKS_NS = 2 * SECOND
 _END_MARGIN_NS = 100 * MS  # kept free before the second calibration, for the last readings
@@ -221,12 +222,13 @@ class Run:
 
     def _wait_for_links(self, wiring: Wiring) -> None:
         """A new link carries packets only once the kernel's link watch has seen its carrier, up to a second later."""
-        deadline = now_ns() + _LINKS_NS
+        deadline, pause_ns = now_ns() + _LINKS_NS, _POLL_NS
         while idle := _not_running(wiring):
             now = now_ns()
             if now > deadline:
                 raise AgentError("setup", f"no carrier on {', '.join(idle)} after {_LINKS_NS / 1e9:.0f} s")
-            self._loop.run_until(now + _POLL_NS)
+            self._loop.run_until(now + pause_ns)
+            pause_ns = min(2 * pause_ns, _LONGEST_POLL_NS)
 
     def _choose_epoch(self) -> None:
         """In virtual time the plan's uptime is kept exactly; in real time the epoch follows from when setup ended."""

@@ -13,6 +13,7 @@ from typing import Any
 import dask
 from distributed import Client, LocalCluster, Security
 
+from howdah.cluster import worker
 from howdah.cluster.certificate import AUTHORITY, CERTIFICATE, KEY
 from howdah.cluster.place import Place, Tell
 from howdah.cluster.reach import check_scheduler
@@ -22,8 +23,14 @@ from howdah.errors import HowdahError
 LOOPBACK = "127.0.0.1"
 _CONNECT_S = 20
 # Of Dask, in all its processes. The client gives a lost worker's runs to others: it waits for those that may be
-# finished, and the scheduler would not. What scheduler and workers log of what came holds packed runs.
-SETTINGS = {"distributed.scheduler.allowed-failures": 0, "distributed.admin.low-level-log-length": 20}
+# finished, and the scheduler would not. What scheduler and workers log of what came holds packed runs. Of a task that
+# raises (worker.MadeError) the scheduler learns no duration, and it holds on to every task whose duration it does not
+# know: it is told the one that it would assume.
+SETTINGS = {
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.admin.low-level-log-length": 20,
+    "distributed.scheduler.default-task-durations": {worker.TASK: "500ms"},
+}
 
 
 @contextmanager

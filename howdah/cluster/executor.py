@@ -173,7 +173,7 @@ class ClusterExecutor:
         given.future = self.client.submit(
             worker.make_run,
             order,
-            key=f"howdah-{cell.key}-{given.attempt}",
+            key=f"{worker.TASK}-{cell.key}-{given.attempt}",
             workers=sorted(given.may) if given.may else None,
             pure=False,
         )

@@ -40,6 +40,7 @@ from howdah.work.maker import Makers, Making
 CHUNK_BYTES = 1 << 22
 INLINE_BYTES = 1 << 20  # a packed run up to this size comes with its result
 EVENTS = "howdah"  # Dask's topic of what the workers tell
+TASK = "howdah"  # what Dask's keys of runs begin with: it takes them as of one kind
 _SAY_EVERY_S = 1.0
 _LOOK_EVERY_S = 0.2
 _parsing = threading.Lock()  # ast.parse of Python 3.11 fails now and then in several threads at once

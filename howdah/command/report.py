@@ -13,9 +13,10 @@ from howdah.errors import HowdahError
 from howdah.record.claims import CLAIMS_NAME
 from howdah.record.directory import read_json
 from howdah.report import report
+from howdah.report.build import read_shown
 from howdah.report.tidy import result_data
 from howdah.work.experiment import find
-from howdah.work.results import bring_up_to_date, read_results
+from howdah.work.results import bring_up_to_date
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,7 +40,7 @@ def execute(options: argparse.Namespace) -> int:
     page = report(path, prometheus="off" if options.without_prometheus else "auto")
     if options.json:
         claims = read_json(path / CLAIMS_NAME)["claims"] if (path / CLAIMS_NAME).exists() else []
-        found = result_data([read_results(path)])
+        found = result_data([read_shown(path)])
         answer("report", {"report": str(page), "experiment": str(path), **found, "claims": claims})
     else:
         sys.stdout.write(f"{page}\n")

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,14 @@ from howdah.record.directory import read_json
 from howdah.report import report
 from howdah.report.build import read_shown, source_for
 from howdah.report.compare import ending, results
-from howdah.work.batch import Outcome
+from howdah.work.batch import Listener, Outcome
 from howdah.work.display import Display
 from howdah.work.experiment import Experiment, set_latest
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import hold, make, prepare
 
 FAILED, INVALID = 4, 5
+INDEXED_RUNS = 100  # fewer are read in a second
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -72,8 +74,11 @@ def execute(options: argparse.Namespace) -> int:
         display.say(f"{profile.name}: {counted(len(plans), 'run')}, engine {', '.join(prepared.engines)}")
         workers = options.jobs or (cores() if prepared.parallel else 1)
         try:
-            with executor_at(place, display.say, runs=options.runs, again=options.again) as executor:
-                outcomes = make([prepared], workers, options.again, display.batch, tell=display.say, executor=executor)
+            with (
+                executor_at(place, display.say, runs=options.runs, again=options.again) as executor,
+                _indexed(display.batch, len(plans)) as listen,
+            ):
+                outcomes = make([prepared], workers, options.again, listen, tell=display.say, executor=executor)
         finally:
             set_latest(options.runs, experiment)
         errors = [outcome.error for outcome in outcomes if outcome.error is not None]
@@ -87,6 +92,19 @@ def execute(options: argparse.Namespace) -> int:
             page = report(experiment.path)
     judged = {name: claims[name] if claims else empty for name, empty in (("claims", []), ("unknown", None))}
     return _conclude(options, experiment, {**index, **judged}, outcomes, page)
+
+
+@contextmanager
+def _indexed(listen: Listener, runs: int) -> Iterator[Listener]:
+    """Of many runs the rows that ``howdah.load`` gives are made as they end."""
+    if runs < INDEXED_RUNS:
+        yield listen
+        return
+    from howdah.library.growing import Growing  # and all of pyarrow
+
+    growing = Growing(listen)
+    with growing:
+        yield growing
 
 
 def _conclude(

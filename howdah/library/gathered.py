@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from howdah.errors import HowdahError
 from howdah.library.axis import EXPERIMENT, own_axes, types_in
-from howdah.library.index import Index, Known, UnusableError, write_index
+from howdah.library.index import FILE, Index, Known, UnusableError, write_index
 from howdah.library.result import ROWS, RUN, Types
+from howdah.library.stacked import of_runs, positions, stacked
 from howdah.record.axis import Scalar
 from howdah.record.digest import DIGESTS
 from howdah.record.result import Run
@@ -68,10 +68,10 @@ class Gathered:
         axes = {run.name: own_axes(run) for run in piece}
         types = {**types_in(axes.values()), **self._given}
         self._axes |= axes
-        self.counts |= {run.name: _has_measures(run) and run.counts for run in piece}
-        self._settled |= {run.name for run in piece if _can_be_known(run, self._others.states.get(run.name))}
+        self.counts |= {run.name: has_measures(run) and run.counts for run in piece}
+        self._settled |= {run.name for run in piece if can_be_known(run, self._others.states.get(run.name))}
         for name, made in self._fresh.items():
-            made.append(ROWS[name]([run for run in piece if name in ("runs", "checks") or _has_measures(run)], types))
+            made.append(rows_of(name, piece, types))
         return types
 
     def _goes_with(self, index: Index) -> bool:
@@ -107,16 +107,12 @@ class Gathered:
         if self._index is not None:
             stored = self._index.table(name)
             if len(self._index.known) > len(self._others.unchanged):
-                stored = stored.filter(pa.array(_positions(stored, self._others.unchanged) >= 0))
+                stored = of_runs(stored, self._others.unchanged)
             tables.insert(0, stored)
-        schema = ROWS[name]([], self.types).schema
-        tables = [_as(table, schema) for table in tables]
-        table = pa.concat_tables(tables) if tables else schema.empty_table()
-        if len(tables) > 1:
-            table = table.unify_dictionaries().combine_chunks()
-        positions = _positions(table, self._names)
-        if np.any(positions[1:] < positions[:-1]):
-            table = table.take(pa.array(np.argsort(positions, kind="stable")))
+        table = stacked(tables, ROWS[name]([], self.types).schema)
+        places = positions(table, self._names)
+        if np.any(places[1:] < places[:-1]):
+            table = table.take(pa.array(np.argsort(places, kind="stable")))
         return self._placed(table) if name == "runs" else table
 
     def _placed(self, table: pa.Table) -> pa.Table:
@@ -132,7 +128,7 @@ class Gathered:
         wanted = set(runs)
         if len(wanted) == len(self._names):
             return table
-        return table.filter(pa.array(_positions(table, wanted) >= 0))
+        return of_runs(table, wanted)
 
     def _keep(self) -> None:
         """Write the index where it has become another; where that is not possible, the next reader reads as we did."""
@@ -140,41 +136,31 @@ class Gathered:
             return
         kept = self._index.known if self._index else {}
         known = {run: each for run, each in kept.items() if run in self._others.unchanged}
-        if not self._settled and len(known) == len(kept):
+        parts = self._index.parts if self._index else []
+        if not self._settled and len(known) == len(kept) and not parts:
             return
         states = self._others.states
         known |= {run: Known(states[run], self._axes[run], self.counts[run]) for run in self._settled}
         known = {run: known[run] for run in self._names if run in known}
         if known and types_in(each.axes for each in known.values()) == self.types:
             with suppress(OSError, HowdahError):
-                write_index(self._path, known, lambda name: self.of(name, known))
+                write_index(self._path / FILE, known, lambda name: self.of(name, known))
+                for part in parts:
+                    part.unlink(missing_ok=True)
 
 
-def _has_measures(run: Run) -> bool:
+def has_measures(run: Run) -> bool:
     return run.plan is not None
 
 
-def _can_be_known(run: Run, state: bytes | None) -> bool:
+def rows_of(name: str, runs: list[Run], types: Types) -> pa.Table:
+    """The rows that runs have in the table ``name`` of ``ROWS``."""
+    return ROWS[name]([run for run in runs if name in ("runs", "checks") or has_measures(run)], types)
+
+
+def can_be_known(run: Run, state: bytes | None) -> bool:
     """Not a run of which something is told whenever it is read, nor one that somebody may be writing right now."""
     said = run.provenance
     if state is None or run.plan is None or not said or not is_settled(state, time.time_ns()):
         return False
     return said["status"] == "failed" or (said["status"] == "finished" and DIGESTS in said and is_current(said))
-
-
-def _positions(table: pa.Table, runs: Iterable[str]) -> npt.NDArray[np.int64]:
-    """For each row the place of its run among ``runs``; -1 for a run that is not there."""
-    column = table[RUN].combine_chunks() if table.num_rows else pa.array([], table[RUN].type)
-    place = {run: number for number, run in enumerate(runs)}
-    of_code = np.array([*(place.get(run, -1) for run in column.dictionary.to_pylist()), -1], dtype=np.int64)
-    found: npt.NDArray[np.int64] = of_code[column.indices.fill_null(-1).to_numpy()]
-    return found
-
-
-def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with the columns of a schema: null where it has none."""
-    columns = [
-        table[column.name] if column.name in table.column_names else pa.nulls(table.num_rows, column.type)
-        for column in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The index of an experiment: its tidy tables as they were read last, with the state of the files they were read from.
 
-It saves reading thousands of small files again. Nothing but ``howdah.load`` and what is built on it uses it
+It saves reading thousands of small files again. A sweep that is made leaves parts of it (growing.py), which the next
+reading makes one. Nothing but ``howdah.load`` and what is built on it uses it
 (docs/trust.md), and nothing depends on it: one that is missing, damaged, another program's or another user's is as good
 as none.
 """
@@ -24,6 +25,7 @@ import pyarrow.parquet as pq
 from howdah.errors import HowdahError
 from howdah.library.axis import types_in
 from howdah.library.result import ROWS, Types
+from howdah.library.stacked import of_runs, stacked
 from howdah.metric import known_metrics
 from howdah.record.axis import Scalar
 from howdah.record.directory import writing_name
@@ -32,6 +34,7 @@ from howdah.record.state import STATE_BYTES
 from howdah.work.ledger import code
 
 FILE = ".tables.zip"  # of Parquet files; hidden, as what belongs to no run is
+_PART, _PARTS = ".tables-{:020d}.zip", ".tables-*.zip"  # by the time at which it was made
 _RUNS = "index"
 _CODE = "code"  # of the member _RUNS with this user's secret; that has digests of the others
 _MADE_BY = b"howdah.index"
@@ -75,18 +78,51 @@ def _code_sha256() -> str:
 
 
 class Index:
-    """The tables of the runs in ``known``. The file stays open: who replaces it does not change what is read here."""
+    """The tables of the runs in ``known``; ``parts`` are the files of those that a sweep left.
 
-    def __init__(self, archive: zipfile.ZipFile, known: dict[str, Known], digests: dict[bytes, bytes]) -> None:
-        self._archive, self.known, self._digests = archive, known, digests
-        self.types: Types = types_in(each.axes for each in known.values())
+    The files stay open: who replaces them does not change what is read here.
+    """
+
+    def __init__(self, files: dict[Path, _File]) -> None:
+        self._files = files
+        self._from = {run: file for file in files.values() for run in file.known}  # the newest
+        self.known = {run: file.known[run] for run, file in self._from.items()}
+        self.parts = [place for place in files if place.name != FILE]
+        self.types: Types = types_in(each.axes for each in self.known.values())
 
     @classmethod
     def open(cls, experiment: Path) -> Index | None:
         """The index of an experiment's directory; None without one that this version of howdah wrote."""
         made_by = _made_by()
+        places = [experiment / FILE, *sorted(experiment.glob(_PARTS))]
+        files = {place: file for place in places if (file := _File.open(place, made_by)) is not None}
+        return cls(files) if files else None
+
+    def table(self, name: str) -> pa.Table:
+        """A table of ``ROWS``. Raises UnusableError unless it has the columns that these runs give."""
+        tables = []
+        for file in self._files.values():
+            own = [run for run in file.known if self._from[run] is file]
+            if own:
+                table = file.table(name)
+                tables.append(of_runs(table, own) if len(own) < len(file.known) else table)
         try:
-            archive = zipfile.ZipFile(experiment / FILE)
+            return stacked(tables, ROWS[name]([], self.types).schema)
+        except ValueError as error:
+            raise UnusableError(str(error)) from error
+
+
+class _File:
+    """A file of the index."""
+
+    def __init__(self, archive: zipfile.ZipFile, known: dict[str, Known], digests: dict[bytes, bytes]) -> None:
+        self._archive, self.known, self._digests = archive, known, digests
+        self._types: Types = types_in(each.axes for each in known.values())
+
+    @classmethod
+    def open(cls, file: Path, made_by: bytes) -> _File | None:
+        try:
+            archive = zipfile.ZipFile(file)
             runs = archive.read(_RUNS)
             if not hmac.compare_digest(archive.read(_CODE), code(runs).encode()):
                 return None
@@ -111,18 +147,23 @@ class Index:
             table = pq.read_table(io.BytesIO(content))
         except _DAMAGED as error:
             raise UnusableError(str(error)) from error
-        if table.schema.remove_metadata() != ROWS[name]([], self.types).schema.remove_metadata():
+        if table.schema.remove_metadata() != ROWS[name]([], self._types).schema.remove_metadata():
             raise UnusableError(f"{name} has other columns")
         return table
 
 
-def write_index(experiment: Path, known: dict[str, Known], table: Callable[[str], pa.Table]) -> None:
-    """Write the index in one step. Raises OSError where the experiment cannot be written, and HowdahError without a
-    cache for the secret."""
+def part_of(experiment: Path, made_ns: int) -> Path:
+    """The file of a part that is made at this time."""
+    return experiment / _PART.format(made_ns)
+
+
+def write_index(file: Path, known: dict[str, Known], table: Callable[[str], pa.Table]) -> None:
+    """Write a file of the index in one step. Raises OSError where the experiment cannot be written, and HowdahError
+    without a cache for the secret."""
     rows = [(run, each.state, json.dumps(each.axes), each.counts) for run, each in known.items()]
     columns = [pa.array(list(column), kind.type) for column, kind in zip(zip(*rows, strict=True), _KNOWN, strict=True)]
     said = {_MADE_BY: _made_by()}
-    temporary = writing_name(experiment / FILE)
+    temporary = writing_name(file)
     try:
         with zipfile.ZipFile(temporary, "w") as archive:
             for name in ROWS:
@@ -132,7 +173,7 @@ def write_index(experiment: Path, known: dict[str, Known], table: Callable[[str]
             runs = _parquet(pa.Table.from_arrays(columns, schema=_KNOWN.with_metadata(said)))
             archive.writestr(_RUNS, runs)
             archive.writestr(_CODE, code(runs))
-        temporary.replace(experiment / FILE)
+        temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
 

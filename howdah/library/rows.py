@@ -99,7 +99,14 @@ class Rows:
                 raise HowdahError(f"{self._name} has no column {name!r}", hint=f"It has {', '.join(there)}.")
 
     def to_arrow(self) -> pa.Table:
-        return self.batches().read_all()
+        """All rows in memory. Raises HowdahError where a file is damaged."""
+        try:
+            table = self.batches().read_all()
+            table.validate(full=True)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            hint = "Where a file is damaged, 'howdah verify DIR' names it."
+            raise HowdahError(f"{self._name} cannot be read: {error}", hint=hint) from error
+        return table
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """A pandas DataFrame; ``options`` are those of ``pyarrow.Table.to_pandas``."""
@@ -121,7 +128,10 @@ class Rows:
         return rows
 
     def batches(self) -> pa.RecordBatchReader:
-        """The rows some thousands at a time: a reader never has all of them in memory."""
+        """The rows some thousands at a time: a reader never has all of them in memory.
+
+        Reading on raises what pyarrow raises where a file is damaged.
+        """
         columns = None if self._columns is None else list(self._columns)
         return self.dataset.scanner(columns=columns, filter=self._condition).to_reader()
 

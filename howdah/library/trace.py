@@ -6,7 +6,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
-import pyarrow.parquet as pq
 
 from howdah.errors import HowdahError
 from howdah.library.axis import EXPERIMENT, TEXT, axis_types
@@ -14,7 +13,7 @@ from howdah.record.axis import FLOW_NAME
 from howdah.record.digest import check
 from howdah.record.result import Run
 from howdah.record.schema import TABLES
-from howdah.record.table import check_columns
+from howdah.record.table import check_columns, opened
 
 
 def tables_there(runs: list[Run]) -> list[str]:
@@ -34,11 +33,9 @@ def table_dataset(name: str, runs: list[Run]) -> ds.Dataset:
         check(run.directory, run.provenance, [file])
         if not file.exists():
             continue
-        try:
-            found = pq.read_schema(file)
-        except (pa.ArrowException, OSError) as error:
-            raise HowdahError(f"the table cannot be read: {error}", where=str(file)) from error
-        check_columns(found, name, file)
+        with opened(file, name) as parquet:
+            found = parquet.schema_arrow
+            check_columns(found, name, file)
         own = own or found
         places.append((str(file), run.experiment))
     if own is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.measure.rounds import raw_rtt, send_time_doubt_ns
+from howdah.measure.rounds import raw_rtt, send_time_doubt_ns, sent_once
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
 
@@ -40,16 +40,14 @@ def drop_ratio(bottleneck: Samples) -> float | None:
     return dropped / (dropped + sent) if dropped + sent else None
 
 
-def rtt_peak_bytes(
-    trace: FlowTrace, rate_bits_per_second: int, frame_bytes: int, begin_ns: int, end_ns: int
-) -> float | None:
+def rtt_peak_bytes(trace: FlowTrace, resent: Samples, rate_bits_per_second: int, frame_bytes: int) -> float | None:
     """What a FIFO held when the packet with the longest round trip arrived: (RTT - configured RTT) x rate.
 
     One frame is taken off, which is the packet itself on the wire. With a queue that is not FIFO, delay variation or a
-    congested reverse path this is no queue length.
+    congested reverse path this is no queue length. ``resent``: see :func:`sent_once`.
     """
     rtt, good = raw_rtt(trace)
-    good = good & (trace.time_ns >= begin_ns) & (trace.time_ns <= end_ns)
+    good = good & sent_once(trace, resent) & (trace.time_ns >= trace.start_ns) & (trace.time_ns <= trace.stop_ns)
     if not good.any():
         return None
     waited = float(rtt[good].max()) - trace.flow.rtt_us * 1000
@@ -57,18 +55,18 @@ def rtt_peak_bytes(
 
 
 def queue_peak(
-    traces: list[FlowTrace], bottleneck: Samples, rate_bits_per_second: int, frame_bytes: int, fifo: bool
+    flows: list[tuple[FlowTrace, Samples]], bottleneck: Samples, rate_bits_per_second: int, frame_bytes: int, fifo: bool
 ) -> QueuePeak:
-    """Both peaks over the whole run.
+    """Both peaks over the whole run; ``flows`` are traces and readings of their senders' ``tcp_info``.
 
     Between two readings a queue can grow by what arrives beyond the rate: in slow start that is one more rate. Hence
     the tolerance: rate x (longest gap between readings + doubt about when a byte left), plus two frames.
     """
     by_rtt: list[float] = []
     doubt = 0
-    for trace in traces:
+    for trace, info in flows:
         if fifo and len(trace):
-            value = rtt_peak_bytes(trace, rate_bits_per_second, frame_bytes, trace.start_ns, trace.stop_ns)
+            value = rtt_peak_bytes(trace, info, rate_bits_per_second, frame_bytes)
             by_rtt += [] if value is None else [value]
             doubt = max(doubt, send_time_doubt_ns(trace))
     gap = float(np.diff(bottleneck.time_ns).max()) if len(bottleneck) > 1 else 0.0

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace, Integers
 
 _DUPLICATES = 3  # TCP_FASTRETRANS_THRESH
+_LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
 _DELAYED_ACK_NS = 20_000_000  # half of TCP_DELACK_MIN: the timer counts jiffies
 
 
@@ -78,24 +80,18 @@ def raw_rtt(trace: FlowTrace) -> tuple[Integers, npt.NDArray[np.bool_]]:
     - ACKs that acknowledge nothing new, and the last record, of which nobody knows what it acknowledged; - bytes
     whose time of leaving is in doubt by more than :func:`send_time_doubt_ns` (the last of a flight, probes sent by
       a timer, the first flight of a user-space sender);
-    - ACKs inside a recovery: the byte may have been sent twice (Karn's rule);
+    - ACKs inside a recovery: the byte may have been sent twice (Karn's rule, :func:`sent_once` has the rest of it);
     - an ACK of one segment long after the one before: it may have waited for the receiver's delayed-ACK timer.
     """
     count = len(trace)
     if count == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
-    target = trace.una_after
-    newest = np.maximum.accumulate(trace.snd_nxt)
-    before = np.searchsorted(newest, target, side="left") - 1
-    # The kernel's source fills the first window the moment it may; a connection can be opened long before that.
-    immediate = trace.flow.traffic == "kernel" and trace.connected_ns is not None
-    first = max(trace.connected_ns or 0, trace.start_ns) if immediate else trace.time_ns[0]
-    sent = np.where(before >= 0, trace.time_ns[np.maximum(before, 0)], first)
+    sent, before = _left(trace)
     doubt = trace.time_ns[np.minimum(before + 1, count - 1)] - sent
     doubt[before < 0] = 0
-    advance = target - trace.snd_una
+    advance = trace.una_after - trace.snd_una
     good = (advance > 0) & (doubt <= send_time_doubt_ns(trace))
-    if not immediate:
+    if not _immediate(trace):
         good &= before >= 0
     waited = np.diff(trace.time_ns, prepend=trace.time_ns[0])
     good &= ~((advance <= trace.mss_bytes) & (waited >= _DELAYED_ACK_NS))
@@ -104,3 +100,59 @@ def raw_rtt(trace: FlowTrace) -> tuple[Integers, npt.NDArray[np.bool_]]:
         good[max(episode.begin - 2, 0) : episode.end] = False
     good[-1] = False
     return trace.time_ns - sent, good
+
+
+def sent_once(trace: FlowTrace, resent: Samples) -> npt.NDArray[np.bool_]:
+    """Whether the RTT of each ACK in :func:`raw_rtt` is that of a byte that left once and waited for no other; (n,).
+
+    A value that is ambiguous is too long, never too short: the byte's first leaving counts. ``resent`` are readings
+    with ``total_retrans_packets`` of the sender. Where the counter stood still while the byte was out, it left once.
+    Where it grew, or was not read, the byte may have been sent again, or may have waited for one that was, if
+
+    - it left inside a recovery: what follows a recovery's end was perhaps repaired in it; - or while it was out an
+    ACK acknowledged nothing new, which is how a gap is told; - or while it was out nothing new was acknowledged for
+      as long as a retransmission timer takes, two smoothed RTTs or one and 200 ms (TCP_RTO_MIN).
+    """
+    count = len(trace)
+    if count == 0:
+        return np.zeros(0, dtype=bool)
+    sent, before = _left(trace)
+    doubtful = np.zeros(count, dtype=bool)
+    for episode in episodes(trace):
+        doubtful |= (before >= episode.begin - 2) & (before < episode.end)
+    advances = trace.una_after > trace.snd_una
+    repeats = ~advances & (trace.snd_nxt > trace.snd_una)
+    last = np.maximum.accumulate(np.where(advances, np.arange(count), -1))
+    progress = trace.time_ns[np.maximum(np.concatenate([[-1], last[:-1]]), 0)]
+    patience = trace.window_ns + np.minimum(trace.window_ns, _LEAST_TIMEOUT_NS)
+    stalled = advances & (trace.time_ns - progress >= patience)
+    for told in (repeats, stalled):
+        until = np.cumsum(told)
+        # Those of the records from the one that let the byte go to the one that acknowledges it.
+        doubtful |= until > np.where(before > 0, until[np.maximum(before - 1, 0)], 0)
+    return ~(doubtful & _grew(resent, sent, trace.time_ns))
+
+
+def _grew(resent: Samples, begin_ns: Integers, end_ns: Integers) -> npt.NDArray[np.bool_]:
+    """Whether something was sent again between the readings that enclose each interval; True where none tell."""
+    if not resent.has("total_retrans_packets"):
+        return np.ones(begin_ns.size, dtype=bool)
+    total = resent["total_retrans_packets"]
+    first = np.searchsorted(resent.time_ns, begin_ns, side="right") - 1
+    last = np.searchsorted(resent.time_ns, end_ns, side="left")
+    known = last < len(resent)
+    grew: npt.NDArray[np.bool_] = total[np.minimum(last, len(resent) - 1)] > np.where(first >= 0, total[first], 0)
+    return grew | ~known
+
+
+def _immediate(trace: FlowTrace) -> bool:
+    """The kernel's source fills the first window the moment it may; a connection can be opened long before that."""
+    return trace.flow.traffic == "kernel" and trace.connected_ns is not None
+
+
+def _left(trace: FlowTrace) -> tuple[Integers, Integers]:
+    """When the newest byte that each ACK acknowledges left at the earliest, and which record let it go (-1: none)."""
+    newest = np.maximum.accumulate(trace.snd_nxt)
+    before = np.searchsorted(newest, trace.una_after, side="left") - 1
+    first = max(trace.connected_ns or 0, trace.start_ns) if _immediate(trace) else trace.time_ns[0]
+    return np.where(before >= 0, trace.time_ns[np.maximum(before, 0)], first), before

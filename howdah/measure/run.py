@@ -24,7 +24,7 @@ from howdah.measure.processor import processor_rows
 from howdah.measure.receiver import receiver_rows
 from howdah.measure.recovery import early_loss_rows, recovery_rows
 from howdah.measure.role import BACKGROUND, background_rows, forward, role_rows
-from howdah.measure.rounds import raw_rtt
+from howdah.measure.rounds import raw_rtt, sent_once
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
@@ -165,8 +165,10 @@ def _rtt_rows(sheet: Sheet, trace: FlowTrace, info: Samples, early_us: int) -> N
     rtt, good = raw_rtt(trace)
     why = "no ACK acknowledged new data" if len(trace) else NO_ACKS
     least = int(rtt[good].min()) / 1000 if good.any() else None
-    most = int(rtt[good].max()) / 1000 if good.any() else None
+    sure = good & sent_once(trace, info)
+    most = int(rtt[sure].max()) / 1000 if sure.any() else None
     sheet.add(flow.id, "min_rtt_us", least, why, **name)
+    why = "every byte that an ACK can be matched with may have been sent twice" if good.any() else why
     sheet.add(flow.id, "max_rtt_us", most, why, **name)
     # tcpi_min_rtt is a windowed minimum (tcp_min_rtt_wlen) in whole microseconds: compare with its least value.
     # After the end of the run the path is what it was before it: a schedule no longer holds, and nothing is traced.
@@ -216,7 +218,8 @@ def _run_rows(sheet: Sheet, data: Measured) -> None:
     link_rows(sheet, data)
     role_rows(sheet, plan, crossing, data.capacity)
     _utilisation_cross_check(sheet, data, used, begin, end)
-    peak = queue.queue_peak(data.traces, data.bottleneck, path.rate_bits_per_second, path.frame_bytes, _is_fifo(plan))
+    flows = [(trace, data.info[trace.flow.id]) for trace in data.traces]
+    peak = queue.queue_peak(flows, data.bottleneck, path.rate_bits_per_second, path.frame_bytes, _is_fifo(plan))
     best = peak.sampled_bytes if peak.sampled_bytes is not None else peak.by_rtt_bytes
     sheet.add(None, "queue_peak_bytes", best, "neither the queue nor an RTT was measured")
     if peak.sampled_bytes is not None and peak.by_rtt_bytes is not None:

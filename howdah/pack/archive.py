@@ -25,7 +25,7 @@ INDEX = "pack.json"
 FORMAT = 1
 _LEVEL = 3
 _CHUNK_BYTES = 1 << 20
-_LARGEST_INDEX = 64 * 1024 * 1024
+_LARGEST_INDEX = 256 * 1024 * 1024  # of 10 000 runs it has 60 MB
 
 
 class PackError(HowdahError):
@@ -38,6 +38,10 @@ def write_archive(target: Path, name: str, about: dict[str, Any], entries: list[
     files = {entry.name: {"bytes": entry.size, "sha256": entry.sha256()} for entry in entries}
     index = {"format": FORMAT, **about, "files": files}
     first = Entry(INDEX, content=(json.dumps(index, indent=1) + "\n").encode())
+    if first.size > _LARGEST_INDEX:
+        raise PackError(
+            f"these are too many files for one pack: {len(entries)}", hint="Pack the runs in parts, or use --no-raw."
+        )
     temporary = writing_name(target)
     compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
     try:
@@ -57,11 +61,8 @@ def _add(archive: tarfile.TarFile, name: str, entry: Entry) -> None:
     """Nothing of who packed it, where or when."""
     member = tarfile.TarInfo(name)
     member.size, member.mode, member.mtime = entry.size, 0o644, 0
-    if entry.source is None:
-        archive.addfile(member, io.BytesIO(entry.content))
-    else:
-        with entry.source.open("rb") as opened:
-            archive.addfile(member, opened)
+    with entry.opened() as opened:
+        archive.addfile(member, opened)
 
 
 def extract(file: Path, target: Path) -> dict[str, Any]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import lzma
+import os
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,22 +28,52 @@ _TEXTS = (".json", ".jsonl", ".log", ".txt", ".yaml", ".html", ".csv")
 _LARGEST_TEXT = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True)
+class Held:
+    """Contents in a file that has no name: those of ten thousand runs need no memory. Use in ``with``."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - closed in __exit__
+
+    def add(self, content: bytes) -> int:
+        """Where it begins."""
+        place = self._file.seek(0, os.SEEK_END)
+        self._file.write(content)
+        return place
+
+    def read(self, place: int, size: int) -> bytes:
+        self._file.seek(place)
+        return self._file.read(size)
+
+    def __enter__(self) -> Held:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """A file of a pack: where it comes from, or what it holds."""
+    """A file of a pack: where it comes from (the file, or its place and size among what is held), or what it holds."""
 
     name: str
     source: Path | None = None
     content: bytes = b""
+    held: tuple[Held, int, int] | None = None
 
     @property
     def size(self) -> int:
+        if self.held is not None:
+            return self.held[2]
         return self.source.stat().st_size if self.source else len(self.content)
 
+    def opened(self) -> io.BufferedReader | io.BytesIO:
+        if self.source is not None:
+            return self.source.open("rb")
+        held = self.held
+        return io.BytesIO(held[0].read(held[1], held[2]) if held is not None else self.content)
+
     def sha256(self) -> str:
-        if self.source is None:
-            return hashlib.sha256(self.content).hexdigest()
-        with self.source.open("rb") as opened:
+        with self.opened() as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
@@ -48,9 +81,13 @@ class Entry:
 class Content:
     """Entries of a pack, and what is to be said of them."""
 
+    held: Held
     entries: list[Entry] = field(default_factory=list)
     rewritten: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+
+    def add(self, name: str, content: bytes) -> None:
+        self.entries.append(Entry(name, held=(self.held, self.held.add(content), len(content))))
 
 
 def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, raw: bool) -> None:
@@ -72,16 +109,17 @@ def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, r
             known.pop(name, None)
             continue
         changed = _rewritten(file, paths)
-        entry = Entry(f"{prefix}/{name}", file) if changed is None else Entry(f"{prefix}/{name}", content=changed)
-        content.entries.append(entry)
-        if changed is not None:
-            rewritten[name] = known.get(name)
-            known[name] = entry.sha256()
-            content.rewritten.append(entry.name)
+        if changed is None:
+            content.entries.append(Entry(f"{prefix}/{name}", file))
+            continue
+        content.add(f"{prefix}/{name}", changed)
+        entry = content.entries[-1]
+        rewritten[name] = known.get(name)
+        known[name] = entry.sha256()
+        content.rewritten.append(entry.name)
     content.left_out += [f"{prefix}/{name}" for name in dropped]
-    plan = next((entry for entry in content.entries if entry.name == f"{prefix}/plan.json"), None)
-    if plan is not None and "plan.json" in rewritten:
-        record["plan_sha256"] = plan.sha256()
+    if "plan.json" in rewritten:
+        record["plan_sha256"] = known["plan.json"]
     if DIGESTS in record:
         record[DIGESTS] = known
     if dropped:
@@ -89,7 +127,7 @@ def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, r
     if rewritten:
         record["rewritten"] = rewritten  # SHA-256 before paths were replaced
     text = json.dumps(record, indent=1) + "\n"
-    content.entries.append(Entry(f"{prefix}/run.json", content=paths.replaced(text.encode())))
+    content.add(f"{prefix}/run.json", paths.replaced(text.encode()))
     differs = bool(rewritten or dropped) or paths.replaced(text.encode()) != text.encode()
     _add_signature(content, run.path, prefix, changed=differs)
 
@@ -155,7 +193,7 @@ def add_experiment(
         if after != before and name != "report.html":
             changed = True
             content.rewritten.append(f"{prefix}/{name}")
-        content.entries.append(Entry(f"{prefix}/{name}", content=after))
+        content.add(f"{prefix}/{name}", after)
     inside = [name for name in (*content.rewritten, *content.left_out) if name.startswith(f"{prefix}/")]
     _add_signature(content, path, prefix, changed=changed or bool(inside))
 

@@ -12,14 +12,14 @@ from howdah import __version__
 from howdah.errors import HowdahError
 from howdah.metric import known_metrics
 from howdah.pack.archive import SUFFIX, extract, write_archive
-from howdah.pack.content import Content, Entry, add_experiment, add_run, local_paths
+from howdah.pack.content import Content, Entry, Held, add_experiment, add_run, local_paths
 from howdah.pack.local import Paths
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import SCHEMA_VERSION, TABLES
 from howdah.record.table import written_unit
-from howdah.report.build import source_for
+from howdah.report.build import read_all_shown, source_for
 from howdah.report.page import render
-from howdah.work.results import read_results, runs_of
+from howdah.work.results import check_results, runs_of
 
 _README = """\
 These are runs of howdah {version}, which measures how TCP starts up on long paths.
@@ -54,7 +54,11 @@ def pack(paths: list[Path], target: Path, *, raw: bool = True) -> Packed:
     is not the one that was recorded.
     """
     chosen = _chosen(paths)
-    content = Content()
+    with Held(target.parent) as held:
+        return _packed(chosen, Content(held), target, raw)
+
+
+def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Path, raw: bool) -> Packed:
     names: dict[str, Path] = {}
     for home, runs in chosen.items():
         if names.setdefault(home.name, home) != home:
@@ -85,7 +89,7 @@ def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
     """The experiments, and of each the runs that are to be packed, in the order of their names."""
     found: dict[Path, dict[Path, RunDirectory]] = {}
     for path in paths:
-        read_results(path)
+        check_results(path)
         runs = runs_of(path)
         home = path if (path / "experiment.json").exists() else path.parent
         if not runs:
@@ -95,7 +99,7 @@ def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
 
 
 def _page(paths: list[Path]) -> str:
-    experiments = [read_results(path) for path in paths]
+    experiments = read_all_shown(paths)
     first = experiments[0]
     merged = replace(first, runs=[run for each in experiments for run in each.runs])
     with source_for([merged], "off") as (source, note):

@@ -25,11 +25,13 @@ from howdah.plan.qdisc import (
 )
 from howdah.plan.queue import Leaf, leaf
 from howdah.plan.schedule import Schedule
-from howdah.plan.timetable import value_at
+from howdah.plan.timetable import Steps, value_at
 from howdah.profile import Cell
 from howdah.profile.varying import MOST_CHANGES
 
 LEAST_SENDER_QUEUE_PACKETS = 10_000
+# When delay lines change; from then on: what is added to their delay, in us, and the share of packets they lose.
+_Instant = tuple[int, int, float]
 
 
 @dataclass(frozen=True)
@@ -187,30 +189,42 @@ def _seed(cell: Cell, host: str, change: int) -> int:
 
 
 def _changes(cell: Cell, network: Network, lines: list[DelayLine], varying: Schedule) -> list[Event]:
-    changes: list[Event] = []
+    ticks = _ticks(cell)
+    of_role: dict[str, list[_Instant]] = {}  # the lines of one role change together
     for line in lines:
-        forward = network.roles[line.host] == "receiver"
-        steps = varying.forward if forward else varying.reverse
-        losses = varying.other.forward_loss if forward else varying.other.reverse_loss
-        ticks = _ticks(cell)
-        times = sorted({at_us for at_us, _ in steps} | {at_us for at_us, _ in losses} | ticks.keys())
-        if len(changes) + len(times) > MOST_CHANGES:
-            what = f"the delay lines of {len(lines)} hosts would change more than {MOST_CHANGES} times together"
-            hint = "make the time between changes longer, duration shorter, or let flows share hosts (topology.pairs)"
-            raise ProfileError(what, where=cell.place("path"), hint=hint)
+        if (role := network.roles[line.host]) not in of_role:
+            forward = role == "receiver"
+            steps = varying.forward if forward else varying.reverse
+            losses = varying.other.forward_loss if forward else varying.other.reverse_loss
+            of_role[role] = _instants(steps, losses, line.loss_ratio, ticks)
+    of_line = [of_role[network.roles[line.host]] for line in lines]
+    # Counted before one of them is made: a plan that is refused costs no time.
+    if sum(map(len, of_line)) > MOST_CHANGES:
+        what = f"the delay lines of {len(lines)} hosts would change more than {MOST_CHANGES} times together"
+        hint = "make the time between changes longer, duration shorter, or let flows share hosts (topology.pairs)"
+        raise ProfileError(what, where=cell.place("path"), hint=hint)
+    changes: list[Event] = []
+    for line, instants in zip(lines, of_line, strict=True):
         interface = delay_interface(network, line.host)
-        for number, at_us in enumerate(times, start=1):
-            delay_us = line.delay_us + value_at(steps, at_us, 0)
+        for number, (at_us, added_us, loss) in enumerate(instants, start=1):
+            delay_us = line.delay_us + added_us
             if delay_us < 0:
                 what = f"at {at_us} us the schedule takes more from the delay towards {line.host} than there is"
                 raise ProfileError(what, where=cell.place("path"))
             seed = _seed(cell, line.host, number) if line.seed is not None else None
-            loss = value_at(losses, at_us, line.loss_ratio)
             arguments = delay_arguments(interface, line, delay_us, seed, loss)
             if at_us in ticks:
                 arguments["options"]["tick_us"] = ticks[at_us]
             changes.append(event(at_us, "qdisc", **arguments))
     return changes
+
+
+def _instants(
+    steps: Steps, losses: list[tuple[int, float]], loss_ratio: float, ticks: dict[int, int]
+) -> list[_Instant]:
+    """``loss_ratio`` is the loss before the first of ``losses``."""
+    times = sorted({at_us for at_us, _ in steps} | {at_us for at_us, _ in losses} | ticks.keys())
+    return [(at_us, value_at(steps, at_us, 0), value_at(losses, at_us, loss_ratio)) for at_us in times]
 
 
 def _ticks(cell: Cell) -> dict[int, int]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 from howdah.publish.metric import END, INFO, PATH, SERIES, Metric
 from howdah.publish.summary import summary_metric
@@ -49,9 +50,14 @@ def run_labels(run: Run) -> dict[str, str]:
 
 
 def flow_labels(plan: Plan, flow: int) -> dict[str, str]:
-    """Name and number (from 1, in the order of the profile) of the flow with this id."""
-    place, found = next((place, each) for place, each in enumerate(plan.flows, start=1) if each.id == flow)
-    return {"flow": found.name, "number": str(place)}
+    """Name and number (from 1, in the order of the profile) of the flow with this id.
+
+    Raises HowdahError where the plan has none: the number comes from a table, which may be damaged.
+    """
+    for place, each in enumerate(plan.flows, start=1):
+        if each.id == flow:
+            return {"flow": each.name, "number": str(place)}
+    raise HowdahError(f"a table tells of flow {flow}, which the plan of {plan.profile!r} does not have")
 
 
 def start_ms(run: Run) -> int:

@@ -164,6 +164,11 @@ def _checked(kind: Any, value: Any, path: Path) -> Any:
 def read_index(path: Path) -> dict[str, Any]:
     """experiment.json, checked. Raises RecordError, and OSError where it cannot be read at all."""
     found: dict[str, Any] = _checked(_Index, read_json(path), path)
+    places: dict[str, int] = {}
+    for number, cell in enumerate(found["cells"]):
+        if (first := places.setdefault(cell["run"], number)) != number:
+            what = f"cells.{number}.run: {cell['run']!r} is already the run of cells.{first}"
+            raise RecordError(what, where=str(path), hint=_HINT)
     return found
 
 
@@ -173,9 +178,15 @@ def read_record(directory: RunDirectory) -> dict[str, Any]:
     return found
 
 
-def read_metrics(directory: RunDirectory) -> dict[str, Any]:
-    """metrics.json, checked."""
+def read_metrics(directory: RunDirectory, plan: Plan | None = None) -> dict[str, Any]:
+    """metrics.json, checked; with the plan its flows, too, but for members of a group, which have no name."""
     found: dict[str, Any] = _checked(_Metrics, read_json(directory.metrics), directory.metrics)
+    if plan is not None:
+        flows = {None, *(flow.id for flow in plan.flows)}
+        for number, row in enumerate(found["rows"]):
+            if row["flow"] not in flows and row.get("group") is None:
+                what = f"rows.{number}.flow: the plan has no flow {row['flow']!r}"
+                raise RecordError(what, where=str(directory.metrics), hint=_HINT)
     return found
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from howdah.errors import HowdahError, RecordError
 from howdah.plan.plan import Plan
@@ -19,7 +18,7 @@ from howdah.record.directory import RunDirectory
 from howdah.record.reading import read_index, read_metrics, read_plan_file, read_record, read_verdict
 from howdah.record.retention import REMOVED
 from howdah.record.schema import TABLES
-from howdah.record.table import check_columns
+from howdah.record.table import check_columns, opened, whole
 
 # Axes that have a label of their own; the others name the sweep point.
 _OWN_LABEL = {"algorithm", "algorithms", "flows.algorithm", "repetition", "repetitions"}
@@ -94,19 +93,12 @@ class Run:
         """
         file = self.directory.table(name)
         check(self.directory, self.provenance, [file])
-        if not file.exists():
-            return None
         try:
-            with file.open("rb") as opened:  # pyarrow takes no name that is not UTF-8
-                parquet = pq.ParquetFile(opened)
+            with opened(file, name) as parquet:
                 check_columns(parquet.schema_arrow, name, file)
-                table = parquet.read(columns=TABLES[name].names)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise HowdahError(
-                f"the table cannot be read: {error}",
-                where=str(file),
-                hint="'howdah report --reanalyse' makes the tables again from raw/.",
-            ) from error
+                table = whole(parquet, TABLES[name].names)
+        except FileNotFoundError:
+            return None
         return table if table.num_rows else None
 
     def ordered_checks(self) -> list[dict[str, Any]]:
@@ -148,7 +140,6 @@ def load_run(path: Path, experiment: str, cell: dict[str, Any] | None = None) ->
     cell = cell or {}
     provenance = read_record(directory) if directory.provenance.exists() else {}
     check(directory, provenance, [directory.plan, directory.metrics, directory.verdict])
-    measured = read_metrics(directory) if directory.metrics.exists() else {}
     status = str(provenance.get("status") or cell.get("status") or "unknown")
     plan, problem = None, provenance.get("error")
     if directory.plan.exists():
@@ -158,6 +149,7 @@ def load_run(path: Path, experiment: str, cell: dict[str, Any] | None = None) ->
             status, problem = "failed", f"plan.json cannot be read: {error.what}"
     elif not problem:
         problem = "the run has no plan.json"
+    measured = read_metrics(directory, plan) if directory.metrics.exists() else {}
     return Run(
         directory=directory,
         experiment=experiment,

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,12 @@ from howdah.record.schema import MACHINE_TABLES, SCHEMA_VERSION, TABLES
 # Chosen for speed. Behind the delta encoding, level 3 is 2 % smaller; level 9 is 9 % smaller and takes 2.5 times as
 # long.
 _COMPRESSION_LEVEL = 1
+# What code that trusts a file of a run raises when it is damaged: it trips over whatever it meets there.
+TRIPPED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException)
+# And pyarrow's parser, at names that are not UTF-8, integers of 128 bits, offsets behind the end.
+# FileNotFoundError, an OSError, is told apart where it matters.
+DAMAGED = (*TRIPPED, OSError, RuntimeError, EOFError)
+_HINT = "make the tables again from raw/ (howdah report --reanalyse RUN)"
 UNIT = "unit"  # in the metadata of a field, written as in metrics.json
 _WRITTEN = {"bits_per_second": "bit/s", "bytes_per_second": "bytes/s"}
 _UNITS = (
@@ -114,25 +122,45 @@ def read(directory: RunDirectory, name: str, columns: list[str] | None = None, *
     if name not in TABLES:
         raise HowdahError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
     try:
-        with path.open("rb") as opened:
-            file = pq.ParquetFile(opened)
-            version = (file.schema_arrow.metadata or {}).get(b"howdah.schema", b"?").decode()
-            if version != str(SCHEMA_VERSION):
-                raise HowdahError(
-                    f"table {name} has schema version {version}, this program reads {SCHEMA_VERSION}",
-                    where=str(path),
-                    hint="make the tables again from raw/ (howdah report --reanalyse RUN)",
-                )
+        with opened(path, name) as file:
+            _check_version(file.schema_arrow, name, path)
             check_columns(file.schema_arrow, name, path)
-            return file.read(columns=columns or (None if axes else TABLES[name].names))
+            return whole(file, columns or (None if axes else TABLES[name].names))
     except FileNotFoundError:
         raise HowdahError(
             f"table {name} is missing", where=str(path), hint="the run was not ingested, or ended early"
         ) from None
-    except (OSError, pa.ArrowException) as error:
+
+
+@contextmanager
+def opened(path: Path, name: str) -> Iterator[pq.ParquetFile]:
+    """The file of a table, to read from. Raises FileNotFoundError, and HowdahError where the file is damaged, be it
+    found as it is opened or as it is read.
+    """
+    try:
+        with path.open("rb") as content:  # pyarrow takes no name that is not UTF-8
+            yield pq.ParquetFile(content)
+    except FileNotFoundError:
+        raise
+    except DAMAGED as error:
+        raise HowdahError(f"table {name} cannot be read: {error}", where=str(path), hint=_HINT) from error
+
+
+def whole(file: pq.ParquetFile, columns: list[str] | None) -> pa.Table:
+    """These columns, all rows. Raises one of ``DAMAGED`` where a text is not UTF-8, which pyarrow does not look at."""
+    table = file.read(columns=columns)
+    table.validate(full=True)
+    return table
+
+
+def _check_version(schema: pa.Schema, name: str, path: Path) -> None:
+    version = (schema.metadata or {}).get(b"howdah.schema", b"?").decode(errors="replace")
+    if version != str(SCHEMA_VERSION):
         raise HowdahError(
-            f"table {name} cannot be read: {error}", where=str(path), hint="make the tables again from raw/"
-        ) from error
+            f"table {name} has schema version {version}, this program reads {SCHEMA_VERSION}",
+            where=str(path),
+            hint=_HINT,
+        )
 
 
 def check_columns(schema: pa.Schema, name: str, path: Path) -> None:
@@ -144,7 +172,7 @@ def check_columns(schema: pa.Schema, name: str, path: Path) -> None:
             raise HowdahError(
                 f"this is no table {name}: it has {there} {column.name}",
                 where=str(path),
-                hint="make the tables again from raw/ (howdah report --reanalyse RUN)",
+                hint=_HINT,
             )
 
 

@@ -74,7 +74,13 @@ def _blocks(experiment: Experiment, program: Prometheus, spare: Path) -> list[Pa
 
 def read_shown(path: Path) -> Experiment:
     """The results in a directory, as far as a page shows them."""
-    return read_results(path, kept=brief if are_many(len(runs_of(path))) else None)
+    return read_all_shown([path])[0]
+
+
+def read_all_shown(paths: list[Path]) -> list[Experiment]:
+    """The same of directories that one page shows."""
+    many = are_many(sum(len(runs_of(path)) for path in paths))
+    return [read_results(path, kept=brief if many else None) for path in paths]
 
 
 def report(experiment_dir: Path, prometheus: str = "auto") -> Path:

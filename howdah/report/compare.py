@@ -12,7 +12,7 @@ from typing import Any
 from howdah.errors import HowdahError, nearest
 from howdah.layout import folded
 from howdah.record.result import Experiment, without_controls
-from howdah.report.build import source_for
+from howdah.report.build import read_all_shown, source_for
 from howdah.report.fold import fold
 from howdah.report.found import found
 from howdah.report.many import are_many, is_many, with_main_measures
@@ -21,7 +21,6 @@ from howdah.report.source import Source
 from howdah.report.table import Table, table
 from howdah.report.tidy import result_data
 from howdah.report.variant import Variants
-from howdah.work.results import read_results
 
 _WIDTH = 100
 
@@ -51,7 +50,7 @@ def compare(
         raise HowdahError(
             "there is nothing to compare", hint="Name experiments or runs: 'howdah list runs' shows them."
         )
-    experiments = _only(_merged([read_results(path) for path in paths]), algorithms)
+    experiments = _only(_merged(read_all_shown(paths)), algorithms)
     with source_for(experiments, prometheus) as (source, note):
         names = " and ".join(dict.fromkeys(experiment.name for experiment in experiments))
         title = f"Comparison: {names}"

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from howdah.errors import HowdahError, RecordError, explain
 from howdah.ingest import ingest
 from howdah.record.digest import DIGESTS, mismatches
@@ -22,7 +20,7 @@ from howdah.record.raw import read_raw_json
 from howdah.record.reading import read_record
 from howdah.record.retention import RAW_LEFT_OUT, REMOVED, has_data
 from howdah.record.schema import TABLES
-from howdah.record.table import first_difference, read
+from howdah.record.table import TRIPPED, first_difference, read
 from howdah.verify.finding import Finding, Report
 from howdah.work.again import Difference, make_again, measure_differences, verdict_differences
 from howdah.work.analysis import evaluate
@@ -121,7 +119,7 @@ def _compute(directory: RunDirectory, record: dict[str, Any], report: Report) ->
         with _scratch(directory) as scratch:
             evaluate(scratch, plan, lambda _stage: contextlib.nullcontext())
             _compare_results(directory, scratch, report)
-    except (HowdahError, OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+    except (HowdahError, OSError, *TRIPPED) as error:
         what = re.sub(rf"\S*/{_SCRATCH}[^/]+/{re.escape(directory.name)}/", "", str(error))
         report.findings.append(Finding("raw/", f"the results cannot be computed from it: {what}"))
 

@@ -21,7 +21,7 @@ from howdah.number import counted
 from howdah.record.digest import DIGESTS, MismatchError, check
 from howdah.record.directory import RunDirectory
 from howdah.record.reading import read_index, read_record, read_verdict
-from howdah.record.result import Experiment, Run, load_experiment
+from howdah.record.result import Experiment, Run, load_experiment, load_run
 from howdah.record.state import states_of
 from howdah.work import experiment as run_experiment
 from howdah.work.pool import pool
@@ -82,6 +82,24 @@ def read_others(path: Path, known: Mapping[str, bytes], tell: Tell = say) -> Oth
     if len(unchanged) < len(names):
         bring_up_to_date(path, tell, without=unchanged)
     return Others(path, name, names, unchanged, states_of(path, [each for each in names if each not in unchanged]))
+
+
+def read_ended(experiment: Path, names: Iterable[str]) -> Iterator[Run]:
+    """Runs that the caller has just made in an experiment, without those that cannot be read."""
+    for name in names:
+        with suppress(HowdahError, OSError):
+            run = load_run(experiment / name, experiment.name)
+            if is_current(run.provenance):
+                yield run
+
+
+def check_results(path: Path, tell: Tell = say) -> None:
+    """As ``read_results``, for what it raises and tells: no run stays in memory."""
+    if not (path / "experiment.json").exists():
+        read_results(path, tell)
+        return
+    for _ in read_others(path, {}, tell).pieces():
+        pass
 
 
 def bring_up_to_date(

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyarrow.lib import ArrowException
-
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError, RunFailedError, explain
 from howdah.export.flent import write_flent
@@ -27,6 +25,7 @@ from howdah.record.raw import compress_raw, raw_exists, read_raw_json
 from howdah.record.reading import read_plan_file, read_record
 from howdah.record.result import load_run
 from howdah.record.retention import can_be_analysed
+from howdah.record.table import TRIPPED
 from howdah.work import analysis
 
 Progress = Callable[[str, int, int], None]  # phase, done, total (microseconds of simulated time)
@@ -41,9 +40,6 @@ def _timed(record: dict[str, Any], stage: str) -> Iterator[None]:
         record["stages"].append({"stage": stage, "wall_s": round(time.monotonic() - start, 3)})
 
 
-_TRIPPED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, ArrowException)
-
-
 @contextmanager
 def _told(directory: RunDirectory) -> Iterator[None]:
     """Raw records come from other programs and may be damaged in any way: what trips over them is told in words."""
@@ -51,7 +47,7 @@ def _told(directory: RunDirectory) -> Iterator[None]:
         yield
     except HowdahError:
         raise
-    except _TRIPPED as error:
+    except TRIPPED as error:
         with directory.log.open("a", encoding="utf-8") as log:
             log.write(f"not analysed:\n{traceback.format_exc()}")
         raise HowdahError(

@@ -27,6 +27,7 @@ from tests.bench.kernel_tree import kernel_tree
 from tests.bench.many_runs import many_runs
 from tests.bench.scale import scale
 from tests.bench.simulation import ROOT
+from tests.bench.split import split
 from tests.bench.suite import suite_time
 from tests.bench.wide_sweep import wide_sweep
 
@@ -65,6 +66,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--atlas", action="store_true", help="also make the quick atlas anew: half an hour")
     parser.add_argument("--kernel-tree", action="store_true", help="a kernel tree that is edited, and nothing else")
     parser.add_argument("--scale", action="store_true", help="a cluster's own cost and the model, and nothing else")
+    parser.add_argument("--split", action="store_true", help="one kernel and two, and nothing else: minutes")
     parser.add_argument("--machines", action="store_true", help="virtual machines, and nothing else: minutes")
     return parser.parse_args()
 
@@ -78,6 +80,9 @@ def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
         return
     if options.scale:
         yield from scale(place / "scale")
+        return
+    if options.split:
+        yield from split(place / "split")
         return
     run, figures = speed.kernel_traffic(place / "kernel", options.seconds)
     yield from figures

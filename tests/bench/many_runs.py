@@ -15,6 +15,7 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from howdah.library.index import FILE
 from howdah.record.digest import DIGESTS, file_sha256
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.state import STEP_NS
@@ -38,7 +39,29 @@ rows = [len(e.runs), len(e.metrics), len(e.exits), len(e.checks)]
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1000, *rows)
 """
-# The same of making the report; prints its size in MB too.
+# What a sweep does for the first reading, for each run that ended, of as many runs.
+_SWEPT = """\
+import resource, sys
+from pathlib import Path
+from howdah.library.growing import Growing
+from howdah.record.reading import read_plan_file
+from howdah.work.batch import Job, Outcome, Rest
+from howdah.work.experiment import Cell, Experiment
+from howdah.work.job import Past
+experiment = Experiment(Path(sys.argv[1]))
+names = sorted(file.parent.name for file in experiment.path.glob("*/run.json"))
+plan = read_plan_file(experiment.path / names[0] / "plan.json")
+class Named(Cell):
+    directory_name = property(lambda self: self.key)
+begun = resource.getrusage(resource.RUSAGE_SELF)
+with Growing(lambda *_: None) as listen:
+    for number, name in enumerate(names):
+        outcome = Outcome(Job(experiment, Named(plan, name)), verdict="pass")
+        listen([], [outcome], Rest(len(names), past=Past(count=number)))
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime - begun.ru_utime - begun.ru_stime, used.ru_maxrss / 1000)
+"""
+# The same as _READ of making the report; prints its size in MB too.
 _REPORT = """\
 import resource, sys
 from pathlib import Path
@@ -50,14 +73,19 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1000, page.stat().st_size 
 
 
 def many_runs(place: Path, runs: int = RUNS) -> Iterator[Figure]:
-    """Four tables of all runs: read from their files, and from the index that the first reading left."""
+    """Four tables of all runs: read from what a sweep left, from the index that this reading left, and from files."""
     place.mkdir(parents=True)
     (place / "short.yaml").write_text(_PROFILE, encoding="utf-8")
     command = [sys.executable, "-m", "howdah.command.main", "run", str(place / "short.yaml"), "--runs", str(place)]
     subprocess.run([*command, "--no-report"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     many = multiplied(next((place / "short").glob("standard-*")), place / "many", runs)
     subprocess.run(["sleep", str(STEP_NS / 1e9 + 1)], check=True)  # else the last runs are too young for the index
-    for what in ("from the runs' files", "from the index"):
+    seconds, megabytes = _answer(_SWEPT, many)
+    name = "rows of a run that a sweep keeps for howdah.load, processor time"
+    yield Figure(name, seconds / runs * 1e3, "ms", note=f"{runs} runs; {megabytes:.0f} MB of memory")
+    for what in ("after a sweep", "from the index", "from the runs' files"):
+        if what == "from the runs' files":
+            (many / FILE).unlink()
         seconds, megabytes, *rows = _answer(_READ, many)
         note = f"{runs} runs; rows of runs, metrics, exits, checks: {', '.join(str(int(each)) for each in rows)}"
         yield Figure(f"howdah.load {what}, processor time", seconds, "s", "<= 5", note)

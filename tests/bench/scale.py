@@ -19,6 +19,7 @@ from howdah.work.cost import expected_core_s
 from howdah.work.prepared import compile_plans
 from tests.bench.cluster_cost import Cost, cluster_cost
 from tests.bench.figure import Figure
+from tests.bench.scheduler_memory import scheduler_memory
 from tests.bench.simulation import ROOT
 
 CORES = (2, 16, 128, 1000, 4000)
@@ -42,6 +43,7 @@ def scale(place: Path) -> Iterator[Figure]:
     """The throughput of this machine's workers, and the atlas on more cores than it has."""
     costs, figures = cluster_cost(place)
     yield from figures
+    yield from scheduler_memory(place / "memory")
     yield from modelled(costs[-1], atlas())
 
 

@@ -50,7 +50,7 @@ def single_plan(profile: Path, overrides: Sequence[str]) -> Plan:
     return compile_plan(next(iter(cells)))
 
 
-def simulate(plan: Plan, place: Path) -> Simulation:
+def simulate(plan: Plan, place: Path, cores: int = 1) -> Simulation:
     """Run the plan in the new directory ``place``. The build, if there is one, comes first and is not measured."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -59,7 +59,7 @@ def simulate(plan: Plan, place: Path) -> Simulation:
     found = engine(plan.engine)
     found.prepare([plan], _silent)
     before = _processor_s()
-    with one_core():
+    with some_cores(cores):
         report = found.run(directory, plan, _silent)
     used = _processor_s() - before
     return Simulation(directory, plan, report, read_json(directory.raw / "agent.json"), used)
@@ -70,10 +70,10 @@ def without_calibration(plan: Plan) -> Plan:
 
 
 @contextmanager
-def one_core() -> Iterator[None]:
-    """This process and what it starts stay on one core."""
+def some_cores(number: int = 1) -> Iterator[None]:
+    """This process and what it starts stay on so many cores, or on all where there are fewer."""
     allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(allowed)})
+    os.sched_setaffinity(0, set(sorted(allowed)[-number:]))
     try:
         yield
     finally:

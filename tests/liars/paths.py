@@ -167,7 +167,7 @@ PATHS = [
     _path(
         "packets-overtake",
         "The delay line lets 2 % of the packets overtake.",
-        check("after", "forward delay s1-r1", "too short"),
+        check("before", "forward delay s1-r1", "too short"),
         options("qdisc", {"reorder_ratio": 0.02, "reorder_gap": 5, "seed": 7}, kind="netem", **FORWARD),
     ),
     _path(

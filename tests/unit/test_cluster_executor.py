@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("distributed", reason="Dask is not installed")
 
 from distributed import KilledWorker
+from distributed.utils import key_split
 
 from howdah.build.cache import Cache
 from howdah.cluster import executor as module
@@ -71,6 +72,7 @@ def test_a_run_of_a_lost_worker_is_given_to_another(experiment: Experiment, tmp_
     outcomes, client, _ = make_runs([make_job(experiment)], answers, tmp_path)
     assert [each.verdict for each in outcomes] == ["pass"]
     assert len(set(client.keys)) == 3, "Dask would answer the same key with the same end"
+    assert {key_split(key) for key in client.keys} == {worker.TASK}, "it takes them as of one kind"
 
 
 def test_its_numbers_are_there_while_it_goes_on(

@@ -86,21 +86,34 @@ def test_the_longest_rtt_tells_what_a_fifo_held() -> None:
         connected_ms=0,
     )
     # Segments 7 and 8 left at 40 ms and were acknowledged at 90 ms: 10 ms of queue at 20 Mbit/s, less the frame itself.
-    found = queue.rtt_peak_bytes(trace, RATE, FRAME, 0, 10**9)
+    found = queue.rtt_peak_bytes(trace, make_info([]), RATE, FRAME)
     assert found == pytest.approx(25_000 - FRAME)
-    assert queue.rtt_peak_bytes(make_trace([], [], []), RATE, FRAME, 0, 10**9) is None
+    assert queue.rtt_peak_bytes(make_trace([], [], []), make_info([]), RATE, FRAME) is None
+
+
+def test_a_round_trip_over_a_retransmission_is_no_queue() -> None:
+    """The byte that a timer sent again was out for 300 ms; the queue held 24 000 bytes, and nothing contradicts it."""
+    trace = make_trace([40, 41, 340, 341, 342], una=[0, 2, 4, 6, 8], nxt=[4, 8, 8, 10, 12])
+    info = make_info([0, 100, 300, 400], total_retrans_packets=[0, 0, 1, 1])
+    peak = queue.queue_peak([(trace, info)], make_queue([0, 10, 20], [0, 1_000, 0]), RATE, FRAME, fifo=True)
+    assert peak.by_rtt_bytes == pytest.approx(1e-3 * RATE / 8 - FRAME)
+    assert peak.agree
+    once = make_info([0, 400], total_retrans_packets=[0, 0])
+    assert not queue.queue_peak([(trace, once)], make_queue([0, 10], [0, 1_000]), RATE, FRAME, fifo=True).agree
 
 
 def test_two_sources_of_the_queue_peak_are_compared() -> None:
     trace = make_trace([40, 41, 42, 90, 91, 92], una=[0, 2, 4, 6, 8, 10], nxt=[6, 8, 10, 12, 14, 16])
-    near = queue.queue_peak([trace], make_queue([0, 10, 20], [0, 24_000, 0]), RATE, FRAME, fifo=True)
-    far = queue.queue_peak([trace], make_queue([0, 10, 20], [0, 90_000, 0]), RATE, FRAME, fifo=True)
+    flows = [(trace, make_info([]))]
+    near = queue.queue_peak(flows, make_queue([0, 10, 20], [0, 24_000, 0]), RATE, FRAME, fifo=True)
+    far = queue.queue_peak(flows, make_queue([0, 10, 20], [0, 90_000, 0]), RATE, FRAME, fifo=True)
     assert near.sampled_bytes == 24_000
     assert near.agree
     assert far.sampled_bytes == 90_000
     assert not far.agree
     # A queue that is no FIFO, or was not read, has one source only, and nothing to disagree with.
-    assert queue.queue_peak([trace], make_queue([0, 10], [0, 90_000]), RATE, FRAME, fifo=False).by_rtt_bytes is None
-    alone = queue.queue_peak([trace], make_queue([], []), RATE, FRAME, fifo=True)
+    other = queue.queue_peak(flows, make_queue([0, 10], [0, 90_000]), RATE, FRAME, fifo=False)
+    assert other.by_rtt_bytes is None
+    alone = queue.queue_peak(flows, make_queue([], []), RATE, FRAME, fifo=True)
     assert alone.sampled_bytes is None
     assert alone.agree

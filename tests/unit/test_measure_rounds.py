@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from howdah.measure.rounds import Episode, episodes, raw_rtt, rounds
+from howdah.measure.rounds import Episode, episodes, raw_rtt, rounds, sent_once
 from howdah.measure.trace import FlowTrace
-from tests.unit.trace_factory import MS, make_flow, make_trace
+from tests.unit.trace_factory import MS, make_flow, make_info, make_trace
 
 
 def slow_start() -> FlowTrace:
@@ -101,6 +101,60 @@ def test_no_rtt_is_taken_inside_a_recovery() -> None:
     _rtt, good = raw_rtt(loss())
     # Record 6 acknowledges the lost segment, which was sent twice; what record 7 acknowledges left after the loss.
     assert good.tolist() == [True, False, False, False, False, False, False, True, False]
+
+
+def test_a_byte_that_left_in_a_recovery_may_have_been_repaired_in_it() -> None:
+    """Segments 41 and 42 leave at 45 ms, among the duplicates. Only a counter says that they were not sent again."""
+    trace = loss()
+    repaired = make_info([0, 44, 46, 100], total_retrans_packets=[0, 0, 1, 1])
+    quiet = make_info([0, 100], total_retrans_packets=[0, 0])
+    unread = make_info([])
+    assert raw_rtt(trace)[1][7]
+    assert sent_once(trace, quiet).all()
+    for info in (repaired, unread):
+        assert not sent_once(trace, info)[7]
+        # What was acknowledged before the loss left once, whatever was sent again later.
+        assert sent_once(trace, info)[0]
+
+
+def test_a_byte_that_left_behind_the_last_duplicate_of_a_recovery_is_none_to_rely_on() -> None:
+    """Segments 41 and 42 leave at the first ACK that moves on; every ACK after it moves on, too."""
+    trace = make_trace(
+        [40, 41, 42, 43, 44, 85, 86, 126, 127],
+        una=[0, 20, 20, 20, 20, 20, 30, 40, 42],
+        nxt=[40, 40, 40, 40, 40, 40, 42, 44, 46],
+    )
+    assert episodes(trace) == [Episode(3, 7)]
+    assert raw_rtt(trace)[1][7]
+    assert not sent_once(trace, make_info([0, 50, 90, 130], total_retrans_packets=[0, 1, 2, 3]))[7]
+
+
+def test_a_byte_that_waited_for_a_timer_was_perhaps_sent_by_it() -> None:
+    """Segments 5 and 6 leave at 40 ms; after 41 ms nothing is heard until a timer has sent them again."""
+    trace = make_trace([40, 41, 340, 341, 342], una=[0, 2, 4, 6, 8], nxt=[4, 8, 8, 10, 12])
+    rtt, good = raw_rtt(trace)
+    assert good[2]
+    assert rtt[2] == 300 * MS
+    timer = make_info([0, 100, 300, 400], total_retrans_packets=[0, 0, 1, 1])
+    assert sent_once(trace, timer).tolist() == [True, True, False, False, False]
+    # A path that became longer is silent, too, and nothing is sent again.
+    assert sent_once(trace, make_info([0, 400], total_retrans_packets=[0, 0])).all()
+    # Nobody read the counter after the last ACK.
+    assert not sent_once(trace, make_info([0, 40], total_retrans_packets=[0, 0]))[2]
+
+
+def test_a_byte_behind_a_gap_waits_for_its_repair() -> None:
+    """One duplicate is no episode, but what follows the gap is acknowledged with it."""
+    trace = make_trace([40, 41, 42, 82, 83], una=[0, 2, 4, 4, 8], nxt=[6, 8, 10, 12, 14])
+    assert episodes(trace) == []
+    info = make_info([0, 50, 90], total_retrans_packets=[0, 1, 1])
+    assert sent_once(trace, info)[[0, 1, 3]].tolist() == [True, True, False]
+
+
+def test_the_longest_round_trip_before_a_loss_is_certain_though_readings_are_far_apart() -> None:
+    """Between the readings something was sent again, but no ACK told of a gap while the bytes were out."""
+    trace = make_trace([40, 41, 90, 91, 92, 93], una=[0, 2, 4, 6, 8, 8], nxt=[6, 8, 10, 12, 14, 14])
+    assert sent_once(trace, make_info([0, 200], total_retrans_packets=[0, 9]))[:3].all()
 
 
 def test_two_duplicates_are_no_episode() -> None:

@@ -19,6 +19,7 @@ import zstandard
 
 import howdah
 from howdah.command.main import main
+from howdah.pack import archive as archive_module
 from howdah.pack.archive import FORMAT, PackError
 from howdah.pack.local import Paths, paths_in
 from howdah.pack.pack import pack, unpack
@@ -146,6 +147,15 @@ def test_a_number_that_was_changed_before_it_was_packed_is_found(recorded: RunDi
     seal(recorded, read_json(recorded.provenance))
     pack([recorded.path.parent], tmp_path / "x.tar.zst")
     assert main(["verify", str(tmp_path / "x.tar.zst")]) == 6
+
+
+def test_more_files_than_can_be_unpacked_are_not_packed(
+    recorded: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_module, "_LARGEST_INDEX", 1000)
+    with pytest.raises(PackError, match="too many files for one pack"):
+        pack([recorded.path.parent], tmp_path / "x.tar.zst")
+    assert list(tmp_path.glob("*.zst")) == []
 
 
 def test_one_run_of_several_is_packed_with_its_row(recorded: RunDirectory, tmp_path: Path) -> None:

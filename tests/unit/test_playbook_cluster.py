@@ -18,7 +18,7 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 
 from howdah.cluster.certificate import make_certificates
 from howdah.place import PROJECT
-from tests.playbook_sandbox import LINK_ADDRESS, PLAYBOOKS, ansible_program, sandbox_or_skip
+from tests.playbook_sandbox import AGAIN, LINK_ADDRESS, PLAYBOOKS, again_environment, ansible_program, sandbox_or_skip
 
 _ADDRESS = LINK_ADDRESS.partition("/")[0]
 _INVENTORY = """\
@@ -28,8 +28,11 @@ one ansible_connection=local
 one
 """
 # What systemd does with a unit: its environment, its credentials, its command.
-_SCRIPT = """\
+_SCRIPT = f"""\
 set -u
+{AGAIN}
+"""
+_SCRIPT += """\
 start() {
   sed -n 's/^Environment=//p' "/etc/systemd/system/$1.service" | tr ' ' '\\n' > "/mnt/$1.environment"
   CREDENTIALS_DIRECTORY=/run/$1.credentials
@@ -42,7 +45,7 @@ start() {
   eval "env --ignore-environment PATH='$PATH' $(tr '\\n' ' ' < "/mnt/$1.environment") $command" > "/mnt/$1" 2>&1 &
 }
 "$@" > /mnt/first 2>&1
-"$@" > /mnt/second 2>&1
+again "$@" > /mnt/second 2>&1
 ls -ln /etc/howdah/cluster > /mnt/certificates
 cp /etc/systemd/system/howdah-cluster-*.service /mnt/
 systemd-analyze verify --man=no /etc/systemd/system/howdah-cluster-*.service > /mnt/verify 2>&1
@@ -50,7 +53,7 @@ echo $? >> /mnt/verify
 start howdah-cluster-scheduler
 start howdah-cluster-worker
 for again in $(seq 600); do grep -q 'at a time' /mnt/howdah-cluster-worker && break; sleep 0.1; done
-"$@" --extra-vars cluster_state=absent > /mnt/removed 2>&1
+again "$@" --extra-vars cluster_state=absent > /mnt/removed 2>&1
 ls -d /opt/howdah-cluster /etc/howdah/cluster /etc/systemd/system/howdah-cluster-* > /mnt/left 2> /dev/null
 """
 
@@ -98,7 +101,7 @@ def test_machines_become_a_cluster_whose_worker_finds_its_scheduler(tmp_path: Pa
     script.write_text(_SCRIPT)
     playbook = [ansible_program("ansible-playbook"), "--inventory", str(inventory), "--skip-tags", "packages"]
     playbook += ["--extra-vars", json.dumps(values), str(PLAYBOOKS / "cluster.yml")]
-    done = sandbox.run(["sh", str(script), *playbook])
+    done = sandbox.run(["env", *again_environment(), "sh", str(script), *playbook])
     said = {name: (sandbox.out / name).read_text() for name in ("first", "second", "removed", "verify", "left")}
     assert _counts(said["first"])["failed"] == 0, said["first"] + done.stderr
     assert _counts(said["second"]) | {"changed": 0, "failed": 0} == _counts(said["second"]), said["second"]

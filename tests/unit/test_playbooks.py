@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 from howdah.machines.inventory import directory_of, write_inventory
 from howdah.machines.machine_set import load_machine_set
-from tests.playbook_sandbox import PLAYBOOKS, ansible_program, sandbox_or_skip
+from tests.playbook_sandbox import AGAIN, PLAYBOOKS, again_environment, ansible_program, sandbox_or_skip
 from tests.prometheus_fixture import prometheus_or_skip
 
 ROLES = sorted(path.name for path in (PLAYBOOKS / "roles").iterdir())
@@ -35,10 +35,13 @@ hosts:
 # What stands for commands of FreeBSD in check mode: nothing is loaded, and everything is set to something else.
 _FREEBSD = {"kldstat": "exit 1", "kldload": "exit 1", "sysctl": "echo 1"}
 # Programs of packages that are not installed here are stood for, since systemd looks whether they are there.
-_TWICE = """\
+_TWICE = f"""\
 set -u
+{AGAIN}
 "$@" > /mnt/first 2>&1
-"$@" > /mnt/second 2>&1
+again "$@" > /mnt/second 2>&1
+"""
+_TWICE += """\
 for name in prometheus prometheus-node-exporter netserver; do
   [ -x /usr/bin/$name ] || ln -s /bin/true /usr/bin/$name
 done
@@ -97,7 +100,7 @@ def test_a_second_run_changes_nothing_and_units_are_sound(inventory: Path, tmp_p
     program = tmp_path / "twice.sh"
     program.write_text(_TWICE, encoding="utf-8")
     sandbox = sandbox_or_skip(tmp_path)
-    done = sandbox.run(["sh", str(program), *site])
+    done = sandbox.run(["env", *again_environment(), "sh", str(program), *site])
     first, second = ((sandbox.out / name).read_text() for name in ("first", "second"))
     assert _counts(first, "watch")["failed"] == 0, first
     assert _counts(first, "watch")["changed"] >= 10

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from howdah.command.main import main
 from howdah.record.brief import brief
 from howdah.record.result import Experiment
-from howdah.report import many, report
+from howdah.report import build, many, report
 from howdah.report.build import MANY, read_shown
-from howdah.report.compare import ending, results
+from howdah.report.compare import compare, ending, results
 from howdah.report.source import TableSource
+from howdah.report.tidy import result_data
 from howdah.work.results import read_results
 from tests.experiment_factory import Scenario, make_experiment
 
@@ -136,3 +138,22 @@ def test_a_command_ends_with_words_alone(whole: Experiment, monkeypatch: pytest.
     full = ending(results([whole], TableSource()))
     assert full.startswith(text.splitlines()[0])
     assert "[path.rate=" in full
+
+
+def test_comparison_and_json_have_the_results_of_whole_runs_and_no_whole_run(
+    root: Path, whole: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept: list[object] = []
+
+    def seen(path: Path, **named: Any) -> Experiment:
+        kept.append(named["kept"])
+        return read_results(path, **named)
+
+    monkeypatch.setattr(build, "read_results", seen)
+    wanted = result_data([whole])
+    assert wanted["left_out"]
+    assert compare([root], tmp_path / "page.html", "off").data == wanted
+    assert main(["report", str(root), "--json", "--without-prometheus"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert {name: answer[name] for name in wanted} == wanted
+    assert kept == [brief] * 3

@@ -372,3 +372,11 @@ def test_a_plan_that_cannot_be_read_is_a_finding(recorded: _Recorded, name: str,
     code, said = recorded.verify()
     assert code == 6
     assert "plan.json: it or the guest's copy of it cannot be read: " in said
+
+
+def test_a_raw_record_out_of_range_is_a_finding(recorded: _Recorded) -> None:
+    agent = recorded.run.raw / "agent.json"
+    agent.write_text(json.dumps({**json.loads(agent.read_text()), "epoch_monotonic_ns": 10**30}))
+    code, said = recorded.verify()
+    assert code == 6
+    assert "the results cannot be computed from it: Python int too large" in said

@@ -17,18 +17,22 @@ from typing import Any
 
 import pytest
 
+import howdah
 from howdah.atlas import work as atlas
 from howdah.atlas.chapter import Chapter
 from howdah.atlas.record import Sitting
 from howdah.bisect import trial
 from howdah.bisect.trial import KernelTrial
 from howdah.build.cache import Cache
+from howdah.command import run as run_command
 from howdah.command.main import main
 from howdah.errors import HowdahError
+from howdah.library.index import Index
 from howdah.place import PROJECT
 from howdah.plan.plan import Plan
 from howdah.profile import load
 from howdah.publish import serve
+from howdah.record import state
 from howdah.record.digest import MismatchError
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
@@ -304,6 +308,20 @@ def test_a_verdict_that_comes_out_otherwise_is_in_the_index(bench: Bench, monkey
     assert {cell["verdict"] for cell in index["cells"]} == {"invalid"}
 
 
+def test_a_sweep_of_many_runs_leaves_rows_of_them(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And rows of a run that was changed since are in nobody's tables."""
+    monkeypatch.setattr(run_command, "INDEXED_RUNS", 6)
+    monkeypatch.setattr(state, "STEP_NS", -(10**12))  # what was written just now is old enough
+    bench.run()
+    index = Index.open(bench.runs / "made")
+    assert index is not None
+    assert sorted(index.known) == sorted(path.parent.name for path in bench.runs.glob("made/*/run.json"))
+    assert set(index.table("metrics")["value"].to_pylist()) >= {TRUE}
+    bench.doctor()
+    with pytest.raises(MismatchError, match=r"metrics\.json was changed after it was recorded"):
+        len(howdah.load(bench.runs / "made").metrics)
+
+
 def test_claims_of_other_runs_are_not_shown(bench: Bench) -> None:
     """An old claims.json is judged again by what shows it, and gone while the runs are made anew."""
     bench.run()
@@ -355,6 +373,7 @@ _READERS = {
     "load_experiment": {"howdah/record/result.py", "howdah/work/results.py", "howdah/claim/claims.py"},
     "load_run": {
         "howdah/record/result.py",
+        "howdah/work/results.py",
         "howdah/work/stage.py",  # of the run that is being concluded
         "howdah/publish/underway.py",  # of runs in progress, which have no results
     },

@@ -9,7 +9,6 @@ from typing import Any
 
 from howdah.build.cache import Cache
 from howdah.build.guest_tree import further_packages
-from howdah.build.kernel_build import KbuildError
 from howdah.build.modules import Module
 from howdah.build.stack import files_of, provide_stacks
 from howdah.engine.agent_record import check_agent
@@ -49,14 +48,14 @@ class UmlEngine:
             require(lacks(kernel), self.name, "'howdah doctor' shows every check.")
         identity: dict[str, Any] = {"engine": self.name}
         failures: list[HowdahError] = []
-        made: dict[tuple[str, ...], Built | KbuildError] = {}
+        made: dict[tuple[str, ...], Built | HowdahError] = {}
         needed = {name for plan in plans for name in plan.required_modules or ()}
         for plan in plans:
             try:
                 found = self._built(plan, progress, made)
-            except KbuildError as error:
+            except HowdahError as error:
                 if error not in failures:
-                    progress(f"not built: {error.where}: {error.what}", 0, 0)
+                    progress(f"not built: {_place(error)}{error.what}", 0, 0)
                 failures.append(error)
                 continue
             for kernel, built in found.items():
@@ -72,22 +71,22 @@ class UmlEngine:
             except HowdahError as error:
                 if str(error) not in map(str, failures):
                     said = "cannot run" if isinstance(error, ParameterError) else "not built"
-                    progress(f"{said}: {error.where}: {error.what}", 0, 0)
+                    progress(f"{said}: {_place(error)}{error.what}", 0, 0)
                 failures.append(error)
             if plan.collect.cpu:
                 naming.prepare(found[plan.kernel].kernel, progress, self.cache)
-        # A kernel or a module that does not build, or lacks a parameter, fails the runs that need it, one by one;
-        # without any other run, all at once.
+        # What is no kernel, does not build, cannot be fetched or lacks a parameter fails the runs that need it, one by
+        # one; without any other run, all at once.
         if failures and len(failures) == len(plans):
             raise failures[0]
         return identity
 
     def _built(
-        self, plan: Plan, progress: BuildProgress, made: dict[tuple[str, ...], Built | KbuildError] | None = None
+        self, plan: Plan, progress: BuildProgress, made: dict[tuple[str, ...], Built | HowdahError] | None = None
     ) -> dict[str, Built]:
         """What each kernel of the plan is run with; ``made`` has what was built before, or why it was not.
 
-        Raises the KbuildError of the first kernel that does not build.
+        Raises the HowdahError of the first kernel that is none, or does not build, or whose guest tree cannot be had.
         """
         sent = sent_kit(self.name)
         if sent is not None:
@@ -96,20 +95,20 @@ class UmlEngine:
         found: dict[str, Built] = {}
         for kernel in plan.kernels:
             built = self._built_for(plan, kernel, progress, known)
-            if isinstance(built, KbuildError):
+            if isinstance(built, HowdahError):
                 raise built
             found[kernel] = built
         return found
 
     def _built_for(
-        self, plan: Plan, kernel: str, progress: BuildProgress, made: dict[tuple[str, ...], Built | KbuildError]
-    ) -> Built | KbuildError:
+        self, plan: Plan, kernel: str, progress: BuildProgress, made: dict[tuple[str, ...], Built | HowdahError]
+    ) -> Built | HowdahError:
         """What one kernel of the plan is run with, or why it does not build; kept in ``made``."""
         parts = (kernel, *plan.modules, *further_packages(plan))
         if parts not in made:
             try:
                 made[parts] = build(kernel, plan.modules, progress, self.cache, self.wiring, further_packages(plan))
-            except KbuildError as error:
+            except HowdahError as error:
                 made[parts] = error
         return made[parts]
 
@@ -131,14 +130,14 @@ class UmlEngine:
 
     def kit(self, plans: Sequence[Plan], progress: BuildProgress) -> Kit:
         found = Kit(self.name)
-        made: dict[tuple[str, ...], Built | KbuildError] = {}
+        made: dict[tuple[str, ...], Built | HowdahError] = {}
         for plan in plans:
             for kernel in plan.kernels:
                 name = self._part(plan, kernel)
                 if name in found.content:
                     continue
                 built = self._built_for(plan, kernel, progress, made)
-                if isinstance(built, KbuildError):
+                if isinstance(built, HowdahError):
                     add_failure(found, name, built)  # of the runs that need it, each where it would be made
                 else:
                     add_part(found, name, built, self.cache)
@@ -158,7 +157,7 @@ class UmlEngine:
         progress("prepare", 0, 0)
         try:
             found = self._built(plan, lambda what, _done, _total: progress(what, 0, 0))
-        except KbuildError as error:
+        except HowdahError as error:
             raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
         built = found[plan.kernel]
         try:
@@ -191,6 +190,10 @@ class UmlEngine:
             )
         made = report(built, modules, ending, record.get("modules") or {})
         return {**made, "stacks": {stack.name: stack.described() for stack in stacks}} if stacks else made
+
+
+def _place(error: HowdahError) -> str:
+    return f"{error.where}: " if error.where else ""
 
 
 def report(built: Built, modules: list[Module], ending: Ending, loaded: dict[str, Any]) -> EngineReport:

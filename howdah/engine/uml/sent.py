@@ -10,7 +10,7 @@ from typing import Any
 
 from howdah.build.cache import Cache, file_sha256
 from howdah.build.guest_tree import load_tree
-from howdah.build.kernel_build import RECORD, KbuildError
+from howdah.build.kernel_build import RECORD
 from howdah.build.modules import Module, ModuleSet
 from howdah.build.tools import Tools
 from howdah.build.uml_kernel import load_kernel
@@ -42,7 +42,7 @@ def add_part(kit: Kit, name: str, built: Built, cache: Cache) -> None:
     kit.content[name] = {**entries, **about, "modules": modules, "failed": failed}
 
 
-def add_failure(kit: Kit, name: str, error: KbuildError) -> None:
+def add_failure(kit: Kit, name: str, error: HowdahError) -> None:
     """Put into the kit why that part of it does not build."""
     kit.content[name] = {"not_built": [error.what, error.where, error.hint]}
 
@@ -72,14 +72,14 @@ def _kept(file: Path, cache: Cache) -> Path:
 def built_of(sent: Sent, name: str) -> Built:
     """The part of that name.
 
-    Raises HowdahError where the kit has none, or something of it is damaged, and KbuildError where it did not build.
+    Raises HowdahError where the kit has none, something of it is damaged, or it did not build.
     """
     part = sent.content.get(name)
     if part is None:
         raise HowdahError(f"what this run is made of was not sent here: {name}")
     if "not_built" in part:
         what, where, hint = part["not_built"]
-        raise KbuildError(what, where=where, hint=hint)
+        raise HowdahError(what, where=where, hint=hint)
     tools = sent.place(part["tools"])
     kernel = load_kernel(sent.place(part["kernel"]), name=part["kernel_name"], source=part["kernel_source"])
     modules = {

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of an index that are written while a sweep is made, so that its first reading finds nearly all rows there.
+
+A part is written whole or not at all, so a command that is killed leaves parts of which each is right. It holds for a
+run as long as the index does: while the run's files are those that were read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+
+from howdah.errors import HowdahError
+from howdah.library.axis import own_axes, types_in
+from howdah.library.gathered import can_be_known, rows_of
+from howdah.library.index import Known, part_of, write_index
+from howdah.library.result import ROWS
+from howdah.library.stacked import stacked
+from howdah.record.state import states_of
+from howdah.work.batch import Listener, Outcome, Rest, Work
+from howdah.work.results import read_ended
+
+PIECE = 20  # runs that are read at once: nothing else is done meanwhile, for a fifth of a second
+WAITING = 100  # runs that are left alone until the last change of the first of them is old enough
+PART = 250  # runs of a part
+
+
+class Growing:
+    """Listens to a batch, and hands on what it hears. Used in ``with``; what is not read when it ends by an error stays
+    for the reader."""
+
+    def __init__(self, listen: Listener) -> None:
+        self._listen = listen
+        self._told = 0
+        self._ended: deque[tuple[Path, str]] = deque()
+        self._parts: dict[Path, _Part] = {}
+
+    def __call__(self, active: list[Work], outcomes: list[Outcome], rest: Rest) -> None:
+        self._listen(active, outcomes, rest)
+        done = rest.past.count + len(outcomes)
+        if done < self._told:
+            self._told = 0  # another batch of the same command
+        for outcome in outcomes[max(self._told - rest.past.count, 0) :]:
+            if outcome.verdict is not None and not outcome.reused:
+                self._ended.append((outcome.job.experiment.path, outcome.cell.directory_name))
+        self._told = done
+        while len(self._ended) >= WAITING:
+            self._read()
+
+    def _read(self) -> None:
+        pieces: dict[Path, list[str]] = {}
+        for _ in range(min(PIECE, len(self._ended))):
+            experiment, name = self._ended.popleft()
+            pieces.setdefault(experiment, []).append(name)
+        for experiment, names in pieces.items():
+            part = self._parts.setdefault(experiment, _Part(experiment))
+            part.read(list(dict.fromkeys(names)))
+            if len(part.known) >= PART:
+                self._parts.pop(experiment).write()
+
+    def __enter__(self) -> Growing:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
+        while kind is None and self._ended:
+            self._read()
+        for part in self._parts.values():
+            part.write()
+
+
+class _Part:
+    """Rows of some runs of an experiment."""
+
+    def __init__(self, experiment: Path) -> None:
+        self.experiment = experiment
+        self.known: dict[str, Known] = {}
+        self._tables: dict[str, list[pa.Table]] = {name: [] for name in ROWS}
+
+    def read(self, names: list[str]) -> None:
+        names = [name for name in names if name not in self.known]  # of one that is made twice the state tells
+        # Whatever is wrong with a directory or with values: who reads them will say so, and the sweep goes on.
+        with suppress(OSError, ValueError, TypeError, ArithmeticError, LookupError):
+            states = states_of(self.experiment, names)
+            runs = [
+                run
+                for run in read_ended(self.experiment, names)
+                # One without a release may get that of its siblings, which are not read here.
+                if run.release is not None and can_be_known(run, states[run.name])
+            ]
+            axes = {run.name: own_axes(run) for run in runs}
+            types = types_in(axes.values())
+            made = {name: rows_of(name, runs, types) for name in ROWS}  # all of them or none
+            for name, table in made.items():
+                self._tables[name].append(table)
+            self.known |= {run.name: Known(states[run.name], axes[run.name], run.counts) for run in runs}
+
+    def write(self) -> None:
+        if not self.known:
+            return
+        types = types_in(each.axes for each in self.known.values())
+        # Values of kinds that do not go together, a full disk, no cache for the secret: all is read later.
+        with suppress(ValueError, OSError, HowdahError):
+            write_index(
+                part_of(self.experiment, time.time_ns()),
+                self.known,
+                lambda name: stacked(self._tables[name], ROWS[name]([], types).schema),
+            )

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records with bytes or values that are wrong: every reader gives a table, or says in words which file is damaged."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import howdah
+from howdah.errors import HowdahError
+from howdah.publish.openmetrics import families
+from howdah.record import table
+from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.result import load_run
+from tests.experiment_factory import Scenario, make_experiment
+
+CASES = 200
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A run with all tables, without recorded digests: as one of an early version, or made by somebody else."""
+    scenario = Scenario(name="damaged", algorithms=("cubic",), repetitions=1, flows=1, duration_s=1.0, told=True)
+    run = RunDirectory(next(make_experiment(tmp_path_factory.mktemp("runs"), scenario).glob("cubic*/")))
+    record = read_json(run.provenance)
+    write_json(run.provenance, {key: value for key, value in record.items() if key != "digests"})
+    return run
+
+
+def _of_the_library(run: RunDirectory, name: str) -> None:
+    howdah.load(run.path.parent).table(name).to_pylist()
+
+
+READERS: dict[str, Callable[[RunDirectory, str], object]] = {
+    "measures": lambda run, name: table.read(run, name).to_pylist(),
+    "report": lambda run, name: (found := load_run(run.path, "damaged").table(name)) and found.to_pylist(),
+    "library": _of_the_library,
+}
+
+
+def damage(file: Path, chance: random.Random) -> None:
+    """Some bytes changed, most in the footer, which is what a parser trusts; or the file cut, or with more in it."""
+    content = bytearray(file.read_bytes())
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    for _ in range(chance.choice([1, 1, 2, 8])):
+        first = len(content) - footer if chance.random() < 0.8 else 0
+        content[chance.randrange(first, len(content))] = chance.randrange(256)
+    place = chance.randrange(len(content))
+    kind = chance.random()
+    if kind < 0.1:
+        del content[place:]
+    elif kind < 0.2:
+        content[place:place] = chance.randbytes(8)
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_damaged_table_is_read_or_named(reader: str, good: RunDirectory, tmp_path: Path) -> None:
+    home = tmp_path / "damaged"
+    shutil.copytree(good.path.parent, home)
+    run = RunDirectory(home / good.name)
+    names = sorted(file.stem for file in (run.path / "tables").glob("*.parquet"))
+    named = 0
+    for case in range(CASES):
+        chance = random.Random(case)
+        name = chance.choice(names)
+        shutil.copyfile(good.table(name), run.table(name))
+        damage(run.table(name), chance)
+        try:
+            READERS[reader](run, name)
+        except HowdahError as error:
+            named += 1
+            assert name in str(error), f"case {case}, {name}"
+        except Exception as error:  # noqa: BLE001 - that is what is looked for
+            pytest.fail(f"case {case}, {name}: {type(error).__name__}: {error}")
+        shutil.copyfile(good.table(name), run.table(name))
+    assert named > CASES / 3, "few of the files were damaged"
+
+
+def test_a_flow_that_the_plan_does_not_have_is_named(good: RunDirectory, tmp_path: Path) -> None:
+    run = RunDirectory(shutil.copytree(good.path, tmp_path / "run"))
+    measured = read_json(run.metrics)
+    number = next(number for number, row in enumerate(measured["rows"]) if row["flow"] is not None)
+    measured["rows"][number]["flow"] = 7
+    write_json(run.metrics, measured)
+    with pytest.raises(HowdahError, match=rf"metrics\.json: rows\.{number}\.flow: the plan has no flow 7"):
+        load_run(run.path, "damaged")
+
+
+def test_a_flow_of_a_table_that_the_plan_does_not_have_is_named(good: RunDirectory, tmp_path: Path) -> None:
+    run = RunDirectory(shutil.copytree(good.path, tmp_path / "run"))
+    infos = table.read(run, "tcp_info")
+    place = infos.schema.get_field_index("flow")
+    strange = pa.array([7] * len(infos), infos.schema.field(place).type)
+    table.write(run, "tcp_info", infos.set_column(place, "flow", strange))
+    with pytest.raises(HowdahError, match="flow 7, which the plan of 'damaged' does not have"):
+        families([load_run(run.path, "damaged")])
+
+
+def test_a_run_that_two_cells_have_is_named(good: RunDirectory, tmp_path: Path) -> None:
+    """It would be analysed, counted and packed twice, or ten thousand times."""
+    home = Path(shutil.copytree(good.path.parent, tmp_path / "damaged"))
+    index = read_json(home / "experiment.json")
+    write_json(home / "experiment.json", {**index, "cells": [*index["cells"], index["cells"][0]]})
+    with pytest.raises(
+        HowdahError, match=r"experiment\.json: cells\.1\.run: 'cubic-\S+' is already the run of cells\.0"
+    ):
+        howdah.load(home).metrics.to_pylist()

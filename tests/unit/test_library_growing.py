@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of an index that a sweep leaves: its first reading finds the rows there, and never one that no longer holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import howdah
+from howdah.command import run as command
+from howdah.errors import HowdahError
+from howdah.library import gathered, growing, index
+from howdah.library.growing import Growing
+from howdah.library.index import FILE
+from howdah.library.result import Types
+from howdah.record import state
+from howdah.record.digest import MismatchError, seal
+from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.provenance import analysis_sha256
+from howdah.record.result import Run, load_experiment
+from howdah.work import results
+from howdah.work.batch import Outcome, Rest
+from howdah.work.experiment import Cell, Experiment
+from howdah.work.job import Job, Past
+from tests.experiment_factory import Scenario, make_experiment
+
+NAMES = ("runs", "metrics", "exits", "checks")
+RUNS = 6
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    axes = tuple({"path.rate": rate} for rate in (10_000_000, 20_000_000, 30_000_000))
+    return make_experiment(
+        tmp_path_factory.mktemp("made"), Scenario(repetitions=1, duration_s=1.0, second_flow_s=0.3, axes=axes)
+    )
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts and pieces of few runs."""
+    monkeypatch.setattr(gathered, "LEAST_RUNS", 1)
+    monkeypatch.setattr(state, "STEP_NS", -(10**12))  # what was written just now is old enough
+    for name, number in (("WAITING", 2), ("PIECE", 2), ("PART", 4)):
+        monkeypatch.setattr(growing, name, number)
+
+
+@pytest.fixture
+def swept(made: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """An experiment of six runs, which a sweep has just made: two parts, of which one is of two pieces."""
+    request.getfixturevalue("small")
+    root = tmp_path / made.name
+    _copy(made, root)
+    with Growing(lambda *_: None) as listen:
+        _tell(listen, root, _runs(root))
+    return root
+
+
+def _copy(made: Path, root: Path) -> None:
+    for file in made.rglob("*.json"):
+        target = root / file.relative_to(made)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.read_bytes())
+    for run in _runs(root):
+        seal(run, {**read_json(run.provenance), "analysis_sha256": analysis_sha256()})
+
+
+def _runs(root: Path) -> list[RunDirectory]:
+    found = [RunDirectory(path.parent) for path in sorted(root.glob("*/run.json"))]
+    assert len(found) == RUNS
+    return found
+
+
+def _tell(listen: Growing, root: Path, runs: list[RunDirectory], *, held: bool = True) -> None:
+    """As a batch that holds on to its outcomes does, all of them each time; and as one that does not."""
+    outcomes: list[Outcome] = []
+    for number, run in enumerate(runs):
+        plan = load_experiment(run.path).runs[0].plan
+        assert plan is not None
+        job = Job(Experiment(root), Cell(plan, run.name.rpartition("-")[2]))
+        assert job.cell.directory_name == run.name
+        outcomes.append(Outcome(job, verdict="pass"))
+        if held:
+            listen([], outcomes, Rest(RUNS))
+        else:
+            listen([], outcomes[-1:], Rest(RUNS, past=Past(count=number)))
+
+
+def _parts(root: Path) -> list[Path]:
+    return sorted(root.glob(".tables-*"))
+
+
+def _tables(root: Path) -> dict[str, pa.Table]:
+    e = howdah.load(root)
+    return {name: getattr(e, name).to_arrow() for name in NAMES}
+
+
+def _read_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the runs whose files are read from now on."""
+    read: list[str] = []
+
+    def seen(path: Path, **named: object) -> object:
+        found = load_experiment(path, **named)  # type: ignore[arg-type]
+        read.extend(run.name for run in found.runs)
+        return found
+
+    monkeypatch.setattr(results, "load_experiment", seen)
+    return read
+
+
+def _same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read with the parts, and then with the index that they become, is what is read from the runs' files."""
+    with monkeypatch.context() as without:
+        without.setattr(gathered, "LEAST_RUNS", 10**9)
+        without.setattr(index.Index, "open", lambda _path: None)
+        plain = _tables(root)
+    for _ in range(2):
+        found = _tables(root)
+        for name in NAMES:
+            assert found[name].schema.equals(plain[name].schema, check_metadata=False), name
+            assert found[name].to_pylist() == plain[name].to_pylist(), name
+
+
+def test_the_first_reading_of_a_sweep_opens_no_run(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(_parts(swept)) == 2
+    read = _read_runs(monkeypatch)
+    assert _tables(swept)["metrics"].num_rows > 0
+    assert read == []
+    assert _parts(swept) == [], "they are one index now"
+    assert (swept / FILE).exists()
+    _tables(swept)
+    assert read == []
+    _same(swept, monkeypatch)
+
+
+def test_parts_give_what_the_files_give(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _same(swept, monkeypatch)
+
+
+def test_a_run_that_was_recorded_anew_is_read_anew(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = _runs(swept)[1]
+    metrics = read_json(run.metrics)
+    metrics["rows"][0]["value"] = 4711
+    write_json(run.metrics, metrics)
+    seal(run, read_json(run.provenance))
+    read = _read_runs(monkeypatch)
+    assert 4711 in _tables(swept)["metrics"]["value"].to_pylist()
+    assert read == [run.name]
+    _same(swept, monkeypatch)
+
+
+def test_a_changed_measure_of_equal_size_and_time_is_refused(swept: Path) -> None:
+    file = _runs(swept)[0].metrics
+    before = file.stat()
+    content = file.read_bytes()
+    with file.open("r+b") as opened:
+        opened.write(content.replace(b"cubic", b"cubix"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(MismatchError, match="was changed after it was recorded"):
+        _tables(swept)
+
+
+def test_runs_that_went_and_came_are_gone_and_there(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = _runs(swept)[0]
+    run.path.rename(swept.parent / "aside")
+    assert _tables(swept)["runs"].num_rows == RUNS - 1
+    (swept.parent / "aside").rename(run.path)
+    assert _tables(swept)["runs"].num_rows == RUNS
+    _same(swept, monkeypatch)
+
+
+def test_a_run_that_is_made_later_is_in_the_next_part(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest part tells of a run that two have."""
+    run = _runs(swept)[2]
+    metrics = read_json(run.metrics)
+    metrics["rows"][0]["value"] = 4711
+    write_json(run.metrics, metrics)
+    seal(run, read_json(run.provenance))
+    with Growing(lambda *_: None) as listen:
+        _tell(listen, swept, [run])
+    assert len(_parts(swept)) == 3
+    read = _read_runs(monkeypatch)
+    assert 4711 in _tables(swept)["metrics"]["value"].to_pylist()
+    assert read == []
+    _same(swept, monkeypatch)
+
+
+def _cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def _halved(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def _emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [_cut, _halved, _emptied])
+def test_a_part_that_is_not_whole_costs_its_own_runs(
+    swept: Path, damage: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage(_parts(swept)[1])
+    read = _read_runs(monkeypatch)
+    _tables(swept)
+    assert len(read) == RUNS - 4
+    _same(swept, monkeypatch)
+
+
+@pytest.mark.usefixtures("small")
+def test_values_of_other_kinds_in_other_parts_are_one_type(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers widen; of texts and numbers all rows are read again."""
+    for value, kind in ((0.5, pa.float64()), ("fast", pa.string())):
+        root = tmp_path / str(value) / made.name
+        _copy(made, root)
+        run = _runs(root)[-1]
+        plan = read_json(run.plan)
+        plan["axes"]["path.rate"] = value
+        write_json(run.plan, plan)
+        seal(run, read_json(run.provenance))
+        with Growing(lambda *_: None) as listen:
+            _tell(listen, root, _runs(root))
+        assert _parts(root)
+        assert _tables(root)["runs"]["path.rate"].type == kind
+        _same(root, monkeypatch)
+
+
+@pytest.mark.usefixtures("small")
+def test_an_error_leaves_what_was_read(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "again" / made.name
+    _copy(made, root)
+
+    def interrupted() -> None:
+        with Growing(lambda *_: None) as listen:
+            _tell(listen, root, _runs(root)[:3])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    read = _read_runs(monkeypatch)
+    _tables(root)
+    assert len(read) == RUNS - 2
+    _same(root, monkeypatch)
+
+
+def test_outcomes_that_a_batch_does_not_hold_on_to_are_heard(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part in _parts(swept):
+        part.unlink()
+    with Growing(lambda *_: None) as listen:
+        _tell(listen, swept, _runs(swept), held=False)
+    assert len(_parts(swept)) == 2
+    read = _read_runs(monkeypatch)
+    _tables(swept)
+    assert read == []
+
+
+def test_only_runs_that_were_made_are_read(swept: Path) -> None:
+    parts = _parts(swept)
+    heard: list[int] = []
+    plan = load_experiment(_runs(swept)[0].path).runs[0].plan
+    assert plan is not None
+    job = Job(Experiment(swept), Cell(plan, "00000000"))
+    outcomes = [Outcome(job, verdict="pass", reused=True), Outcome(job, error=HowdahError("no engine"))]
+    with Growing(lambda _active, told, _rest: heard.append(len(told))) as listen:
+        listen([], outcomes, Rest(RUNS))
+    assert heard == [2]
+    assert _parts(swept) == parts
+
+
+def test_a_part_that_cannot_be_written_stops_no_sweep(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for part in _parts(swept):
+        part.unlink()
+    monkeypatch.setattr(growing, "write_index", full)
+    with Growing(lambda *_: None) as listen:
+        _tell(listen, swept, _runs(swept))
+    assert _parts(swept) == []
+    _same(swept, monkeypatch)
+
+
+def test_rows_that_cannot_be_made_stop_no_sweep_and_are_in_no_part(
+    swept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(name: str, runs: list[Run], types: Types) -> pa.Table:
+        if name == "exits" and runs[0].name == _runs(swept)[0].name:
+            raise OverflowError("a number is too large")
+        return gathered.rows_of(name, runs, types)
+
+    for part in _parts(swept):
+        part.unlink()
+    monkeypatch.setattr(growing, "rows_of", refused)
+    with Growing(lambda *_: None) as listen:
+        _tell(listen, swept, _runs(swept))
+    read = _read_runs(monkeypatch)
+    _tables(swept)
+    assert len(read) == 2
+    _same(swept, monkeypatch)
+
+
+def test_a_run_that_is_told_twice_has_its_rows_once(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part in _parts(swept):
+        part.unlink()
+    with Growing(lambda *_: None) as listen:
+        _tell(listen, swept, [*_runs(swept)[:2], *_runs(swept)[:1]])
+    _same(swept, monkeypatch)
+
+
+def test_few_runs_are_listened_to_by_nobody_else() -> None:
+    def listen(*_: object) -> None: ...
+
+    with command._indexed(listen, command.INDEXED_RUNS - 1) as heard:
+        assert heard is listen
+    with command._indexed(listen, command.INDEXED_RUNS) as heard:
+        assert isinstance(heard, Growing)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cannot be made ready for one cell of a sweep on the uml engine costs that cell's runs, and no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from howdah.build.cache import Cache
+from howdah.build.guest_tree import further_packages
+from howdah.engine.uml import engine as engine_module
+from howdah.engine.uml.engine import UmlEngine
+from howdah.errors import HowdahError, RunFailedError
+from howdah.plan.plan import Plan
+from howdah.record.directory import RunDirectory
+from tests.unit.profile_factory import make_plans
+
+NO_TREE = HowdahError("this is not a Linux source tree: it has no Makefile", where="linux")
+NO_PACKAGE = HowdahError("the guest tree cannot be had: no mirror answers")
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UmlEngine:
+    """One that builds nothing: a directory is no kernel tree, and no mirror has further packages."""
+
+    def build(kernel: str, _modules: Any, _progress: Any, _cache: Any, _wiring: str, packages: tuple[str, ...]) -> Any:
+        if "/" in kernel:
+            raise NO_TREE
+        if packages:
+            raise NO_PACKAGE
+        modules = SimpleNamespace(check_own=lambda *_: None)
+        return SimpleNamespace(
+            module_set=modules,
+            tree=SimpleNamespace(sha256="tree"),
+            tools=SimpleNamespace(key="tools"),
+            kernel=SimpleNamespace(image_sha256=kernel),
+        )
+
+    monkeypatch.setattr(engine_module, "build", build)
+    monkeypatch.setattr(engine_module, "lacks", lambda _kernel: [])
+    monkeypatch.setattr(UmlEngine, "_modules", staticmethod(lambda *_: []))
+    return UmlEngine(Cache(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize(
+    ("axis", "ready", "broken", "error"),
+    [
+        ("kernel", ["debian-6.12"], ["{}/linux"], NO_TREE),
+        ("receiver.kernel", ["debian-6.12"], ["{}/linux"], NO_TREE),
+        ("traffic.quic", ["off"], ["ngtcp2", "aioquic"], NO_PACKAGE),
+    ],
+)
+def test_what_one_cell_lacks_fails_its_runs_alone(
+    tmp_path: Path, engine: UmlEngine, axis: str, ready: list[str], broken: list[str], error: HowdahError
+) -> None:
+    told: list[str] = []
+    (tmp_path / "linux").mkdir()
+    values = ", ".join([*ready, *broken]).format(tmp_path)
+    plans = make_plans(tmp_path, overrides=[f"{axis}=[{values}]", "algorithm=cubic"])
+    identity = engine.prepare(plans, lambda what, _done, _total: told.append(what))
+    assert identity["kernel debian-6.12"] == "debian-6.12"
+    place = f"{error.where}: " if error.where else ""
+    assert told == [f"not built: {place}{error.what}"]
+
+    def lacks(plan: Plan) -> bool:
+        return bool(further_packages(plan)) or any("/" in name for name in plan.kernels)
+
+    lacking = [plan for plan in plans if lacks(plan)]
+    assert len(lacking) == len(broken) < len(plans)
+    for plan in lacking:
+        with pytest.raises(RunFailedError) as caught:
+            engine.run(RunDirectory(tmp_path / "run"), plan, lambda *_: None)
+        assert caught.value.what == error.what
+
+
+def test_what_no_cell_can_do_without_ends_the_command(tmp_path: Path, engine: UmlEngine) -> None:
+    (tmp_path / "linux").mkdir()
+    plans = make_plans(tmp_path, overrides=[f"kernel={tmp_path}/linux"])
+    with pytest.raises(HowdahError, match="not a Linux source tree"):
+        engine.prepare(plans, lambda *_: None)
