@@ -38,6 +38,7 @@ class Scenario:
     algorithms: tuple[str, ...] = ("cubic", "reno")
     repetitions: int = 2
     flows: int = 2
+    flow_names: tuple[str, ...] = ()  # flow1, flow2 … where there are none
     rate_bits_per_second: int = 20_000_000
     rtt_us: int = 100_000
     duration_s: float = 8.0
@@ -76,7 +77,7 @@ def make_plan(scenario: Scenario, algorithm: str, repetition: int, axes: dict[st
     flows = [
         Flow(
             id=index + 1,
-            name=f"flow{index + 1}",
+            name=scenario.flow_names[index] if scenario.flow_names else f"flow{index + 1}",
             sender=f"s{index + 1}",
             receiver=f"r{index + 1}",
             source_address=f"10.1.{index}.1",

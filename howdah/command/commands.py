@@ -38,7 +38,7 @@ COMMANDS = {
     "nightly": Command("nightly", "run a suite and compare every measure with the stored baseline"),
     "bisect": Command("bisect", "find the commit of a kernel tree that broke a claim"),
     "validate": Command("validate", "run a profile on two engines and compare what they say"),
-    "list": Command("listing", "list profiles, algorithms, kernels, receivers, metrics or runs"),
+    "list": Command("listing", "list profiles, algorithms, kernels, receivers, stacks, metrics or runs"),
     "export": Command("export", "write a run's data for another tool; needs no kernel"),
     "pack": Command("pack", "write runs or experiments as one file that can be mailed"),
     "unpack": Command("pack", "write the content of a pack to a new directory"),

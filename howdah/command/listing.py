@@ -164,7 +164,7 @@ _LISTS: dict[str, _List] = {
     "algorithms": _List("congestion controls by the names that profiles use", _algorithms, _algorithm_lines),
     "kernels": _List("those that were built here", _kernels),
     "receivers": _List("how a receiver can acknowledge", DATA["receivers"], _receiver_lines),
-    "stacks": _List("other TCPs that can receive, real code", stack_rows, _stack_lines),
+    "stacks": _List("other TCPs that can receive or send, real code", stack_rows, _stack_lines),
     "metrics": _List("what is measured, for claims and figures", DATA["metrics"], _metric_lines),
     "runs": _List("those below --runs", _runs_there, _run_lines),
 }

@@ -44,6 +44,7 @@ _PROGRAMS = {
     "unshare": "util-linux",
     "setpriv": "util-linux",
 }
+_SYSTEM_PROGRAMS = "/usr/sbin:/sbin"
 # Ends with this process, however it ends, and everything in it with it: Mininet's shells, the traffic, the namespaces.
 _CONTAINED = ["setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
 _PROBE_EVENT = "events/tcp/tcp_probe"
@@ -191,13 +192,18 @@ def _root() -> Check:
 
 
 def _programs() -> list[Check]:
-    absent = {program: package for program, package in _PROGRAMS.items() if shutil.which(program) is None}
-    if not absent:
-        return [Check(_ENGINE, "programs", OK, ", ".join(_PROGRAMS))]
-    return [
-        Check(_ENGINE, program, MISSING, f"program of the package {package}", f"apt install {package}")
-        for program, package in absent.items()
-    ]
+    absent = [_absent(program, package) for program, package in _PROGRAMS.items() if shutil.which(program) is None]
+    return absent or [Check(_ENGINE, "programs", OK, ", ".join(_PROGRAMS))]
+
+
+def _absent(program: str, package: str) -> Check:
+    """Debian gives root's programs a directory of their own, which ``su`` and cron leave out of PATH."""
+    if found := shutil.which(program, path=_SYSTEM_PROGRAMS):
+        directory = Path(found).parent
+        return Check(
+            _ENGINE, program, MISSING, f"in {directory}, which PATH does not have", f"export PATH=$PATH:{directory}"
+        )
+    return Check(_ENGINE, program, MISSING, f"program of the package {package}", f"apt install {package}")
 
 
 def _mininet() -> Check:

@@ -32,6 +32,7 @@ from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.axis import axes_of
 from howdah.record.clock import read_clocks
+from howdah.record.console import killed_for_memory
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.raw import read_raw_bytes
 
@@ -46,6 +47,8 @@ def ingest(directory: RunDirectory) -> IngestReport:
     """
     report = IngestReport()
     context = _context(directory, report)
+    for name in killed_for_memory(directory.console):
+        report.problems.append(f"the guest's memory was full, and its kernel killed {name} (console.log)")
     try:
         directory.tables.mkdir(exist_ok=True)
     except OSError as error:

@@ -202,9 +202,10 @@ def _with_profile(index: bytes, profile: bytes, there: bool) -> bytes:
     """The index names the profile that is in the pack."""
     value = json.loads(index)
     digest = hashlib.sha256(profile).hexdigest()
-    if not there or value["profile"]["sha256"] == digest:
+    said = value.get("profile") or {}
+    if not there or said.get("sha256") == digest:
         return index
-    return (json.dumps({**value, "profile": {**value["profile"], "sha256": digest}}, indent=1) + "\n").encode()
+    return (json.dumps({**value, "profile": {**said, "sha256": digest}}, indent=1) + "\n").encode()
 
 
 def local_paths(runs: list[RunDirectory]) -> set[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from howdah.plan.plan import Flow, Path
+from howdah.plan.quic import STACKS
 
 PAGE_BYTES = 4096
 BASE_MEMORY_BYTES = 256 << 20  # kernel, tmpfs, agent
@@ -72,6 +73,7 @@ def sizes(
     pages = -(-socket_bytes // PAGE_BYTES) + 16384
     receive_buffer = min(max(LEAST_BUFFER_MAXIMUM_BYTES, 2 * window * truesize), LARGEST_SYSCTL)
     trace = _trace_bytes(path, duration_us)
+    held = _packets(path, duration_us) * max(STACKS[flow.quic].held_packet_bytes if flow.quic else 0 for flow in flows)
     return Sizes(
         window_packets=window,
         backlog_packets=max(10_000, 2 * together),
@@ -79,7 +81,7 @@ def sizes(
         receive_buffer_bytes=receive_buffer,
         send_buffer_bytes=send_buffer,
         trace_buffer_bytes=trace,
-        guest_memory_bytes=_round_up(BASE_MEMORY_BYTES + socket_bytes + network_bytes + trace, 16 << 20),
+        guest_memory_bytes=_round_up(BASE_MEMORY_BYTES + socket_bytes + network_bytes + trace + held, 16 << 20),
     )
 
 
@@ -109,10 +111,14 @@ def _together(path: Path, flows: list[Flow], windows: list[int]) -> int:
 
 def _trace_bytes(path: Path, duration_us: int) -> int:
     """Room for the whole run at one ACK for each two packets, at most 64 MiB: the agent drains it during the run."""
-    carried = path.carried_bits_per_second or path.rate_bits_per_second
-    packets = carried * duration_us // (8_000_000 * path.frame_bytes)
-    expected = packets // 2 * TRACE_RECORD_BYTES
+    expected = _packets(path, duration_us) // 2 * TRACE_RECORD_BYTES
     return min(max(_round_up(2 * expected, 1 << 20), LEAST_TRACE_BYTES), LARGEST_TRACE_BYTES)
+
+
+def _packets(path: Path, duration_us: int) -> int:
+    """The most that the path carries in a run."""
+    carried = path.carried_bits_per_second or path.rate_bits_per_second
+    return carried * duration_us // (8_000_000 * path.frame_bytes)
 
 
 def _round_up(value: int, step: int) -> int:

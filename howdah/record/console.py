@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 CONSOLE_LINES = 15
+_KILLED = re.compile(r"Out of memory: Killed process \d+ \(([^)]*)\)")  # mm/oom_kill.c
 
 
 def console_tail(console: Path, lines: int = CONSOLE_LINES) -> list[str]:
@@ -17,3 +19,12 @@ def console_tail(console: Path, lines: int = CONSOLE_LINES) -> list[str]:
     except FileNotFoundError:
         return []
     return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
+
+
+def killed_for_memory(console: Path) -> list[str]:
+    """Names of the programs that the guest's kernel killed because its memory was full."""
+    try:
+        text = console.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return _KILLED.findall(text)

@@ -13,6 +13,7 @@ from howdah.report.plot.swept import field_name
 from howdah.report.table import Block, Cell, Row, Table
 
 _DIGITS = 3
+_FIRST = "The first flow"
 _MOST_ONE_BY_ONE = 4  # variants that get a clause each; of more, the extremes are named
 _EXIT, _EXIT_PACKETS, _CAUSE, _LOST = "exit_cwnd_bdp", "exit_cwnd_packets", "exit_cause", "retransmitted_packets"
 _GROWN = "growth_end_bdp"  # of a sender whose window nobody sees
@@ -109,7 +110,10 @@ def _flows(said: list[_Said]) -> list[str]:
         text = _alone(said[0])
     else:
         text = _side_by_side(said) if len(said) <= _MOST_ONE_BY_ONE else _extremes(said)
-    return [f"The first flow, {said[0].row.flow}: {text}" if any(each.others for each in said) else text]
+    if not any(each.others for each in said):
+        return [text]
+    flow = said[0].row.flow
+    return [f"{_FIRST}: {text}" if flow == "first" else f"{_FIRST}, {flow}: {text}"]
 
 
 def _alone(each: _Said) -> str:

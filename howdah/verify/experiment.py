@@ -42,7 +42,8 @@ def verify_experiment(path: Path) -> Report:
     there = [name for name in _DERIVED if (path / name).exists()]
     if there:
         is_, them = ("is", "it") if len(there) == 1 else ("are", "them")
-        report.notes.append(f"{' and '.join(there)} {is_} not checked: 'howdah report' makes {them} from what is")
+        names = " and ".join(there)
+        report.notes.append(f"{names} {is_} not checked: 'howdah report' makes {them} again from the runs")
     return report
 
 

@@ -23,8 +23,10 @@ KINDS = ROOT / "reports" / "atlas" / "kinds.yaml"
 CELLS = {
     "hystart-fig1": (20, 4),
     "hystart-fig1-copy": (10, 2),
+    "hystart-fig1-processor": (10, 2),
     "hystart-fig3b": (40, 6),
     "hystart-fig4": (80, 8),
+    "hystart-fig5": (20, 4),
     "hystart-fig6": (30, 6),
     "hystart-fig9": (70, 15),
     "hystart-fig10": (60, 6),

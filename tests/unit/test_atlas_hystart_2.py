@@ -22,6 +22,7 @@ OF_OTHERS = {"HyStart_claims_intro", "HyStart_asymmetry_claim"}  # claimed of th
 # Points of the sweep without controls, in full and quick; a point has 10, or 3, or 2, repetitions.
 POINTS = {
     "hystart-fig11": (2, 2),
+    "hystart-fig11-processor": (1, 1),
     "hystart-fig13": (9, 2),
     "hystart-fig14a": (18, 2),
     "hystart-fig14b": (12, 2),
@@ -35,7 +36,7 @@ POINTS = {
 
 # Repetitions of the quick atlas, where they are not 3.
 # Repetitions of the quick atlas, where they are not 3.
-QUICK = {"hystart-fig11": 2, "hystart-fig14b-hystart": 2, "hystart-fig18": 2}
+QUICK = {"hystart-fig11": 2, "hystart-fig11-processor": 2, "hystart-fig14b-hystart": 2, "hystart-fig18": 2}
 
 
 def entries() -> list[dict[str, object]]:

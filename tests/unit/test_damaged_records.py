@@ -3,20 +3,24 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import howdah
+from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.publish.openmetrics import families
 from howdah.record import table
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.result import load_run
+from howdah.verify.experiment import verify_experiment
 from tests.experiment_factory import Scenario, make_experiment
 
 CASES = 200
@@ -111,3 +115,46 @@ def test_a_run_that_two_cells_have_is_named(good: RunDirectory, tmp_path: Path) 
         HowdahError, match=r"experiment\.json: cells\.1\.run: 'cubic-\S+' is already the run of cells\.0"
     ):
         howdah.load(home).metrics.to_pylist()
+
+
+def _without(index: dict[str, Any], place: str) -> dict[str, Any]:
+    """The index without a field: ``name``, ``profile.sha256``, ``cells.axes`` (of the first cell)."""
+    changed = copy.deepcopy(index)
+    *parts, last = place.split(".")
+    holder = changed
+    for part in parts:
+        holder = holder[part][0] if part == "cells" else holder[part]
+    del holder[last]
+    return changed
+
+
+def _places(index: dict[str, Any]) -> list[str]:
+    parts = {"": index, "profile.": index["profile"], "cells.": index["cells"][0]}
+    return [f"{prefix}{name}" for prefix, part in parts.items() for name in part]
+
+
+def test_an_index_that_lacks_a_field_is_read_or_named(good: RunDirectory, tmp_path: Path) -> None:
+    """Each field that another version may leave out, one at a time, with every command that reads it."""
+    home = Path(shutil.copytree(good.path.parent, tmp_path / "runs" / "damaged"))
+    (home / "profile.yaml").write_text("howdah: 1\nname: damaged\n")
+    index = read_json(home / "experiment.json")
+    places = _places(index)
+    assert {"cells", "profile", "profile.sha256", "cells.run", "cells.axes", "cells.status"} <= set(places)
+    pack = tmp_path / "damaged.howdah.tar.zst"
+    commands = (
+        ["pack", str(home), "--output", str(pack)],
+        ["claims", str(home)],
+        ["export", str(home), "--format", "csv", "--output", str(tmp_path / "csv")],
+        ["list", "runs"],
+        ["clean", "--unlisted"],
+    )
+    for place in places:
+        write_json(home / "experiment.json", _without(index, place))
+        for words in commands:
+            pack.unlink(missing_ok=True)
+            shutil.rmtree(tmp_path / "csv", ignore_errors=True)
+            try:
+                assert main([*words, "--runs", str(home.parent)]) in range(7)
+            except Exception as error:  # noqa: BLE001 - that is what is looked for
+                pytest.fail(f"{words[0]} without {place}: {type(error).__name__}: {error}")
+        assert verify_experiment(home).state, place

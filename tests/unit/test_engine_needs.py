@@ -114,6 +114,21 @@ def test_the_host_engine_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
     assert next(item for item in host.checks() if item.what == "root").status == MISSING
 
 
+def test_a_program_that_path_does_not_have_is_not_asked_to_be_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of ``su`` on Debian: /usr/sbin has tc, PATH has no /usr/sbin."""
+    tc = tmp_path / "tc"
+    tc.touch(mode=0o755)
+    monkeypatch.setattr(host, "_SYSTEM_PROGRAMS", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "elsewhere"))
+    found = {item.what: item for item in host.checks()}
+    assert found["tc"].status == found["ethtool"].status == MISSING
+    assert str(tmp_path) in found["tc"].found
+    assert found["tc"].remedy == f"export PATH=$PATH:{tmp_path}"
+    assert found["ethtool"].remedy == "apt install ethtool"
+
+
 def test_doctor_covers_every_engine() -> None:
     checks = doctor.examine()
     assert {"uml", "host", "vm", "all"} <= {item.engine for item in checks}

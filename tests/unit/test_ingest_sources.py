@@ -30,6 +30,13 @@ def run(tmp_path: Path) -> RunDirectory:
     return make_recorded_run(tmp_path)
 
 
+def test_a_program_that_found_no_memory_is_named(run: RunDirectory) -> None:
+    run.console.write_text(
+        "[    3.4] Out of memory: Killed process 20 (python3) total-vm:176768kB, anon-rss:148156kB\n"
+    )
+    assert ingest(run).all_problems == ["the guest's memory was full, and its kernel killed python3 (console.log)"]
+
+
 def test_a_recorded_run_becomes_tables_without_a_problem(run: RunDirectory) -> None:
     report = ingest(run)
     assert report.all_problems == []

@@ -94,6 +94,11 @@ def test_few_repetitions_are_bracketed_by_their_least_and_largest(tmp_path: Path
     assert brackets == "In brackets: least and largest."
 
 
+def test_a_flow_that_is_called_first_is_not_called_so_twice(tmp_path: Path) -> None:
+    (text,) = words(made(tmp_path, Scenario(repetitions=1, flow_names=("first", "second")), of(cubic={EXIT: 1.15})))
+    assert text.startswith("The first flow: cubic")
+
+
 def test_many_algorithms_are_told_by_their_extremes_and_several_flows_by_the_first(tmp_path: Path) -> None:
     names = ("cubic", "reno", "bbr", "search", "limited")
     places = {name: {EXIT: 0.5 + place, LOST: 100 - place} for place, name in enumerate(names)}

@@ -59,6 +59,12 @@ def test_what_is_as_it_was_recorded_is_verified_and_not_touched(recorded: _Recor
     assert state() == before
 
 
+def test_a_page_is_said_to_be_made_from_the_runs(recorded: _Recorded) -> None:
+    (recorded.path / "report.html").write_text("<p>a page</p>")
+    said = recorded.verify()[1]
+    assert "report.html is not checked: 'howdah report' makes it again from the runs\n" in said
+
+
 def _metrics(each: _Recorded) -> None:
     metrics = read_json(each.run.metrics)
     row = next(row for row in metrics["rows"] if row["metric"] == "utilisation")

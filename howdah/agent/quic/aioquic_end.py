@@ -88,8 +88,22 @@ async def _serve(address: str, port: int, object_bytes: int, algorithm: str, dir
     await _interrupted()
     for connection in Sending.every:
         connection.close()
-    Path(directory, "server.qlog").write_text(json.dumps(logger.to_dict()), encoding="utf-8")
+    _write(logger.to_dict(), Path(directory, "server.qlog"))
     server.close()
+
+
+def _write(log: dict[str, Any], path: Path) -> None:
+    """One event at a time: as one text the log would need as much memory again."""
+    traces = log.pop("traces")
+    with path.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(log)[:-1] + ', "traces": [')
+        for number, trace in enumerate(traces):
+            events = trace.pop("events")
+            file.write(", " * bool(number) + json.dumps(trace)[:-1] + ', "events": [')
+            for place, event in enumerate(events):
+                file.write(", " * bool(place) + json.dumps(event))
+            file.write("]}")
+        file.write("]}")
 
 
 async def _ask(address: str, port: int, window_bytes: int) -> int:
