@@ -24,6 +24,8 @@ SUFFIX = ".howdah.tar.zst"
 INDEX = "pack.json"
 FORMAT = 1
 _LEVEL = 3
+# The most that zstd reads without being asked to: each run has the same agent, some megabytes after that of the last.
+_WINDOW_LOG = 27
 _CHUNK_BYTES = 1 << 20
 _LARGEST_INDEX = 256 * 1024 * 1024  # of 10 000 runs it has 60 MB
 
@@ -43,7 +45,10 @@ def write_archive(target: Path, name: str, about: dict[str, Any], entries: list[
             f"these are too many files for one pack: {len(entries)}", hint="Pack the runs in parts, or use --no-raw."
         )
     temporary = writing_name(target)
-    compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+    how = zstandard.ZstdCompressionParameters.from_level(
+        _LEVEL, window_log=_WINDOW_LOG, enable_ldm=True, write_checksum=True
+    )
+    compressor = zstandard.ZstdCompressor(compression_params=how)
     try:
         with temporary.open("wb") as opened, compressor.stream_writer(opened, closefd=False) as packed:
             with tarfile.open(fileobj=cast("BinaryIO", packed), mode="w|", format=tarfile.PAX_FORMAT) as archive:
