@@ -77,9 +77,9 @@ def raw_rtt(trace: FlowTrace) -> tuple[Integers, npt.NDArray[np.bool_]]:
     The earlier of the two is taken, which is exact for a sender clocked by its ACKs and never too small for a paced one
     (tcp_probe itself carries only the smoothed RTT). Without trust are
 
-    - ACKs that acknowledge nothing new, and the last record, of which nobody knows what it acknowledged; - bytes
-    whose time of leaving is in doubt by more than :func:`send_time_doubt_ns` (the last of a flight, probes sent by
-      a timer, the first flight of a user-space sender);
+    - ACKs that acknowledge nothing new, and the last record, of which nobody knows what it acknowledged;
+    - bytes whose time of leaving is in doubt by more than :func:`send_time_doubt_ns` (the last of a flight, probes sent
+      by a timer, the first flight of a user-space sender);
     - ACKs inside a recovery: the byte may have been sent twice (Karn's rule, :func:`sent_once` has the rest of it);
     - an ACK of one segment long after the one before: it may have waited for the receiver's delayed-ACK timer.
     """
@@ -109,9 +109,10 @@ def sent_once(trace: FlowTrace, resent: Samples) -> npt.NDArray[np.bool_]:
     with ``total_retrans_packets`` of the sender. Where the counter stood still while the byte was out, it left once.
     Where it grew, or was not read, the byte may have been sent again, or may have waited for one that was, if
 
-    - it left inside a recovery: what follows a recovery's end was perhaps repaired in it; - or while it was out an
-    ACK acknowledged nothing new, which is how a gap is told; - or while it was out nothing new was acknowledged for
-      as long as a retransmission timer takes, two smoothed RTTs or one and 200 ms (TCP_RTO_MIN).
+    - it left inside a recovery: what follows a recovery's end was perhaps repaired in it;
+    - or while it was out an ACK acknowledged nothing new, which is how a gap is told;
+    - or while it was out nothing new was acknowledged for as long as a retransmission timer takes, two smoothed RTTs or
+      one and 200 ms (TCP_RTO_MIN).
     """
     count = len(trace)
     if count == 0:
