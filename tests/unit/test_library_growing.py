@@ -10,10 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import howdah
 from howdah.command import run as command
 from howdah.errors import HowdahError
-from howdah.library import gathered, growing, index
+from howdah.library import gathered, growing
 from howdah.library.growing import Growing
 from howdah.library.index import FILE
 from howdah.library.result import Types
@@ -22,13 +21,12 @@ from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.result import Run, load_experiment
-from howdah.work import results
 from howdah.work.batch import Outcome, Rest
 from howdah.work.experiment import Cell, Experiment
 from howdah.work.job import Job, Past
 from tests.experiment_factory import Scenario, make_experiment
+from tests.unit.indexed import assert_same, plain_tables, runs_read, tables
 
-NAMES = ("runs", "metrics", "exits", "checks")
 RUNS = 6
 
 
@@ -94,45 +92,21 @@ def _parts(root: Path) -> list[Path]:
     return sorted(root.glob(".tables-*"))
 
 
-def _tables(root: Path) -> dict[str, pa.Table]:
-    e = howdah.load(root)
-    return {name: getattr(e, name).to_arrow() for name in NAMES}
-
-
-def _read_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the runs whose files are read from now on."""
-    read: list[str] = []
-
-    def seen(path: Path, **named: object) -> object:
-        found = load_experiment(path, **named)  # type: ignore[arg-type]
-        read.extend(run.name for run in found.runs)
-        return found
-
-    monkeypatch.setattr(results, "load_experiment", seen)
-    return read
-
-
 def _same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read with the parts, and then with the index that they become, is what is read from the runs' files."""
-    with monkeypatch.context() as without:
-        without.setattr(gathered, "LEAST_RUNS", 10**9)
-        without.setattr(index.Index, "open", lambda _path: None)
-        plain = _tables(root)
+    plain = plain_tables(root, monkeypatch)
     for _ in range(2):
-        found = _tables(root)
-        for name in NAMES:
-            assert found[name].schema.equals(plain[name].schema, check_metadata=False), name
-            assert found[name].to_pylist() == plain[name].to_pylist(), name
+        assert_same(tables(root), plain)
 
 
 def test_the_first_reading_of_a_sweep_opens_no_run(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(_parts(swept)) == 2
-    read = _read_runs(monkeypatch)
-    assert _tables(swept)["metrics"].num_rows > 0
+    read = runs_read(monkeypatch)
+    assert tables(swept)["metrics"].num_rows > 0
     assert read == []
     assert _parts(swept) == [], "they are one index now"
     assert (swept / FILE).exists()
-    _tables(swept)
+    tables(swept)
     assert read == []
     _same(swept, monkeypatch)
 
@@ -147,8 +121,8 @@ def test_a_run_that_was_recorded_anew_is_read_anew(swept: Path, monkeypatch: pyt
     metrics["rows"][0]["value"] = 4711
     write_json(run.metrics, metrics)
     seal(run, read_json(run.provenance))
-    read = _read_runs(monkeypatch)
-    assert 4711 in _tables(swept)["metrics"]["value"].to_pylist()
+    read = runs_read(monkeypatch)
+    assert 4711 in tables(swept)["metrics"]["value"].to_pylist()
     assert read == [run.name]
     _same(swept, monkeypatch)
 
@@ -161,15 +135,15 @@ def test_a_changed_measure_of_equal_size_and_time_is_refused(swept: Path) -> Non
         opened.write(content.replace(b"cubic", b"cubix"))
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(MismatchError, match="was changed after it was recorded"):
-        _tables(swept)
+        tables(swept)
 
 
 def test_runs_that_went_and_came_are_gone_and_there(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = _runs(swept)[0]
     run.path.rename(swept.parent / "aside")
-    assert _tables(swept)["runs"].num_rows == RUNS - 1
+    assert tables(swept)["runs"].num_rows == RUNS - 1
     (swept.parent / "aside").rename(run.path)
-    assert _tables(swept)["runs"].num_rows == RUNS
+    assert tables(swept)["runs"].num_rows == RUNS
     _same(swept, monkeypatch)
 
 
@@ -183,8 +157,8 @@ def test_a_run_that_is_made_later_is_in_the_next_part(swept: Path, monkeypatch: 
     with Growing(lambda *_: None) as listen:
         _tell(listen, swept, [run])
     assert len(_parts(swept)) == 3
-    read = _read_runs(monkeypatch)
-    assert 4711 in _tables(swept)["metrics"]["value"].to_pylist()
+    read = runs_read(monkeypatch)
+    assert 4711 in tables(swept)["metrics"]["value"].to_pylist()
     assert read == []
     _same(swept, monkeypatch)
 
@@ -206,8 +180,8 @@ def test_a_part_that_is_not_whole_costs_its_own_runs(
     swept: Path, damage: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damage(_parts(swept)[1])
-    read = _read_runs(monkeypatch)
-    _tables(swept)
+    read = runs_read(monkeypatch)
+    tables(swept)
     assert len(read) == RUNS - 4
     _same(swept, monkeypatch)
 
@@ -228,7 +202,7 @@ def test_values_of_other_kinds_in_other_parts_are_one_type(
         with Growing(lambda *_: None) as listen:
             _tell(listen, root, _runs(root))
         assert _parts(root)
-        assert _tables(root)["runs"]["path.rate"].type == kind
+        assert tables(root)["runs"]["path.rate"].type == kind
         _same(root, monkeypatch)
 
 
@@ -244,8 +218,8 @@ def test_an_error_leaves_what_was_read(made: Path, tmp_path: Path, monkeypatch: 
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    read = _read_runs(monkeypatch)
-    _tables(root)
+    read = runs_read(monkeypatch)
+    tables(root)
     assert len(read) == RUNS - 2
     _same(root, monkeypatch)
 
@@ -256,8 +230,8 @@ def test_outcomes_that_a_batch_does_not_hold_on_to_are_heard(swept: Path, monkey
     with Growing(lambda *_: None) as listen:
         _tell(listen, swept, _runs(swept), held=False)
     assert len(_parts(swept)) == 2
-    read = _read_runs(monkeypatch)
-    _tables(swept)
+    read = runs_read(monkeypatch)
+    tables(swept)
     assert read == []
 
 
@@ -300,8 +274,8 @@ def test_rows_that_cannot_be_made_stop_no_sweep_and_are_in_no_part(
     monkeypatch.setattr(growing, "rows_of", refused)
     with Growing(lambda *_: None) as listen:
         _tell(listen, swept, _runs(swept))
-    read = _read_runs(monkeypatch)
-    _tables(swept)
+    read = runs_read(monkeypatch)
+    tables(swept)
     assert len(read) == 2
     _same(swept, monkeypatch)
 

@@ -14,18 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import howdah
 from howdah.library import gathered, index
 from howdah.library.index import FILE
 from howdah.record import state
 from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
-from howdah.record.result import load_experiment
 from howdah.work import ledger, results
 from tests.experiment_factory import Scenario, make_experiment
-
-NAMES = ("runs", "metrics", "exits", "checks")
+from tests.unit.indexed import NAMES, assert_same, plain_tables, runs_read, tables
 
 
 @pytest.fixture
@@ -44,43 +41,14 @@ def _runs(root: Path) -> list[RunDirectory]:
     return [RunDirectory(path.parent) for path in sorted(root.glob("*/run.json"))]
 
 
-def _tables(root: Path) -> dict[str, pa.Table]:
-    e = howdah.load(root)
-    return {name: getattr(e, name).to_arrow() for name in NAMES}
-
-
-def _plain(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, pa.Table]:
-    """What is read without an index."""
-    with monkeypatch.context() as without:
-        without.setattr(gathered, "LEAST_RUNS", 10**9)
-        without.setattr(index.Index, "open", lambda _path: None)
-        return _tables(root)
-
-
 def _same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, plain = _tables(root), _plain(root, monkeypatch)
-    for name in NAMES:
-        assert found[name].schema.equals(plain[name].schema, check_metadata=False), name
-        assert found[name].to_pylist() == plain[name].to_pylist(), name
-
-
-def _read_runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the runs whose files are read from now on."""
-    read: list[str] = []
-
-    def seen(path: Path, **named: object) -> object:
-        found = load_experiment(path, **named)  # type: ignore[arg-type]
-        read.extend(run.name for run in found.runs)
-        return found
-
-    monkeypatch.setattr(results, "load_experiment", seen)
-    return read
+    assert_same(tables(root), plain_tables(root, monkeypatch))
 
 
 def test_the_second_reading_reads_no_run_and_gives_the_same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = _tables(root)
-    read = _read_runs(monkeypatch)
-    second = _tables(root)
+    first = tables(root)
+    read = runs_read(monkeypatch)
+    second = tables(root)
     assert read == []
     assert {name: table.to_pylist() for name, table in first.items()} == {
         name: table.to_pylist() for name, table in second.items()
@@ -90,20 +58,20 @@ def test_the_second_reading_reads_no_run_and_gives_the_same(root: Path, monkeypa
 
 
 def test_a_run_that_was_recorded_anew_is_read_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _tables(root)
+    tables(root)
     run = next(each for each in _runs(root) if each.name.startswith("cubic"))
     metrics = read_json(run.metrics)
     metrics["rows"][0]["value"] = 4711
     write_json(run.metrics, metrics)
     seal(run, read_json(run.provenance))
-    read = _read_runs(monkeypatch)
-    assert 4711 in _tables(root)["metrics"]["value"].to_pylist()
+    read = runs_read(monkeypatch)
+    assert 4711 in tables(root)["metrics"]["value"].to_pylist()
     assert read == [run.name]
     _same(root, monkeypatch)
 
 
 def test_a_change_of_equal_size_and_time_is_refused(root: Path) -> None:
-    _tables(root)
+    tables(root)
     file = _runs(root)[0].metrics
     before = file.stat()
     content = file.read_bytes()
@@ -112,39 +80,39 @@ def test_a_change_of_equal_size_and_time_is_refused(root: Path) -> None:
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert (file.stat().st_ino, file.stat().st_size) == (before.st_ino, before.st_size)
     with pytest.raises(MismatchError, match="was changed after it was recorded"):
-        _tables(root)
+        tables(root)
 
 
 def test_runs_that_went_and_came_are_gone_and_there(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = _tables(root)["runs"].num_rows
+    whole = tables(root)["runs"].num_rows
     run = _runs(root)[0]
     run.path.rename(root.parent / "aside")
-    assert _tables(root)["runs"].num_rows == whole - 1
+    assert tables(root)["runs"].num_rows == whole - 1
     _same(root, monkeypatch)
     (root.parent / "aside").rename(run.path)
-    assert _tables(root)["runs"].num_rows == whole
+    assert tables(root)["runs"].num_rows == whole
     _same(root, monkeypatch)
     run.metrics.unlink()
     with pytest.raises(MismatchError, match="is missing"):
-        _tables(root)
+        tables(root)
 
 
 def test_an_axis_of_another_type_is_one_type_in_all_rows(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _tables(root)
+    tables(root)
     run = _runs(root)[0]
     plan = read_json(run.plan)
     plan["axes"]["path.rate"] = "fast"
     write_json(run.plan, plan)
     seal(run, read_json(run.provenance))
-    assert "fast" in _tables(root)["metrics"]["path.rate"].to_pylist()
+    assert "fast" in tables(root)["metrics"]["path.rate"].to_pylist()
     _same(root, monkeypatch)
 
 
 def test_results_of_another_analysis_are_not_taken_from_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _tables(root)
+    tables(root)
     monkeypatch.setattr(index, "analysis_sha256", lambda: "another")
-    read = _read_runs(monkeypatch)
-    _tables(root)
+    read = runs_read(monkeypatch)
+    tables(root)
     assert sorted(read) == sorted(run.name for run in _runs(root))
 
 
@@ -176,21 +144,21 @@ def _one_row(content: bytes) -> bytes:
 def test_one_that_is_not_what_it_should_be_is_as_good_as_none(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[bytes], bytes]
 ) -> None:
-    _tables(root)
+    tables(root)
     _rewritten(root / FILE, name, change)
     _same(root, monkeypatch)
 
 
 def test_one_of_another_user_is_as_good_as_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _tables(root)
+    tables(root)
     monkeypatch.setattr(ledger, "secret", lambda: b"another")
-    read = _read_runs(monkeypatch)
-    _tables(root)
+    read = runs_read(monkeypatch)
+    tables(root)
     assert sorted(read) == sorted(run.name for run in _runs(root))
 
 
 def test_one_that_is_cut_short_is_as_good_as_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _tables(root)
+    tables(root)
     file = root / FILE
     file.write_bytes(file.read_bytes()[:-100])
     _same(root, monkeypatch)
@@ -198,12 +166,12 @@ def test_one_that_is_cut_short_is_as_good_as_none(root: Path, monkeypatch: pytes
 
 def test_one_that_somebody_sends_along_is_not_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy has other inodes and times of change, which nobody can forge from afar."""
-    _tables(root)
+    tables(root)
     copy = root.parent / "copy"
     shutil.copytree(root, copy)
     assert (copy / FILE).exists()
-    read = _read_runs(monkeypatch)
-    _tables(copy)
+    read = runs_read(monkeypatch)
+    tables(copy)
     assert sorted(read) == sorted(run.name for run in _runs(copy))
 
 
@@ -224,17 +192,17 @@ def test_where_none_can_be_written_everything_is_read(root: Path, monkeypatch: p
 
 def test_what_was_written_just_now_is_not_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "STEP_NS", 10**12)
-    _tables(root)
+    tables(root)
     assert not (root / FILE).exists()
 
 
 def test_many_runs_are_read_in_pieces_and_give_what_one_reading_gives(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = _plain(root, monkeypatch)
+    whole = plain_tables(root, monkeypatch)
     monkeypatch.setattr(results, "PIECE", 1)
     _same(root, monkeypatch)
-    assert {name: table.to_pylist() for name, table in _tables(root).items()} == {
+    assert {name: table.to_pylist() for name, table in tables(root).items()} == {
         name: table.to_pylist() for name, table in whole.items()
     }
 
@@ -245,9 +213,9 @@ def test_an_axis_with_other_kinds_in_other_pieces_is_one_type(root: Path, monkey
     plan["axes"]["path.rate"] = 0.5
     write_json(run.plan, plan)
     seal(run, read_json(run.provenance))
-    whole = _plain(root, monkeypatch)
+    whole = plain_tables(root, monkeypatch)
     monkeypatch.setattr(results, "PIECE", 1)
-    found = _tables(root)
+    found = tables(root)
     assert found["runs"]["path.rate"].type == pa.float64()
     assert {name: table.to_pylist() for name, table in found.items()} == {
         name: table.to_pylist() for name, table in whole.items()
