@@ -120,7 +120,7 @@ def make_pages(root: Path) -> Pages:
     files["atlas findings"] = site / "findings.html"
     files["atlas entry"] = site / "astart-tab1.html"
     files["published index"] = write_published(root / "published")
-    files["published entry"] = max(with_figures(files["published index"].parent), key=_figures_and_tables)
+    files["published entry"] = max(with_figures(files["published index"].parent), key=_drawings_and_tables)
     files["night"] = _night(root / "night")
     files["live"], board = _live(root / "live")
     return Pages(files, board)
@@ -139,9 +139,10 @@ def with_figures(site: Path) -> list[Path]:
     return [page for page in sorted(site.glob("*.html")) if "<figure" in page.read_text(encoding="utf-8")]
 
 
-def _figures_and_tables(page: Path) -> int:
+def _drawings_and_tables(page: Path) -> tuple[int, int]:
+    """Which page has the most that can be cut off: drawings first, since a figure may have none."""
     text = page.read_text(encoding="utf-8")
-    return text.count("<figure") + text.count("<table")
+    return text.count("<svg"), text.count("<table")
 
 
 def _night(root: Path) -> Path:

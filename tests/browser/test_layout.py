@@ -110,8 +110,8 @@ def test_every_published_entry_with_figures_fits_a_phone(browser: Browser, pages
 def test_words_that_a_figure_cuts_off_are_found(browser: Browser, pages: Pages) -> None:
     page = pages.open(browser, "published entry", 390)
     assert cut_words(page) == []
-    page.evaluate("""[...document.querySelectorAll("figure svg text")].filter((each) => each.checkVisibility())[0]
-        .setAttribute("x", "5000")""")
+    page.evaluate("""[...document.querySelectorAll("figure svg text")]
+        .filter((each) => each.checkVisibility())[0].setAttribute("x", "5000")""")
     assert len(cut_words(page)) == 1
     page.context.close()
 

@@ -2,6 +2,8 @@
 """``make faults``: mutated inputs and run directories, random kills, disks that give out; what of it went wrong.
 
 Prints a table, keeps it with every fault in var/faults/, and ends with 1 where there is one.
+SIGTERM and Ctrl-C end it after the case that runs: what was tried until then is told and kept. A second one ends it at
+once.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ from tests.faults.workers import FAULTS, run_workers, workers_missing
 T = TypeVar("T")
 Tell = Callable[[str, int, list[str]], None]
 
+_ended = threading.Event()
+
 
 @dataclass
 class Row:
@@ -48,7 +52,8 @@ class Row:
 
 def main() -> int:
     options = _options()
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # so that the sandbox goes, too
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
     console = Console(highlight=False)
     begin = time.monotonic()
     rows = list(_rows(options, console))
@@ -64,9 +69,17 @@ def main() -> int:
         "howdah": software(),
         "host": machine(),
     }
+    about["interrupted"] = _ended.is_set()
     write_json(target, {"format": 1, "time": now(), **about, "rows": [dataclasses.asdict(row) for row in rows]})
-    console.print(f"kept in {target.relative_to(ROOT)}", markup=False)
-    return 1 if any(row.found for row in rows) else 0
+    console.print(f"{'interrupted; ' if _ended.is_set() else ''}kept in {target.relative_to(ROOT)}", markup=False)
+    return 1 if _ended.is_set() or any(row.found for row in rows) else 0
+
+
+def _end(number: int, _frame: object) -> None:
+    """The first signal ends it after the case that runs, the second at once (so that the sandbox goes, too)."""
+    if _ended.is_set():
+        sys.exit(128 + number)
+    _ended.set()
 
 
 def _options() -> argparse.Namespace:
@@ -92,6 +105,8 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
         yield _mutated("inputs", Inputs, options.inputs, options, tell)
     if options.records:
         yield _mutated("run directories", Records, options.records, options, tell)
+    if _ended.is_set():
+        return
     if options.workers and (missing := workers_missing()):
         yield Row("workers", 0, f"skipped: {missing}")
     elif options.workers:
@@ -103,7 +118,7 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
             kind=options.fault,
         )
         yield Row("workers", len(swept.faults_made), swept.details, swept.found)
-    if options.kills:
+    if options.kills and not _ended.is_set():
         tally = KillTally()
         for part in _side_by_side(options.kills, options.jobs, lambda numbers: _kills(numbers, options.seed, tell)):
             tally.add(part)
@@ -111,7 +126,7 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
         found = [f"kill {kill.number} ({kill.command}, {kill.signal} to {kill.target}): {fault}"
                  for kill in tally.faults for fault in kill.faults]  # fmt: skip
         yield Row("kills", len(tally.kills), f"signals to: {ends}; resumed and compared {tally.resumed} times", found)
-    if options.disks:
+    if options.disks and not _ended.is_set():
         if missing := namespaces_missing():
             yield Row("disks", 0, f"skipped: {missing}")
             return
@@ -124,12 +139,12 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
 
 
 def _side_by_side(count: int, jobs: int, run: Callable[[Iterator[int]], T]) -> list[T]:
-    """The numbers below ``count`` dealt out to so many threads: what each gives. SIGTERM and Ctrl-C end all of them."""
-    ended = threading.Event()
+    """The numbers below ``count`` dealt out to so many threads: what each gives. A signal ends all of them."""
+    failed = threading.Event()
 
     def until_ended(first: int) -> Iterator[int]:
         for number in range(first, count, jobs):
-            if ended.is_set():
+            if failed.is_set() or _ended.is_set():
                 return
             yield number
 
@@ -137,7 +152,7 @@ def _side_by_side(count: int, jobs: int, run: Callable[[Iterator[int]], T]) -> l
         try:
             return list(threads.map(run, [until_ended(first) for first in range(min(jobs, count))]))
         finally:
-            ended.set()
+            failed.set()
 
 
 def _kills(numbers: Iterator[int], seed: int, tell: Tell) -> KillTally:
@@ -166,7 +181,7 @@ def _mutated(what: str, kind: type[Inputs] | type[Records], count: int, options:
     ends = sum(number for (_, end), number in tally.outcomes.items() if end == "accepted")
     details = (
         f"{ends} accepted, {tally.count - ends - len(tally.faults)} refused; processor time "
-        f"{tally.processor_s / tally.count * 1000:.0f} ms each, {tally.slowest_s:.1f} s the slowest"
+        f"{tally.processor_s / max(tally.count, 1) * 1000:.0f} ms each, {tally.slowest_s:.1f} s the slowest"
     )
     return Row(
         what, tally.count, details, [f"{case.number} {case.kind} {case.base}: {case.fault}" for case in tally.faults]
