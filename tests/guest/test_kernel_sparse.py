@@ -3,20 +3,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from howdah.build.cache import Cache, content_key
 from tests.guest.guest_kit import build_or_skip
 
 pytestmark = [pytest.mark.guest, pytest.mark.timeout(900)]
 
 MODULES = Path(__file__).parents[2] / "modules"
 _PARTS = ("howdah_traffic", "howdah_slow_start", "howdah_receiver", "howdah_processor", "howdah_wire")
+_MADE = (".o", ".ko", ".cmd", ".mod", ".order", ".symvers")
 CHECKS = ("W=1", "C=2", "CF=-D__CHECK_ENDIAN__")
 _WRONG = """\
 // SPDX-License-Identifier: GPL-2.0-only
@@ -44,22 +48,50 @@ MODULE_DESCRIPTION("what the checks must find");
 """
 
 
-def warnings(modules: Path, out: Path, *further: str) -> list[str]:
-    """What the checks say of a directory like ours, built against the default kernel with further settings."""
-    if shutil.which("sparse") is None:
+@dataclass(frozen=True)
+class Checked:
+    """What the checks said of a directory of modules, and the modules that it made (relative paths)."""
+
+    warnings: list[str]
+    made: list[str]
+
+
+def check(modules: Path, *further: str) -> Checked:
+    """A directory like ours, built against the default kernel with further settings.
+
+    The answer is kept by its contents, as objects are: kernel, sources, compiler, sparse and settings decide it.
+    """
+    sparse = shutil.which("sparse")
+    if sparse is None:
         pytest.skip("sparse is not installed (setup/packages-test.txt)")
     kernel = build_or_skip().kernel
-    trees = (f"KDIR={kernel.build_dir}", f"KSRC={kernel.source_dir}", f"OUT={out}")
+    versions = [
+        subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout
+        for tool in (sparse, "gcc")
+    ]
+    sources = sorted(path for path in modules.rglob("*") if path.is_file() and path.suffix not in _MADE)
+    content = [part for path in sources for part in (str(path.relative_to(modules)), path.read_bytes())]
+    key = content_key("1", kernel.key, *versions, *CHECKS, *further, *content)
+    trees = (f"KDIR={kernel.build_dir}", f"KSRC={kernel.source_dir}")
     jobs = ("-Otarget", f"-j{len(os.sched_getaffinity(0))}")
-    answer = subprocess.run(
-        ["make", "-s", *jobs, "-C", str(modules), *CHECKS, *further, *trees],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    said = answer.stdout + answer.stderr
-    assert answer.returncode == 0, said
-    return [line for line in said.splitlines() if "warning:" in line.lower() or "error:" in line.lower()]
+
+    def build(directory: Path, _log: Path) -> None:
+        out = directory / "out"
+        answer = subprocess.run(
+            ["make", "-s", *jobs, "-C", str(modules), *CHECKS, *further, *trees, f"OUT={out}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said = answer.stdout + answer.stderr
+        assert answer.returncode == 0, said
+        lines = [line for line in said.splitlines() if "warning:" in line.lower() or "error:" in line.lower()]
+        made = sorted(str(path.relative_to(out)) for path in out.rglob("*.ko"))
+        shutil.rmtree(out)
+        (directory / "said.json").write_text(json.dumps({"warnings": lines, "made": made}), encoding="utf-8")
+
+    entry = Cache().build("checked-modules", key, build)
+    return Checked(**json.loads((entry / "said.json").read_text(encoding="utf-8")))
 
 
 _PLUG_INS = {path.stem: path for path in sorted((MODULES / "algorithms").glob("ss_*.c"))}
@@ -75,18 +107,20 @@ def knows_ipv6(source: Path) -> bool:
     return bool(_IPV6.search(text)) or any(knows_ipv6(header) for header in headers if header.is_file())
 
 
-def test_there_is_nothing_to_warn_of(tmp_path: Path) -> None:
-    assert warnings(MODULES, tmp_path / "out") == []
-    assert {path.stem for path in (tmp_path / "out/algorithms").glob("ss_*.ko")} == {*_PLUG_INS}
+def test_there_is_nothing_to_warn_of() -> None:
+    checked = check(MODULES)
+    assert checked.warnings == []
+    assert {Path(name).stem for name in checked.made if name.startswith("algorithms/")} == {*_PLUG_INS}
 
 
-def test_there_is_nothing_to_warn_of_with_ipv6(tmp_path: Path) -> None:
+def test_there_is_nothing_to_warn_of_with_ipv6() -> None:
     """The default kernel has none: what is only for IPv6 would not be looked at. The other plug-ins stay the same."""
     knowing = {name for name, source in _PLUG_INS.items() if knows_ipv6(source)}
     assert knowing
     left_out = f"HOWDAH_LEFT_OUT={' '.join(sorted({*_PLUG_INS} - knowing))}"
-    assert warnings(MODULES, tmp_path / "out", "KCFLAGS=-DCONFIG_IPV6=1", left_out) == []
-    assert {path.stem for path in (tmp_path / "out").rglob("*.ko")} == {*knowing, *_PARTS}
+    checked = check(MODULES, "KCFLAGS=-DCONFIG_IPV6=1", left_out)
+    assert checked.warnings == []
+    assert {Path(name).stem for name in checked.made} == {*knowing, *_PARTS}
 
 
 @pytest.mark.parametrize("about", ["incorrect type in initializer", "wrong count at exit", "no previous prototype"])
@@ -101,4 +135,4 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     others = shutil.ignore_patterns("ss_*", "*.o", "*.ko", ".*.cmd")
     shutil.copytree(MODULES, directory / "modules", ignore=others)
     (directory / "modules/algorithms/ss_wrong.c").write_text(_WRONG, encoding="utf-8")
-    return warnings(directory / "modules", directory / "out")
+    return check(directory / "modules").warnings
