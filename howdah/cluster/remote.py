@@ -16,6 +16,7 @@ from distributed import Security
 
 from howdah.cluster.held import NAME as HELD
 from howdah.errors import HowdahError, explain
+from howdah.profile.source import parse_yaml
 
 _PYTHON = shlex.quote(sys.executable)  # Dask puts it into a line for a shell
 
@@ -131,13 +132,11 @@ def slurm_cluster(file: Path, security: Security | None) -> Any:
 
 def read_settings(file: Path) -> dict[str, Any]:
     """A YAML file with one mapping. Raises HowdahError."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
-        value = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
-    except (OSError, YAMLError) as error:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
         raise HowdahError(f"this cannot be read: {error}", where=str(file)) from error
+    value, _places = parse_yaml(text, str(file))
     if not isinstance(value, dict):
         raise HowdahError("this is no mapping of settings", where=str(file))
     return value

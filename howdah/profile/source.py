@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -130,13 +131,14 @@ def _parse(text: str, name: str, lines: bool) -> tuple[Any, dict[Path_, str]]:
             if len(text) > _READ_TWICE_CHARACTERS:
                 raise
     # The parser in Python takes ten times as long and says better where a text ceases to be YAML.
-    return _parse_with(YAML(typ="rt", pure=True), text, name, lines)
+    return _parse_with(YAML(typ="safe", pure=True), text, name, lines)
 
 
 def _parse_with(parser: YAML, text: str, name: str, lines: bool) -> tuple[Any, dict[Path_, str]]:
     builder = _Builder(name, lines=lines)
+    events = parser.parse(text)
     try:
-        for event in parser.parse(text):
+        while (event := _next(events, builder)) is not None:
             builder.take(event)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -150,6 +152,17 @@ def _parse_with(parser: YAML, text: str, name: str, lines: bool) -> tuple[Any, d
         what = f"the character {shown} is not allowed" if character is not None else str(error).splitlines()[0]
         raise _NotYamlError(f"this is not YAML: {what}", where=builder.line(line)) from None
     return builder.value, builder.places
+
+
+def _next(events: Iterator[Any], builder: _Builder) -> Any:
+    """The next event, None after the last. The parser asserts what a text can violate: ``%YAML 1.12`` does."""
+    try:
+        return next(events, None)
+    except YAMLError:
+        raise
+    except Exception as error:  # noqa: BLE001 - what the parser does not expect is a text that it cannot read
+        reason = str(error).splitlines()[0] if str(error) else f"the parser failed ({type(error).__name__})"
+        raise _NotYamlError(f"this is not YAML: {reason}", where=builder.line(builder.last_line)) from None
 
 
 _parse_again = lru_cache(maxsize=256)(_parse)
@@ -171,10 +184,12 @@ class _Builder:
         self.value: Any = None
         self.places: dict[Path_, str] = {(): self.line(0)}
         self._open: list[_Open] = []
+        self.last_line = 0  # of the last event
         self._documents = 0
         self._values = 0
 
     def take(self, event: Any) -> None:
+        self.last_line = event.end_mark.line
         if isinstance(event, yaml_events.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:

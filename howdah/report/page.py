@@ -138,13 +138,14 @@ def write(page: str, target: Path) -> Path:
 def _headline(runs: list[Run], variants: Variants, plan: Plan | None) -> str:
     if plan is None:
         return "No run has a plan: there is nothing to draw."
-    repetitions = max(Counter((run.point, variants.key(run)) for run in runs).values())
+    counts = Counter((run.point, variants.key(run)) for run in runs).values()
+    repetitions = str(max(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
     points = len({run.point for run in runs})
     noun = "algorithms" if all(each.label == each.algorithm for each in variants.all) else "variants"
     parts = [f"{len(variants.all)} {noun}" if len(variants.all) > 1 else variants.all[0].label]
     if points > 1:
         parts.append(f"{points} sweep points")
-    parts.append(f"{repetitions} repetitions each" if repetitions > 1 else "one repetition each")
+    parts.append(f"{repetitions} repetitions each" if max(counts) > 1 else "one repetition each")
     flows = f"{len(plan.flows)} flows" if len(plan.flows) > 1 else "one flow"
     kernels = sorted({run.kernel for run in runs})
     return (

@@ -20,6 +20,7 @@ from howdah.cluster.call import call
 from howdah.cluster.certificate import make_certificates
 from howdah.cluster.connect import connected
 from howdah.cluster.place import Place
+from howdah.cluster.remote import read_settings
 from howdah.errors import HowdahError
 from howdah.place import PROJECT
 from tests.cluster_processes import wait_for
@@ -141,6 +142,15 @@ def test_a_job_of_slurm_brings_a_worker_and_is_cancelled(jobs: Path, tmp_path: P
     assert "#SBATCH -t 00:10:00\n" in directives
     wait_for(lambda: (jobs / "cancelled").exists())
     assert left_after(tmp_path / "far", 20.0) == []
+
+
+@pytest.mark.parametrize("content", [b"jobs: [1", b"cores: \xff", b"- 1", b"%YAML 1.12", b""])
+def test_settings_that_are_no_yaml_mapping_are_told_with_their_file(content: bytes, tmp_path: Path) -> None:
+    settings = tmp_path / "cluster.yaml"
+    settings.write_bytes(content)
+    with pytest.raises(HowdahError) as told:
+        read_settings(settings)
+    assert str(told.value.where).startswith(str(settings))
 
 
 @pytest.mark.parametrize("jobs_asked", ["0", "many"])

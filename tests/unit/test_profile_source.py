@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -181,3 +182,33 @@ def test_both_parsers_read_every_text_the_same_way() -> None:
     assert len(small) > 50
     for text in (*small, "a: b\tc", "{a: [b\t, c]}", "a: 'b\u2028c'\nd: e", "a: b\x85c: d", "\ufeffa: b", "a:\n\t- b"):
         assert _read(partial(parse_yaml, name="x"), text) == _read(_parsed_in_python, text), text
+
+
+_PIECES = (
+    *"#|>-:?a\"'{},[]&*!+2@`%\\é\n\n\t\r\ufeff\u2028",
+    *(" #", "|-", "|2", "\n ", "  ", "<<", "---", "...", "\\x", "!!", "!<", "%YAML 1.1", "%TAG ! x"),
+)
+
+
+@pytest.mark.parametrize("text", ["#\n| #\t", "%YAML 1.12\na: 1", "\n\n: #-\ufeff@ %\u2028\ufeff\n\n"])
+def test_what_the_parsers_assert_is_a_refusal(text: str) -> None:
+    """Comments that meet, and the version of a directive, were assertions in the YAML library."""
+    _parsed_or_refused(text)
+
+
+def test_any_text_is_parsed_or_refused() -> None:
+    chance = random.Random(1)
+    accepted = sum(
+        _parsed_or_refused("".join(chance.choice(_PIECES) for _ in range(chance.randint(1, 12)))) for _ in range(1500)
+    )
+    assert 50 < accepted < 1450
+
+
+def _parsed_or_refused(text: str) -> bool:
+    try:
+        parse_yaml(text, "any.yaml")
+    except ProfileError as error:
+        assert re.fullmatch(r"any\.yaml(:\d+)?", error.where or ""), error
+        assert error.what
+        return False
+    return True
