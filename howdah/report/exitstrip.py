@@ -183,7 +183,7 @@ def exit_strip(strip: ExitStrip, scale: Scale, *, narrow: bool, named: bool = Tr
     for number, row in enumerate(strip.rows):
         middle = top + pitch * (number + 0.5) + (9 if narrow else 0)
         if narrow:
-            parts.append(text(frame.left, middle - 15, row.label, "name", "start"))
+            parts.append(text(frame.left, middle - 15, row.label, "name over", "start"))
         else:
             parts.append(text(frame.left - 10, middle + 4.5, _short(row.label), "name", "end"))
         parts.append(line(frame.left, middle, frame.right, middle, "rail"))
