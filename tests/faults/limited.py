@@ -9,7 +9,7 @@ import select
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -68,7 +68,14 @@ class Limited:
             answer = self._ask(self._process, self.warm_up, _WARM_UP_S)
             if answer.outcome != "accepted":
                 raise AssertionError(f"the good input is {answer.outcome}: {answer.said}")
-        return self._ask(self._process, request, limit_s)
+        answer = self._ask(self._process, request, limit_s)
+        if answer.is_fault or answer.processor_s <= limit_s:
+            return answer
+        # The timer counts ticks, this clock everything: a virtual machine that was stopped meanwhile is not in both.
+        answer = self._ask(self._process, request, limit_s)
+        if answer.is_fault or answer.processor_s <= limit_s:
+            return answer
+        return replace(answer, outcome="slow", said=f"it used {answer.processor_s:g} s of a processor, twice")
 
     def _ask(self, process: subprocess.Popen[bytes], request: dict[str, Any], limit_s: float) -> Answer:
         assert process.stdin is not None and process.stdout is not None
