@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a sender did that is a TCP of its own, from its packets alone: no kernel tells of its window.
 
-What is in flight stands where the window would be: bytes sent and not acknowledged when an ACK arrives.
+What is in flight stands where the window would be: bytes sent and not acknowledged when an ACK arrives, outside
+recoveries. Inside one, bytes that a SACK reports have arrived, and a sender that knows it sends more.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import pyarrow.compute as pc
 
 from howdah.measure.measured import Measured
 from howdah.measure.receiver import options_text
-from howdah.measure.rounds import rounds
+from howdah.measure.rounds import episodes, rounds
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
-from howdah.measure.trace import SECOND_NS, FlowTrace, Integers
+from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
@@ -64,7 +65,7 @@ def own_stack_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> Non
         why = "no ACK of this flow was captured at its sender"
         bdp = flow.rtt_us * data.plan.path.rate_bits_per_second / 8_000_000 / data.plan.path.frame_bytes
         there = len(trace) > 0
-        peak = float(trace.packets_out.max()) if there else None
+        peak = float(in_flight(trace).max()) if there else None
         add("initial_flight_packets", int(np.ceil(trace.packets_out[0])) if there else None, why)
         add("inflight_peak_packets", peak, why)
         add("inflight_peak_bdp", None if peak is None else peak / bdp, why)
@@ -77,6 +78,18 @@ def own_stack_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> Non
         add("growth_end_s", None if end is None else (end.time_ns - trace.start_ns) / SECOND_NS, why)
         add("growth_end_bdp", None if end is None else end.packets / bdp, why)
         add("growth_end_cause", cause, why)
+
+
+def in_flight(trace: FlowTrace) -> Reals:
+    """Packets sent and not acknowledged at each ACK, 0 inside recoveries; shape (n,).
+
+    A recovery is one of :func:`episodes`, without the records before its third duplicate: the state there is that in
+    which the loss was not known.
+    """
+    found = trace.packets_out.copy()
+    for episode in episodes(trace):
+        found[episode.begin + 1 : episode.end] = 0
+    return found
 
 
 @dataclass(frozen=True)
@@ -104,17 +117,18 @@ def growth_end(trace: FlowTrace) -> GrowthEnd | None:
     starts = rounds(trace)
     if starts.size < 2:
         return None
-    most = np.maximum.reduceat(trace.packets_out, starts)
+    flying = in_flight(trace)
+    most = np.maximum.reduceat(flying, starts)
     still = np.flatnonzero(most[1:] < STILL_GROWS * most[:-1])
     if not still.size:
         begin = int(starts[-1])
-        peak = begin + int(np.argmax(trace.packets_out[begin:]))
+        peak = begin + int(np.argmax(flying[begin:]))
         stuck = trace.time_ns[-1] - trace.time_ns[peak] > 2 * trace.window_ns[peak]
         return GrowthEnd(int(trace.time_ns[peak]), float(most[-1]), begin, peak, len(trace)) if stuck else None
     begin, following, *after = (int(start) for start in starts[still[0] :])
-    peak = begin + int(np.argmax(trace.packets_out[begin:following]))
+    peak = begin + int(np.argmax(flying[begin:following]))
     end = after[0] if after else len(trace)
-    return GrowthEnd(int(trace.time_ns[peak]), float(trace.packets_out[peak]), begin, following, end)
+    return GrowthEnd(int(trace.time_ns[peak]), float(flying[peak]), begin, following, end)
 
 
 def _cause(trace: FlowTrace, info: Samples, end: GrowthEnd, window: Integers) -> str:

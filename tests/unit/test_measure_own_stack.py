@@ -11,7 +11,7 @@ import pytest
 
 from howdah.ingest.own_stack import add_own_stacks
 from howdah.ingest.source import Context, Made, SourceReport
-from howdah.measure.own_stack import filled_share, growth_end, unseen
+from howdah.measure.own_stack import filled_share, growth_end, in_flight, unseen
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace, flow_trace
 from howdah.record import table as store
@@ -108,6 +108,25 @@ def test_the_growth_ends_at_its_peak_where_the_losses_are_not_repaired() -> None
     end = growth_end(trace)
     assert end is not None and (end.time_ns, end.packets) == (210 * MS, 5.0)
     assert growth_end(dataclasses.replace(trace, time_ns=np.array([100, 200, 210, 300]) * MS)) is None
+
+
+def test_what_a_sack_reports_is_not_in_flight() -> None:
+    """Eight packets out, the first is lost: at each duplicate ACK one more leaves, and as many as before are out."""
+    una = np.array([0, 2, 6, *[6] * 8, 22])
+    nxt = np.array([2, 6, 14, *range(15, 23), 26])
+    trace = dataclasses.replace(
+        trace_of(WIRE)[0],
+        time_ns=np.array([100, 200, 300, *range(301, 309), 500]) * MS,
+        snd_una=una * MSS,
+        snd_nxt=nxt * MSS,
+        cwnd=np.zeros(12, dtype=np.int64),
+        ssthresh=np.full(12, np.inf),
+        srtt_ns=np.zeros(12, dtype=np.int64),
+    )
+    assert trace.packets_out.max() == 16
+    assert in_flight(trace).tolist() == [2, 4, 8, 9, 10, *[0] * 6, 4]
+    end = growth_end(trace)
+    assert end is not None and end.packets == 10
 
 
 def test_a_full_window_counts_for_as_long_as_it_lasts() -> None:
