@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from howdah.errors import RecordError
 from howdah.plan.plan import Plan
@@ -142,6 +142,59 @@ class _Verdict(_Part):
     checks: list[_Check] = _LEFT_OUT
 
 
+_Span = Annotated[list[int], Field(min_length=2, max_length=2)]
+_Step = Annotated[list[float], Field(min_length=2, max_length=2)]
+
+
+class _Opened(BaseModel):
+    """What the plan's types leave open, and later stages take by its name or place."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class _Asked(_Opened):
+    source: str | None = _LEFT_OUT
+
+
+class _Variation(_Opened):
+    asked: _Asked = _LEFT_OUT
+
+
+class _Stack(_Opened):
+    name: str
+
+
+class _Program(_Opened):
+    sends: Literal["server", "client"]
+    ports: list[int]
+
+
+class _Transactions(_Opened):
+    requests: int | None
+    object_bytes: int | None
+
+
+class _Flow(_Opened):
+    bursts: list[_Span] = _LEFT_OUT
+    http: _Transactions | None = _LEFT_OUT
+    exchange: _Transactions | None = _LEFT_OUT
+    program: _Program | None = _LEFT_OUT
+    receiver_stack: _Stack | None = _LEFT_OUT
+    sender_stack: _Stack | None = _LEFT_OUT
+
+
+class _Path(_Opened):
+    rate_steps: list[_Span] = _LEFT_OUT
+    forward_loss_steps: list[_Step] = _LEFT_OUT
+    reverse_loss_steps: list[_Step] = _LEFT_OUT
+    delay_variation: _Variation | None = _LEFT_OUT
+
+
+class _OpenPlan(_Opened):
+    path: _Path
+    flows: list[_Flow]
+
+
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
@@ -204,6 +257,7 @@ def read_plan_file(path: Path) -> Plan:
     try:
         plan = Plan.from_json(path.read_text(encoding="utf-8"))
         _adapter(Plan).validate_json(path.read_bytes(), strict=True)
+        _adapter(_OpenPlan).validate_python(value)
         _check_names(plan)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]

@@ -15,10 +15,11 @@ import pytest
 
 import howdah
 from howdah.command.main import main
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, RecordError
 from howdah.publish.openmetrics import families
 from howdah.record import table
 from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.reading import read_plan_file
 from howdah.record.result import load_run
 from howdah.verify.experiment import verify_experiment
 from tests.experiment_factory import Scenario, make_experiment
@@ -104,6 +105,32 @@ def test_a_flow_of_a_table_that_the_plan_does_not_have_is_named(good: RunDirecto
     table.write(run, "tcp_info", infos.set_column(place, "flow", strange))
     with pytest.raises(HowdahError, match="flow 7, which the plan of 'damaged' does not have"):
         families([load_run(run.path, "damaged")])
+
+
+_NO_PAIRS: tuple[list[list[int]], ...] = ([[]], [[1]], [[1, 2, 3]])
+OPEN: tuple[tuple[str, str, object], ...] = (
+    *(("path", steps, wrong) for steps in ("rate_steps", "forward_loss_steps", "reverse_loss_steps")
+      for wrong in _NO_PAIRS),
+    ("path", "delay_variation", {"asked": "nothing"}),
+    ("path", "delay_variation", {"asked": {"source": 3}}),
+    ("flows", "bursts", [[1]]),
+    *(("flows", asked, {"requests": 3}) for asked in ("http", "exchange")),
+    ("flows", "program", {"sends": "nobody", "ports": []}),
+    ("flows", "program", {"sends": "server"}),
+    *(("flows", stack, {}) for stack in ("receiver_stack", "sender_stack")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "field", "wrong"), OPEN)
+def test_what_the_types_of_a_plan_leave_open_is_checked(
+    part: str, field: str, wrong: object, good: RunDirectory, tmp_path: Path
+) -> None:
+    """Lists of pairs and mappings, which later stages take by place and name."""
+    plan = read_json(good.plan)
+    (plan["flows"][0] if part == "flows" else plan["path"])[field] = wrong
+    write_json(tmp_path / "plan.json", plan)
+    with pytest.raises(RecordError, match=rf"plan\.json: {part}\.(0\.)?{field}"):
+        read_plan_file(tmp_path / "plan.json")
 
 
 def test_a_run_that_two_cells_have_is_named(good: RunDirectory, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from howdah.plan.compile import compile_plan, compile_profile
 from howdah.plan.plan import Plan, plain
 from howdah.plan.text import render
 from howdah.profile import load
+from howdah.record.reading import read_plan_file
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILES = sorted(file for file in (ROOT / "profiles").rglob("*.yaml") if file.parent.name != "suites")
@@ -41,7 +42,7 @@ def test_plans_are_as_recorded(name: str, run: str) -> None:
 
 
 @pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.stem)
-def test_every_shipped_profile_can_be_planned(file: Path) -> None:
+def test_every_shipped_profile_can_be_planned(file: Path, tmp_path: Path) -> None:
     profile = load(file)
     assert profile.name == file.stem, "a profile is found by its name"
     assert profile.description
@@ -49,11 +50,15 @@ def test_every_shipped_profile_can_be_planned(file: Path) -> None:
     assert len(set(runs)) == len(runs)
     # Repetitions differ by their perturbation alone; of the atlas' thousands, one of each point is planned.
     once = file.parent.name == "atlas"
-    for plan in [compile_plan(cell) for cell in profile.cells() if not (once and cell.repetition)]:
+    plans = [compile_plan(cell) for cell in profile.cells() if not (once and cell.repetition)]
+    for plan in plans:
         assert Plan.from_json(plan.to_json()) == plan
         assert json.dumps(plain(plan)) == json.dumps(dataclasses.asdict(plan)), "runs are known by these bytes"
         assert render(plan)
         assert plan.duration_us <= 120_000_000 or file.parent.name == "atlas"  # papers wait as long as they wait
+    for plan in (plans[0], plans[-1]):
+        (tmp_path / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+        assert read_plan_file(tmp_path / "plan.json").run == plan.run
 
 
 def test_the_default_experiment_is_what_it_says() -> None:
