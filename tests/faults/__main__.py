@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import shutil
 import signal
 import sys
@@ -120,7 +121,7 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
         yield Row("workers", len(swept.faults_made), swept.details, swept.found)
     if options.kills and not _ended.is_set():
         tally = KillTally()
-        for part in _side_by_side(options.kills, options.jobs, lambda numbers: _kills(numbers, options.seed, tell)):
+        for part in _side_by_side("kills", options.kills, options.jobs, lambda each: _kills(each, options.seed, tell)):
             tally.add(part)
         ends = ", ".join(f"{count} {name}" for name, count in sorted(tally.count("target").items()))
         found = [f"kill {kill.number} ({kill.command}, {kill.signal} to {kill.target}): {fault}"
@@ -138,15 +139,23 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
         yield Row("disks", len(disks), f"{refused} ended with an error in words, all were resumed", found)
 
 
-def _side_by_side(count: int, jobs: int, run: Callable[[Iterator[int]], T]) -> list[T]:
-    """The numbers below ``count`` dealt out to so many threads: what each gives. A signal ends all of them."""
+def _side_by_side(what: str, count: int, jobs: int, run: Callable[[Iterator[int]], T]) -> list[T]:
+    """The numbers below ``count`` dealt out to so many threads: what each gives. A signal ends all of them.
+
+    How far they are is told on standard error after each twentieth.
+    """
     failed = threading.Event()
+    tried = itertools.count(1)
+    step = max(count // 20, 1)
+    errors = Console(stderr=True, highlight=False)
 
     def until_ended(first: int) -> Iterator[int]:
         for number in range(first, count, jobs):
             if failed.is_set() or _ended.is_set():
                 return
             yield number
+            if (so_many := next(tried)) % step == 0:
+                errors.print(f"{what}: {so_many} of {count}")
 
     with ThreadPoolExecutor(jobs) as threads:
         try:
@@ -176,7 +185,7 @@ def _mutated(what: str, kind: type[Inputs] | type[Records], count: int, options:
             shutil.rmtree(directory, ignore_errors=True)
 
     tally = Tally()
-    for part in _side_by_side(count, options.jobs, run):
+    for part in _side_by_side(what, count, options.jobs, run):
         tally.add(part)
     ends = sum(number for (_, end), number in tally.outcomes.items() if end == "accepted")
     details = (
