@@ -10,8 +10,9 @@ from howdah.measure.decision import Decision
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, Startup
 from howdah.measure.measured import Measured
-from howdah.measure.rounds import raw_rtt, rounds
+from howdah.measure.rounds import raw_rtt, rounds, sent_once
 from howdah.measure.row import Sheet
+from howdah.measure.sampled import Samples
 from howdah.measure.throughput import completion_time_s, time_to_share_s
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
 from howdah.plan.plan import Path
@@ -30,7 +31,7 @@ def course_rows(
     growth_rows(sheet, path, trace, startup.found, window_end_ns)
     download_rows(sheet, path, trace, goodput_bits_per_second)
     crossing_rows(sheet, trace, data.capacity, startup.decision)
-    period_rows(sheet, trace)
+    period_rows(sheet, trace, data.info[trace.flow.id])
 
 
 def delivery_share(trace: FlowTrace, capacity: FairCapacity, at_ns: int) -> float | None:
@@ -182,9 +183,10 @@ def dominant_period_rtts(time_ns: Integers, rtt_ns: Integers, path_rtt_us: int) 
     return float(1 / cycles_per_rtt[best])
 
 
-def period_rows(sheet: Sheet, trace: FlowTrace) -> None:
-    """``rtt_period_rtts`` of a flow, from all its RTT samples."""
+def period_rows(sheet: Sheet, trace: FlowTrace, resent: Samples) -> None:
+    """``rtt_period_rtts`` of a flow, from all RTT samples of bytes that left once."""
     rtt, good = raw_rtt(trace)
+    good = good & sent_once(trace, resent)
     value = dominant_period_rtts(trace.time_ns[good], rtt[good], trace.flow.rtt_us)
     why = "too few RTT samples, or no peak between 1 and 10 round trips" if len(trace) else NO_ACKS
     sheet.add(trace.flow.id, "rtt_period_rtts", value, why, algorithm=trace.flow.algorithm)
