@@ -11,10 +11,14 @@ from typing import Any
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name closest to a mistyped one, or None if nothing is close."""
+    """The known name closest to a mistyped one, or None if nothing is close.
+
+    A name of the same letters in another order is closer than one with a letter more or less.
+    """
     candidates = sorted(known)
     lowered = {candidate.lower(): candidate for candidate in reversed(candidates)}
-    found = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.5)
+    turned = [candidate for candidate in lowered if sorted(candidate) == sorted(name.lower())]
+    found = difflib.get_close_matches(name.lower(), turned or list(lowered), n=1, cutoff=0.5)
     return lowered[found[0]] if found else None
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from howdah.cluster.place import Place, read_place
 from howdah.command.parser import section
 from howdah.engine.machines.machine import MACHINES_FILE
-from howdah.errors import HowdahError, nearest
+from howdah.errors import HowdahError, ProfileError, nearest
 from howdah.place import PROFILES
 from howdah.plan.plan import Plan
 from howdah.profile import Profile, load
@@ -158,19 +158,19 @@ def find_profile(name: str) -> Path:
         return shipped[name]
     if given.suffix in (".yaml", ".yml"):
         if given.stem in shipped:
-            raise HowdahError(f"there is no file {name}", hint=f"The shipped profile is called {given.stem}.")
+            raise ProfileError(f"there is no file {name}", hint=f"The shipped profile is called {given.stem}.")
         beside = {file.stem: str(given.with_name(file.name)) for file in sorted(given.parent.glob("*.y*ml"))}
         # Without the ending, which would make every two names alike.
         if given.is_dir() or not (close := nearest(given.stem, [*beside, *shipped])):
             return given
-        raise HowdahError(f"there is no file {name}", hint=f"Did you mean {beside.get(close, close)}?")
+        raise ProfileError(f"there is no file {name}", hint=f"Did you mean {beside.get(close, close)}?")
     below = {str(file.relative_to(PROFILES).with_suffix("")) for file in shipped.values()}
     if "/" in name and not (close := nearest(name, below)):
         return given
     close = nearest(name, below if "/" in name else shipped)
     names = ", ".join(file.stem for file in sorted(PROFILES.glob("*.yaml")))
     hint = f"Shipped profiles: {names}; 'howdah list profiles' has them all. Or give the path of a file."
-    raise HowdahError(f"there is no profile '{name}'", hint=f"Did you mean {close}? {hint}" if close else hint)
+    raise ProfileError(f"there is no profile '{name}'", hint=f"Did you mean {close}? {hint}" if close else hint)
 
 
 def load_plans(options: argparse.Namespace) -> tuple[Profile, Sequence[Plan]]:

@@ -70,7 +70,9 @@ def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
             yield ".TP"
             yield f".{'B' if action.option_strings else 'I'} {_called(action)}"
             yield _text(_help(action))
-    yield from _paragraphs(parser.epilog)
+    if parser.epilog:
+        yield ".PP"  # what follows an option without it belongs to that option
+        yield from _paragraphs(parser.epilog)
     if inner is not None:
         for entry in entries_of(inner).values():
             yield from _command(f"{name} {entry.dest}", inner.choices[entry.dest])

@@ -132,8 +132,10 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"there is no option {option}; {option} is now called {_RENAMED[option]}")
             if option in _GONE:
                 self.error(f"there is no option {option} any more; {_GONE[option]}")
-            close = nearest(option, known)
-            self.error(f"there is no option {option}" + (f"\n  did you mean {close}?" if close else ""))
+            # Without the hyphens, which would make every two short options alike.
+            bare = {text.lstrip("-"): text for text in known}
+            close = nearest(option.lstrip("-"), bare)
+            self.error(f"there is no option {option}" + (f"\n  did you mean {bare[close]}?" if close else ""))
         return found, rest
 
     def format_help(self) -> str:

@@ -12,6 +12,7 @@ from howdah.profile.schema import SCHEMA
 _HOW = """\
 An editor that runs yaml-language-server checks and completes a profile with this line in it:
   # yaml-language-server: $schema=PATH
+It reads PATH up to the first space. Write a path with one as file:///… with %20 for the space.
 'howdah new' writes the line, and the shipped profiles have it.
 """
 

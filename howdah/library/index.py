@@ -126,7 +126,7 @@ class _File:
             runs = archive.read(_RUNS)
             if not hmac.compare_digest(archive.read(_CODE), code(runs).encode()):
                 return None
-            table = pq.read_table(io.BytesIO(runs))
+            table = pq.ParquetFile(io.BytesIO(runs), pre_buffer=False).read(use_threads=False)
             metadata = table.schema.metadata or {}
             if table.schema.remove_metadata() != _KNOWN or metadata.get(_MADE_BY) != made_by:
                 return None
@@ -144,7 +144,7 @@ class _File:
             content = self._archive.read(name)
             if self._digests.get(name.encode()) != _digest(content):
                 raise UnusableError(f"{name} is not what was written")
-            table = pq.read_table(io.BytesIO(content))
+            table = pq.ParquetFile(io.BytesIO(content), pre_buffer=False).read(use_threads=False)
         except _DAMAGED as error:
             raise UnusableError(str(error)) from error
         if table.schema.remove_metadata() != ROWS[name]([], self._types).schema.remove_metadata():

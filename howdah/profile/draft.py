@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from howdah.profile.schema import SCHEMA
 from howdah.quantity import format_duration, parse_duration
 
 MOST_REPETITIONS = 1000
+_PLAIN = re.compile(r"[^\s%#?]+")
 _SHARE_OF_DURATION = 3  # the last flow starts when a third of the run has passed
 
 
@@ -160,11 +162,14 @@ def text(draft: Draft, file: Path) -> str:
 
 
 def _schema_from(directory: Path) -> str:
-    """Relative within a checkout, so that the profile can be committed there."""
+    """Relative within a checkout, so that the profile can be committed there.
+
+    Editors take the name up to the first space, and read an address with what stands for a space in it.
+    """
     directory = directory.resolve()
     if CHECKOUT is not None and directory.is_relative_to(CHECKOUT):
         return os.path.relpath(SCHEMA, directory)
-    return str(SCHEMA)
+    return str(SCHEMA) if _PLAIN.fullmatch(str(SCHEMA)) else SCHEMA.as_uri()
 
 
 def _description(draft: Draft) -> str:

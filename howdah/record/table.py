@@ -139,7 +139,7 @@ def opened(path: Path, name: str) -> Iterator[pq.ParquetFile]:
     """
     try:
         with path.open("rb") as content:  # pyarrow takes no name that is not UTF-8
-            yield pq.ParquetFile(content)
+            yield pq.ParquetFile(content, pre_buffer=False)  # which would read in threads of its own
     except FileNotFoundError:
         raise
     except DAMAGED as error:
@@ -147,8 +147,11 @@ def opened(path: Path, name: str) -> Iterator[pq.ParquetFile]:
 
 
 def whole(file: pq.ParquetFile, columns: list[str] | None) -> pa.Table:
-    """These columns, all rows. Raises one of ``DAMAGED`` where a text is not UTF-8, which pyarrow does not look at."""
-    table = file.read(columns=columns)
+    """These columns, all rows. Raises one of ``DAMAGED`` where a text is not UTF-8, which pyarrow does not look at.
+
+    No thread of pyarrow reads: one that lets go of a Python file when the program has ended already aborts it.
+    """
+    table = file.read(columns=columns, use_threads=False)
     table.validate(full=True)
     return table
 

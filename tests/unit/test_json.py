@@ -92,7 +92,7 @@ def test_every_command_prints_an_object_of_its_shape(
     howdah("verify", "made", "--digests-only")
     howdah("export", real.name, "--output", "exported")
     howdah("plan", "quick", runs=False)
-    howdah("plan", "no-such-profile", codes=(1,), runs=False)
+    howdah("plan", "no-such-profile", codes=(2,), runs=False)
     howdah("doctor", runs=False)
     for what in ("profiles", "algorithms", "kernels", "receivers", "stacks", "metrics", "runs"):
         howdah("list", what)

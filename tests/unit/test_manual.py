@@ -58,6 +58,15 @@ def test_a_new_command_is_in_it_with_nothing_else_changed() -> None:
     assert ".B \\fB\\-\\-speed\\fR \\fIN\\fR\n\\&.5 is slow, 100 % is fast\n" in text
 
 
+def test_what_follows_the_options_is_a_paragraph_of_its_own() -> None:
+    parser = build_parser()
+    commands = commands_of(parser)
+    assert commands is not None
+    new = commands.add_parser("brandish", help="wave it about", epilog="Mind the ceiling.")
+    new.add_argument("--far", help="reach")
+    assert "\nreach\n.PP\nMind the ceiling.\n" in page(parser, "")
+
+
 @pytest.mark.parametrize(
     "command", [("mandoc", "-T", "lint", "-W", "warning"), ("groff", "-man", "-Tutf8", "-ww", "-z")]
 )

@@ -8,6 +8,7 @@ import json
 import re
 import stat
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -22,6 +23,13 @@ from howdah.profile.schema import SCHEMA, json_schema
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def _schema_of(text: str) -> Path:
+    """The file that an editor finds: a path or an address, up to the first space."""
+    found = re.match(r"# yaml-language-server: \$schema=(\S+)", text)
+    assert found is not None
+    return Path(unquote(urlsplit(found[1]).path) if found[1].startswith("file:") else found[1])
 
 
 @pytest.mark.parametrize(
@@ -47,7 +55,7 @@ def test_what_is_written_is_valid_here_and_in_an_editor(
     text = Path("mine.yaml").read_text()
     found = YAML(typ="safe", pure=True).load(text)
     assert list(Draft202012Validator(json_schema()).iter_errors(found)) == []
-    assert text.splitlines()[0] == f"# yaml-language-server: $schema={SCHEMA}"
+    assert _schema_of(text) == SCHEMA
     assert max(map(len, text.splitlines()[1:])) <= 120
     # The claim that it proposes is one of its own runs.
     Path("claimed.yaml").write_text(re.sub(r"^# (?=claims:|  )", "", text, flags=re.MULTILINE))
@@ -138,3 +146,12 @@ def test_the_end_of_the_answers_writes_nothing(
     assert main(["new"]) == 1
     assert "no profile was written" in capsys.readouterr().err
     assert list(work.iterdir()) == []
+
+
+@pytest.mark.parametrize("directory", ["plain", "with a space", "100 %", "c#"])
+def test_an_editor_finds_the_schema_wherever_howdah_is_installed(
+    directory: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("howdah.profile.draft.SCHEMA", work / directory / "profile.schema.json")
+    assert main(["new", "mine"]) == 0
+    assert _schema_of(Path("mine.yaml").read_text()) == work / directory / "profile.schema.json"

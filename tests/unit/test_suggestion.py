@@ -33,6 +33,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "near"),
     [
         (["plan", "qucik"], "quick"),
+        (["plan", "quikc"], "quick"),
         (["plan", "paths/goe"], "paths/geo"),
         (["plan", "mien.yaml"], "mine.yaml"),
         (["plan", "qucik.yaml"], "quick"),
@@ -78,6 +79,17 @@ def test_a_profile_in_place_of_a_command(word: str, capsys: pytest.CaptureFixtur
         main([word])
     assert ended.value.code == 2
     assert f"did you mean 'howdah run {word}'?" in capsys.readouterr().err
+
+
+def test_two_hyphens_make_no_two_options_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["clean", "--json"])
+    assert "mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["plan", "qucik"], ["run", "mien.yaml"], ["plan", "qucik.yaml"]])
+def test_a_profile_that_is_not_there_is_a_wrong_profile(words: list[str]) -> None:
+    assert main(words) == 2
 
 
 def test_the_ending_of_a_file_makes_no_two_names_alike(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import io
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,21 @@ def test_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:
     directory.table("counter").write_bytes(b"PAR1 and then nothing")
     with pytest.raises(HowdahError, match=r"counter\.parquet"):
         store.read(directory, "counter")
+
+
+def test_a_table_is_read_in_the_thread_that_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread of pyarrow that still holds a Python file when the program ends aborts it (SIGABRT, no exit code)."""
+    run = run_with(tmp_path, counters(list(range(1000))))
+    threads = set()
+
+    class Watched(io.FileIO):
+        def read(self, size: int | None = -1) -> bytes:
+            threads.add(threading.get_ident())
+            return super().read(-1 if size is None else size)
+
+    monkeypatch.setattr(Path, "open", lambda self, *_: Watched(str(self)))
+    assert store.read(run, "counter").num_rows == 1000
+    assert threads == {threading.get_ident()}
 
 
 def test_a_table_with_other_columns_is_not_written(tmp_path: Path) -> None:
