@@ -12,6 +12,7 @@ import fcntl
 import gzip
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -38,6 +39,7 @@ duration: 1 s
 """
 _GONE_WITHIN_S = 15.0
 _MEMORY = Path("/dev/shm")
+_PROBE_NAME = re.compile("[a-z0-9_]{8}")  # of tempfile._RandomNameSequence
 _BUILT = ("agent", "kernel", "module", "prometheus", "tool", "tree")
 REBUILT = ("agent", "tool")  # what the killed 'howdah build' builds
 
@@ -184,7 +186,8 @@ class Sandbox:
         """What a killed command left although another has ended since."""
         for name in ("TMPDIR", "XDG_RUNTIME_DIR"):
             for entry in self._places[name].iterdir():
-                if not entry.name.startswith("howdah-processor-"):  # lock files of processors stay
+                # Lock files of processors stay.
+                if not entry.name.startswith("howdah-processor-") and not _is_probe(entry):
                     yield f"left in ${name}: {entry.name}"
         for entry in self._memory.iterdir():
             yield f"left in the memory directory: {entry.name}"
@@ -223,10 +226,22 @@ class Sandbox:
         """So that the next round does not tell of it again."""
         for name in ("TMPDIR", "XDG_RUNTIME_DIR"):
             for entry in self._places[name].iterdir():
-                shutil.rmtree(entry, ignore_errors=True)
+                _remove(entry)
         for entry in self._unfinished():
-            shutil.rmtree(entry, ignore_errors=True)
-            entry.unlink(missing_ok=True)
+            _remove(entry)
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry, ignore_errors=True)
+    else:
+        entry.unlink(missing_ok=True)
+
+
+def _is_probe(entry: Path) -> bool:
+    """Whether Python's tempfile wrote it to see whether the directory can be written, and was killed before the next
+    line, which removes it (``tempfile._get_default_tempdir``). No command can keep that from being left."""
+    return _PROBE_NAME.fullmatch(entry.name) is not None and entry.is_file() and entry.read_bytes() in (b"", b"blat")
 
 
 def _is_held(lock: Path) -> bool:

@@ -107,6 +107,14 @@ def test_a_kernel_that_ends_without_switching_off(guest: Guest, status: int, exp
         boot(guest, _progress)
 
 
+def test_a_launcher_that_is_killed_is_not_taken_for_a_kernel_that_dies(guest: Guest) -> None:
+    """What the guest said while it lost its directory would mislead."""
+    _launcher(guest, "echo 'ModuleNotFoundError: collectors'; kill -KILL $$")
+    with pytest.raises(RunFailedError, match=r"outside howdah ended the guest's launcher \(SIGKILL\)") as caught:
+        boot(guest, _progress)
+    assert "ModuleNotFoundError" not in str(caught.value) + str(caught.value.hint)
+
+
 def test_what_cannot_be_started_is_not_a_failed_run(guest: Guest) -> None:
     _launcher(guest, "echo 'howdah-launch: ./linux: Permission denied' >&2; exit 126")
     with pytest.raises(EngineUnavailableError, match="Permission denied"):

@@ -10,6 +10,7 @@ import os
 import secrets
 import select
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -294,6 +295,13 @@ def _ending(guest: Guest, status: int, wall_s: float, life: Life) -> Ending:
                 guest,
             )
         return ending
+    if status < 0:
+        name = signal.Signals(-status).name
+        raise RunFailedError(
+            f"something outside howdah ended the guest's launcher ({name}), and the guest with it",
+            where=str(guest.console),
+            hint="a person, a job's limit, or the kernel where memory was short (dmesg tells); run it again",
+        )
     panic = next((line for line in console_tail(guest.console, 400) if "Kernel panic" in line), None)
     if panic:
         raise _failure(f"the guest's kernel panicked{panic.partition('Kernel panic')[2]}", guest)
