@@ -8,6 +8,7 @@ is 1 when anything failed or nothing could be tried. A kernel that cannot be had
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -21,7 +22,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from howdah.build.cache import Cache
+from howdah.build.archive import Offer
+from howdah.build.cache import Cache, content_key
 from howdah.build.cache import Progress as BuildProgress
 from howdah.build.kernel_package import provide_headers
 from howdah.build.source_package import UnsupportedKernelError
@@ -37,6 +39,9 @@ KERNELS = MODULES / "kernels.txt"
 _HERE = Path(__file__).parent
 _SCRIPTS = ("load_modules.sh", "use_algorithms.py")
 _HEADERS = "headers-"
+# CC: the headers ask for their own distribution's compiler, which need not be here.
+_COMPILER = "gcc"
+_MAKE = ("make", "-k", f"CC={_COMPILER}")
 _TRACE_LINES = 8
 _WARNING = 4  # KERN_WARNING; lower levels are worse
 _LOGGED = re.compile(r"^<(?P<priority>\d+)>(?:\[[^]]*\] )?(?P<text>.*)$")
@@ -137,16 +142,53 @@ def _examine_headers(row: Row, directory: Path, cache: Cache) -> None:
         raise UnsupportedKernelError(error.what, where=error.where, hint=error.hint) from error
     row.release = tree.name.removeprefix("linux-headers-")
     row.source = f"{offer.package} {offer.version}"
-    # CC: the headers ask for their own distribution's compiler, which need not be here.
+    key = _headers_key(offer, tree)
+
+    def build_all(kept: Path, _log: Path) -> None:
+        made, wrong = _build_for(tree, directory / "out")
+        if wrong:
+            raise _NotBuiltError(made, wrong)
+        (kept / "made.json").write_text(json.dumps(made), encoding="utf-8")
+
+    try:
+        entry = cache.build("modules-for-headers", key, build_all)
+        row.built = json.loads((entry / "made.json").read_text(encoding="utf-8"))
+    except _NotBuiltError as error:  # it is not kept: the next try builds again
+        row.built = error.made
+        row.problems += error.wrong
+
+
+class _NotBuiltError(Exception):
+    """``made`` modules were built, and ``wrong`` says why others were not."""
+
+    def __init__(self, made: list[str], wrong: list[str]) -> None:
+        super().__init__(*wrong)
+        self.made, self.wrong = made, wrong
+
+
+def _headers_key(offer: Offer, tree: Path) -> str:
+    """Of an answer: package, compiler, the command and everything in modules/ that it may read decide it."""
+    compiler = subprocess.run([_COMPILER, "--version"], capture_output=True, text=True, check=True).stdout
+    sources = sorted(path for path in MODULES.rglob("*") if path.is_file() and not is_made(path))
+    content = [part for path in sources for part in (str(path.relative_to(MODULES)), path.read_bytes())]
+    return content_key("1", offer.package, offer.version, tree.name, compiler, *_MAKE, *content)
+
+
+def is_made(path: Path) -> bool:
+    """Whether the build of modules in their own directory made it."""
+    return path.suffix in (".o", ".ko", ".cmd", ".mod", ".order", ".symvers")
+
+
+def _build_for(tree: Path, out: Path) -> tuple[list[str], list[str]]:
+    """Names of the modules that were built, and what was wrong."""
     jobs = ["-Otarget", f"-j{len(os.sched_getaffinity(0))}"]
-    command = ["make", "-k", *jobs, "-C", str(MODULES), f"KDIR={tree}", f"OUT={directory / 'out'}", "CC=gcc"]
+    command = [*_MAKE, *jobs, "-C", str(MODULES), f"KDIR={tree}", f"OUT={out}"]
     answer = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    row.built = sorted(file.stem for file in (directory / "out").rglob("*.ko"))
+    made = sorted(file.stem for file in out.rglob("*.ko"))
     if answer.returncode:
-        output = (answer.stdout + answer.stderr).replace(f"{directory / 'out'}/", "modules/")
-        row.problems += _first_errors(output) or output.splitlines()[-3:]
-    elif not row.built:
-        row.problems.append("nothing was built")
+        output = (answer.stdout + answer.stderr).replace(f"{out}/", "modules/")
+        return made, _first_errors(output) or output.splitlines()[-3:]
+    return made, [] if made else ["nothing was built"]
 
 
 def _first_errors(output: str) -> list[str]:

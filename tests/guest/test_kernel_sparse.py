@@ -15,12 +15,12 @@ import pytest
 
 from howdah.build.cache import Cache, content_key
 from tests.guest.guest_kit import build_or_skip
+from tests.guest.kernel_matrix import is_made
 
 pytestmark = [pytest.mark.guest, pytest.mark.timeout(900)]
 
 MODULES = Path(__file__).parents[2] / "modules"
 _PARTS = ("howdah_traffic", "howdah_slow_start", "howdah_receiver", "howdah_processor", "howdah_wire")
-_MADE = (".o", ".ko", ".cmd", ".mod", ".order", ".symvers")
 CHECKS = ("W=1", "C=2", "CF=-D__CHECK_ENDIAN__")
 _WRONG = """\
 // SPDX-License-Identifier: GPL-2.0-only
@@ -69,7 +69,7 @@ def check(modules: Path, *further: str) -> Checked:
         subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout
         for tool in (sparse, "gcc")
     ]
-    sources = sorted(path for path in modules.rglob("*") if path.is_file() and path.suffix not in _MADE)
+    sources = sorted(path for path in modules.rglob("*") if path.is_file() and not is_made(path))
     content = [part for path in sources for part in (str(path.relative_to(modules)), path.read_bytes())]
     key = content_key("1", kernel.key, *versions, *CHECKS, *further, *content)
     trees = (f"KDIR={kernel.build_dir}", f"KSRC={kernel.source_dir}")

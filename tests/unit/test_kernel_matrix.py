@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.guest.kernel_matrix import complaints, listed_kernels
+from howdah.build.archive import Offer
+from howdah.build.cache import Cache
+from tests.guest import kernel_matrix
+from tests.guest.guest_run import ignore
+from tests.guest.kernel_matrix import complaints, examine, listed_kernels
 
 
 def test_the_shipped_list_spans_the_supported_kernels() -> None:
@@ -37,3 +41,16 @@ def test_warnings_and_worse_are_complaints() -> None:
         "kernel log: kernel BUG at mm/slub.c:2",
         "kernel log: a process wrote this warning",
     ]
+
+
+def test_what_builds_against_headers_is_kept_and_what_fails_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [(["ss_search"], ["ss_pair.c:3: error: unknown type name"]), (["ss_pair", "ss_search"], [])]
+    offer = Offer("linux-headers-6.1.0-1-amd64", "6.1", "6.1.1-1", "bookworm")
+    monkeypatch.setattr(kernel_matrix, "provide_headers", lambda *_given: (tmp_path / "linux-headers-6.1.0-1", offer))
+    monkeypatch.setattr(kernel_matrix, "_build_for", lambda *_given: answers.pop(0))
+    rows = [examine("headers-6.1", tmp_path, ignore, Cache(tmp_path / "cache")) for _ in range(3)]
+    assert [row.problems for row in rows] == [["ss_pair.c:3: error: unknown type name"], [], []]
+    assert [row.built for row in rows] == [["ss_search"], ["ss_pair", "ss_search"], ["ss_pair", "ss_search"]]
+    assert answers == []
