@@ -13,13 +13,19 @@ from typing import Any
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name closest to a mistyped one, or None if nothing is close.
 
-    A name of the same letters in another order is closer than one with a letter more or less.
+    A name of the same letters in another order is closer than one with a letter more or less. Digits in another order
+    are another number.
     """
     candidates = sorted(known)
     lowered = {candidate.lower(): candidate for candidate in reversed(candidates)}
-    turned = [candidate for candidate in lowered if sorted(candidate) == sorted(name.lower())]
-    found = difflib.get_close_matches(name.lower(), turned or list(lowered), n=1, cutoff=0.5)
+    given = name.lower()
+    turned = [each for each in lowered if sorted(each) == sorted(given) and _digits(each) == _digits(given)]
+    found = difflib.get_close_matches(given, turned or list(lowered), n=1, cutoff=0.5)
     return lowered[found[0]] if found else None
+
+
+def _digits(name: str) -> str:
+    return "".join(character for character in name if character.isdigit())
 
 
 class HowdahError(Exception):

@@ -94,7 +94,7 @@ def test_lists_for_machines(what: str, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_errors_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "no-such-profile", "--json"]) == 1
+    assert main(["plan", "no-such-profile", "--json"]) == 2
     assert "no-such-profile" in json.loads(capsys.readouterr().out)["error"]["what"]
 
 
