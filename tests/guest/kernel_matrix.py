@@ -169,14 +169,14 @@ class _NotBuiltError(Exception):
 def _headers_key(offer: Offer, tree: Path) -> str:
     """Of an answer: package, compiler, the command and everything in modules/ that it may read decide it."""
     compiler = subprocess.run([_COMPILER, "--version"], capture_output=True, text=True, check=True).stdout
-    sources = sorted(path for path in MODULES.rglob("*") if path.is_file() and not is_made(path))
-    content = [part for path in sources for part in (str(path.relative_to(MODULES)), path.read_bytes())]
-    return content_key("1", offer.package, offer.version, tree.name, compiler, *_MAKE, *content)
+    return content_key("1", offer.package, offer.version, tree.name, compiler, *_MAKE, *ingredients(MODULES))
 
 
-def is_made(path: Path) -> bool:
-    """Whether the build of modules in their own directory made it."""
-    return path.suffix in (".o", ".ko", ".cmd", ".mod", ".order", ".symvers")
+def ingredients(modules: Path) -> list[str | bytes]:
+    """Name and content of every file of a directory of modules, for a key, without what a build there made."""
+    made = (".o", ".ko", ".cmd", ".mod", ".order", ".symvers")
+    sources = sorted(path for path in modules.rglob("*") if path.is_file() and path.suffix not in made)
+    return [part for path in sources for part in (str(path.relative_to(modules)), path.read_bytes())]
 
 
 def _build_for(tree: Path, out: Path) -> tuple[list[str], list[str]]:

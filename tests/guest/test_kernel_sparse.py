@@ -15,7 +15,7 @@ import pytest
 
 from howdah.build.cache import Cache, content_key
 from tests.guest.guest_kit import build_or_skip
-from tests.guest.kernel_matrix import is_made
+from tests.guest.kernel_matrix import ingredients
 
 pytestmark = [pytest.mark.guest, pytest.mark.timeout(900)]
 
@@ -69,9 +69,7 @@ def check(modules: Path, *further: str) -> Checked:
         subprocess.run([tool, "--version"], capture_output=True, text=True, check=True).stdout
         for tool in (sparse, "gcc")
     ]
-    sources = sorted(path for path in modules.rglob("*") if path.is_file() and not is_made(path))
-    content = [part for path in sources for part in (str(path.relative_to(modules)), path.read_bytes())]
-    key = content_key("1", kernel.key, *versions, *CHECKS, *further, *content)
+    key = content_key("1", kernel.key, *versions, *CHECKS, *further, *ingredients(modules))
     trees = (f"KDIR={kernel.build_dir}", f"KSRC={kernel.source_dir}")
     jobs = ("-Otarget", f"-j{len(os.sched_getaffinity(0))}")
 
