@@ -169,7 +169,7 @@ class Sandbox:
             yield f"{run.path.name} has its whole name and is still running"
         if status != "finished" or self.reference is None:
             return
-        other = RunDirectory(self.reference / run.path.name[: len(run.path.name)])
+        other = RunDirectory(self.reference / run.path.name)
         if not other.path.is_dir():  # of a rerun, which has a time behind its name
             other = RunDirectory(next(iter(self.reference.glob(f"{run.path.name[:12]}*"))))
         for name in ("plan.json", "metrics.json", "verdict.json"):

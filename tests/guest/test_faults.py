@@ -117,6 +117,25 @@ def test_locks_and_leftovers_are_seen(place: Sandbox) -> None:
         leftover.unlink()
 
 
+def test_the_file_with_which_python_tries_a_directory_is_nobodys(place: Sandbox) -> None:
+    """A process that is killed while it looks for a temporary directory leaves it, whatever it is going to run."""
+    trying = (
+        "import os, signal, tempfile; tempfile._os.unlink = lambda *_: os.kill(os.getpid(), signal.SIGKILL); "
+        "tempfile.gettempdir()"
+    )
+    temporary = place.root / "tmp"
+    temporary.mkdir(exist_ok=True)
+    subprocess.run([sys.executable, "-c", trying], env={**os.environ, "TMPDIR": str(temporary)}, check=False)
+    (probe,) = temporary.iterdir()
+    assert list(place.left()) == []
+    probe.write_bytes(b"rows")
+    assert [text for text in place.left() if probe.name in text], "a file with other content is a command's"
+    probe.unlink()
+    probe.mkdir()
+    assert [text for text in place.left() if probe.name in text], "so is a directory"
+    probe.rmdir()
+
+
 def test_a_directory_of_a_killed_launcher_goes_with_the_next_guest(place: Sandbox) -> None:
     """Command, worker and launcher killed at once: nobody is there to remove the guest's directory."""
     process = place.start(["run", str(place.profile), "--runs", str(place.runs), "--no-report"])
