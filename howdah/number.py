@@ -81,6 +81,15 @@ def _scaled(value: float, units: tuple[tuple[str, float], ...], least: float = 1
     return f"{significant(value)} {units[-1][0]}"
 
 
+def listed(parts: list[str], word: str = "and") -> str:
+    """In a sentence.
+
+    >>> listed(["a", "b", "c"]), listed(["a"], "or")
+    ('a, b and c', 'a')
+    """
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun, in the plural where it is one.
 

@@ -240,8 +240,3 @@ def format_nanoseconds(ns: int) -> str:
 def format_size(size_bytes: int) -> str:
     """``12000000`` → ``12 MB``; exact."""
     return _format(size_bytes, [("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("B", 1)], "B")
-
-
-def format_ratio(ratio: Fraction) -> str:
-    """``1/200`` → ``0.5 %``; exact for every ratio read from a text."""
-    return f"{_decimal(ratio * 100)} %"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 from howdah.bisect.trial import BAD, GOOD, SKIP, Answer, Trial
 from howdah.bisect.worktree import Found, Worktree
 from howdah.build.cache import Cache, content_key
+from howdah.build.turn import alone
 from howdah.build.workshop import Workshop
 from howdah.errors import HowdahError
 from howdah.record.directory import read_json, write_json
@@ -52,18 +52,8 @@ class Session:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the session; a second command on the same repository is told."""
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            lock = (self.directory / ".lock").open("w")
-        except OSError as error:
-            raise HowdahError(f"the cache cannot be written: {error.strerror}", where=str(self.directory)) from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise HowdahError(
-                    "another howdah is bisecting this repository", where=str(self.worktree.repository)
-                ) from None
+        taken = HowdahError("another howdah is bisecting this repository", where=str(self.worktree.repository))
+        with alone(self.directory, taken):
             yield
 
     def open(self, question: Question, say: Say) -> None:

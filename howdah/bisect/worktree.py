@@ -7,19 +7,18 @@ it was begun: a bisection of the user's own may go on beside this one.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from howdah.build.kernel_source import git_environment
 from howdah.errors import HowdahError
 
 _FIRST_BAD = re.compile(r"^# first bad commit: \[([0-9a-f]+)\]", re.MULTILINE)
 _POSSIBLE = re.compile(r"^# possible first bad commit: \[([0-9a-f]+)\]", re.MULTILINE)
 _LEFT = re.compile(r"^Bisecting: (.+)$", re.MULTILINE)
-_OF_A_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
 # A hook of the user's (post-checkout) is about the user's own work.
 _OPTIONS = ("-c", "core.hooksPath=/dev/null", "-c", "advice.detachedHead=false")
 
@@ -124,7 +123,7 @@ class Worktree:
         return _answer(self._run(self.repository, *arguments), arguments[0])
 
     def _run(self, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+        environment = git_environment()
         try:
             return subprocess.run(
                 ["git", "-C", str(directory), *_OPTIONS, *arguments],

@@ -173,3 +173,11 @@ class Cache:
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
+
+
+def link_file(source: str, target: str) -> None:
+    """A hard link; a copy where the file system has no links."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)

@@ -39,7 +39,7 @@ _COPIES = {
     "etc/nsswitch.conf": "usr/share/libc-bin/nsswitch.conf",
 }
 _TEXTS = {"etc/hosts": "127.0.0.1 localhost\n", "etc/hostname": "guest\n"}
-_MOUNT_POINTS = ("dev", "proc", "sys", "run", "tmp", "root", "howdah/in", "howdah/out")
+MOUNT_POINTS = ("dev", "proc", "sys", "run", "tmp", "root", "howdah/in", "howdah/out")
 # Documentation in languages and formats nobody reads in a guest: a third of the tree.
 _LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "var/cache/apt/archives")
 
@@ -148,7 +148,7 @@ def _versions(root: Path) -> dict[str, str]:
 def _finish(root: Path) -> None:
     for name in _LEFT_OUT:
         shutil.rmtree(root / name, ignore_errors=True)
-    for name in _MOUNT_POINTS:
+    for name in MOUNT_POINTS:
         (root / name).mkdir(parents=True, exist_ok=True)
     for name, target in _LINKS.items():
         if not (root / name).is_symlink():

@@ -157,9 +157,6 @@ class Inlined:
                 raise HowdahError(f"{file.name} compiled with -g is not the code of the image", where=str(file))
             self._places.append((*place, file))
 
-    def covers(self, address: int) -> bool:
-        return any(begin <= address < end for begin, end, _file in self._places)
-
     def chains(self, addresses: Iterable[int]) -> dict[int, tuple[str, ...]]:
         """Functions inlined at each address, innermost first, without the one whose symbol it is."""
         found: dict[int, tuple[str, ...]] = {}

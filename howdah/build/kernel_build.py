@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from howdah.build.cache import Cache, Progress, content_key, file_sha256
+from howdah.build.cache import Cache, Progress, content_key, file_sha256, link_file
 from howdah.build.compiler import first_error
 from howdah.build.kconfig import FRAGMENT, read_wanted, taken
 from howdah.build.kernel_make import FIXED, IMAGE_FLAGS, INHERITED, make_command
@@ -209,7 +209,8 @@ class KernelBuild:
         for directory in {name.rpartition("/")[0] for name in kept}:
             (source / directory).mkdir(parents=True, exist_ok=True)
         for name in kept:
-            _share(f"{self.source_dir}/{name}", f"{source}/{name}")
+            # Files of a workshop's source are replaced, never changed.
+            link_file(f"{self.source_dir}/{name}", f"{source}/{name}")
 
     def _interface(self, content: TreeContent) -> str:
         """Names all that modules are built against. A kernel of which it is the same can load what the other can."""
@@ -293,14 +294,6 @@ class KernelBuild:
                 (self.source_dir / name).rename(kept / name)
         shutil.rmtree(self.source_dir)
         kept.rename(self.source_dir)
-
-
-def _share(file: str, place: str) -> None:
-    """Have a file of a workshop's source in a kernel, too: those files are replaced, never changed."""
-    try:
-        os.link(file, place, follow_symlinks=False)
-    except OSError:  # not every file system has links
-        shutil.copy2(file, place, follow_symlinks=False)
 
 
 def _files(directory: Path) -> list[str]:

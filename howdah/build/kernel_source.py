@@ -142,9 +142,14 @@ def _revision(tree: Path, content: TreeContent) -> str:
     return f"git {revision[:12]}{modified}"
 
 
+def git_environment() -> dict[str, str]:
+    """For a git that works on a directory of ours, though a hook of another repository may have started us."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+
+
 def _git(tree: Path, *arguments: str) -> str | None:
     # Not to lock: otherwise git writes what it learned of the files into the index, which is the person's.
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+    environment = git_environment()
     try:
         answer = subprocess.run(
             ["git", "--no-optional-locks", "-C", str(tree), *arguments],

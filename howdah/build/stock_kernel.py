@@ -133,7 +133,7 @@ def _pack(package: ImagePackage, directory: Path, log: Path) -> str:
     """Write modules.cpio with the wanted modules, unpacked, and their indexes; return the kernel's version magic."""
     root = directory / "root"
     there = root / "lib/modules" / package.release
-    available = {_name(file): file for file in (package.modules / "kernel").rglob("*.ko*") if ".ko" in file.name}
+    available = {module_name(file): file for file in (package.modules / "kernel").rglob("*.ko*") if ".ko" in file.name}
     wanted = [name for name, file in available.items() if _is_wanted(file.relative_to(package.modules / "kernel"))]
     chosen: dict[str, bytes] = {}
     vermagic = ""
@@ -167,7 +167,8 @@ def _pack(package: ImagePackage, directory: Path, log: Path) -> str:
     return vermagic
 
 
-def _name(file: Path) -> str:
+def module_name(file: Path) -> str:
+    """What the kernel calls the module of a file, compressed or not."""
     return file.name.partition(".ko")[0].replace("-", "_")
 
 

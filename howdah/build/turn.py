@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from howdah.errors import HowdahError
+
 
 @contextmanager
 def turn(lock_file: Path, waiting: Callable[[], None]) -> Iterator[IO[str]]:
@@ -25,3 +27,19 @@ def turn(lock_file: Path, waiting: Callable[[], None]) -> Iterator[IO[str]]:
             waiting()
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock
+
+
+@contextmanager
+def alone(directory: Path, taken: HowdahError) -> Iterator[None]:
+    """Hold a directory of the cache, made if need be. Raises ``taken`` while another process holds it."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = (directory / ".lock").open("w")
+    except OSError as error:
+        raise HowdahError(f"the cache cannot be written: {error.strerror}", where=str(directory)) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise taken from None
+        yield

@@ -10,6 +10,7 @@ from typing import Any
 from howdah.claim.finding import DIFFERS, FAIL, PASS, UNSUPPORTED
 from howdah.claim.judging import Judging
 from howdah.claim.sample import Field
+from howdah.number import listed
 from howdah.profile.claim import ClaimSection
 from howdah.profile.unknown import UNKNOWN_AXIS, GridPoint, default_point, grid
 
@@ -69,14 +70,10 @@ def _where(holding: list[dict[str, str]], everywhere: list[dict[str, str]]) -> s
     names = list(everywhere[0])
     values = {name: list(dict.fromkeys(at[name] for at in holding)) for name in names}
     every = {name: {at[name] for at in everywhere} for name in names}
-    parts = [f"{name} is {_or(values[name])}" for name in names if set(values[name]) != every[name]]
+    parts = [f"{name} is {listed(values[name], 'or')}" for name in names if set(values[name]) != every[name]]
     if math.prod(len(each) for each in values.values()) == len(holding) and parts:
         return f"where {' and '.join(parts)}"
     return f"for example where {' and '.join(f'{name} is {value}' for name, value in holding[0].items())}"
-
-
-def _or(values: list[str]) -> str:
-    return values[0] if len(values) == 1 else f"{', '.join(values[:-1])} or {values[-1]}"
 
 
 def _together(points: list[GridPoint], verdicts: dict[str, dict[str, str]]) -> dict[str, Any]:

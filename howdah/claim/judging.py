@@ -18,6 +18,7 @@ from howdah.profile.claim import ClaimSection, SelectorSection
 from howdah.profile.claim_check import completed
 from howdah.profile.control import CONTROL_AXIS
 from howdah.profile.unknown import UNKNOWN_AXIS
+from howdah.record.axis import point_text
 
 _LEFT_OUT_QUICK = "left out of the quick atlas"
 _LEFT_OUT = "its points were left out of the sweep"
@@ -205,4 +206,4 @@ class Judging:
 
 
 def _at_text(at: dict[str, Any]) -> str:
-    return f" at {', '.join(f'{axis} = {value}' for axis, value in at.items())}" if at else ""
+    return f" at {point_text(at)}" if at else ""

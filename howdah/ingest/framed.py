@@ -8,7 +8,6 @@ are then gathered in one step.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,15 +19,15 @@ import numpy.typing as npt
 from howdah.errors import HowdahError
 from howdah.ingest.netlink import HEADER_BYTES, Item, MalformedMessageError, Slot, messages
 from howdah.ingest.ring_buffer import Damage
+from howdah.linux.output import FRAME
 from howdah.record.raw import read_raw_bytes
 
 Integers = npt.NDArray[np.int64]
 Locate = Callable[[bytes, int, int, int], Item | None]
 
-_FRAME = struct.Struct("<qIHH")
 _BYTES_AT_ONCE = 1 << 26
 _LENGTH_AND_TYPE = 6  # of a message's header; flags and numbers follow
-_LARGEST_ANSWER = 1 << 24
+LARGEST_ANSWER = 1 << 24
 _SIGN = np.uint64(1 << 63)
 
 
@@ -73,15 +72,15 @@ def read_frames(path: Path) -> Frames:
     damage: list[Damage] = []
     at = 0
     while at < len(raw):
-        if at + _FRAME.size > len(raw):
+        if at + FRAME.size > len(raw):
             damage.append(Damage(path.name, at, len(raw) - at, "cut off inside a frame header"))
             break
-        time_ns, length, node, kind = _FRAME.unpack_from(raw, at)
-        if length > _LARGEST_ANSWER or at + _FRAME.size + length > len(raw):
+        time_ns, length, node, kind = FRAME.unpack_from(raw, at)
+        if length > LARGEST_ANSWER or at + FRAME.size + length > len(raw):
             damage.append(Damage(path.name, at, len(raw) - at, f"cut off inside a frame of {length} bytes"))
             break
-        rows.append((time_ns, node, kind, at + _FRAME.size, length))
-        at += _FRAME.size + length
+        rows.append((time_ns, node, kind, at + FRAME.size, length))
+        at += FRAME.size + length
     table = np.array(rows, dtype=np.int64).reshape(-1, 5)
     time_ns, node, kind, offset, length_bytes = (table[:, number] for number in range(5))
     return Frames(path.name, np.frombuffer(raw, dtype=np.uint8), time_ns, node, kind, offset, length_bytes, damage)

@@ -7,19 +7,15 @@ modules/processor/processor.h.
 
 from __future__ import annotations
 
-import struct
-
 import pyarrow as pa
 
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
+from howdah.linux.netlink.qdisc import RTM_NEWQDISC, TCA_KIND, TCA_STATS2, TCA_STATS_APP, TCMSG
 from howdah.plan.plan import PROCESSOR_KIND
 from howdah.record import table as store
 
-_RTM_NEWQDISC = 36
-_TCMSG = struct.Struct("<BxxxiIII")
-_TCA_KIND, _TCA_STATS2, _TCA_STATS_APP = 1, 7, 4
 _NAMES = (
     "arrived_packets",
     "served_packets",
@@ -36,22 +32,22 @@ _NAMES = (
 
 def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
     """Map one answer; there is one processor at a node, so nothing else tells them apart."""
-    if kind != _RTM_NEWQDISC:
+    if kind != RTM_NEWQDISC:
         return None
-    if end - start < _TCMSG.size:
+    if end - start < TCMSG.size:
         raise MalformedMessageError(f"an answer of {end - start} bytes about a processor")
-    found = attributes(answer, start + _TCMSG.size, end)
-    name = text_of(answer, found.get(_TCA_KIND)) or "?"
+    found = attributes(answer, start + TCMSG.size, end)
+    name = text_of(answer, found.get(TCA_KIND)) or "?"
     if name != PROCESSOR_KIND:
         raise MalformedMessageError(f"an answer about a queue of kind {name} instead of a processor")
-    offset, length = found[_TCA_KIND]
+    offset, length = found[TCA_KIND]
     fixed = [*skeleton_of(found), (offset, offset + length)]
     slots: dict[str, Slot] = {}
-    if _TCA_STATS2 in found:
-        offset, length = found[_TCA_STATS2]
+    if TCA_STATS2 in found:
+        offset, length = found[TCA_STATS2]
         inner = attributes(answer, offset, offset + length)
         fixed += skeleton_of(inner)
-        offset, length = inner.get(_TCA_STATS_APP, (0, 0))
+        offset, length = inner.get(TCA_STATS_APP, (0, 0))
         slots = {name: Slot(offset + 8 * n, 8) for n, name in enumerate(_NAMES) if 8 * (n + 1) <= length}
     return Item((name,), slots, fixed)
 

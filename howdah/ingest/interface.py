@@ -12,12 +12,10 @@ import pyarrow as pa
 from howdah.ingest.framed import Frames, Records, parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
+from howdah.linux.netlink.link import IFLA_IFNAME, IFLA_STATS64, RTM_NEWLINK
 from howdah.record import table as store
 
-_RTM_NEWLINK = 16
 _IFINFOMSG = struct.Struct("<BxHiII")
-_IFLA_IFNAME = 3
-_IFLA_STATS64 = 23
 # struct rtnl_link_stats64 begins with these; all are 64 bits.
 _ORDER = (
     "rx_packets",
@@ -34,7 +32,7 @@ _NAMES = ("rx_bytes", "rx_packets", "rx_dropped_packets", "tx_bytes", "tx_packet
 
 def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
     """Map one answer: identity is (interface index, name)."""
-    if kind != _RTM_NEWLINK:
+    if kind != RTM_NEWLINK:
         return None
     if end - start < _IFINFOMSG.size:
         raise MalformedMessageError(f"an interface answer of {end - start} bytes")
@@ -42,13 +40,13 @@ def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
     found = attributes(answer, start + _IFINFOMSG.size, end)
     fixed = [(start + 4, start + 8), *skeleton_of(found)]
     slots: dict[str, Slot] = {}
-    if _IFLA_IFNAME in found:
-        offset, length = found[_IFLA_IFNAME]
+    if IFLA_IFNAME in found:
+        offset, length = found[IFLA_IFNAME]
         fixed.append((offset, offset + length))
-    if _IFLA_STATS64 in found:
-        offset, length = found[_IFLA_STATS64]
+    if IFLA_STATS64 in found:
+        offset, length = found[IFLA_STATS64]
         slots = {name: Slot(offset + 8 * n, 8) for n, name in enumerate(_ORDER) if 8 * (n + 1) <= length}
-    return Item((str(index), text_of(answer, found.get(_IFLA_IFNAME)) or f"if{index}"), slots, fixed)
+    return Item((str(index), text_of(answer, found.get(IFLA_IFNAME)) or f"if{index}"), slots, fixed)
 
 
 def read_interfaces(context: Context) -> tuple[Frames, Records]:

@@ -7,12 +7,11 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-NLMSG_ERROR = 2
-NLMSG_DONE = 3
+from howdah.linux.netlink.message import TYPE_MASK
+
 _HEADER = struct.Struct("<IHHII")
 HEADER_BYTES = _HEADER.size
 _ATTRIBUTE = struct.Struct("<HH")
-_TYPE_MASK = 0x3FFF  # without NLA_F_NESTED and NLA_F_NET_BYTEORDER
 
 
 class MalformedMessageError(ValueError):
@@ -64,7 +63,7 @@ def attributes(data: bytes, start: int, end: int) -> dict[int, tuple[int, int]]:
         length, kind = _ATTRIBUTE.unpack_from(data, at)
         if length < _ATTRIBUTE.size or at + length > end:
             raise MalformedMessageError(f"an attribute of {length} bytes at {at}")
-        found[kind & _TYPE_MASK] = (at + _ATTRIBUTE.size, length - _ATTRIBUTE.size)
+        found[kind & TYPE_MASK] = (at + _ATTRIBUTE.size, length - _ATTRIBUTE.size)
         at += (length + 3) & ~3
     return found
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.ingest.source import Context, Integers, Made, SourceReport, texts
+from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.raw import open_raw, read_raw_text
@@ -25,7 +26,6 @@ ACKS, QUEUE, INFO, FLOWS, LINKS = "acks.tr", "queue.tsv", "info.tsv", "flows.tsv
 _SRTT_BITS = 3  # T_SRTT_BITS: srtt_ is in eighths of a tick
 _TICK_S = 0.01  # tcpTick_ by default
 _LINUX_TICK_S = 0.001  # of Agent/TCP/Linux, which has Linux' jiffies
-_ESTABLISHED = 1
 _TIMEOUTS = "TcpExtTCPTimeouts"
 _STATE = ("maxseq_", "ack_", "cwnd_", "ssthresh_", "srtt_", "nrexmitpack_")
 
@@ -209,7 +209,7 @@ def _tcp_info(raw: Path, plan: Plan) -> pa.Table:
         "flow": _whole(flow),
         "end": texts(np.zeros(count, dtype=np.int64), ["sender"]),
         "time_ns": _whole(np.round(time * 1e9)),
-        "state": np.full(count, _ESTABLISHED, dtype=np.int64),
+        "state": np.full(count, TCP_ESTABLISHED, dtype=np.int64),
         "cwnd_packets": _whole(np.floor(cwnd)),
         "ssthresh_packets": pa.array(_whole(ssthresh), pa.int64(), mask=ssthresh >= window),
         "mss_bytes": np.full(count, mss, dtype=np.int64),

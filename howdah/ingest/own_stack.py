@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from howdah.ingest.segment import segments_of
 from howdah.ingest.source import Context, Integers, Made
+from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.plan.plan import Flow
 from howdah.record import table as store
 from howdah.record.schema import TABLES
 
 _SYN, _RST, _ACK = 2, 4, 16
-_ESTABLISHED = 1
 
 
 def add_own_stacks(context: Context, made: Made) -> None:
@@ -89,7 +89,7 @@ def _info(flow: Flow, wire: dict[str, Integers], interval_ns: int, begin_ns: int
         "flow": np.full(times.size, flow.id),
         "end": pa.array(["sender"] * times.size, pa.string()),
         "time_ns": times,
-        "state": np.full(times.size, _ESTABLISHED),
+        "state": np.full(times.size, TCP_ESTABLISHED),
         "mss_bytes": np.full(times.size, int(wire["mss"][0])),
         "unacked_packets": -(-out // int(wire["mss"][0])),
         "total_retrans_packets": np.where(known, wire["again"][at], 0),

@@ -7,26 +7,26 @@ the older TCA_STATS (struct tc_stats, pkt_sched.h).
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 import pyarrow as pa
 
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of, text_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
+from howdah.linux.netlink.qdisc import (
+    RTM_NEWQDISC,
+    RTM_NEWTCLASS,
+    TCA_KIND,
+    TCA_STATS,
+    TCA_STATS2,
+    TCA_STATS_APP,
+    TCA_STATS_BASIC,
+    TCA_STATS_PKT64,
+    TCA_STATS_QUEUE,
+    TCMSG,
+)
 from howdah.record import table as store
 
-_RTM_NEWQDISC = 36
-_RTM_NEWTCLASS = 40
-_TCMSG = struct.Struct("<BxxxiIII")
-_TCA_KIND = 1
-_TCA_STATS = 3
-_TCA_STATS2 = 7
-_TCA_STATS_BASIC = 1
-_TCA_STATS_QUEUE = 3
-_TCA_STATS_APP = 4
-_TCA_STATS_PKT64 = 8
 _CAKE_TIN_STATS, _CAKE_FIRST_TIN, _CAKE_MARKED_PACKETS = 10, 1, 8
 _MARKS_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36}  # bytes into the kind's own struct
 _ROOT = 0xFFFFFFFF
@@ -56,37 +56,37 @@ def handle_of(number: int) -> str:
 
 def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
     """Map one answer: identity is (interface index, handle, parent, kind)."""
-    if kind not in (_RTM_NEWQDISC, _RTM_NEWTCLASS):
+    if kind not in (RTM_NEWQDISC, RTM_NEWTCLASS):
         return None
-    if end - start < _TCMSG.size:
+    if end - start < TCMSG.size:
         raise MalformedMessageError(f"a qdisc answer of {end - start} bytes")
-    _family, index, handle, parent, _info = _TCMSG.unpack_from(answer, start)
-    found = attributes(answer, start + _TCMSG.size, end)
+    _family, index, handle, parent, _info = TCMSG.unpack_from(answer, start)
+    found = attributes(answer, start + TCMSG.size, end)
     fixed = [(start, start + 16), *skeleton_of(found)]
-    if _TCA_KIND in found:
-        offset, length = found[_TCA_KIND]
+    if TCA_KIND in found:
+        offset, length = found[TCA_KIND]
         fixed.append((offset, offset + length))
     slots: dict[str, Slot] = {}
-    if _TCA_STATS2 in found:
-        offset, length = found[_TCA_STATS2]
+    if TCA_STATS2 in found:
+        offset, length = found[TCA_STATS2]
         inner = attributes(answer, offset, offset + length)
         fixed += skeleton_of(inner)
-        slots = _stats2(inner) | _marks(answer, inner, text_of(answer, found.get(_TCA_KIND)) or "", fixed)
-    elif _TCA_STATS in found and found[_TCA_STATS][1] >= 36:
-        slots = _stats(found[_TCA_STATS][0])
-    identity = (str(index), handle_of(handle), handle_of(parent), text_of(answer, found.get(_TCA_KIND)) or "?")
+        slots = _stats2(inner) | _marks(answer, inner, text_of(answer, found.get(TCA_KIND)) or "", fixed)
+    elif TCA_STATS in found and found[TCA_STATS][1] >= 36:
+        slots = _stats(found[TCA_STATS][0])
+    identity = (str(index), handle_of(handle), handle_of(parent), text_of(answer, found.get(TCA_KIND)) or "?")
     return Item(identity, slots, fixed)
 
 
 def _stats2(inner: dict[int, tuple[int, int]]) -> dict[str, Slot]:
     slots: dict[str, Slot] = {}
-    if _TCA_STATS_BASIC in inner:  # struct gnet_stats_basic: u64 bytes, u32 packets
-        offset = inner[_TCA_STATS_BASIC][0]
+    if TCA_STATS_BASIC in inner:  # struct gnet_stats_basic: u64 bytes, u32 packets
+        offset = inner[TCA_STATS_BASIC][0]
         slots |= {"sent_bytes": Slot(offset, 8), "sent_packets": Slot(offset + 8, 4)}
-    if _TCA_STATS_PKT64 in inner:  # sent where 32 bits no longer hold the packets
-        slots["sent_packets"] = Slot(inner[_TCA_STATS_PKT64][0], 8)
-    if _TCA_STATS_QUEUE in inner:  # struct gnet_stats_queue: qlen, backlog, drops, requeues, overlimits
-        offset = inner[_TCA_STATS_QUEUE][0]
+    if TCA_STATS_PKT64 in inner:  # sent where 32 bits no longer hold the packets
+        slots["sent_packets"] = Slot(inner[TCA_STATS_PKT64][0], 8)
+    if TCA_STATS_QUEUE in inner:  # struct gnet_stats_queue: qlen, backlog, drops, requeues, overlimits
+        offset = inner[TCA_STATS_QUEUE][0]
         slots |= {
             "backlog_packets": Slot(offset, 4),
             "backlog_bytes": Slot(offset + 4, 4),
@@ -100,9 +100,9 @@ def _marks(
     answer: bytes, inner: dict[int, tuple[int, int]], kind: str, fixed: list[tuple[int, int]]
 ) -> dict[str, Slot]:
     """ECN marks in the statistics of the kinds that count them; cake's are in its tins, of which there is one."""
-    if _TCA_STATS_APP not in inner:
+    if TCA_STATS_APP not in inner:
         return {}
-    offset, length = inner[_TCA_STATS_APP]
+    offset, length = inner[TCA_STATS_APP]
     if kind == "cake":
         for attribute in (_CAKE_TIN_STATS, _CAKE_FIRST_TIN, _CAKE_MARKED_PACKETS):
             found = attributes(answer, offset, offset + length)

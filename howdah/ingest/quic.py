@@ -17,13 +17,13 @@ import pyarrow as pa
 from howdah.ingest.capture import read_packets, udp_payload
 from howdah.ingest.qlog import Known, Qlog, read_qlog
 from howdah.ingest.source import Context, Made, SourceReport
+from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.plan.plan import Flow
 from howdah.plan.quic import STACKS
 from howdah.record import table as store
 from howdah.record.schema import TABLES
 
 NAME = "qlog"
-_ESTABLISHED = 1
 _UNIX_NS = 10**15  # times above are those of a clock, times below count from the connection's first packet
 _LARGE = 2**31 - 1
 
@@ -139,7 +139,7 @@ def info_rows(flow: Flow, qlog: Qlog, shift_ns: int, interval_ns: int, end_ns: i
                 "flow": flow.id,
                 "end": "sender",
                 "time_ns": time_ns,
-                "state": _ESTABLISHED,
+                "state": TCP_ESTABLISHED,
                 "cwnd_packets": _packets(known.cwnd_bytes, qlog),
                 "ssthresh_packets": _threshold(known, qlog),
                 "rtt_us": known.smoothed_rtt_us,

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from howdah.ingest.source import Context, SourceReport
+from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.record import table as store
 from howdah.record.raw import SUFFIXES, content_name, read_raw_bytes, read_raw_text
 from howdah.record.schema import TCP_INFO, TCP_PROBE
@@ -37,7 +38,6 @@ INFINITE_SSTHRESH_BYTES = 65535 << 14
 # FreeBSD's states (netinet/tcp_fsm.h) in Linux' numbers, which the table has: CLOSED, LISTEN, SYN_SENT, SYN_RECEIVED,
 # ESTABLISHED, CLOSE_WAIT, FIN_WAIT_1, CLOSING, LAST_ACK, FIN_WAIT_2, TIME_WAIT.
 _LINUX_STATE = (7, 10, 2, 3, 1, 8, 4, 11, 9, 5, 6)
-_ESTABLISHED = 1
 # Packets that SIFTR saw and could not record. Those without a control block belong to every begin and end.
 _LOST = ("skipped_pkts_malloc", "skipped_pkts_mtx")
 _WITH_HASH = (25, 26, 28)
@@ -265,7 +265,9 @@ def tcp_info_rows(placed: list[Placed]) -> pa.Table:
 def tcp_probe_rows(placed: list[Placed]) -> pa.Table:
     """One row a packet that a sender received on an established connection."""
     ours = [
-        item for item in placed if item.end == "sender" and item.record.incoming and item.record.state == _ESTABLISHED
+        item
+        for item in placed
+        if item.end == "sender" and item.record.incoming and item.record.state == TCP_ESTABLISHED
     ]
     records = [item.record for item in ours]
     columns: dict[str, list[object]] = {

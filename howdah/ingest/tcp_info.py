@@ -18,15 +18,12 @@ from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.ingest.tracepoint import INFINITE_SSTHRESH
+from howdah.linux.netlink.diag import INET_DIAG_INFO, INET_DIAG_MSG_BYTES, SOCK_DIAG_BY_FAMILY, TCP_LISTEN
 from howdah.record import table as store
 
-_SOCK_DIAG_BY_FAMILY = 20
-_INET_DIAG_INFO = 2
 _AF_INET = 2
-_TCP_LISTEN = 10
 _SOCKET_ID = struct.Struct(">HH4s12x4s12x")
-_NO_RTT = 0xFFFFFFFF  # tcpi_min_rtt before the first sample
-_MESSAGE_BYTES = 72  # struct inet_diag_msg
+NO_MIN_RTT = 0xFFFFFFFF  # tcpi_min_rtt before the first sample
 
 # The kernel's order; (name of the column or None, size in bytes).
 _FIELDS: tuple[tuple[str | None, int], ...] = (
@@ -105,20 +102,20 @@ _NAMES = tuple(_SLOTS)
 
 def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
     """Map one inet_diag answer: identity is (source, port, destination, port, bytes of struct tcp_info)."""
-    if kind != _SOCK_DIAG_BY_FAMILY:
+    if kind != SOCK_DIAG_BY_FAMILY:
         return None
-    if end - start < _MESSAGE_BYTES:
+    if end - start < INET_DIAG_MSG_BYTES:
         raise MalformedMessageError(f"an inet_diag answer of {end - start} bytes")
     family, state = answer[start], answer[start + 1]
     decisive = [(start, start + 2)]  # family and state
-    if family != _AF_INET or state == _TCP_LISTEN:
+    if family != _AF_INET or state == TCP_LISTEN:
         return Item((), {}, decisive, wanted=False)
-    found = attributes(answer, start + _MESSAGE_BYTES, end)
-    if _INET_DIAG_INFO not in found:
+    found = attributes(answer, start + INET_DIAG_MSG_BYTES, end)
+    if INET_DIAG_INFO not in found:
         # TIME_WAIT and SYN_RECV sockets have no tcp_info.
         return Item((), {}, [*decisive, *skeleton_of(found)], wanted=False)
     source_port, destination_port, source, destination = _SOCKET_ID.unpack_from(answer, start + 4)
-    offset, length = found[_INET_DIAG_INFO]
+    offset, length = found[INET_DIAG_INFO]
     identity = (
         str(ipaddress.IPv4Address(source)),
         str(source_port),
@@ -172,7 +169,7 @@ def ingest_tcp_info(context: Context) -> tuple[pa.Table, SourceReport]:
         "end": texts(identity, end_of),
         "time_ns": records.time_ns[keep] - context.epoch_ns,
         "ssthresh_packets": nullable(records.columns["ssthresh_packets"][keep], finite),
-        "min_rtt_us": nullable(rtt, records.known["min_rtt_us"][keep] & (rtt != _NO_RTT)),
+        "min_rtt_us": nullable(rtt, records.known["min_rtt_us"][keep] & (rtt != NO_MIN_RTT)),
         "app_limited": pa.array((flags & 1) != 0, pa.bool_(), mask=~has_flags),
     }
     table = store.table_of("tcp_info", columns)

@@ -13,13 +13,13 @@ from howdah.ingest import IngestReport
 from howdah.ingest.pcap import NAME as PCAP
 from howdah.judge.accounting import Snapshots
 from howdah.judge.check import COLLECTION, Check
+from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING
 from howdah.plan.plan import Plan
 from howdah.record.raw import read_raw_text
 
 _LATE = 2.5  # intervals by which the first reading may come after the start, and the last before the end, of a flow
-_ESTABLISHED = 1
 _IPV6_OFF = "ipv6.disable"
 _MOST_NAMED = 3
 
@@ -91,7 +91,7 @@ def trace_to_the_end(data: Measured) -> Check:
         info = data.info[trace.flow.id]
         if not info.has("bytes_acked_bytes") or not info.has("state"):
             continue
-        here = info["state"] == _ESTABLISHED
+        here = info["state"] == TCP_ESTABLISHED
         acknowledged, times = info["bytes_acked_bytes"][here], info.time_ns[here]
         grown = np.flatnonzero((np.diff(acknowledged) > 0) & (acknowledged[:-1] != MISSING))
         if grown.size and (not len(trace) or trace.time_ns.max() < times[grown[-1]]):

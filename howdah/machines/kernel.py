@@ -8,7 +8,7 @@ from pathlib import Path
 
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.kernel_package import provide_header_tree, provide_image
-from howdah.build.stock_kernel import unpacked
+from howdah.build.stock_kernel import module_name, unpacked
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.errors import HowdahError
 from howdah.machines.machine_set import STOCK_KERNEL
@@ -101,7 +101,7 @@ def first_modules(kernel: MachineKernel) -> list[tuple[str, bytes]]:
 
     What is built into the kernel is left out. There need be no modules.dep, which depmod(8) makes at installation.
     """
-    there = {_name(file): file for file in kernel.modules.rglob("*.ko*")}
+    there = {module_name(file): file for file in kernel.modules.rglob("*.ko*")}
     chosen: dict[str, bytes] = {}
 
     def choose(name: str) -> None:
@@ -115,10 +115,6 @@ def first_modules(kernel: MachineKernel) -> list[tuple[str, bytes]]:
     for wanted in _FIRST_MODULES:
         choose(wanted)
     return list(chosen.items())
-
-
-def _name(file: Path) -> str:
-    return file.name.partition(".ko")[0].replace("-", "_")
 
 
 def _depends(content: bytes) -> list[str]:

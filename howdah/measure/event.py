@@ -14,7 +14,7 @@ from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Flow, Plan
 from howdah.record.event import CONGESTION, reason
 
-_THRESHOLD_REACHED = "initial-ssthresh"
+THRESHOLD_REACHED = "initial-ssthresh"  # a reason
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _is_reached(item: Event, trace: FlowTrace) -> bool:
 
 def told_cause(events: list[Event], exit_: Event) -> str:
     """The exit's own reason; for a threshold that an estimate had set, the reason of that estimate."""
-    if exit_.reason != _THRESHOLD_REACHED:
+    if exit_.reason != THRESHOLD_REACHED:
         return exit_.reason
     before = [item for item in events if item.event == "estimate" and item.time_ns <= exit_.time_ns]
     if before and before[-1].ssthresh_packets == exit_.ssthresh_packets and before[-1].reason != "none":

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.measure.event import Event
+from howdah.measure.event import THRESHOLD_REACHED, Event
 from howdah.measure.trace import FlowTrace
 from howdah.record.event import CONGESTION
-
-_THRESHOLD_REACHED = "initial-ssthresh"
 
 
 @dataclass(frozen=True)
@@ -119,5 +117,5 @@ def exit_of_event(event: Event, trace: FlowTrace) -> Exit:
         cwnd_packets=event.cwnd_packets,
         ssthresh_packets=event.ssthresh_packets or 0,
         reduced=event.reason in CONGESTION,
-        from_initial_ssthresh=event.reason == _THRESHOLD_REACHED,
+        from_initial_ssthresh=event.reason == THRESHOLD_REACHED,
     )

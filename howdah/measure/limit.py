@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
@@ -31,7 +32,6 @@ HELD_SHARE = 0.5
 # The time in question before an event: rounds that an algorithm looks back on (BBR's is three).
 ROUNDS = 3
 
-_ESTABLISHED = 1
 RECOVERY = 3  # tcpi_ca_state: Open 0, Disorder 1, CWR 2, Recovery 3, Loss 4
 _NEEDED = ("state", "notsent_bytes", "unacked_packets", "sacked_packets", "lost_packets", "retrans_packets")
 
@@ -61,7 +61,7 @@ def has_nothing(info: Samples) -> npt.NDArray[np.bool_] | None:
     if info.has("snd_wnd_bytes") and info.has("mss_bytes"):
         room &= (info["unacked_packets"] + 1) * info["mss_bytes"] <= info["snd_wnd_bytes"]
     repaired = info["lost_packets"] <= info["retrans_packets"]
-    return np.asarray(room & repaired & (info["notsent_bytes"] == 0) & (info["state"] == _ESTABLISHED))
+    return np.asarray(room & repaired & (info["notsent_bytes"] == 0) & (info["state"] == TCP_ESTABLISHED))
 
 
 def promises_data(flow: Flow) -> bool:
@@ -134,7 +134,7 @@ def _is_marked(info: Samples) -> npt.NDArray[np.bool_]:
     """
     marked = info["app_limited"] > 0
     if info.has("state"):
-        marked = marked & (info["state"] == _ESTABLISHED)
+        marked = marked & (info["state"] == TCP_ESTABLISHED)
     if info.has("notsent_bytes"):
         marked = marked & (info["notsent_bytes"] == 0)
     return np.asarray(marked)

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from howdah.nightly.change import Comparison, Outcome, change_text
+
+_NOT_TEXT = re.compile(r"[\x00-\x1f\x7f]+")
 
 Failing = Literal["regression", "not repeatable", "howdah changed", "cannot tell"]  # whatever a night is asked
 State = Literal[Failing, "unproven", "not built", "improvement", "unchanged", "equal", "new", "gone"]
@@ -109,3 +112,8 @@ class CellResult:
         if self.of("improvement"):
             return "improvement"
         return "equal" if all(each.outcome == "equal" for each in self.comparisons) else "unchanged"
+
+
+def one_line(text: str) -> str:
+    """Without line ends and what a terminal takes for a command."""
+    return _NOT_TEXT.sub(" ", text)

@@ -8,7 +8,6 @@ false alarm is that of a night, however long the range is.
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import shlex
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from howdah.bisect.revision import Unbuilt, build_revision, within
 from howdah.bisect.worktree import Worktree, find_repository
 from howdah.build.cache import Cache, content_key
 from howdah.build.prepared_kernel import forget_kernels
+from howdah.build.turn import alone
 from howdah.default import DEFAULT_ENGINE
 from howdah.errors import HowdahError
 from howdah.nightly.claims import compare_claims
@@ -158,16 +158,8 @@ class Range:
 
         The workshop stays too, so that the next range compiles what differs from the last commit of this one.
         """
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            lock = (self.directory / ".lock").open("w")
-        except OSError as error:
-            raise HowdahError(f"the cache cannot be written: {error.strerror}", where=str(self.directory)) from error
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise HowdahError("another howdah is at a range of this repository", where=str(self.tree)) from None
+        taken = HowdahError("another howdah is at a range of this repository", where=str(self.tree))
+        with alone(self.directory, taken):
             if not self.worktree.exists:
                 self.worktree.create(start.hash)
             try:

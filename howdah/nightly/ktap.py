@@ -4,13 +4,11 @@ experiment, a case a cell. What a case took is a diagnostic line, since KTAP has
 
 from __future__ import annotations
 
-import re
 from itertools import groupby
 
-from howdah.nightly.cell import CellResult, label
+from howdah.nightly.cell import CellResult, label, one_line
 from howdah.nightly.night import Night
 
-_NOT_TEXT = re.compile(r"[\x00-\x1f\x7f]+")
 _INDENT = "  "
 
 
@@ -50,4 +48,4 @@ def _name(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    return _NOT_TEXT.sub(" ", text)
+    return one_line(text)

@@ -7,15 +7,13 @@ Lines are in order of their names and hold no times, so that ``git diff`` of two
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 
-from howdah.nightly.cell import CellResult, label
+from howdah.nightly.cell import CellResult, label, one_line
 from howdah.nightly.change import Comparison, Outcome
 from howdah.nightly.night import Night
 
 _TOLD: tuple[Outcome, ...] = ("regression", "vanished", "not repeatable", "howdah changed", "unproven")
-_NOT_TEXT = re.compile(r"[\x00-\x1f\x7f]+")
 _BETTER: tuple[Outcome, ...] = ("improvement",)
 
 
@@ -65,7 +63,7 @@ def _lines(night: Night, outcomes: tuple[Outcome, ...], cells: list[CellResult])
 
 def _plain(text: str) -> str:
     """In one line, without what a terminal takes for a command."""
-    return _NOT_TEXT.sub(" ", text).strip()
+    return one_line(text).strip()
 
 
 def _change(each: Comparison) -> str:

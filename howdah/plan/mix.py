@@ -82,14 +82,6 @@ def pareto_second(draw: Random, mean: float, shape: float) -> float:
     return float(mean * (shape - 1) * ((1 - draw.random()) ** (-1 / shape) - 1))
 
 
-def lognormal(draw: Random, mu: float, sigma: float) -> float:
-    """exp(mu + sigma z) with z standard normal."""
-    share = draw.random()
-    while share == 0:
-        share = draw.random()
-    return math.exp(mu + sigma * NormalDist().inv_cdf(share))
-
-
 LAWS: dict[str, Callable[[Random, float], float]] = {
     "constant": lambda _draw, mean: mean,
     "exponential": exponential,

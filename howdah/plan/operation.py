@@ -182,11 +182,6 @@ def event(at_us: int, op: str, **arguments: Any) -> Event:
     return Event(at_us, op, arguments)
 
 
-def check_operation(candidate: Operation) -> None:
-    """Raise OperationError unless the operation belongs to the vocabulary; for plans read from a file."""
-    _check(candidate.op, candidate.arguments, OPERATIONS)
-
-
 def _check(op: str, arguments: dict[str, Any], vocabulary: dict[str, _Arguments]) -> None:
     if op not in vocabulary:
         raise OperationError(f"there is no operation {op!r}; known: {', '.join(vocabulary)}")

@@ -8,12 +8,11 @@ otherwise.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from dataclasses import dataclass, field
-from types import NoneType
 from typing import Any
 
+from howdah.plan.written import written
 from howdah.trait import Traits, traits
 
 PLAN_FORMAT = 2  # in format 1 flows counted from 0
@@ -77,9 +76,8 @@ class Path:
     forward_loss_steps: list[list[float]] = field(default_factory=list)
     reverse_loss_steps: list[list[float]] = field(default_factory=list)
     carried_bits_per_second: int | None = None  # most that all flows send together; None: the rate
-    tick_us: int = (
-        0  # least time between two releases of a delay line while flows run; in plan.json only if there is one
-    )
+    # Least time between two releases of a delay line while flows run; in plan.json only if there is one.
+    tick_us: int = 0
 
     @property
     def highest_rate_bits_per_second(self) -> int:
@@ -317,9 +315,8 @@ class Plan:
     processor_shift: int | None = None  # of the vm engine: 2**-shift instructions a nanosecond; in plan.json only there
     real_time: RealTime | None = None  # of the vm engine without a virtual clock; in plan.json only there
     own_kernel: OwnKernel | None = None  # of the vm engine; in plan.json only there
-    machine_kernels: dict[str, str] | None = (
-        None  # of the machines engine's machines by role; in plan.json only if one is asked
-    )
+    # Of the machines engine's machines by role; in plan.json only if one is asked for.
+    machine_kernels: dict[str, str] | None = None
     measure_cwnd_packets: int | None = None  # window whose time is measured; in plan.json only if there is one
     topology_arguments: dict[str, int] = field(default_factory=dict)  # of the Topo class
     required_modules: list[str] | None = None  # kernel modules the run needs by name; None: all that are there
@@ -343,30 +340,7 @@ class Plan:
         return list(dict.fromkeys([self.kernel, *(part.kernel for part in self.parts)]))
 
     def to_json(self) -> str:
-        value = plain(self)
-        del value["parameter_places"]
-        _leave_out_plain_receivers(value)
-        if self.processor_shift is None:
-            del value["processor_shift"]
-        for name in ("real_time", "own_kernel", "machine_kernels", "measure_cwnd_packets", "sender", "model"):
-            if value[name] is None:
-                del value[name]
-        for name in ("own_algorithms", "parts", "processors"):
-            if not value[name]:
-                del value[name]
-        if not self.traits.model:
-            del value["traits"]["model"]
-        if not self.path.tick_us:
-            del value["path"]["tick_us"]
-        for flow in value["flows"]:
-            for name in ("http", "exchange", "program", "receiver_stack", "sender_stack"):
-                if flow[name] is None:
-                    del flow[name]
-        if not self.collect.cpu:
-            del value["collect"]["cpu"]
-        if not self.processors:
-            del value["collect"]["processor_us"]
-        return json.dumps(value, indent=1)
+        return json.dumps(written(self), indent=1)
 
     @staticmethod
     def from_json(text: str) -> Plan:
@@ -396,22 +370,3 @@ class Plan:
         value["processors"] = [Processor(**item) for item in value.get("processors", [])]
         value["measure_window_us"] = tuple(value["measure_window_us"])
         return Plan(**value)
-
-
-def plain(value: Any) -> Any:
-    """What ``dataclasses.asdict`` gives, without a deep copy of each number: plans of hundreds of flows are many."""
-    if isinstance(value, (str, int, float, NoneType)):
-        return value
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
-
-
-def _leave_out_plain_receivers(value: dict[str, Any]) -> None:
-    """What every plan had before there were others is not said."""
-    for name, places in (("receiver", [value]), ("receiver_behaviour", value["flows"])):
-        for place in places:
-            if place[name] == "linux":
-                del place[name]

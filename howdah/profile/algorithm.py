@@ -91,7 +91,6 @@ PLUG_INS = [
 
 
 LONGEST_KERNEL_NAME = 15  # TCP_CA_NAME_MAX - 1, include/net/tcp.h
-PROFILE_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*", re.ASCII)
 MODULE_PREFIX = "tcp_"  # of a module that the kernel looks for by the name of its algorithm
 KERNEL_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_KERNEL_NAME}}}", re.ASCII)
 

@@ -80,7 +80,6 @@ BUNDLES: dict[str, tuple[Setting, ...]] = {
         ),
     )
 }
-SENDERS = (TODAY, *BUNDLES)
 
 
 def take_sender(data: dict[str, Any]) -> None:

@@ -17,7 +17,8 @@ from howdah.place import REPORTS
 from howdah.publish.finished import RESULTS_JOB
 
 FOLDER = REPORTS / "dashboard"
-_DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+SOURCE_CHOICE = {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
 _COLUMNS, _HEIGHT, _WIDTH = 24, 8, 12
 # A run that is invalid or did not finish is in no figure.
 _COUNTS = (
@@ -43,7 +44,8 @@ def text_of(board: dict[str, Any]) -> str:
 def _board(board: dict[str, Any]) -> dict[str, Any]:
     labels = dict.fromkeys(board["choices"], board["metric"]) | board["more"]
     choice = ", ".join(f'{name}=~"${name}"' for name in board["choices"])
-    source = {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
+    # A run whose labels lack the name is in "All", too.
+    choices = [label_choice(name, metric, allValue=".*") for name, metric in labels.items()]
     return {
         "uid": board["uid"],
         "title": board["title"],
@@ -53,21 +55,22 @@ def _board(board: dict[str, Any]) -> dict[str, Any]:
         "timezone": "browser",
         **({"refresh": board["every"]} if "every" in board else {}),
         "time": {"from": f"now-{board['span']}", "to": "now"},
-        "templating": {"list": [source, *(_choice(name, metric) for name, metric in labels.items())]},
+        "templating": {"list": [SOURCE_CHOICE, *choices]},
         "panels": list(_panels(board["panels"], choice, board.get("every", "1m"))),
     }
 
 
-def _choice(label: str, metric: str) -> dict[str, Any]:
+def label_choice(label: str, metric: str, **more: str) -> dict[str, Any]:
+    """Of the values that a label of a metric has; ``more`` are further fields of Grafana's."""
     query = f"label_values({metric}, {label})"
     return {
         "name": label,
         "type": "query",
-        "datasource": _DATASOURCE,
+        "datasource": DATASOURCE,
         "query": {"qryType": 1, "query": query, "refId": label},
         "refresh": 2,
         "includeAll": True,
-        "allValue": ".*",  # also what lacks the label
+        **more,
         "multi": True,
         "current": {"text": ["All"], "value": ["$__all"]},
     }
@@ -93,7 +96,7 @@ def _panel(row: dict[str, Any], choice: str, every: str) -> dict[str, Any]:
     is_now = kind in ("stat", "table")
     return {
         "type": "timeseries" if kind == "bars" else kind,
-        "datasource": _DATASOURCE,
+        "datasource": DATASOURCE,
         "fieldConfig": {
             "defaults": {"unit": row.get("unit", "short")} | ({"custom": custom} if custom else {}),
             "overrides": [],
@@ -102,7 +105,7 @@ def _panel(row: dict[str, Any], choice: str, every: str) -> dict[str, Any]:
         "targets": [
             {
                 "refId": chr(ord("A") + index),
-                "datasource": _DATASOURCE,
+                "datasource": DATASOURCE,
                 "expr": _promql(each["query"], choice),
                 "legendFormat": each.get("legend", "__auto"),
                 "interval": every,

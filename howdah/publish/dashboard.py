@@ -16,8 +16,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 
 from howdah.assets import UPLOT_VERSION, data
 from howdah.place import REPORTS
+from howdah.publish.board import DATASOURCE, SOURCE_CHOICE, label_choice
 from howdah.publish.metric import RUN_LABELS
-from howdah.publish.query import matchers
 from howdah.series import drawn_series
 
 LIVE_JOB = "howdah-live"
@@ -27,7 +27,6 @@ GRAFANA_FILE = REPORTS / "dashboard" / "howdah-live.json"
 WINDOW = "5s"  # four scrapes at least
 _CHOICES = ("experiment", "algorithm", "repetition")
 _GRAFANA_UNITS = {"ms": "ms", "%": "percent", "Mbit/s": "Mbits", "kB": "deckbytes", "packets/s": "pps"}
-_DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
 @dataclass(frozen=True)
@@ -54,11 +53,6 @@ def _panel(written: dict[str, str]) -> Panel:
         return Panel(**written)
     drawn = drawn_series()[written.pop("series")]
     return Panel(**{"title": drawn.title, "unit": drawn.unit, "query": drawn.promql} | written)
-
-
-def live_run(labels: dict[str, str]) -> str:
-    """Matchers of scraped series alone: what is back-filled after a run has no job."""
-    return matchers({"job": LIVE_JOB} | labels)
 
 
 def write_page(directory: Path) -> Path:
@@ -100,6 +94,7 @@ def write_page(directory: Path) -> Path:
 
 def grafana() -> dict[str, Any]:
     """The dashboard in Grafana's JSON model (schema 39, Grafana 11 or later), for provisioning from a file."""
+    metric = f'howdah_live_run_info{{job="{LIVE_JOB}"}}'
     run = f'job="{LIVE_JOB}", ' + ", ".join(f'{name}=~"${name}"' for name in _CHOICES)
     return {
         "uid": "howdah-live",
@@ -111,26 +106,8 @@ def grafana() -> dict[str, Any]:
         "refresh": "1s",
         "time": {"from": "now-2m", "to": "now"},
         "timepicker": {"refresh_intervals": ["1s", "5s", "30s"]},
-        "templating": {"list": [_datasource_choice(), *(_choice(name) for name in _CHOICES)]},
+        "templating": {"list": [SOURCE_CHOICE, *(label_choice(name, metric) for name in _CHOICES)]},
         "panels": [_grafana_panel(number, panel, run) for number, panel in enumerate(panels())],
-    }
-
-
-def _datasource_choice() -> dict[str, Any]:
-    return {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"}
-
-
-def _choice(label: str) -> dict[str, Any]:
-    query = f'label_values(howdah_live_run_info{{job="{LIVE_JOB}"}}, {label})'
-    return {
-        "name": label,
-        "type": "query",
-        "datasource": _DATASOURCE,
-        "query": {"qryType": 1, "query": query, "refId": label},
-        "refresh": 2,
-        "includeAll": True,
-        "multi": True,
-        "current": {"text": ["All"], "value": ["$__all"]},
     }
 
 
@@ -139,7 +116,7 @@ def _grafana_panel(number: int, panel: Panel, run: str) -> dict[str, Any]:
         "id": number + 1,
         "title": panel.title,
         "type": "timeseries",
-        "datasource": _DATASOURCE,
+        "datasource": DATASOURCE,
         "gridPos": {"x": 12 * (number % 2), "y": 8 * (number // 2), "w": 12, "h": 8},
         "fieldConfig": {
             "defaults": {
@@ -153,7 +130,7 @@ def _grafana_panel(number: int, panel: Panel, run: str) -> dict[str, Any]:
         "targets": [
             {
                 "refId": "A",
-                "datasource": _DATASOURCE,
+                "datasource": DATASOURCE,
                 "expr": panel.promql(run, WINDOW),
                 "legendFormat": panel.legend,
                 "interval": "1s",

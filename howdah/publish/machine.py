@@ -11,16 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.linux.kernelfile import parse_snmp
-from howdah.linux.netlink.diag import INET_DIAG_INFO, SOCK_DIAG_BY_FAMILY, diag_request, open_diag
+from howdah.linux.netlink.diag import (
+    INET_DIAG_CONG,
+    INET_DIAG_INFO,
+    INET_DIAG_MSG_BYTES,
+    SOCK_DIAG_BY_FAMILY,
+    TCP_ESTABLISHED,
+    diag_request,
+    open_diag,
+)
 from howdah.linux.netlink.link import links
 from howdah.linux.netlink.message import Message, NetlinkSocket, parse_attributes
 from howdah.linux.netlink.qdisc import qdiscs
 from howdah.publish.exposition import Reading
 
-_INET_DIAG_CONG = 4
-_EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (_INET_DIAG_CONG - 1)
-_MESSAGE_BYTES = 72  # struct inet_diag_msg
-_ESTABLISHED = 1
+_EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
 _INFINITE = 0x7FFFFFFF
 _NO_RTT = 0xFFFFFFFF
 _NO_PACING = 0xFFFFFFFFFFFFFFFF
@@ -49,9 +54,9 @@ class Connection:
 
 def parse_connection(message: Message) -> Connection | None:
     """One inet_diag answer; None unless it is an established connection with a whole struct tcp_info."""
-    if len(message.payload) < _MESSAGE_BYTES or message.payload[1] != _ESTABLISHED:
+    if len(message.payload) < INET_DIAG_MSG_BYTES or message.payload[1] != TCP_ESTABLISHED:
         return None
-    found = parse_attributes(message.payload[_MESSAGE_BYTES:])
+    found = parse_attributes(message.payload[INET_DIAG_MSG_BYTES:])
     info = found.get(INET_DIAG_INFO, b"")
     if len(info) < _DELIVERY + 8:
         return None
@@ -64,7 +69,7 @@ def parse_connection(message: Message) -> Connection | None:
 
     ssthresh, min_rtt, pacing = u32(_SSTHRESH), u32(_MIN_RTT), u64(_PACING)
     return Connection(
-        algorithm=found.get(_INET_DIAG_CONG, b"").rstrip(b"\0").decode("ascii", "replace") or "unknown",
+        algorithm=found.get(INET_DIAG_CONG, b"").rstrip(b"\0").decode("ascii", "replace") or "unknown",
         cwnd_packets=u32(_CWND),
         ssthresh_packets=None if ssthresh >= _INFINITE else ssthresh,
         unacked_packets=u32(_UNACKED),

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from howdah.errors import HowdahError
+from howdah.number import counted
 from howdah.publish.blocks import build_experiment, link_blocks
 from howdah.publish.dashboard import PAGE
 from howdah.publish.finished import Finished
@@ -106,17 +107,13 @@ def serve(
             scraped = scrape(runs, data.parent, targets, say, finished) if live else scrape_results(finished)
             scraping = stack.enter_context(scraped)
             server = stack.enter_context(running(prometheus, data, port, scraping))
-            say(f"Prometheus over {_count(total, 'run')} of {_count(count, 'experiment')}: {server.url}")
+            say(f"Prometheus over {counted(total, 'run')} of {counted(count, 'experiment')}: {server.url}")
             if live:
                 say(f"Runs as they happen: {server.url}/user/{PAGE}")
             say("New runs appear within two minutes. Ctrl-C ends it.")
             _watch(importer, server)
         except KeyboardInterrupt:
             say("stopped")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

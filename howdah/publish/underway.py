@@ -8,7 +8,6 @@ it is the trace (acktrace.py) that is read on, since its seconds are not those o
 from __future__ import annotations
 
 import os
-import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,10 +17,11 @@ import numpy as np
 
 from howdah.errors import HowdahError
 from howdah.ingest import interface, qdisc, tcp_info
-from howdah.ingest.framed import Frames, Locate, Records, parse
-from howdah.ingest.netlink import NLMSG_DONE
+from howdah.ingest.framed import LARGEST_ANSWER, Frames, Locate, Records, parse
 from howdah.ingest.source import Context
 from howdah.ingest.tracepoint import INFINITE_SSTHRESH
+from howdah.linux.netlink.message import NLMSG_DONE
+from howdah.linux.output import FRAME
 from howdah.plan.plan import Flow, Plan
 from howdah.publish.acktrace import AckTrace
 from howdah.publish.metric import PATH, SERIES, Metric
@@ -31,8 +31,6 @@ from howdah.record.directory import PARTIAL
 from howdah.record.result import Run, load_run
 from howdah.record.sample import bottleneck_queue
 
-_FRAME = struct.Struct("<qIHH")
-_LARGEST_ANSWER = 1 << 24
 _TYPE, _DONE = slice(4, 6), NLMSG_DONE.to_bytes(2, "little")  # of the first netlink header of an answer
 _FRESH_S = 5.0  # a node whose readings ended this long ago shows none
 _UNLIMITED = 2**63 - 1024
@@ -114,10 +112,10 @@ class Tail:
         except OSError:
             return  # not there yet, or no longer: the run ended and its directory has another name
         at = 0
-        while at + _FRAME.size <= len(new):
-            time_ns, length, node, kind = _FRAME.unpack_from(new, at)
-            begin = at + _FRAME.size
-            if length > _LARGEST_ANSWER or begin + length > len(new):
+        while at + FRAME.size <= len(new):
+            time_ns, length, node, kind = FRAME.unpack_from(new, at)
+            begin = at + FRAME.size
+            if length > LARGEST_ANSWER or begin + length > len(new):
                 break
             answer = new[begin : begin + length]
             if answer[_TYPE] != _DONE:  # the end of a dump is no reading

@@ -8,6 +8,7 @@ field, under the name it has in the profile.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,3 +92,13 @@ def _by_flow(name: str, numbers: Any, axes: Axes) -> pa.Array:
         code[number] = place[flow[name]]
     codes = code[numbers]
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int16(), mask=codes < 0), pa.array(texts, pa.string()))
+
+
+def axis_text(value: Any) -> str:
+    """A value of an axis as a plan's ``axes`` hold it, in one spelling for true and false."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def point_text(at: Mapping[str, Any]) -> str:
+    """A point in words: ``path.rtt = 100 ms, path.rate = 5 Mbit/s``."""
+    return ", ".join(f"{axis} = {value}" for axis, value in at.items())

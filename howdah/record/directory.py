@@ -143,6 +143,15 @@ def read_json(path: Path) -> Any:
         raise RecordError(f"this cannot be read: {error.strerror}", where=str(path)) from error
 
 
+def read_object(path: Path) -> dict[str, Any]:
+    """The object that a JSON file holds; empty where it holds none or cannot be read."""
+    try:
+        found = read_json(path)
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def parse_json(content: bytes, path: Path) -> Any:
     """The value of JSON that was read from a file; numbers are finite. Raises RecordError."""
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from howdah.record.axis import axis_text
 from howdah.record.result import Experiment, Run
 from howdah.report.palette import Colour, colours
 from howdah.report.plot.swept import field_name
@@ -72,10 +72,6 @@ def _field(name: str) -> Callable[[Run], str]:
 
     def value(run: Run) -> str:
         usual = run.plan.flows[0].traffic if name == "traffic" and run.plan and run.plan.flows else ABSENT
-        return _text(run.axes.get(name, usual))
+        return axis_text(run.axes.get(name, usual))
 
     return value
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

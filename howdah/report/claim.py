@@ -30,8 +30,3 @@ def shown_claims(experiments: list[Experiment]) -> list[Claims]:
             name = experiment.name if len(experiments) > 1 else ""
             found.append(Claims(name, counts, rows))
     return found
-
-
-def at_text(at: dict[str, Any]) -> str:
-    """A point in words: ``path.rtt = 100 ms``."""
-    return ", ".join(f"{axis} = {value}" for axis, value in at.items())

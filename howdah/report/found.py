@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from howdah.number import between, significant
+from howdah.number import between, listed, significant
 from howdah.report.plot.swept import field_name
 from howdah.report.table import Block, Cell, Row, Table
 
@@ -122,7 +122,7 @@ def _alone(each: _Said) -> str:
         parts.append(f"retransmitted {_lost(each)}")
     if each.value(_NINETY) is not None:
         parts.append(f"reached 90 % of the capacity after {each.quantity(_NINETY)}")
-    return f"{each.who} {_listed(parts)}."
+    return f"{each.who} {listed(parts)}."
 
 
 def _side_by_side(said: list[_Said]) -> str:
@@ -171,7 +171,7 @@ def _extremes(said: list[_Said]) -> str:
         parts.append(f"{_place(lost[0])} retransmitted least ({_lost(lost[0])}), {most}")
     stayed = [_place(each) for each in said if each.stayed]
     if stayed:
-        parts.append(f"{_listed(stayed[:3])}{' and others' if len(stayed) > 3 else ''} did not leave it")
+        parts.append(f"{listed(stayed[:3])}{' and others' if len(stayed) > 3 else ''} did not leave it")
     return f"{'; '.join(parts)}."
 
 
@@ -236,7 +236,7 @@ def _modelled(table: Table) -> list[str]:
     """Which numbers are a simulator's."""
     if not table.models:
         return []
-    names = _listed(list(table.models))
+    names = listed(list(table.models))
     if table.all_modelled:
         return [f"No kernel ran: the numbers are those of a {names}."]
     return [f"Some of the numbers are those of a {names}, where no kernel ran."]
@@ -250,13 +250,9 @@ def _left_out(table: Table) -> list[str]:
         return []
     total = sum(block.total for block in blocks)
     verdicts = Counter(verdict for _, verdict, _ in out)
-    counts = _listed([f"{count} {verdict}" for verdict, count in verdicts.most_common()])
+    counts = listed([f"{count} {verdict}" for verdict, count in verdicts.most_common()])
     reasons = list(dict.fromkeys(why for _, _, why in out if why))
     why = f" ({reasons[0]}{' and others' if len(reasons) > 1 else ''})" if reasons else ""
     if len(out) == total:
         return [f"No run counts, so nothing is said of the algorithms: {counts}{why}."]
     return [f"{len(out)} of {total} runs do not count: {counts}{why}."]
-
-
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

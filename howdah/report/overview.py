@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from howdah.metric import Metric, known_metrics
 from howdah.number import between, significant
+from howdah.record.axis import axis_text
 from howdah.record.axis import swept as swept_fields
 from howdah.record.result import Experiment, Run
 from howdah.report.distribution import Distribution, distribution_drawing
@@ -150,7 +151,7 @@ def _coded(rows: list[_Row], measures: list[Metric], variants: Variants) -> dict
         whys.add(_NONE if run.counts else ", ".join(_why(run)))
         causes.add(cause_text(str(found[_CAUSE])) if found.get(_CAUSE) else _NONE)
         for name, codes in axes.items():
-            codes.add(_text(run.axes.get(name, "—")))
+            codes.add(axis_text(run.axes.get(name, "—")))
     columns = {"algorithm": variant, "flow": flows, **axes, "repetition": repetition}
     return {
         "axes": [_axis(name, codes) for name, codes in columns.items() if len(codes.place) > 1],
@@ -184,10 +185,6 @@ def _axis(name: str, codes: _Codes) -> dict[str, Any]:
         label = scale.label
     place = {number: rank for rank, number in enumerate(order)}
     return {"name": name, "label": label, "values": texts, "at": [place[code] for code in codes.of_row]}
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _short(value: object, factor: float) -> float | int | None:

@@ -17,10 +17,11 @@ from howdah.errors import HowdahError
 from howdah.number import duration
 from howdah.place import REPORTS
 from howdah.plan.plan import Plan
+from howdah.record.axis import point_text
 from howdah.record.directory import write_whole
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.report.axis import ABSENT, Axis, axes
-from howdah.report.claim import at_text, shown_claims
+from howdah.report.claim import shown_claims
 from howdah.report.declared import declared_figures, without_data
 from howdah.report.distribution import distribution_drawing, distributions
 from howdah.report.drawing import dumbbell
@@ -107,7 +108,7 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         table=results,
         runs=[] if many else [(run, variants.key(run)) for run in runs],
         claims=shown_claims(experiments),
-        at_text=at_text,
+        at_text=point_text,
         told=told_runs([(run, variants.key(run)) for each in drawn for run in each.runs]),
         origins=replace(origins(runs), own=[]) if many else origins(runs),
         variants=variants.all,

@@ -14,7 +14,7 @@ from typing import Any
 from howdah.errors import HowdahError, RecordError, explain
 from howdah.ingest import ingest
 from howdah.record.digest import DIGESTS, mismatches
-from howdah.record.directory import RunDirectory, read_json
+from howdah.record.directory import RunDirectory, read_object
 from howdah.record.provenance import analysis_sha256, sha256_text
 from howdah.record.raw import read_raw_json
 from howdah.record.reading import read_record
@@ -153,18 +153,18 @@ def _compare_tables(directory: RunDirectory, scratch: RunDirectory, report: Repo
                 continue
             if found is not None:
                 report.findings.append(Finding(file, f"not what raw/ gives, at {found}"))
-    said, now = (_json(each.tables / "ingest.json") for each in (directory, scratch))
+    said, now = (read_object(each.tables / "ingest.json") for each in (directory, scratch))
     if said != now:
         report.findings.append(Finding("tables/ingest.json", "not what raw/ gives"))
 
 
 def _compare_results(directory: RunDirectory, scratch: RunDirectory, report: Report) -> None:
     report.checked.append("metrics and verdict against the tables")
-    said, now = (_json(each.metrics) for each in (directory, scratch))
+    said, now = (read_object(each.metrics) for each in (directory, scratch))
     report.findings += [_finding(each) for each in measure_differences(*_rows(said, now))]
     if said.get("cross_checks") != now.get("cross_checks"):
         report.findings.append(Finding("metrics.json", "its cross-checks are not what the tables give"))
-    verdicts = [_json(each.verdict) for each in (directory, scratch)]
+    verdicts = [read_object(each.verdict) for each in (directory, scratch)]
     report.findings += [_finding(each) for each in verdict_differences(*verdicts)]
 
 
@@ -176,14 +176,6 @@ def _rows(said: dict[str, Any], now: dict[str, Any]) -> Iterator[list[dict[str, 
 
 def _finding(difference: Difference, when: str = "") -> Finding:
     return Finding(difference.file, difference.what + when, difference.said, difference.found)
-
-
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        found = read_json(file)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _raw_json(file: Path) -> dict[str, Any]:

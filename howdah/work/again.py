@@ -13,7 +13,7 @@ from typing import Any
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
-from howdah.record.directory import PARTIAL, RunDirectory, read_json, write_json
+from howdah.record.directory import PARTIAL, RunDirectory, read_json, read_object, write_json
 from howdah.record.provenance import first_record
 from howdah.record.reading import read_record
 from howdah.record.retention import has_data
@@ -114,22 +114,18 @@ def differences(original: RunDirectory, again: RunDirectory, plan: Plan) -> list
     if has_data(original) and (first := equal(original, again)):
         found.append(Difference(f"tables/{first.table}.parquet", str(first)))
     rows = [_rows(run, plan) for run in (original, again)]
-    return found + measure_differences(*rows) + verdict_differences(*(_json(run.verdict) for run in (original, again)))
+    return (
+        found
+        + measure_differences(*rows)
+        + verdict_differences(*(read_object(run.verdict) for run in (original, again)))
+    )
 
 
 def _rows(run: RunDirectory, plan: Plan) -> list[dict[str, Any]]:
     """The measures of a run. Where computing takes no simulated time, that of the processor is the machine's own."""
-    rows: list[dict[str, Any]] = _json(run.metrics).get("rows", [])
+    rows: list[dict[str, Any]] = read_object(run.metrics).get("rows", [])
     of_the_machine = plan.traits.exact_uptime
     return [row for row in rows if not (of_the_machine and str(row["metric"]).startswith("cpu_"))]
-
-
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        found = read_json(file)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def measure_differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[Difference]:

@@ -15,6 +15,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.build.cache import link_file
 from howdah.errors import HowdahError, RecordError, explain
 from howdah.record.digest import DIGESTS, MANIFEST, digests, file_sha256, mismatches
 from howdah.record.directory import PARTIAL, RunDirectory, write_json
@@ -91,14 +92,7 @@ def _size(folder: Path) -> int:
 
 def _link(source: Path, target: Path) -> None:
     """A tree of hard links; copies where the file system has no links."""
-
-    def link(one: str, other: str) -> None:
-        try:
-            os.link(one, other, follow_symlinks=False)
-        except OSError:
-            shutil.copy2(one, other, follow_symlinks=False)
-
-    shutil.copytree(source, target, symlinks=True, copy_function=link)
+    shutil.copytree(source, target, symlinks=True, copy_function=link_file)
 
 
 def _compare(directory: RunDirectory, copy: RunDirectory) -> None:

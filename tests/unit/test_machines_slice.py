@@ -15,8 +15,8 @@ from howdah.agent.wiring.netlink import NetlinkWiring
 from howdah.engine.machines.placement import Placement, place, runs_kernel
 from howdah.engine.machines.slice import cut
 from howdah.errors import HowdahError, ProfileError
-from howdah.plan.operation import check_operation
-from howdah.plan.plan import Operation, Plan
+from howdah.plan.operation import operation
+from howdah.plan.plan import Plan
 from tests.unit.profile_factory import make_one
 
 TWO_FLOWS = "flows: [{start: 0 s}, {start: 1 s}]\n"
@@ -153,7 +153,7 @@ def test_each_host_of_the_plan_is_made_once_and_its_settings_are_beside_it(tmp_p
     for part in parts.values():
         nodes = part["slice"]["nodes"]
         for item in part["operations"]:
-            check_operation(Operation(item["op"], item["arguments"]))
+            operation(item["op"], **item["arguments"])
             assert item["arguments"].get("node") in (None, *nodes)
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from howdah.plan.compile import compile_plan, compile_profile
-from howdah.plan.plan import Plan, plain
+from howdah.plan.plan import Plan
 from howdah.plan.text import render
+from howdah.plan.written import plain
 from howdah.profile import load
 from howdah.record.reading import read_plan_file
 

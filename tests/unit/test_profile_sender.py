@@ -16,7 +16,7 @@ from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
 from howdah.profile.end import SenderSection
-from howdah.profile.sender import BUNDLES, SENDERS
+from howdah.profile.sender import BUNDLES, TODAY
 from howdah.record.provenance import first_record
 
 PROFILE = """
@@ -46,7 +46,7 @@ def sysctl(plan: Plan, node: str, name: str) -> str:
 
 
 def test_the_field_has_every_bundle() -> None:
-    assert get_args(SenderSection.model_fields["behaviour"].annotation) == SENDERS
+    assert get_args(SenderSection.model_fields["behaviour"].annotation) == (TODAY, *BUNDLES)
 
 
 def test_every_setting_says_where_it_is_from() -> None:

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
-from howdah.publish.dashboard import GRAFANA_FILE, WINDOW, Panel, grafana, grafana_text, live_run, panels
+from howdah.publish.dashboard import GRAFANA_FILE, LIVE_JOB, WINDOW, Panel, grafana, grafana_text, panels
 from howdah.publish.endpoint import endpoint
 from howdah.publish.exporter import Exporter
 from howdah.publish.machine import Machine
@@ -26,7 +26,7 @@ from howdah.publish.metric import Metric
 from howdah.publish.node_exporter import fetch as fetch_node_exporter
 from howdah.publish.openmetrics import Families, Samples, end_ms
 from howdah.publish.prometheus import PrometheusUnavailableError
-from howdah.publish.query import Client, Value
+from howdah.publish.query import Client, Value, matchers
 from howdah.publish.scrape import configuration, scrape
 from howdah.publish.server import Server, running
 from howdah.publish.sweep import Sweep
@@ -69,7 +69,7 @@ _NAMES = [panel.id for panel in panels()]
 
 
 def _of_the_page(panel: Panel) -> str:
-    return panel.promql(live_run({"experiment": "live", "point": ""}), WINDOW)
+    return panel.promql(matchers({"job": LIVE_JOB, "experiment": "live", "point": ""}), WINDOW)
 
 
 def _of_grafana(number: int) -> str:
@@ -168,7 +168,7 @@ def _final(found: list[Value]) -> bool:
 
 
 def test_scraped_values_are_those_of_the_files(seen: Seen) -> None:
-    run = live_run({"experiment": "live"})
+    run = matchers({"job": LIVE_JOB, "experiment": "live"})
     window = _answers(seen, f"howdah_flow_cwnd_packets{{{run}}}", lambda found: bool(found) and found[0].value == 35)
     assert [each.value for each in window] == [35]  # the last of the recording
     acked = _answers(

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from collectors.accounting import traffic_marks
-from howdah.agent.calibration.buffer import measure_buffer
+from howdah.agent.calibration.buffer import BufferResult, measure_buffer
 from howdah.agent.calibration.delay import measure_delays
-from howdah.agent.calibration.train import measure_rate
+from howdah.agent.calibration.train import TrainResult, measure_rate
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
@@ -30,11 +30,22 @@ def calibrate(plan: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop
     deadline = start + (calibration["phase_us"] + calibration["settle_us"]) * 1000
     silent = wait_for_silence(namespaces, loop, longest_us * 1000 + _POLL_NS, deadline)
     return {
+        **found(start, epoch_ns, train, depth),
+        "silent": silent,
+        "targets": described,
+        "loss": {
+            "sent": train.sent + sum(measurement.sent for measurement in delays),
+            "received": train.received + sum(measurement.received for measurement in delays),
+        },
+    }
+
+
+def found(start: int, epoch_ns: int, train: TrainResult, depth: BufferResult) -> dict[str, Any]:
+    """What every calibration records of its times, its train and the bottleneck's buffer."""
+    return {
         "format": CALIBRATION_FORMAT,
         "start_ns": start - epoch_ns,
         "end_ns": now_ns() - epoch_ns,
-        "silent": silent,
-        "targets": described,
         "rate_bits_per_second": train.rate_bits_per_second,
         "rate_train_packets": train.sent,
         "rate_train_received": train.received,
@@ -43,10 +54,6 @@ def calibrate(plan: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop
         "buffer_offered_bytes": depth.offered_bytes,
         "buffer_delivered_packets": depth.delivered_packets,
         "buffer_dropped_packets": depth.dropped_packets,
-        "loss": {
-            "sent": train.sent + sum(measurement.sent for measurement in delays),
-            "received": train.received + sum(measurement.received for measurement in delays),
-        },
     }
 
 

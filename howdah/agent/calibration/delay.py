@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass, field
 from typing import Any
 
-from howdah.agent.calibration.median import median_low
+from howdah.agent.calibration.median import median_low, summary
 from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, arrivals, open_receiver, wall_ns
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS
@@ -94,8 +94,8 @@ def described(target: dict[str, Any], forward_ns: list[int], reverse_ns: list[in
     return {
         "sender": target["sender"],
         "receiver": target["receiver"],
-        "forward_delay_ns": _summary(forward_ns),
-        "reverse_delay_ns": _summary(reverse_ns),
+        "forward_delay_ns": summary(forward_ns),
+        "reverse_delay_ns": summary(reverse_ns),
         "samples": received,
         "lost": 2 * PROBES - received,
     }
@@ -112,10 +112,6 @@ def _open(target: dict[str, Any], end: str, namespaces: dict[str, Namespace]) ->
     """None where the host is in another kernel."""
     host = namespaces.get(target[end])
     return None if host is None else open_receiver(host, target[f"{end}_address"], PROBE_PORT)
-
-
-def _summary(delays: list[int]) -> list[int] | None:
-    return [min(delays), median_low(delays), max(delays)] if delays else None
 
 
 def measure_delays(

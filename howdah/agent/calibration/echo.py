@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from howdah.agent.calibration.delay import PROBES, SPACING_NS
-from howdah.agent.calibration.median import median_low
+from howdah.agent.calibration.median import summary
 from howdah.agent.calibration.udp import PROBE_PORT, open_unread, wall_ns
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS
@@ -110,12 +110,12 @@ def measure_round_trips(
     found = []
     for target, echo in echoes:
         trips = echo.round_trips_ns()
-        summary = [min(trips), median_low(trips), max(trips)] if trips else None
+        shown = summary(trips)
         found.append(
             {
                 "sender": target["sender"],
                 "receiver": target["receiver"],
-                "round_trip_ns": summary,
+                "round_trip_ns": shown,
                 "sent": len(echo.sent_ns),
                 "received": len(trips),
             }

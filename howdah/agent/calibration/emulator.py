@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from howdah.agent.calibration import CALIBRATION_FORMAT, wait_for_silence
+from howdah.agent.calibration import found, wait_for_silence
 from howdah.agent.calibration.buffer import measure_buffer
 from howdah.agent.calibration.delay import PROBES, SPACING_NS, measure_delays
-from howdah.agent.calibration.median import median_low
+from howdah.agent.calibration.median import summary
 from howdah.agent.calibration.tap import Tap
 from howdah.agent.calibration.train import measure_rate
 from howdah.agent.calibration.udp import NUMBER, PROBE_PORT, open_sender, wall_ns
@@ -122,19 +122,9 @@ def calibrate_emulator(
     deadline = start + (calibration["phase_us"] + calibration["settle_us"]) * 1000
     silent = wait_for_silence(routers, loop, longest_us * 1000 + _POLL_NS, deadline)
     return {
-        "format": CALIBRATION_FORMAT,
-        "start_ns": start - epoch_ns,
-        "end_ns": now_ns() - epoch_ns,
+        **found(start, epoch_ns, train, depth),
         "silent": silent,
         "targets": described,
-        "rate_bits_per_second": train.rate_bits_per_second,
-        "rate_train_packets": train.sent,
-        "rate_train_received": train.received,
-        "buffer_bytes": depth.bytes,
-        "buffer_why": depth.why,
-        "buffer_offered_bytes": depth.offered_bytes,
-        "buffer_delivered_packets": depth.delivered_packets,
-        "buffer_dropped_packets": depth.dropped_packets,
         # The train does not pass the delay lines, where a plan's losses are.
         "loss": {"sent": sent, "received": received},
     }
@@ -175,15 +165,11 @@ def _measure_lines(
             {
                 "sender": target["sender"],
                 "receiver": target["receiver"],
-                "forward_delay_ns": _summary(delays[0]),
-                "reverse_delay_ns": _summary(delays[1]),
+                "forward_delay_ns": summary(delays[0]),
+                "reverse_delay_ns": summary(delays[1]),
                 "samples": own_received,
                 "lost": own_sent - own_received,
             }
         )
         sent, received = sent + own_sent, received + own_received
     return described, sent, received
-
-
-def _summary(delays: list[int]) -> list[int] | None:
-    return [min(delays), median_low(delays), max(delays)] if delays else None

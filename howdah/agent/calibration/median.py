@@ -26,3 +26,8 @@ def median(values: Sequence[int]) -> float:
     """
     ordered = sorted(values)
     return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
+def summary(values: Sequence[int]) -> list[int] | None:
+    """Least, median and largest; None of nothing."""
+    return [min(values), median_low(values), max(values)] if values else None

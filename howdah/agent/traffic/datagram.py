@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from typing import Any
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.driver import FlowDriver
-from howdah.agent.traffic.kernel import CONTROL, cookie_of, parse_status
+from howdah.agent.traffic.kernel import CONTROL, cookie_of, order, parse_status
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 
@@ -48,7 +47,7 @@ class DatagramFlow(FlowDriver):
         except OSError as error:
             raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
         self._cookies = {"sender": cookie_of(self._sender), "receiver": cookie_of(self._receiver)}
-        self._command(f"sink {self._receiver.fileno()}")
+        order(f"sink {self._receiver.fileno()}")
 
     def _open(self, host: str, own: tuple[str, int], peer: tuple[str, int]) -> socket.socket:
         opened = self._namespaces[host].socket(socket.SOCK_DGRAM)
@@ -57,15 +56,6 @@ class DatagramFlow(FlowDriver):
         opened.bind(own)
         opened.connect(peer)
         return opened
-
-    def _command(self, command: str) -> None:
-        descriptor = os.open(CONTROL, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(descriptor, f"{command}\n".encode())
-        except OSError as error:
-            raise AgentError(f"{CONTROL}: {command}", os.strerror(error.errno or 0)) from error
-        finally:
-            os.close(descriptor)
 
     def start(self, now: int) -> None:
         self._start_ns = now
@@ -81,14 +71,14 @@ class DatagramFlow(FlowDriver):
         if self._sender is None or self._sending:
             return
         flow = self.description
-        self._command(f"datagrams {self._sender.fileno()} {flow['datagram_interval_ns']} {flow['datagram_bytes']}")
+        order(f"datagrams {self._sender.fileno()} {flow['datagram_interval_ns']} {flow['datagram_bytes']}")
         self._sending = True
 
     def _switch_off(self, _now: int) -> None:
         if self._sender is None or not self._sending:
             return
         self._sent_bytes += self._count("sender", "source")[0]
-        self._command(f"detach {self._sender.fileno()}")
+        order(f"detach {self._sender.fileno()}")
         self._sending = False
 
     def _count(self, end: str, role: str) -> tuple[int, int | None]:

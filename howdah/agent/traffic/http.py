@@ -18,17 +18,22 @@ from howdah.agent.traffic.http_server import HttpServer
 from howdah.agent.traffic.segments import Segments, segments_in
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import Namespace
-from howdah.linux.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request, open_diag, parse_socket
+from howdah.linux.netlink.diag import (
+    INET_DIAG_CONG,
+    INET_DIAG_INFO,
+    INET_DIAG_MSG_BYTES,
+    SOCK_DIAG_BY_FAMILY,
+    diag_request,
+    open_diag,
+    parse_socket,
+)
 from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
 from howdah.linux.netlink.message import Message, NetlinkError, parse_attributes
 from howdah.linux.output import Output
 
 _LOOK_NS = 10 * MS
 _LISTENS_WITHIN_NS = 1 * SECOND
-# Attributes of an answer of inet_diag, and the bits that ask for them.
-_INFO, _CONGESTION = 2, 4
-_EXTENSIONS = 1 << (_INFO - 1) | 1 << (_CONGESTION - 1)
-_ID_BYTES = 72  # struct inet_diag_msg
+_EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
 _ACKNOWLEDGED_AT = 120  # tcpi_bytes_acked in struct tcp_info
 
 
@@ -180,8 +185,8 @@ class HttpFlow(FlowDriver):
 
 def counted(answer: Message) -> Counted:
     """What an answer of inet_diag says of its socket."""
-    found = parse_attributes(answer.payload[_ID_BYTES:])
-    info, name = found.get(_INFO, b""), found.get(_CONGESTION)
+    found = parse_attributes(answer.payload[INET_DIAG_MSG_BYTES:])
+    info, name = found.get(INET_DIAG_INFO, b""), found.get(INET_DIAG_CONG)
     acknowledged = struct.unpack_from("=Q", info, _ACKNOWLEDGED_AT)[0] if len(info) >= _ACKNOWLEDGED_AT + 8 else 0
     algorithm = name.rstrip(b"\0").decode("ascii", "replace") if name else None
     return Counted(segments_in(info), acknowledged, algorithm)

@@ -14,6 +14,17 @@ CONTROL = Path("/proc/howdah_traffic")
 _SO_COOKIE = 57
 
 
+def order(command: str) -> None:
+    """Give the module a command. Raises AgentError when it refuses."""
+    descriptor = os.open(CONTROL, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, f"{command}\n".encode())
+    except OSError as error:
+        raise AgentError(f"{CONTROL}: {command}", os.strerror(error.errno or 0)) from error
+    finally:
+        os.close(descriptor)
+
+
 def parse_status(text: str) -> dict[tuple[int, str], Transferred]:
     """``{(cookie, role): state}`` of the lines ``COOKIE ROLE BYTES FIRST_NS LAST_NS STATE``."""
     found = {}
@@ -56,13 +67,7 @@ class KernelEndpoint:
         command = f"{name} {connection.fileno()}"
         if self._role == "source" or self._receiver_closes:
             command += f" {self._limit_bytes}"
-        descriptor = os.open(CONTROL, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(descriptor, f"{command}\n".encode())
-        except OSError as error:
-            raise AgentError(f"{CONTROL}: {command}", os.strerror(error.errno or 0)) from error
-        finally:
-            os.close(descriptor)
+        order(command)
 
     def state(self) -> Transferred:
         found = parse_status(CONTROL.read_text()).get((self._cookie, self._role))

@@ -8,13 +8,20 @@ from dataclasses import dataclass
 
 from howdah.agent.traffic.segments import Segments, segments_in
 from howdah.linux.namespace import Namespace
-from howdah.linux.netlink.diag import SOCK_DIAG_BY_FAMILY, TCP_LISTEN, Endpoint, diag_request, open_diag, parse_socket
+from howdah.linux.netlink.diag import (
+    INET_DIAG_CONG,
+    INET_DIAG_INFO,
+    INET_DIAG_MSG_BYTES,
+    SOCK_DIAG_BY_FAMILY,
+    TCP_LISTEN,
+    Endpoint,
+    diag_request,
+    open_diag,
+    parse_socket,
+)
 from howdah.linux.netlink.message import Message, parse_attributes
 
-# Attributes of an answer of inet_diag, and the bits that ask for them.
-_INFO, _CONGESTION = 2, 4
-_EXTENSIONS = 1 << (_INFO - 1) | 1 << (_CONGESTION - 1)
-_ID_BYTES = 72  # struct inet_diag_msg
+_EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
 _ACKNOWLEDGED_AT, _RECEIVED_AT = 120, 128  # tcpi_bytes_acked and tcpi_bytes_received in struct tcp_info
 _UDP = "/proc/net/udp"
 _INTERFACES = "/proc/net/dev"
@@ -49,8 +56,8 @@ def tcp_sockets(namespace: Namespace) -> list[ProgramSocket]:
 
 def _socket_of(answer: Message) -> ProgramSocket:
     plain = parse_socket(answer)
-    found = parse_attributes(answer.payload[_ID_BYTES:])
-    info, name = found.get(_INFO, b""), found.get(_CONGESTION)
+    found = parse_attributes(answer.payload[INET_DIAG_MSG_BYTES:])
+    info, name = found.get(INET_DIAG_INFO, b""), found.get(INET_DIAG_CONG)
     return ProgramSocket(
         plain.endpoint,
         plain.state,

@@ -235,10 +235,6 @@ class Running:
             found["LAUNCH_MEMORY"] = str(guest.memory_bytes + _MEMORY_SLACK_BYTES)
         return found if guest.wire is None else {**found, "HOWDAH_WIRE": str(guest.wire)}
 
-    @property
-    def has_ended(self) -> bool:
-        return self._launcher.poll() is not None
-
     def descriptor(self) -> int:
         """One that becomes readable when the guest has ended; the caller's to close."""
         return os.pidfd_open(self._launcher.pid)

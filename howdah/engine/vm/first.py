@@ -9,20 +9,17 @@ the kernel is there: the kernel would start it for each of dozens of optional pa
 from __future__ import annotations
 
 import fnmatch
-import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.cpio import Writer
-from howdah.build.guest_tree import GuestTree
+from howdah.build.guest_tree import MOUNT_POINTS, GuestTree
+from howdah.engine.vm.library import LIBRARIES, list_libraries, listed_files
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 
 _LAYOUT = "2"  # part of every key: raise it when the files of an entry change
-_LOADER = "lib64/ld-linux-x86-64.so.2"
-_LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _PROGRAMS = (
     "usr/bin/python3.13",
     "usr/bin/dash",
@@ -56,10 +53,10 @@ _NOT_LOADED = (
     "*/lib-dynload/_codecs_*",
 )
 # What the agent itself loads: congestion controls in BPF.
-_LOADED = (f"{_LIBRARIES}/libbpf.so.1",)
+_LOADED = (f"{LIBRARIES}/libbpf.so.1",)
 _FILES = (
-    f"{_LIBRARIES}/ld-linux-x86-64.so.2",
-    f"{_LIBRARIES}/libgcc_s.so.1",  # which the C library loads when a thread is cancelled
+    f"{LIBRARIES}/ld-linux-x86-64.so.2",
+    f"{LIBRARIES}/libgcc_s.so.1",  # which the C library loads when a thread is cancelled
     "etc/group",
     "etc/hosts",
     "etc/ld.so.cache",
@@ -68,9 +65,7 @@ _FILES = (
     "usr/lib64/ld-linux-x86-64.so.2",
 )
 _DIRECTORIES = ("etc/iproute2", "etc/modprobe.d", "usr/lib/modprobe.d", "usr/share/iproute2", "usr/lib/locale")
-_MOUNT_POINTS = ("dev", "proc", "sys", "run", "tmp", "root", "howdah/in", "howdah/out")
 _MODPROBE = "usr/sbin/modprobe"
-_LISTED = re.compile(r"=> (?P<file>/\S+)")
 _OWN_TRAFFIC = {"kernel", "python", "iperf3"}
 
 
@@ -112,24 +107,23 @@ def _chosen(root: Path) -> set[str]:
     names |= {name for name in (*_LINKS, *_FILES) if (root / name).is_symlink() or (root / name).exists()}
     for directory in _DIRECTORIES:
         names |= {str(file.relative_to(root)) for file in (root / directory).rglob("*")}
-    names |= set(_MOUNT_POINTS)
+    names |= set(MOUNT_POINTS)
     return names | {str(parent) for name in names for parent in Path(name).parents}
 
 
 def _libraries(root: Path, programs: list[str]) -> set[str]:
     """What the tree's own loader says these load, links and the files they lead to."""
     found: set[str] = set()
-    waiting: list[str] = []
-    loader = [str(root / _LOADER), "--library-path", str(root / _LIBRARIES), "--list"]
+    waiting: list[Path] = []
     for program in programs:
         if not (root / program).is_file():
             raise HowdahError(f"the guest tree has no {program}", where=str(root))
-        answer = subprocess.run([*loader, str(root / program)], capture_output=True, text=True, check=False)
+        answer = list_libraries(root, program)
         if answer.returncode:
             raise HowdahError(f"what {program} loads is not all there: {answer.stderr.strip()}", where=str(root))
-        waiting += [match["file"] for match in _LISTED.finditer(answer.stdout)]
+        waiting += listed_files(answer)
     while waiting:
-        file = Path(waiting.pop())
+        file = waiting.pop()
         if not file.is_relative_to(root):
             file = root / file.relative_to("/")
         name = str(file.relative_to(root))
@@ -137,5 +131,5 @@ def _libraries(root: Path, programs: list[str]) -> set[str]:
             continue
         found.add(name)
         if file.is_symlink():
-            waiting.append(str(file.parent / file.readlink()))
+            waiting.append(file.parent / file.readlink())
     return {name.replace("lib64/", "usr/lib64/", 1) if name.startswith("lib64/") else name for name in found}

@@ -26,6 +26,7 @@ from howdah.build.plain_path import qemu_value
 from howdah.build.stock_kernel import StockKernel
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import compiler_version
+from howdah.engine.vm.library import LIBRARIES, list_libraries, listed_files
 from howdah.engine.vm.machine import Machine, Speed
 from howdah.engine.vm.perf_data import read_samples
 from howdah.engine.vm.symbols import Names, kernel_symbols, module_functions
@@ -45,14 +46,11 @@ from howdah.record.directory import write_json
 
 PERF_PACKAGE = "linux-perf"
 _PERF = "usr/bin/perf"
-_LOADER = "lib64/ld-linux-x86-64.so.2"
-_LIBRARIES = "usr/lib/x86_64-linux-gnu"
 _LAYOUT = "1"  # part of every key: raise it when the files of an entry change
 _SOURCE = Path(__file__).with_name("instructions.c")
 # Since QEMU 9 the interface is another version, without code that QEMU generates to count.
 _CHANGED_IN = 9
 _PERF_BYTES = 96 * 2**20  # perf and its libraries in the first file system, while it is unpacked, and the ring
-_LISTED = re.compile(r"=> (?P<file>/\S+)")
 
 
 @dataclass(frozen=True)
@@ -84,13 +82,11 @@ def perf_archive(tree: GuestTree, cache: Cache, progress: Progress) -> Path:
 
 def _libraries(root: Path, log: Path) -> list[str]:
     """Names, relative to the tree, of all libraries perf is linked with, as the tree's own loader finds them."""
-    command = [str(root / _LOADER), "--library-path", str(root / _LIBRARIES), "--list", str(root / _PERF)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    answer = list_libraries(root, _PERF)
     log.write_text(answer.stdout + answer.stderr)
     if answer.returncode or "not found" in answer.stdout:
         raise HowdahError("perf of the guest tree lacks libraries", where=str(log))
-    found = [Path(match["file"]) for match in _LISTED.finditer(answer.stdout)]
-    return [f"{_LIBRARIES}/{file.name}" for file in found]
+    return [f"{LIBRARIES}/{file.name}" for file in listed_files(answer)]
 
 
 def build_counter(cache: Cache) -> Counter:

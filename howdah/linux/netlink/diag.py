@@ -18,6 +18,7 @@ from howdah.linux.netlink.message import (
 )
 
 SOCK_DIAG_BY_FAMILY = 20
+TCP_ESTABLISHED = 1
 TCP_LISTEN = 10
 _ALL_STATES = 0xFFF
 
@@ -29,7 +30,7 @@ _NO_COOKIE = struct.pack("=II", 0xFFFFFFFF, 0xFFFFFFFF)
 
 _REQUEST = struct.Struct("=BBBxI")  # struct inet_diag_req_v2 without its id
 _ANSWER = struct.Struct("=BBBB")
-_ANSWER_BYTES = 72  # struct inet_diag_msg
+INET_DIAG_MSG_BYTES = 72
 
 
 @dataclass(frozen=True)
@@ -104,5 +105,5 @@ def sockets(netlink: NetlinkSocket) -> list[SocketState]:
 def congestion_controls(netlink: NetlinkSocket) -> list[str]:
     """The congestion control of every IPv4 TCP socket of the netlink socket's namespace that has one."""
     answers = netlink.dump(SOCK_DIAG_BY_FAMILY, diag_request(None, 1 << (INET_DIAG_CONG - 1)))
-    names = (parse_attributes(message.payload[_ANSWER_BYTES:]).get(INET_DIAG_CONG) for message in answers)
+    names = (parse_attributes(message.payload[INET_DIAG_MSG_BYTES:]).get(INET_DIAG_CONG) for message in answers)
     return [name.rstrip(b"\0").decode() for name in names if name]

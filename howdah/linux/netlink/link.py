@@ -24,10 +24,10 @@ RTM_GETLINK = 18
 
 _IFLA_ADDRESS = 1
 _IFLA_LINK = 5
-_IFLA_IFNAME = 3
+IFLA_IFNAME = 3
 _IFLA_MTU = 4
 _IFLA_LINKINFO = 18
-_IFLA_STATS64 = 23
+IFLA_STATS64 = 23
 _IFLA_NET_NS_FD = 28
 _IFLA_GSO_MAX_SEGS = 40
 _IFLA_GSO_MAX_SIZE = 41
@@ -87,11 +87,11 @@ def veth_request(
     interface: str, mac: str | None, peer_interface: str, peer_mac: str | None, peer_namespace: int
 ) -> bytes:
     """A pair of which one end stays where the socket is and the other starts in ``peer_namespace`` (a descriptor)."""
-    peer = interface_header() + text(_IFLA_IFNAME, peer_interface)
+    peer = interface_header() + text(IFLA_IFNAME, peer_interface)
     if peer_mac:
         peer += attribute(_IFLA_ADDRESS, mac_bytes(peer_mac))
     peer += u32(_IFLA_NET_NS_FD, peer_namespace)
-    own = interface_header() + text(_IFLA_IFNAME, interface)
+    own = interface_header() + text(IFLA_IFNAME, interface)
     if mac:
         own += attribute(_IFLA_ADDRESS, mac_bytes(mac))
     return own + nested(
@@ -123,7 +123,7 @@ def set_down(netlink: NetlinkSocket, index: int) -> None:
 
 def set_name(netlink: NetlinkSocket, index: int, name: str) -> None:
     """The interface must be down."""
-    netlink.request(RTM_NEWLINK, interface_header(index) + text(_IFLA_IFNAME, name))
+    netlink.request(RTM_NEWLINK, interface_header(index) + text(IFLA_IFNAME, name))
 
 
 def set_mac(netlink: NetlinkSocket, index: int, mac: str) -> None:
@@ -132,7 +132,7 @@ def set_mac(netlink: NetlinkSocket, index: int, mac: str) -> None:
 
 def move(netlink: NetlinkSocket, index: int, namespace: int, name: str) -> None:
     """Into another namespace (a descriptor), under a name that is free there."""
-    netlink.request(RTM_NEWLINK, interface_header(index) + u32(_IFLA_NET_NS_FD, namespace) + text(_IFLA_IFNAME, name))
+    netlink.request(RTM_NEWLINK, interface_header(index) + u32(_IFLA_NET_NS_FD, namespace) + text(IFLA_IFNAME, name))
 
 
 def create_vlan(netlink: NetlinkSocket, parent: int, tag: int, interface: str) -> None:
@@ -142,7 +142,7 @@ def create_vlan(netlink: NetlinkSocket, parent: int, tag: int, interface: str) -
         text(_IFLA_INFO_KIND, "vlan"),
         nested(_IFLA_INFO_DATA, attribute(_VLAN_ID, struct.pack("=H", tag))),
     )
-    request = interface_header() + u32(_IFLA_LINK, parent) + text(_IFLA_IFNAME, interface) + information
+    request = interface_header() + u32(_IFLA_LINK, parent) + text(IFLA_IFNAME, interface) + information
     netlink.request(RTM_NEWLINK, request, NLM_F_CREATE | NLM_F_EXCL)
 
 
@@ -162,8 +162,8 @@ def parse_link(message: Message) -> Link:
     _family, _kind, index, flags, _change = _INTERFACE.unpack_from(message.payload)
     found = parse_attributes(message.payload[_INTERFACE.size :])
     statistics = dict.fromkeys(_STATISTICS_FIELDS, 0)
-    if _IFLA_STATS64 in found:
-        values = struct.unpack_from(f"={len(_STATISTICS_FIELDS)}Q", found[_IFLA_STATS64])
+    if IFLA_STATS64 in found:
+        values = struct.unpack_from(f"={len(_STATISTICS_FIELDS)}Q", found[IFLA_STATS64])
         statistics = dict(zip(_STATISTICS_FIELDS, values, strict=True))
 
     def number(kind: int) -> int:
@@ -171,7 +171,7 @@ def parse_link(message: Message) -> Link:
 
     return Link(
         index=index,
-        name=found.get(_IFLA_IFNAME, b"").rstrip(b"\0").decode(),
+        name=found.get(IFLA_IFNAME, b"").rstrip(b"\0").decode(),
         up=bool(flags & _IFF_UP),
         running=bool(flags & _IFF_RUNNING),
         mtu_bytes=number(_IFLA_MTU),
@@ -189,5 +189,5 @@ def links(netlink: NetlinkSocket) -> list[Link]:
 
 def index_of(netlink: NetlinkSocket, interface: str) -> int:
     """The interface's index. Raises NetlinkError (ENODEV) when there is none of this name."""
-    answers = netlink.request(RTM_GETLINK, interface_header() + text(_IFLA_IFNAME, interface))
+    answers = netlink.request(RTM_GETLINK, interface_header() + text(IFLA_IFNAME, interface))
     return parse_link(answers[0]).index

@@ -32,7 +32,7 @@ NETLINK_SOCK_DIAG = 4
 
 HEADER = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")
-_TYPE_MASK = 0x3FFF
+TYPE_MASK = 0x3FFF  # without NLA_F_NESTED and NLA_F_NET_BYTEORDER
 _RECEIVE_BYTES = 1 << 18
 
 
@@ -93,7 +93,7 @@ def parse_attributes(data: bytes | memoryview) -> dict[int, bytes]:
         length, kind = _ATTRIBUTE.unpack_from(data, offset)
         if length < _ATTRIBUTE.size or offset + length > len(data):
             raise ValueError(f"netlink attribute of {length} bytes at offset {offset} of {len(data)}")
-        found[kind & _TYPE_MASK] = bytes(data[offset + _ATTRIBUTE.size : offset + length])
+        found[kind & TYPE_MASK] = bytes(data[offset + _ATTRIBUTE.size : offset + length])
         offset += align(length)
     return found
 

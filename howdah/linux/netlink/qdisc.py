@@ -34,15 +34,16 @@ RTM_NEWTCLASS = 40
 
 _TC_H_ROOT = 0xFFFFFFFF
 _TC_H_INGRESS = 0xFFFFFFF1
-_TCA_KIND = 1
+TCA_KIND = 1
 _TCA_OPTIONS = 2
-_TCA_STATS2 = 7
-_TCA_STATS_BASIC = 1
-_TCA_STATS_QUEUE = 3
-_TCA_STATS_APP = 4
-_TCA_STATS_PKT64 = 8
+TCA_STATS = 3
+TCA_STATS2 = 7
+TCA_STATS_BASIC = 1
+TCA_STATS_QUEUE = 3
+TCA_STATS_APP = 4
+TCA_STATS_PKT64 = 8
 
-_HEADER = struct.Struct("=BxxxiIII")  # struct tcmsg: family, interface index, handle, parent, info
+TCMSG = struct.Struct("=BxxxiIII")  # family, interface index, handle, parent, info
 _RATE = struct.Struct("=BBHhHI")  # struct tc_ratespec
 _LINKLAYER_ETHERNET = 1
 _CELL_LOG = 3  # the smallest for which 1600 bytes fit into 256 cells; informative since Linux 3.9
@@ -89,7 +90,7 @@ def format_handle(value: int) -> str:
 
 
 def header(index: int, handle: str = "0:", parent: str = "0:") -> bytes:
-    return _HEADER.pack(0, index, parse_handle(handle), parse_handle(parent), 0)
+    return TCMSG.pack(0, index, parse_handle(handle), parse_handle(parent), 0)
 
 
 def _bytes_per_second(options: Options, name: str = "rate_bits_per_second") -> int:
@@ -213,13 +214,13 @@ def qdisc_request(index: int, parent: str, handle: str, kind: str, options: Opti
     encode = _QDISC_OPTIONS.get(kind)
     if encode is None:
         raise ValueError(f"qdisc {kind!r} is not one of {', '.join(sorted(_QDISC_OPTIONS))}")
-    return header(index, handle, parent) + text(_TCA_KIND, kind) + attribute(_TCA_OPTIONS, encode(options))
+    return header(index, handle, parent) + text(TCA_KIND, kind) + attribute(_TCA_OPTIONS, encode(options))
 
 
 def class_request(index: int, parent: str, classid: str, kind: str, options: Options) -> bytes:
     if kind != "htb":
         raise ValueError(f"classes of {kind!r} are not supported, only those of htb")
-    return header(index, classid, parent) + text(_TCA_KIND, kind) + nested(_TCA_OPTIONS, _htb_class(options))
+    return header(index, classid, parent) + text(TCA_KIND, kind) + nested(_TCA_OPTIONS, _htb_class(options))
 
 
 def add_qdisc(netlink: NetlinkSocket, index: int, parent: str, handle: str, kind: str, options: Options) -> None:
@@ -241,14 +242,14 @@ def change_class(netlink: NetlinkSocket, index: int, parent: str, classid: str, 
 
 
 def parse_qdisc(message: Message) -> QdiscState:
-    _family, index, handle, parent, _info = _HEADER.unpack_from(message.payload)
-    found = parse_attributes(message.payload[_HEADER.size :])
-    statistics = parse_attributes(found.get(_TCA_STATS2, b""))
-    sent_bytes, sent_packets = struct.unpack_from("=QI", statistics.get(_TCA_STATS_BASIC, bytes(12)))
-    if _TCA_STATS_PKT64 in statistics:
-        (sent_packets,) = struct.unpack_from("=Q", statistics[_TCA_STATS_PKT64])
-    queue = struct.unpack_from("=IIIII", statistics.get(_TCA_STATS_QUEUE, bytes(20)))
-    kind_name = found.get(_TCA_KIND, b"").rstrip(b"\0").decode()
+    _family, index, handle, parent, _info = TCMSG.unpack_from(message.payload)
+    found = parse_attributes(message.payload[TCMSG.size :])
+    statistics = parse_attributes(found.get(TCA_STATS2, b""))
+    sent_bytes, sent_packets = struct.unpack_from("=QI", statistics.get(TCA_STATS_BASIC, bytes(12)))
+    if TCA_STATS_PKT64 in statistics:
+        (sent_packets,) = struct.unpack_from("=Q", statistics[TCA_STATS_PKT64])
+    queue = struct.unpack_from("=IIIII", statistics.get(TCA_STATS_QUEUE, bytes(20)))
+    kind_name = found.get(TCA_KIND, b"").rstrip(b"\0").decode()
     return QdiscState(
         index=index,
         handle=format_handle(handle),
@@ -260,7 +261,7 @@ def parse_qdisc(message: Message) -> QdiscState:
         overlimits=queue[4],
         backlog_bytes=queue[1],
         backlog_packets=queue[0],
-        marked=marked(kind_name, statistics.get(_TCA_STATS_APP, b"")),
+        marked=marked(kind_name, statistics.get(TCA_STATS_APP, b"")),
     )
 
 

@@ -16,6 +16,7 @@ from howdah.plan.plan import Plan
 from howdah.profile.claim import SelectorSection
 from howdah.profile.figure import FigureSection, Take
 from howdah.profile.figure_check import NO_CONTROL
+from howdah.record.axis import axis_text
 from howdah.record.result import Experiment, Run
 from howdah.report.plot.stored import Mean, StoredExperiment, StoredPoint
 
@@ -37,18 +38,13 @@ def axis_value(run: AnyRun, axis: str) -> str | None:
         return run.algorithm
     if axis in _OCCASIONAL:
         return str(run.axes.get(axis, NO_CONTROL))
-    return None if axis not in run.axes else _text(run.axes[axis])
-
-
-def _text(value: Any) -> str:
-    """As ``axes`` of a plan holds it, in one spelling for true and false."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return None if axis not in run.axes else axis_text(run.axes[axis])
 
 
 def wanted(at: Mapping[str, Any]) -> dict[str, list[str]]:
     """``at`` of a figure with each value as a list of texts."""
     return {
-        axis: [_text(item) for item in value] if isinstance(value, list) else [_text(value)]
+        axis: [axis_text(item) for item in value] if isinstance(value, list) else [axis_text(value)]
         for axis, value in at.items()
     }
 
