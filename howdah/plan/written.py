@@ -24,15 +24,7 @@ def written(plan: Any) -> dict[str, Any]:
     del value["parameter_places"]
     has_processors = bool(value["processors"])
     _leave_out_plain_receivers(value)
-    for name in (
-        "processor_shift",
-        "real_time",
-        "own_kernel",
-        "machine_kernels",
-        "measure_cwnd_packets",
-        "sender",
-        "model",
-    ):
+    for name in _OCCASIONAL:
         if value[name] is None:
             del value[name]
     for name in ("own_algorithms", "parts", "processors"):
