@@ -13,6 +13,7 @@ from typing import Any
 
 from howdah.build.cache import Cache, Progress, content_key, file_sha256, link_file
 from howdah.build.compiler import first_error
+from howdah.build.compiler_cache import CompilerCache, compiler_cache
 from howdah.build.kconfig import FRAGMENT, read_wanted, taken
 from howdah.build.kernel_make import FIXED, IMAGE_FLAGS, INHERITED, make_command
 from howdah.build.kernel_source import KernelSource, unpack_command
@@ -87,6 +88,7 @@ class KernelBuild:
         self.build_dir = directory / "build"
         self.source_dir = directory / "source"
         self._lock: tuple[int, ...] = ()
+        self._compiler = CompilerCache()
 
     def run(self) -> None:
         """Raises HowdahError, and TreeChangedError where a tree was edited while it was copied."""
@@ -97,6 +99,7 @@ class KernelBuild:
 
     def _build_archive(self) -> None:
         assert self.source.archive is not None
+        self._compiler = compiler_cache(self.cache, self.directory)
         self.progress("kernel: unpack the source", 0, 0)
         self.source_dir.mkdir()
         self.build_dir.mkdir()
@@ -257,6 +260,7 @@ class KernelBuild:
         (self.directory / RECORD).write_text(json.dumps(record, indent=1) + "\n")
 
     def _make(self, failing: str, *arguments: str, on_line: Callable[[str], None] | None = None) -> None:
+        arguments = (*self._compiler.arguments, *arguments)
         self._command(make_command(self.source_dir, self.build_dir, *arguments), failing, on_line)
 
     def _command(self, command: list[str], failing: str, on_line: Callable[[str], None] | None = None) -> None:
@@ -265,7 +269,7 @@ class KernelBuild:
                 command,
                 self.log,
                 launcher=self.tools.launch,
-                environment=FIXED,
+                environment=FIXED | self._compiler.environment,
                 inherit=INHERITED,
                 keep_open=self._lock,
                 on_line=on_line,

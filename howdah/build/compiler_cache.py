@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ccache`` around the compiler of a Debian kernel, where it is installed.
+
+An entry of the cache keeps no objects, so a kernel with patches (``debian-6.12+of-2007``) compiles again what the
+kernel without them has compiled: all but the files that the patches reach. A kernel tree keeps its objects in its
+workshop and needs none of this.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from howdah.build.cache import Cache
+
+KIND = "compiled"
+_PROGRAM = "ccache"
+_MOST_BYTES = 2**30  # the objects of some ten kernels, compressed
+
+
+@dataclass(frozen=True)
+class CompilerCache:
+    """``arguments`` are for make, ``environment`` is for what make starts."""
+
+    arguments: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def compiler_cache(cache: Cache, entry: Path) -> CompilerCache:
+    """For a build whose source and output are below ``entry``. It does nothing where ccache is not installed."""
+    program = shutil.which(_PROGRAM)
+    if program is None:
+        return CompilerCache()
+    return CompilerCache(
+        (f"CC={_PROGRAM} gcc",),
+        {
+            "CCACHE_DIR": str(cache.root / KIND),
+            # The entry has another name in every build; objects do not name it (Kbuild maps it away).
+            "CCACHE_BASEDIR": str(entry),
+            "CCACHE_NOHASHDIR": "1",
+            "CCACHE_COMPILERCHECK": "content",
+            "CCACHE_MAXSIZE": str(_MOST_BYTES),
+            # A person's own configuration could store elsewhere, or share with the network.
+            "CCACHE_CONFIGPATH": "/dev/null",
+        },
+    )
