@@ -24,6 +24,7 @@
 #include "first.h"
 
 #define ROOT		"/mount/root"
+#define POPULATE	"/howdah/in/populate.so"
 
 static void attach(const char *kind, const char *where, unsigned long flags,
 		   const char *options)
@@ -101,12 +102,25 @@ static void enter_root(void)
 /*
  * User-mode Linux does not carry the registers of AVX-512 over a signal (6.12,
  * arch/x86/um/signal.c), so the C library is told to copy strings without them.
+ * The place that is left is for populate.so, where the agent comes with it.
  */
-static char *const environment[] = {
+static char *environment[] = {
 	COMMON_ENVIRONMENT,
 	"GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW",
+	NULL,
 	NULL
 };
+
+static void preload(void)
+{
+	char **last = environment;
+
+	if (access(POPULATE, R_OK) < 0)
+		return;
+	while (*last)
+		last++;
+	*last = "LD_PRELOAD=" POPULATE;
+}
 
 int main(int count, char **arguments)
 {
@@ -118,6 +132,7 @@ int main(int count, char **arguments)
 	block_child_signal();
 	build_root();
 	enter_root();
+	preload();
 	report(await(start(arguments + 1, environment), clock_limit_s()));
 	sync();
 	reboot(RB_POWER_OFF);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three small C programs that surround a guest, compiled once into the cache.
+"""The small C programs that surround a guest, compiled once into the cache.
 
 ``launch`` starts something so that nothing of it survives, ``shim.so`` is loaded into the user-mode kernel's process,
-``init`` is the guest's first process. Their own sources say more.
+``init`` is the guest's first process, ``populate.so`` is loaded into the guest's Python. Their own sources say more.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ FIRST = _SOURCES / "first.h"  # what the first process of every guest does
 _PROGRAMS = {
     "launch": ("launch.c", ()),
     "shim.so": ("shim.c", ("-shared", "-fPIC")),
+    "populate.so": ("populate.c", ("-shared", "-fPIC")),
     "init": ("init.c", ("-static",)),  # the guest's C library may be older or newer than the machine's
 }
 
@@ -37,6 +38,10 @@ class Tools:
     launch: Path
     shim: Path
     key: str
+
+    @property
+    def populate(self) -> Path:
+        return self.directory / "populate.so"
 
 
 @remembered

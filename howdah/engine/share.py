@@ -10,8 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from howdah.agent.bpf import SUFFIX as OBJECT_SUFFIX
+from howdah.agent.start import BUNDLE
+from howdah.build import bundle
 from howdah.build.cache import Cache, content_key
-from howdah.build.guest_tree import GuestTree, compile_command
+from howdah.build.guest_tree import GuestTree, compile_command, python_command
 from howdah.build.supervise import run_logged
 from howdah.build.tools import Tools
 from howdah.errors import RunFailedError, explain
@@ -19,6 +21,7 @@ from howdah.place import file_of, name_of
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 
+GUEST_SHARE = "/howdah/in"  # what the guest calls share/
 # The package's own file, the agent, and the collectors: all that runs inside the guest.
 _PACKAGES = ("howdah/agent", "howdah/linux", "collectors")
 _FILES = ("howdah/__init__.py",)
@@ -104,10 +107,17 @@ def _link_or_copy(source: str, target: str) -> str:
 
 
 def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Path:
-    """A directory with the agent's sources and its byte code."""
+    """A directory with the agent's sources, its byte code, and what makes its start quick in a user-mode kernel."""
+    bundler = Path(bundle.__file__)
 
     def compile_all(directory: Path, log: Path) -> None:
         copy_agent(directory, wiring)
-        run_logged(compile_command(tree.root, [directory], directory, "/howdah/in"), log, launcher=tools.launch)
+        run_logged(compile_command(tree.root, [directory], directory, GUEST_SHARE), log, launcher=tools.launch)
+        shutil.copy2(tools.populate, directory / tools.populate.name)
+        if wiring == "netlink":
+            arguments = [directory, GUEST_SHARE, tree.root, directory / BUNDLE]
+            command = [*python_command(tree.root), str(bundler), *map(str, arguments)]
+            run_logged(command, log, launcher=tools.launch)
 
-    return cache.build("agent", content_key(agent_key(wiring), tree.key), compile_all)
+    key = content_key(agent_key(wiring), tree.key, tools.key, bundler.read_bytes())
+    return cache.build("agent", key, compile_all)

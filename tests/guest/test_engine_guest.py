@@ -77,6 +77,20 @@ def test_what_the_guest_sees(built: Built, tmp_path: Path) -> None:
     assert not (built.tree.root / "etc/yes").exists()
 
 
+def test_memory_is_populated_in_the_program_and_not_in_what_it_starts(built: Built, tmp_path: Path) -> None:
+    share = tmp_path / "share"
+    share.mkdir()
+    shutil.copy2(built.tools.populate, share)
+    loaded = "grep -c populate.so /proc/{process}/maps; "
+    script = (
+        loaded.format(process="$$") + loaded.format(process="self") + "env | grep -c LD_PRELOAD; python3 -c 'print(7)'"
+    )
+    _, console = run_script(built, tmp_path, script)
+    loads, *others = console.splitlines()[:4]
+    assert int(loads) > 0
+    assert others == ["0", "0", "7"]
+
+
 def test_sleeping_takes_virtual_time_only(built: Built, tmp_path: Path) -> None:
     script = "cat /proc/uptime; sleep 500; cat /proc/uptime"
     _, console = run_script(built, tmp_path, script)

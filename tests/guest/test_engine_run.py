@@ -117,7 +117,7 @@ def test_an_agent_that_fails_fails_the_run(
     place.mkdir(parents=True)
     (place.parent / "__init__.py").write_text("")
     (place / "__init__.py").write_text("")
-    (place / "__main__.py").write_text(agent + "\n")
+    (place / "start.py").write_text(agent + "\n")
     bad = dataclasses.replace(built, agent=tmp_path / "agent")
     monkeypatch.setattr(engine_module, "build", lambda *_arguments: bad)
     with pytest.raises(RunFailedError, match=expected):

@@ -15,7 +15,9 @@ from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 
 _PYTHON = "/usr/bin/python3"
-_ARGUMENTS = ("-m", "howdah.agent", "--in", "/howdah/in", "--out", "/howdah/out")
+# -S: no site-packages to look for, which only Mininet needs; its modules are not in the agent's bundle.
+_AGENT = {"netlink": ("-S", "/howdah/in/howdah/agent/start.py"), "mininet": ("-m", "howdah.agent")}
+_ARGUMENTS = ("--in", "/howdah/in", "--out", "/howdah/out")
 STANDS_STILL_AFTER_S = 30.0  # of processor time
 # Of processor time, what a packet takes at the very most: a stack that takes each by itself takes a tenth of it, a QUIC
 # stack in Python some thousandths of a second at both ends. A stack that sends may look through all that is out at each
@@ -38,8 +40,6 @@ def staged_guest(
     programs = [(stack.name, stack.directory) for stack in stacks]
     stage(directory, built.agent, [(module.name, module.file) for module in modules], programs)
     stage_programs(directory, plan)
-    # -S: no site-packages to look for, which only Mininet needs.
-    options = ("-S",) if wiring == "netlink" else ()
     return Guest(
         kernel=built.kernel.image,
         tree=built.tree.root,
@@ -47,7 +47,7 @@ def staged_guest(
         share=directory.share,
         raw=directory.raw,
         console=directory.console,
-        command=(_PYTHON, *options, *_ARGUMENTS, "--wiring", wiring),
+        command=(_PYTHON, *_AGENT[wiring], *_ARGUMENTS, "--wiring", wiring),
         memory_bytes=plan.guest_memory_bytes,
         wall_clock_limit_s=plan.wall_clock_limit_s,
         clock_limit_s=(plan.epoch_us + plan.duration_us) // 10**6 + _CLOCK_SLACK_S,
