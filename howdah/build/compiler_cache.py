@@ -27,17 +27,22 @@ class CompilerCache:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def compiler_cache(cache: Cache, entry: Path) -> CompilerCache:
-    """For a build whose source and output are below ``entry``. It does nothing where ccache is not installed."""
+def compiler_cache(cache: Cache, source: Path) -> CompilerCache:
+    """For a build of ``source`` with its output beside it. It does nothing where ccache is not installed.
+
+    Objects, and so the image, are those of gcc alone.
+    """
     program = shutil.which(_PROGRAM)
     if program is None:
         return CompilerCache()
     return CompilerCache(
-        (f"CC={_PROGRAM} gcc",),
+        # ccache makes paths below the entry relative, so that Kbuild's own -fmacro-prefix-map no longer finds the
+        # source in them: without this, __FILE__ and with it the image would be others than without ccache.
+        (f"CC={_PROGRAM} gcc -fmacro-prefix-map=../{source.name}/=",),
         {
             "CCACHE_DIR": str(cache.root / KIND),
-            # The entry has another name in every build; objects do not name it (Kbuild maps it away).
-            "CCACHE_BASEDIR": str(entry),
+            # The entry has another name in every build.
+            "CCACHE_BASEDIR": str(source.parent),
             "CCACHE_NOHASHDIR": "1",
             "CCACHE_COMPILERCHECK": "content",
             "CCACHE_MAXSIZE": str(_MOST_BYTES),

@@ -99,7 +99,7 @@ class KernelBuild:
 
     def _build_archive(self) -> None:
         assert self.source.archive is not None
-        self._compiler = compiler_cache(self.cache, self.directory)
+        self._compiler = compiler_cache(self.cache, self.source_dir)
         self.progress("kernel: unpack the source", 0, 0)
         self.source_dir.mkdir()
         self.build_dir.mkdir()
