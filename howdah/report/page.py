@@ -128,8 +128,9 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
 
 
 def write(page: str, target: Path) -> Path:
-    """Write the page so that a reader sees either the old file or the whole new one."""
+    """Write the page so that a reader sees either the old file or the whole new one; its directory is made."""
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, page)
     except OSError as error:
         raise HowdahError(f"the report cannot be written: {error.strerror}", where=str(target)) from error

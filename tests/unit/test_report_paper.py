@@ -231,6 +231,8 @@ def test_the_command_draws_all_that_can_be_drawn(
     # The ending of the file's name is the format, and two that differ are refused.
     assert main(["figure", "paper/cubic-r0", *runs, "--figure", "queue", "--output", "q.svg"]) == 0
     assert (tmp_path / "q.svg").read_bytes().startswith(b"<?xml")
+    assert main(["figure", "paper/cubic-r0", *runs, "--figure", "queue", "--output", "new/place/q.svg"]) == 0
+    assert Path("new/place/q.svg").is_file()
     assert main(["figure", "paper", *runs, "--figure", "queue", "--format", "pdf", "--output", "q.svg"]) == 1
     assert main(["figure", "paper", *runs, "--output", "all.pdf"]) == 1
 

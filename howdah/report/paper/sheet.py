@@ -113,6 +113,7 @@ def write(figure: Figure, target: Path, format_: str, title: str) -> Path:
     held = BytesIO()
     figure.savefig(held, format=format_, metadata={"Title": title, "Creator": "howdah", **_WITHOUT[format_]})
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, held.getvalue())
     except OSError as error:
         raise HowdahError(f"the figure cannot be written: {explain(error)}", where=str(target)) from error
