@@ -38,6 +38,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 OTHER = "other commands"
 _WIDEST = 100
+# How argparse begins the message about arguments that are not there.
+_MISSING = "the following arguments are required: "
 # Options that are no more, and what takes their place.
 _GONE = {
     "--part": "the machines of a cluster make one atlas together: --scheduler tcp://HOST:8786, see docs/cluster.md",
@@ -90,6 +92,11 @@ class WrongUsageError(SystemExit):
         self.hint = hint
 
 
+def _name(action: argparse.Action) -> str:
+    """What messages call an argument, as those of argparse do."""
+    return "/".join(action.option_strings) or str(action.metavar or action.dest)
+
+
 class Parser(argparse.ArgumentParser):
     """Names the nearest command, choice or option where one is misspelt, and says where the others are listed."""
 
@@ -100,16 +107,23 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         help_is = f"'{self.prog} --help' tells what it takes"
+        if message.startswith(_MISSING):
+            message += self._choices_of(message.removeprefix(_MISSING).split(", "))
         sys.stderr.write(f"{self.prog}: {message}\n  {help_is}\n")
         what, *more = (line.strip() for line in message.split("\n"))
         raise WrongUsageError(what, self.prog, "\n".join([*more, help_is]))
+
+    def _choices_of(self, missing: Sequence[str]) -> str:
+        """A line for each missing argument that has only some values: those."""
+        named = {_name(action): action.choices for action in self._actions if action.choices is not None}
+        return "".join(f"\n  {name} is one of {', '.join(map(str, named[name]))}" for name in missing if name in named)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
         names = [str(choice) for choice in action.choices]
         is_command = isinstance(action, argparse._SubParsersAction)
-        name = "command" if is_command else "/".join(action.option_strings) or str(action.metavar or action.dest)
+        name = "command" if is_command else _name(action)
         what = f"there is no command {value!r}" if is_command else f"{name}: expected one of {', '.join(names)}"
         if value in _RENAMED:
             raise argparse.ArgumentError(None, f"{what}; {value} is now called {_RENAMED[value]}")
@@ -136,6 +150,8 @@ class Parser(argparse.ArgumentParser):
             bare = {text.lstrip("-"): text for text in known}
             close = nearest(option.lstrip("-"), bare)
             self.error(f"there is no option {option}" + (f"\n  did you mean {bare[close]}?" if close else ""))
+        if rest and commands_of(self) is None:
+            self.error(f"it takes no argument {rest[0]!r} here")
         return found, rest
 
     def format_help(self) -> str:

@@ -128,3 +128,20 @@ def test_a_linker_that_meets_a_full_disk_blames_the_disk(tmp_path: Path) -> None
         Cache(tmp_path).build("tool", "key", link)
     assert failed.value.where == str(tmp_path)
     assert "HOWDAH_CACHE" in str(failed.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["completion"], "required: SHELL\n  SHELL is one of bash, zsh, fish\n"),
+        (["clean", "quick"], "howdah clean: it takes no argument 'quick' here\n  'howdah clean --help'"),
+        (["list", "runs", "quick"], "howdah list: it takes no argument 'quick' here\n"),
+    ],
+)
+def test_an_argument_that_is_missing_or_too_many_is_named_with_its_command(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(arguments)
+    assert raised.value.code == 2
+    assert said in capsys.readouterr().err
