@@ -13,6 +13,7 @@ from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.measure.trace import Reals
+from howdah.plan.plan import Path as PlannedPath
 from howdah.publish.acktrace import AckTrace, FlowSoFar
 from howdah.publish.phase import PHASES, held_experiments
 from howdah.publish.underway import LiveRun, Watch
@@ -103,11 +104,12 @@ def _underway(live: LiveRun) -> dict[str, Any]:
         "bdp_packets": path.bdp_packets,
         "bdp_and_buffer_packets": (path.bdp_bytes + path.buffer_bytes) // max(1, path.frame_bytes),
         "acks_per_s": live.trace.acks_per_second if live.trace else None,
-        "flows": [_flow(each, live.trace, path.bdp_packets) for each in live.trace.flows] if live.trace else [],
+        "flows": [_flow(each, live.trace, path) for each in live.trace.flows] if live.trace else [],
     }
 
 
-def _flow(each: FlowSoFar, trace: AckTrace, bdp_packets: int) -> dict[str, Any]:
+def _flow(each: FlowSoFar, trace: AckTrace, path: PlannedPath) -> dict[str, Any]:
+    bdp_packets = path.rate_bits_per_second * each.flow.rtt_us / 8_000_000 / path.frame_bytes  # as metrics.json has it
     step_s = trace.step_ns / 1e9
     exit_ = each.exit
     return {
@@ -120,7 +122,7 @@ def _flow(each: FlowSoFar, trace: AckTrace, bdp_packets: int) -> dict[str, Any]:
             "after_start_s": exit_.after_start_s,
             "time_s": exit_.after_start_s + each.flow.start_us / 1e6,
             "cwnd_packets": exit_.cwnd_packets,
-            "share": exit_.cwnd_packets / max(1, bdp_packets),
+            "share": exit_.cwnd_packets / bdp_packets,
         },
         "step_s": step_s,
         "cwnd": _until_now(each.cwnd, each, trace),

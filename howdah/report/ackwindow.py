@@ -19,11 +19,15 @@ _OUTSIDE_POINTS = 400
 
 @dataclass(frozen=True)
 class Exit:
-    """A flow's exit from slow start. ``time_ns`` counts from the epoch, ``after_start_s`` from the flow's start."""
+    """A flow's exit from slow start. ``time_ns`` counts from the epoch, ``after_start_s`` from the flow's start.
+
+    ``share`` is the window over the BDP as metrics.json has it: over the flow's own round trip, not in whole packets.
+    """
 
     time_ns: int
     after_start_s: float
     cwnd_packets: float | None
+    share: float | None
     cause: str
 
 
@@ -61,11 +65,13 @@ def exit_of(run: Run, flow: Flow) -> Exit | None:
     if not isinstance(after, int | float):
         return None
     cwnd = measured(run, flow.id, "exit_cwnd_packets")
+    share = measured(run, flow.id, "exit_cwnd_bdp")
     cause = measured(run, flow.id, "exit_cause")
     return Exit(
         time_ns=round(after * 1e9) + flow_start_ns(run, flow),
         after_start_s=float(after),
         cwnd_packets=float(cwnd) if isinstance(cwnd, int | float) else None,
+        share=float(share) if isinstance(share, int | float) else None,
         cause=str(cause or "unknown"),
     )
 

@@ -141,11 +141,11 @@ def _row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
         full = max(full, 1 + path.buffer_bytes / max(1, path.bdp_bytes))
         for number, flow in enumerate(flow for flow in run.plan.flows if flow.group is None):
             found = exit_of(run, flow)
-            if found is None or found.cwnd_packets is None:
+            if found is None or found.cwnd_packets is None or found.share is None:
                 without += 1
                 continue
             mark = ExitMark(
-                share=found.cwnd_packets / max(1, path.bdp_packets),
+                share=found.share,
                 run=run.name,
                 repetition=run.repetition,
                 flow=flow.name,

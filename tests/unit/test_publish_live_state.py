@@ -22,7 +22,7 @@ from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.reading import read_plan_file
 from tests.unit.recorded_run import make_recorded_experiment, make_recorded_run, recorded_plan
-from tests.unit.underway_run import Underway, make_virtual
+from tests.unit.underway_run import Underway, make_virtual, underway_plan
 
 
 @pytest.fixture
@@ -198,7 +198,11 @@ def test_the_page_is_told_of_a_run_while_it_is_made_and_when_it_has_ended(tmp_pa
     (run,) = state["underway"]
     assert (run["run"], run["phase"], run["virtual"]) == ("recorded", "flows", True)
     (flow,) = run["flows"]
-    assert flow["exit"]["share"] == pytest.approx(flow["exit"]["cwnd_packets"] / run["bdp_packets"])
+    plan = underway_plan("uml")
+    path, sender = plan.path, plan.flows[0]
+    bdp_packets = path.rate_bits_per_second * sender.rtt_us / 8_000_000 / path.frame_bytes
+    assert bdp_packets % 1, "whole packets would hide a BDP that was rounded"
+    assert flow["exit"]["share"] == pytest.approx(flow["exit"]["cwnd_packets"] / bdp_packets)
     assert len(flow["cwnd"]) == len(flow["acks_per_s"])
     assert flow["cwnd"][-1] == flow["cwnd_packets"]
     assert state["finished"] == []

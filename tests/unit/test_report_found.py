@@ -18,6 +18,7 @@ from howdah.report.axis import axes
 from howdah.report.compare import compare, ending, results
 from howdah.report.exitstrip import arrangements, exit_strip, scale_of
 from howdah.report.found import found
+from howdah.report.paper.strip import rows_of as paper_rows
 from howdah.report.plot.draw import title_of
 from howdah.report.source import TableSource
 from howdah.report.variant import Variants
@@ -198,3 +199,14 @@ def test_a_title_has_the_duration_of_the_runs_not_of_the_profile(tmp_path: Path,
     assert text == f"Used in {length:g} s, window {length:g} s"
     with pytest.raises(ValueError, match=r"not \{length\}"):
         FigureSection.model_validate({**figure, "title": "Used in {length}"})
+
+
+def test_a_mark_stands_where_the_table_says(tmp_path: Path) -> None:
+    """On a short path a BDP in whole packets is several per cent off."""
+    scenario = Scenario(algorithms=("cubic",), repetitions=2, flows=1)
+    experiment = made(tmp_path, scenario, of(cubic={EXIT: [2.726, 2.738]}))
+    variants = Variants([experiment])
+    (arranged, *_) = arrangements([experiment], variants, axes([experiment], variants))
+    drawn = [mark.share for strip in arranged.strips for row in strip.rows for mark in row.marks]
+    printed = [mark.share for row in paper_rows(experiment.runs, variants) for mark in row.marks]
+    assert sorted(drawn) == sorted(printed) == [2.726, 2.738]

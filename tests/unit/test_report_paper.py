@@ -20,7 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from howdah.command.main import main
 from howdah.errors import HowdahError
-from howdah.report.ackwindow import exit_of
+from howdah.report.ackwindow import exit_of, measured
 from howdah.report.paper import NAMES, Choice, Sheet, draw, parse_length_inches
 from howdah.report.paper.line import DASHES, MARKS, MOST_LINES
 from howdah.report.paper.strip import Mark, Row, draw_rows
@@ -117,7 +117,7 @@ def test_every_flow_of_every_repetition_is_a_mark_of_the_strip(experiment: Path,
     svg = drawn(experiment, "exit-strip", tmp_path / "figure.svg")
     found = read_results(experiment, lambda _: None)
     wanted = {
-        f"exit-{run.name}-{flow.name}": exit_of(run, flow).cwnd_packets / run.plan.path.bdp_packets  # type: ignore[union-attr, operator]
+        f"exit-{run.name}-{flow.name}": float(str(measured(run, flow.id, "exit_cwnd_bdp")))
         for run in found.runs
         if run.plan
         for flow in run.plan.flows

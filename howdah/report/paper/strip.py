@@ -46,7 +46,7 @@ class Row:
 
 def draw_strip(runs: list[Run], variants: Variants, sheet: Sheet) -> Figure:
     """The figure. Raises HowdahError when none of the runs reports an exit."""
-    rows = _rows(runs, variants)
+    rows = rows_of(runs, variants)
     if not rows:
         raise HowdahError("no run reports a slow-start exit", hint="'howdah report' says why of each flow.")
     return draw_rows(rows, sheet)
@@ -69,7 +69,7 @@ def draw_rows(rows: list[Row], sheet: Sheet) -> Figure:
     return figure
 
 
-def _rows(runs: list[Run], variants: Variants) -> list[Row]:
+def rows_of(runs: list[Run], variants: Variants) -> list[Row]:
     points = list(dict.fromkeys(run.point for run in runs))
     rows = []
     for point in points:
@@ -89,9 +89,8 @@ def _marks_of(run: Run) -> list[Mark]:
     found = []
     for number, flow in enumerate(own):
         exit_ = exit_of(run, flow)
-        if exit_ is not None and exit_.cwnd_packets is not None:
-            share = exit_.cwnd_packets / max(1, run.plan.path.bdp_packets)
-            found.append(Mark(run.name, run.repetition, flow.name, number == 0, share, run.counts))
+        if exit_ is not None and exit_.share is not None:
+            found.append(Mark(run.name, run.repetition, flow.name, number == 0, exit_.share, run.counts))
     return found
 
 
