@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.report.compare import compare
 from tests.experiment_factory import Scenario, make_experiment
@@ -75,3 +76,10 @@ def test_two_experiments_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_nothing_to_compare(tmp_path: Path) -> None:
     with pytest.raises(HowdahError, match="nothing to compare"):
         compare([], tmp_path / "compare.html")
+
+
+def test_runs_of_another_place_need_no_directory_of_runs(tmp_path: Path) -> None:
+    theirs = make_experiment(tmp_path / "review", scenario("one"))
+    arguments = ["compare", str(theirs), "--runs", str(tmp_path / "runs"), "--without-prometheus"]
+    assert main(arguments) == 0
+    assert (tmp_path / "runs" / "compare-one.html").is_file()
