@@ -30,8 +30,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     paths = [find(options.runs, name) for name in options.what]
     target = options.output or options.runs / f"compare-{'-'.join(dict.fromkeys(path.name for path in paths))}.html"
-    if options.output is None:  # what is compared may be elsewhere, as a colleague's runs are
-        options.runs.mkdir(parents=True, exist_ok=True)
     prometheus = "off" if options.without_prometheus else "auto"
     for path in paths:
         bring_up_to_date(path, workers=cores())
