@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import marshal
+import os
 import sys
 from pathlib import Path
 
@@ -46,11 +47,38 @@ def sources_of(agent: Path) -> dict[str, Path]:
     return found
 
 
+def found_by_a_child(agent: Path) -> dict[str, Path]:
+    """The same, from a process that imports them in place of this one.
+
+    What marshal writes of a code object depends on who else refers to its strings, so on what was imported and how.
+    Two builds of one agent must be the same to the byte: what a guest reads is in its counters of memory.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        status = 1
+        try:
+            with os.fdopen(writer, "w", encoding="utf-8") as told:
+                told.writelines(f"{name}\t{file}\n" for name, file in sources_of(agent).items())
+            status = 0
+        except BaseException:  # noqa: BLE001 - a child never returns
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as told:
+        lines = told.read().splitlines()
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        sys.exit("the agent cannot be imported")
+    return {name: Path(file) for name, _tab, file in (line.partition("\t") for line in lines)}
+
+
 def bundle(agent: Path, there: str, tree: Path) -> bytes:
     """The content of the file."""
     index: dict[str, tuple[str, int, int]] = {}
     body = b""
-    sources = sources_of(agent)
+    sources = found_by_a_child(agent)
     sources["howdah.agent.__main__"] = agent / "howdah/agent/__main__.py"
     for name, file in sorted(sources.items()):
         if file.is_relative_to(agent):
@@ -58,7 +86,7 @@ def bundle(agent: Path, there: str, tree: Path) -> bytes:
         elif file.is_relative_to(tree):
             seen_as = f"/{file.relative_to(tree)}"
         else:
-            continue
+            sys.exit(f"{name} comes from {file}, which is neither of the agent nor of {tree}")
         code = marshal.dumps(compile(file.read_bytes(), seen_as, "exec", dont_inherit=True))
         index[name] = (seen_as, PLACE_BYTES + len(body), len(code))
         body += code
@@ -67,7 +95,8 @@ def bundle(agent: Path, there: str, tree: Path) -> bytes:
 
 def main() -> int:
     agent, there, tree, output = sys.argv[1:]
-    Path(output).write_bytes(bundle(Path(agent).resolve(), there, Path(tree).resolve()))
+    # As they are named: either may be a link, and Python names its modules by the same names.
+    Path(output).write_bytes(bundle(Path(agent), there, Path(tree)))
     return 0
 
 

@@ -117,7 +117,7 @@ def build_agent(wiring: str, tree: GuestTree, tools: Tools, cache: Cache) -> Pat
         if wiring == "netlink":
             arguments = [directory, GUEST_SHARE, tree.root, directory / BUNDLE]
             command = [*python_command(tree.root), str(bundler), *map(str, arguments)]
-            run_logged(command, log, launcher=tools.launch)
+            run_logged(command, log, launcher=tools.launch, environment={"PYTHONHASHSEED": "0"})
 
     key = content_key(agent_key(wiring), tree.key, tools.key, bundler.read_bytes())
     return cache.build("agent", key, compile_all)

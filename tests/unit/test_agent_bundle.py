@@ -19,7 +19,7 @@ _START = "howdah/agent/start.py"
 
 
 def _run(agent: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(agent)}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(agent), "PYTHONHASHSEED": "0"}
     return subprocess.run(
         [sys.executable, "-S", "-B", *command], env=environment, cwd=agent, capture_output=True, text=True, check=False
     )
@@ -30,8 +30,7 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its directory, bundled by this Python as for a guest that calls it the same."""
     found = tmp_path_factory.mktemp("an agent").resolve()
     copy_agent(found)
-    tree = Path(sys.base_prefix).resolve()
-    done = _run(found, str(_BUNDLER), str(found), str(found), str(tree), str(found / BUNDLE))
+    done = _run(found, str(_BUNDLER), str(found), str(found), sys.base_prefix, str(found / BUNDLE))
     assert done.returncode == 0, done.stderr
     return found
 
@@ -82,10 +81,34 @@ def test_what_is_not_in_it_is_found_and_what_is_names_its_source(agent: Path) ->
     assert "TypeError" in done.stderr
 
 
+def test_two_builds_are_the_same_to_the_byte_wherever_they_are_made(tmp_path: Path) -> None:
+    """A guest's counters of memory have what it read, so reruns on another machine would differ."""
+    made = []
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "a link").symlink_to(tmp_path / "elsewhere")
+    for place, compiled in ((tmp_path / "one", False), (tmp_path / "a link", True)):
+        copy_agent(place)
+        if compiled:
+            assert _run(place, "-m", "compileall", "-q", ".").returncode == 0
+        arguments = [str(place), "/howdah/in", sys.base_prefix, str(place / BUNDLE)]
+        done = _run(place, str(_BUNDLER), *arguments)
+        assert done.returncode == 0, done.stderr
+        made.append((place / BUNDLE).read_bytes())
+    assert made[0] == made[1]
+
+
 def test_an_agent_that_cannot_be_imported_is_no_bundle(tmp_path: Path) -> None:
     copy_agent(tmp_path)
     (tmp_path / "howdah/agent/loop.py").write_text("import howdah.nowhere\n")
     done = _run(tmp_path, str(_BUNDLER), str(tmp_path), "/howdah/in", sys.base_prefix, str(tmp_path / BUNDLE))
     assert done.returncode != 0
     assert "howdah.nowhere" in done.stderr
+    assert not (tmp_path / BUNDLE).exists()
+
+
+def test_a_module_from_nowhere_known_is_told_and_not_left_out(tmp_path: Path) -> None:
+    copy_agent(tmp_path)
+    done = _run(tmp_path, str(_BUNDLER), str(tmp_path), "/howdah/in", "/another/tree", str(tmp_path / BUNDLE))
+    assert done.returncode != 0
+    assert "which is neither of the agent nor of /another/tree" in done.stderr
     assert not (tmp_path / BUNDLE).exists()
