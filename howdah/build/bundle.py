@@ -21,7 +21,7 @@ PLACE_BYTES = 8
 
 
 def own_modules(agent: Path) -> list[str]:
-    """Names of the agent's modules. Raises no error for one that the guest does not need."""
+    """Names of the agent's modules, by its files."""
     found = []
     for file in sorted(agent.rglob("*.py")):
         parts = list(file.relative_to(agent).with_suffix("").parts)

@@ -6,12 +6,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from howdah.agent.start import BUNDLE
+from howdah.build import bundle
+from howdah.build.guest_tree import python_command
 from howdah.build.modules import build_modules
 from howdah.engine import share
 from howdah.engine.uml import engine as engine_module
@@ -219,6 +224,17 @@ def test_the_guest_has_the_tools_whose_versions_are_recorded(built: Built, tmp_p
     )
     assert f"iperf {built.tree.packages['iperf3'].split('-')[0]}" in console
     assert "not found" not in console
+
+
+def test_the_bundle_is_the_same_to_the_byte_wherever_it_is_built(built: Built, tmp_path: Path) -> None:
+    """Also where nothing is byte-compiled yet and the tree is reached by a link: a guest counts the memory it fills."""
+    share.copy_agent(tmp_path / "agent")
+    tree, made = tmp_path / "tree", tmp_path / BUNDLE
+    tree.symlink_to(built.tree.root)
+    arguments = (tmp_path / "agent", share.GUEST_SHARE, tree, made)
+    command = [*python_command(tree), bundle.__file__, *map(str, arguments)]
+    subprocess.run(command, env={"PATH": os.environ["PATH"], "PYTHONHASHSEED": "0"}, check=True)
+    assert made.read_bytes() == (built.agent / BUNDLE).read_bytes()
 
 
 def test_the_agent_is_byte_compiled(built: Built) -> None:
