@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, known: Iterable[str], least: float = 0.5) -> str | None:
     """The known name closest to a mistyped one, or None if nothing is close.
 
+    ``least`` is the share of their letters that two names must have in common, as difflib counts it.
     A name of the same letters in another order is closer than one with a letter more or less. Digits in another order
     are another number.
     """
@@ -20,7 +21,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     lowered = {candidate.lower(): candidate for candidate in reversed(candidates)}
     given = name.lower()
     turned = [each for each in lowered if sorted(each) == sorted(given) and _digits(each) == _digits(given)]
-    found = difflib.get_close_matches(given, turned or list(lowered), n=1, cutoff=0.5)
+    found = difflib.get_close_matches(given, turned or list(lowered), n=1, cutoff=least)
     return lowered[found[0]] if found else None
 
 

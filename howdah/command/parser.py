@@ -146,9 +146,10 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"there is no option {option}; {option} is now called {_RENAMED[option]}")
             if option in _GONE:
                 self.error(f"there is no option {option} any more; {_GONE[option]}")
-            # Without the hyphens, which would make every two short options alike.
+            # Without the hyphens, which would make every two short options alike. A command has few options, and one of
+            # another command is misspelt for none of them: --runs shares half its letters with --unknowns.
             bare = {text.lstrip("-"): text for text in known}
-            close = nearest(option.lstrip("-"), bare)
+            close = nearest(option.lstrip("-"), bare, least=0.6)
             self.error(f"there is no option {option}" + (f"\n  did you mean {bare[close]}?" if close else ""))
         if rest and commands_of(self) is None:
             self.error(f"it takes no argument {rest[0]!r} here")

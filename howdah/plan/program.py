@@ -12,7 +12,7 @@ from howdah.plan.quic import STACKS, quic_programs
 from howdah.profile import Cell
 from howdah.profile.model import FlowSection
 from howdah.profile.traffic import ProgramSection, TrafficSection
-from howdah.profile.written import written_path
+from howdah.profile.written import PATHS_START, written_path
 
 _MOST_FILE_BYTES = 256 * 2**20
 Place = tuple[str | int, ...]
@@ -98,7 +98,7 @@ def _end(cell: Cell, section: ProgramSection, place: Place, flow: FlowSection) -
         at = cell.place(*place, *where)
         source = written_path(cell.directory, text, at)
         if not source.is_file():
-            raise ProfileError(f"there is no file {source}", where=at, hint="paths start at the profile's directory")
+            raise ProfileError(f"there is no file {source}", where=at, hint=PATHS_START)
         if source.name in names:
             raise ProfileError(f"two files of this program are called {source.name}", where=at)
         if source.stat().st_size > _MOST_FILE_BYTES:

@@ -11,7 +11,7 @@ from howdah.profile.algorithm import KERNEL_NAME, MODULE_PREFIX, PLUG_IN_PREFIX,
 from howdah.profile.model import Scenario
 from howdah.profile.profile import PointScenario
 from howdah.profile.source import Document
-from howdah.profile.written import written_path
+from howdah.profile.written import PATHS_START, written_path
 
 RESERVED = "howdah_"  # begins the names of the project's own modules
 _RENAME = "rename one of the files, and what it registers"
@@ -27,7 +27,7 @@ def check_modules(scenario: Scenario, document: Document, directory: Path) -> No
         if source.suffix not in (".c", ".ko"):
             raise ProfileError(f"expected a kernel module's .c, .ko or .bpf.c file, not {module!r}", where=where)
         if not source.is_file():
-            raise ProfileError(f"there is no file {source}", where=where, hint="paths start at the profile's directory")
+            raise ProfileError(f"there is no file {source}", where=where, hint=PATHS_START)
         name = module_name(source)
         if not KERNEL_NAME.fullmatch(name.removeprefix(MODULE_PREFIX)):
             what = f"{source.name} cannot name an algorithm: the kernel takes at most 15 letters, digits, - and _"

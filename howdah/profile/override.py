@@ -8,6 +8,7 @@ from typing import Any
 from howdah.errors import ProfileError
 from howdah.profile.dotted import NoFieldError, is_number, keys_of, position
 from howdah.profile.source import LARGEST_DEPTH, Document, Path_, parse_yaml
+from howdah.profile.written import SET
 
 
 def apply_override(document: Document, text: str) -> None:
@@ -16,7 +17,7 @@ def apply_override(document: Document, text: str) -> None:
     Members of lists count from 1 (``flows.2.start=5 s``) or have a name (``flows.second.start=5 s``). The place of the
     value becomes ``--set …``, so that an error in it points at the command line. Raises ProfileError.
     """
-    where = f"--set {text}" if len(text) <= 120 else f"--set {text[:117]}..."
+    where = SET + (text if len(text) <= 120 else f"{text[:117]}...")
     name, equals, value_text = text.partition("=")
     keys = name.strip().split(".")
     if not equals or not all(keys) or len(keys) > LARGEST_DEPTH:

@@ -38,7 +38,8 @@ more than {MOST_CELLS} runs are refused unless `--confirm-runs N` names their nu
 marked *fixed* cannot be swept.
 
 Any field can be set from the command line: `--set path.rate=100Mbit/s`, `--set 'flows.2.start=5 s'`,
-`--set 'algorithm=[cubic, reno]'`.
+`--set 'algorithm=[cubic, reno]'`. A path in a profile starts at the profile's directory; one of
+`--set` that begins with `./` or `../` starts at the current directory.
 **Everything is counted from 1**: `flows.2` is flow 2, and the same number is in claims, tables, metrics, labels, checks
 and messages; a member of a list that has a name may be called by it (`flows.second.start`). Background flows and the
 connections of groups are counted on after the profile's flows. YAML tags, anchors and aliases are refused.

@@ -55,6 +55,14 @@ def test_wrong_usage_is_an_object(
     assert what in said.err, "a person reads it as well"
 
 
+def test_an_option_of_another_command_is_misspelt_for_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["plan", "quick", "--runs", "x"])
+    said = capsys.readouterr().err
+    assert "there is no option --runs" in said
+    assert "did you mean" not in said
+
+
 def test_wrong_usage_without_json_prints_no_object(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["comparre", "quick"])

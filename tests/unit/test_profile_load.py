@@ -172,6 +172,23 @@ def test_overrides_apply_in_order_and_reach_every_kind_of_field(tmp_path: Path) 
     assert [cell.run for cell in again.cells()] == [first.run, second.run]
 
 
+def test_a_path_of_the_command_line_starts_at_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_profile(tmp_path)
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "tcp_mine.c").touch()
+    monkeypatch.chdir(here)
+    cell = next(iter(load(file, ["algorithm=mine", "modules=[./tcp_mine.c]"]).cells()))
+    assert cell.absolute("./tcp_mine.c", "modules", 0) == here / "tcp_mine.c"
+    below = ["algorithm=mine", "modules=[here/tcp_mine.c]"]
+    assert next(iter(load(file, below).cells())).absolute("here/tcp_mine.c", "modules", 0) == here / "tcp_mine.c"
+    error = _error(tmp_path, overrides=["algorithm=mine", "modules=[tcp_mine.c]"])
+    assert "there is no file" in error.what
+    assert "./" in str(error.hint)
+
+
 def test_without_overrides_the_text_is_kept_as_written(tmp_path: Path) -> None:
     file = write_profile(tmp_path, "# a comment\n")
     assert load(file).text == file.read_text()
