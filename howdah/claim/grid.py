@@ -76,8 +76,24 @@ def _where(holding: list[dict[str, str]], everywhere: list[dict[str, str]]) -> s
     return f"for example where {' and '.join(f'{name} is {value}' for name, value in holding[0].items())}"
 
 
-def _together(points: list[GridPoint], verdicts: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """The point at which all claims hold; without one that at which most do."""
+def _together(points: list[GridPoint], over: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """The point at which all claims hold; without one that at which most do.
+
+    A claim that could not be judged at each of the points takes no part: where it has no verdict, nothing is known of
+    all claims together. Such are the claims on runs that the grid leaves out (``unknown.at``) and on controls.
+    """
+    verdicts = {name: each for name, each in over.items() if UNSUPPORTED not in each.values()}
+    left_out = len(over) - len(verdicts)
+    if not verdicts:
+        return {"text": "no claim is judged at every point of the grid"}
+    found = _of_those(points, verdicts)
+    if left_out:
+        claims = "1 claim is" if left_out == 1 else f"{left_out} claims are"
+        found["text"] += f"; {claims} not judged at every point"
+    return found
+
+
+def _of_those(points: list[GridPoint], verdicts: dict[str, dict[str, str]]) -> dict[str, Any]:
     held = {_key(point.at): sum(each[_key(point.at)] == PASS for each in verdicts.values()) for point in points}
     best = max(points, key=lambda point: held[_key(point.at)])
     number = held[_key(best.at)]

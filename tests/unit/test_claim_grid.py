@@ -88,6 +88,19 @@ def test_one_point_at_which_all_claims_hold(tmp_path: Path) -> None:
     assert unknown["text"] == "all 2 claims hold together at path-rate 95 Mbit/s, buffer 200 packets"
 
 
+def test_a_claim_that_the_grid_cannot_judge_does_not_hinder_the_others(tmp_path: Path) -> None:
+    """The grid has no runs of controls, so what is compared with one is judged as the profile is written alone."""
+    start, end = PROFILE.index("  - {id: never"), PROFILE.index("  - {id: explained")
+    of_a_control = """\
+  - {id: fewer, says: Something off loses fewer than 10.,
+     value: {metric: retransmitted_packets, flow: 1, at: {algorithm: reno, control: 'off'}}, expect: {below: 10}}
+"""
+    claims, unknown = found(tmp_path, unknowns=True, profile=PROFILE[:start] + of_a_control + PROFILE[end:])
+    assert claims["fewer"]["verdict"] == "pass"
+    assert unknown["together"] == {"path-rate": "95 Mbit/s", "buffer": "200 packets"}
+    assert unknown["text"].endswith("; 1 claim is not judged at every point")
+
+
 def test_without_the_runs_of_the_grid_nothing_is_said_of_it(tmp_path: Path) -> None:
     claims, unknown = found(tmp_path, unknowns=False)
     assert (claims["losses"]["verdict"], claims["losses"]["unknown"]) == ("fail", None)
