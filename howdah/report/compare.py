@@ -44,14 +44,18 @@ def compare(
     """Compare experiments and runs; a variant is an algorithm, with kernel and experiment where those differ.
 
     ``paths`` are directories of experiments or runs; ``algorithms``, when given, are the only ones shown. The page is
-    written to ``target``; the text is folded to ``width`` columns. Raises HowdahError when there is nothing to compare.
+    written to ``target``; the text is folded to ``width`` columns. Experiments of one name are told apart by their
+    directories, and drawn from their tables: a Prometheus knows them by the name alone.
+    Raises HowdahError when there is nothing to compare.
     """
     if not paths:
         raise HowdahError(
             "there is nothing to compare", hint="Name experiments or runs: 'howdah list runs' shows them."
         )
-    experiments = _only(_merged(read_all_shown(paths)), algorithms)
-    with source_for(experiments, prometheus) as (source, note):
+    merged = _merged(read_all_shown(paths))
+    experiments = _only(_told_apart(merged), algorithms)
+    same = len({experiment.name for experiment in merged}) < len(merged)
+    with source_for(experiments, "off" if same else prometheus) as (source, note):
         names = " and ".join(dict.fromkeys(experiment.name for experiment in experiments))
         title = f"Comparison: {names}"
         page = render(title, "", experiments, source, note)
@@ -68,26 +72,44 @@ def results(experiments: list[Experiment], source: Source) -> Table:
 
 
 def _merged(experiments: list[Experiment]) -> list[Experiment]:
-    """Runs of one experiment that were named one by one become one experiment; nothing is there twice.
-
-    Raises HowdahError when two different experiments have one name: their series could not be told apart.
-    """
-    found: dict[str, Experiment] = {}
+    """Runs of one experiment that were named one by one become one experiment; nothing is there twice."""
+    found: dict[Path, Experiment] = {}
     for experiment in experiments:
-        if experiment.name not in found:
-            found[experiment.name] = experiment
+        known = found.get(_home(experiment))
+        if known is None:
+            found[_home(experiment)] = experiment
             continue
-        known = found[experiment.name]
-        if _home(known) != _home(experiment):
-            raise HowdahError(
-                f"two experiments are called '{experiment.name}'",
-                where=f"{known.path} and {experiment.path}",
-                hint="Rename one of the directories and the name in its experiment.json.",
-            )
         names = {run.name for run in known.runs}
         runs = known.runs + [run for run in experiment.runs if run.name not in names]
-        found[experiment.name] = replace(known, runs=runs)
+        found[_home(experiment)] = replace(known, runs=runs)
     return list(found.values())
+
+
+def _told_apart(experiments: list[Experiment]) -> list[Experiment]:
+    """Experiments of one name are called by as much of the end of their path as differs: before/quick, after/quick."""
+    alike = Counter(experiment.name for experiment in experiments)
+    homes = {
+        name: [_home(experiment).parts for experiment in experiments if experiment.name == name]
+        for name, number in alike.items()
+        if number > 1
+    }
+    found = []
+    for experiment in experiments:
+        if experiment.name in homes:
+            end = _end_that_differs(homes[experiment.name])
+            parts = _home(experiment).parts[-end:]
+            tail = "/".join(parts)
+            name = tail if experiment.name in parts else f"{experiment.name} in {tail}"
+            runs = [replace(run, experiment=name) for run in experiment.runs]
+            experiment = replace(experiment, name=name, runs=runs)
+        found.append(experiment)
+    return found
+
+
+def _end_that_differs(paths: list[tuple[str, ...]]) -> int:
+    """The least number of last parts by which all paths can be told apart."""
+    longest = max(map(len, paths))
+    return next(number for number in range(1, longest + 1) if len({path[-number:] for path in paths}) == len(paths))
 
 
 def _home(experiment: Experiment) -> Path:

@@ -66,11 +66,23 @@ def test_only_some_algorithms(tmp_path: Path) -> None:
         compare([directory], tmp_path / "compare.html", "off", algorithms=["bbr"])
 
 
-def test_two_experiments_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_experiments_of_one_name_are_told_apart_by_their_directories(tmp_path: Path) -> None:
+    first = make_experiment(tmp_path / "before", scenario("one"))
+    second = tmp_path / "after" / "one"
+    shutil.copytree(first, second)
+    comparison = compare([first, second], tmp_path / "compare.html", "off")
+    assert {row["experiment"] for row in comparison.data["rows"]} == {"before/one", "after/one"}
+    for name in ("before/one", "after/one"):
+        assert name in comparison.text
+        assert name in comparison.page.read_text(encoding="utf-8")
+
+
+def test_the_directory_is_named_where_it_is_not_called_like_the_experiment(tmp_path: Path) -> None:
     first = make_experiment(tmp_path, scenario("one"))
-    shutil.copytree(first, tmp_path / "copy" / "one")
-    with pytest.raises(HowdahError, match="two experiments are called 'one'"):
-        compare([first, tmp_path / "copy" / "one"], tmp_path / "compare.html", "off")
+    second = tmp_path / "yesterday"
+    shutil.copytree(first, second)
+    comparison = compare([first, second], tmp_path / "compare.html", "off")
+    assert "one in yesterday" in comparison.text
 
 
 def test_nothing_to_compare(tmp_path: Path) -> None:
