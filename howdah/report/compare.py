@@ -73,15 +73,16 @@ def results(experiments: list[Experiment], source: Source) -> Table:
 
 def _merged(experiments: list[Experiment]) -> list[Experiment]:
     """Runs of one experiment that were named one by one become one experiment; nothing is there twice."""
-    found: dict[Path, Experiment] = {}
+    found: dict[tuple[str, Path], Experiment] = {}
     for experiment in experiments:
-        known = found.get(_home(experiment))
+        key = (experiment.name, _home(experiment))  # runs that belong to no experiment have names, and one home
+        known = found.get(key)
         if known is None:
-            found[_home(experiment)] = experiment
+            found[key] = experiment
             continue
         names = {run.name for run in known.runs}
         runs = known.runs + [run for run in experiment.runs if run.name not in names]
-        found[_home(experiment)] = replace(known, runs=runs)
+        found[key] = replace(known, runs=runs)
     return list(found.values())
 
 

@@ -85,6 +85,16 @@ def test_the_directory_is_named_where_it_is_not_called_like_the_experiment(tmp_p
     assert "one in yesterday" in comparison.text
 
 
+def test_runs_of_no_experiment_beside_each_other_stay_two(tmp_path: Path) -> None:
+    first = make_experiment(tmp_path, scenario("one"))
+    run = next(path for path in sorted(first.iterdir()) if (path / "plan.json").exists())
+    runs = [tmp_path / "reruns" / name for name in ("earlier", "later")]
+    for each in runs:
+        shutil.copytree(run, each)
+    comparison = compare(runs, tmp_path / "compare.html", "off")
+    assert comparison.data["experiments"] == ["earlier", "later"]
+
+
 def test_nothing_to_compare(tmp_path: Path) -> None:
     with pytest.raises(HowdahError, match="nothing to compare"):
         compare([], tmp_path / "compare.html")
