@@ -146,8 +146,8 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"there is no option {option}; {option} is now called {_RENAMED[option]}")
             if option in _GONE:
                 self.error(f"there is no option {option} any more; {_GONE[option]}")
-            # Without the hyphens, which would make every two short options alike. A command has few options, and one of
-            # another command is misspelt for none of them: --runs shares half its letters with --unknowns.
+            # Without the hyphens, which would make every two short options alike. Half of the letters in common is too
+            # little: --runs, which is an option of other commands, is no misspelling of --unknowns.
             bare = {text.lstrip("-"): text for text in known}
             close = nearest(option.lstrip("-"), bare, least=0.6)
             self.error(f"there is no option {option}" + (f"\n  did you mean {bare[close]}?" if close else ""))

@@ -46,7 +46,7 @@ class Cell:
         return self.document.place(path)
 
     def absolute(self, path: str, *place: str | int) -> Path:
-        """The path that the profile has at ``place``, made absolute; relative ones start at the profile's directory.
+        """The path that the profile has at ``place``, made absolute; written_path says where relative ones start.
 
         Raises ProfileError for what can be no path.
         """

@@ -17,6 +17,7 @@ def written_path(directory: Path, text: str, where: str | None) -> Path:
 
     On the command line (``where`` begins with ``--set``) one that begins with ``./`` or ``../`` starts at the current
     directory, as everywhere in a shell.
+
     Whether something is there is the caller's question. Raises ProfileError, with ``where``, for what can be no path:
     a zero byte, a name that is too long, a home of nobody, links in a circle, a directory that may not be entered.
     """
