@@ -66,7 +66,7 @@ def test_an_entry_with_a_plot_shows_it_small(visit: Open, index: Path, width: in
     expect(row.locator(".thumbnail svg rect").first).to_be_visible()
     box = row.locator(".thumbnail svg").bounding_box()
     assert box is not None and 60 < box["width"] < 160 and box["height"] > 40
-    assert page.locator(".thumbnail").count() == 1
+    expect(page.locator(".thumbnail")).to_have_count(1)
 
 
 def test_an_entry_leads_to_its_page_and_on_to_the_next(visit: Open, index: Path) -> None:
@@ -84,7 +84,7 @@ def test_an_entry_leads_to_its_page_and_on_to_the_next(visit: Open, index: Path)
 def test_a_claim_that_differs_is_linked_from_the_index(visit: Open, index: Path) -> None:
     page = visit(index, site=True).page
     page.locator("#differs").get_by_role("link", name="CUBIC loses packets").click()
-    assert page.locator("tr:target").count() == 1
+    expect(page.locator("tr:target")).to_have_count(1)
 
 
 def test_the_theme_changes(visit: Open, index: Path) -> None:

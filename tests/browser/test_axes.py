@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from howdah.report import report
 from howdah.report.compare import compare
@@ -50,7 +50,7 @@ def test_the_start_up_is_the_first_view_and_the_whole_run_one_key_away(visit: Op
     page.click("[data-frame=whole]")
     assert scale(page, "rtt")[1] == pytest.approx(4.0, abs=0.1)
     page.click("[aria-label='zoom in']")
-    assert page.locator("[data-frame][aria-pressed=true]").count() == 0
+    expect(page.locator("[data-frame][aria-pressed=true]")).to_have_count(0)
 
 
 def test_any_axis_is_laid_over_itself(visit: Open, swept_page: Path) -> None:
@@ -82,12 +82,12 @@ def test_flows_of_several_algorithms_have_looks_of_their_own(visit: Open, report
 
 def test_the_rows_of_the_strips_are_the_readers_choice(visit: Open, swept_page: Path) -> None:
     page = visit(swept_page).page
-    assert page.locator("#exits figure.strip:visible").count() == 4
+    expect(page.locator("#exits figure.strip:visible")).to_have_count(4)
     page.click("#exits button:has-text('receiver')")
     assert page.locator("#exits h3:visible").first.inner_text() == "cubic, bottleneck rate 10000000"
     page.click("#exits button:has-text('all in one')")
-    assert page.locator("#exits figure.strip:visible").count() == 1
-    assert page.locator("#exits .wide:visible text.name").count() == 8
+    expect(page.locator("#exits figure.strip:visible")).to_have_count(1)
+    expect(page.locator("#exits .wide:visible text.name")).to_have_count(8)
 
 
 def test_a_comparison_lays_kernels_over_each_other(visit: Open, tmp_path: Path) -> None:

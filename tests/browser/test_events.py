@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from howdah.report import report
 from tests.browser.conftest import Open
@@ -81,7 +81,7 @@ def test_pointing_at_a_mark_tells_event_reason_and_numbers(visit: Open, told_pag
     assert box["x"] <= inside["x"]
     assert inside["x"] + inside["width"] <= box["x"] + box["width"] + 1
     page.mouse.move(box["x"] + float(phase["x"]) + 60, box["y"] + float(phase["y"]) + 60)
-    assert tip.count() == 0
+    expect(tip).to_have_count(0)
 
 
 def test_the_keyboard_reaches_the_marks_and_they_are_spoken(visit: Open, told_page: Path) -> None:
@@ -99,9 +99,9 @@ def test_the_keyboard_reaches_the_marks_and_they_are_spoken(visit: Open, told_pa
 def test_the_table_of_events_has_every_event_in_words(visit: Open, told_page: Path) -> None:
     page = visit(told_page).page
     tables = page.locator("table.events")
-    assert tables.count() == 2
+    expect(tables).to_have_count(2)
     rows = tables.first.locator("tbody tr")
-    assert rows.count() == 3
+    expect(rows).to_have_count(3)
     last = rows.last.inner_text()
     assert "left slow start" in last
     assert "the train of ACKs grew too long" in last or "segments were lost" in last
@@ -118,7 +118,7 @@ def test_the_saved_figure_has_the_marks(visit: Open, told_page: Path) -> None:
 
 def test_without_events_there_is_neither_table_nor_mark(visit: Open, report_page: Path) -> None:
     page = visit(report_page).page
-    assert page.locator("table.events").count() == 0
+    expect(page.locator("table.events")).to_have_count(0)
     assert marks(page, "cwnd") == []
     assert "What the slow-start modules told" not in page.inner_text("main")
 

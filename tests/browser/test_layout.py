@@ -8,7 +8,7 @@ bears this is blind to a table that is a few pixels too wide, which is what goes
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.kinds import KINDS, Pages, with_figures
 
@@ -147,7 +147,7 @@ def test_paper_has_everything_and_no_controls(browser: Browser, pages: Pages, ki
     page = pages.open(browser, kind, PAPER_PX)
     page.emulate_media(media="print")
     assert not page.locator("button#theme").is_visible()
-    assert not page.locator(".scroll-hint:visible").count()
+    expect(page.locator(".scroll-hint:visible")).to_have_count(0)
     # On paper nothing scrolls: what does not fit is cut off.
     cut: list[str] = page.evaluate(
         f"""() => {{ {_SEEN}

@@ -64,7 +64,7 @@ def test_the_matrix_leads_to_the_cell(visit: Open, page_file: Path) -> None:
 def test_failing_cells_come_first_and_open(visit: Open, page_file: Path) -> None:
     page = visit(page_file).page
     assert page.locator("article.cell h3").first.inner_text().startswith(f"{NAME}/cubic")
-    assert page.locator("article.cell details[open]").count() == 1
+    expect(page.locator("article.cell details[open]")).to_have_count(1)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from howdah.report import report
 from howdah.report.codec import encode, encode_integers
@@ -330,7 +330,7 @@ def test_names_that_are_markup_are_shown_as_text(visit: Open, tmp_path: Path) ->
     rewrite_plan(next(directory.glob("reno-*")), algorithm=nasty, axes={nasty: nasty})
     page = visit(report(directory, prometheus="off")).page
     assert nasty in page.inner_text("#controls")
-    assert page.locator("img").count() == 0
+    expect(page.locator("img")).to_have_count(0)
     document = page.evaluate(f"howdah.save.document({figure('cwnd')})")
     assert ElementTree.fromstring(document).tag == f"{SVG}svg"
 
@@ -374,4 +374,4 @@ def test_the_repetitions_of_a_line_are_shaded_behind_it(visit: Open, report_page
     assert all(f'd="{outline["path"]}"' in saved for outline in outlines)
     page.select_option("#repetition", "all")
     assert page.evaluate(f"{figure('cwnd')}.bandsNow()") == []
-    assert notes.count() == 0
+    expect(notes).to_have_count(0)
