@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How every kind of page lies at 1440 and 390 pixels and on paper.
 
-What is asserted is the layout itself. Pictures would differ from machine to machine with its fonts: a comparison that
-bears this is blind to a table that is a few pixels too wide, which is what goes wrong.
+What is asserted is the layout itself, with the fonts of the machine. That a page looks as it did is the matter of
+``test_screenshots.py``, whose pictures are too coarse to show a table that is a few pixels too wide.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.kinds import KINDS, Pages, with_figures
+from tests.browser.kinds import KINDS, PAPER_PX, Pages, with_figures
 
 pytestmark = pytest.mark.browser
-
-PAPER_PX = 1031  # A4 landscape less 12 mm at both sides, at 96 to the inch
 
 # What is seen of the page and is not meant to scroll within its own box.
 _SEEN = """
