@@ -160,6 +160,19 @@ def test_paper_has_everything_and_no_controls(browser: Browser, pages: Pages, ki
     page.context.close()
 
 
+@pytest.mark.parametrize("width", [PAPER_PX, 680])
+@pytest.mark.parametrize("kind", ["report", "comparison", "many runs"])
+def test_strips_are_as_wide_as_the_paper(browser: Browser, pages: Pages, kind: str, width: int) -> None:
+    page = pages.open(browser, kind, width)
+    page.emulate_media(media="print")
+    room = page.locator("#exits").bounding_box()
+    assert room is not None
+    strips = [each.bounding_box() for each in page.locator("#exits figure.strip:visible svg:visible").all()]
+    assert strips
+    assert {round(strip["width"]) for strip in strips if strip} == {round(room["width"])}
+    page.context.close()
+
+
 def test_layout_faults_are_found(browser: Browser, pages: Pages) -> None:
     page = pages.open(browser, "night", 390)
     page.evaluate("document.querySelector('h1').style.cssText = 'width: 500px; margin-bottom: -60px'")
