@@ -8,18 +8,21 @@ import re
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 DEFAULT_WIDTH = 80
 
 
-def terminal_width() -> int | None:
-    """Columns of the terminal, or what $COLUMNS says; None where the output goes to a file or a program."""
+def terminal_width(stream: TextIO | None = None) -> int | None:
+    """Columns of the terminal, or what $COLUMNS says; None where the output goes to a file or a program.
+
+    ``stream`` is where the output goes (default: stdout).
+    """
     asked = os.environ.get("COLUMNS", "")
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+        return os.get_terminal_size((stream or sys.stdout).fileno()).columns or None
     except (OSError, ValueError):
         return None
 
@@ -40,12 +43,13 @@ def folded(text: str, width: int | None, indent: str = "", first: str | None = N
     ) or [begin.rstrip()]
 
 
-def fitted(text: str, whole: str | None = None) -> str:
+def fitted(text: str, whole: str | tuple[str, ...] | None = None, stream: TextIO | None = None) -> str:
     """A text whose lines fit the terminal: one that is wider goes on below, further to the right than it begins.
 
     Lines that begin with ``whole``, after their indentation, are commands to copy: they stay as they are.
+    ``stream`` is where the text goes (default: stdout).
     """
-    width = terminal_width()
+    width = terminal_width(stream)
     if width is None:
         return text
     lines = []

@@ -31,7 +31,7 @@ from howdah.work.catalogue import expected_s, profile_core_s, shipped_profiles
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _EXAMPLES = """\
-What is not given is asked on a terminal, and otherwise has the default.
+On a terminal, without options, it asks for each of them. An option that is not given has its default.
   howdah new mine --rate 400Mbit/s --rtt '50 ms, 100 ms' --algorithm cubic,bbr
   howdah new over-geo --like paths/geo --algorithm cubic,search
 """
@@ -137,7 +137,8 @@ def _answered(options: argparse.Namespace, name: str, asks: bool) -> Draft:
         written = getattr(options, question.field)
         if written is not None:
             given[question.field] = _checked(question, written)
-        elif asks and not (options.like is not None and question.of_a_path):
+    if asks and not given:  # with options, a line that was copied from a page needs no answers
+        for question in _QUESTIONS:
             given[question.field] = _asked(question.words, question.default, question.check)
     return Draft(name, **given)
 

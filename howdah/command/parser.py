@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from howdah.command.commands import Commands
 from howdah.errors import nearest
+from howdah.layout import fitted
 
 WRONG_USAGE = 2
 EXIT_CODES = {
@@ -109,7 +110,7 @@ class Parser(argparse.ArgumentParser):
         help_is = f"'{self.prog} --help' tells what it takes"
         if message.startswith(_MISSING):
             message += self._choices_of(message.removeprefix(_MISSING).split(", "))
-        sys.stderr.write(f"{self.prog}: {message}\n  {help_is}\n")
+        sys.stderr.write(fitted(f"{self.prog}: {message}\n  {help_is}\n", stream=sys.stderr))
         what, *more = (line.strip() for line in message.split("\n"))
         raise WrongUsageError(what, self.prog, "\n".join([*more, help_is]))
 

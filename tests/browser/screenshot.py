@@ -53,12 +53,13 @@ class Difference:
         return f"{self.by:.0f} of 255 in the {self.side} px below and right of ({self.left}, {self.top})"
 
 
-# Words that depend on where and when the page was made: each becomes another of one length.
+# Words that depend on where, when and from which files the page was made.
 _SAME_WORDS = r"""() => {
   const same = [
     [/\/[^\s'"]*\/(?=[^\s'"]*)/g, "/place/"],
     [/\b\d{4}-\d\d-\d\d/g, "2026-01-01"],
     [/\b\d\d:\d\d(:\d\d(\.\d+)?)?/g, "00:00"],
+    [/, revision [0-9a-f]+(, with changes that are not committed)?/g, ""],
     [/\b[0-9a-f]{8,64}\b/g, (found) => "0".repeat(found.length)],
   ];
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -70,7 +71,7 @@ _SAME_WORDS = r"""() => {
 
 
 def pin_words(page: Page) -> None:
-    """Replace paths, dates, times of day and digests, which no two pages have in common."""
+    """Replace paths, dates, times of day, revisions and digests, which no two pages have in common."""
     page.evaluate(_SAME_WORDS)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from howdah.command.main import build_parser, main
 from howdah.command.parser import OTHER, commands_of, every_parser
+from howdah.errors import HowdahError
 from tests.wheel import ROOT
 
 
@@ -72,3 +73,43 @@ def test_a_command_that_is_asked_for_is_the_one_of_the_whole_parser(name: str) -
     assert few.choices[name].format_help() == whole.choices[name].format_help()
     assert [each.help for each in few._choices_actions] == [each.help for each in whole._choices_actions]
     assert few.choices["verify"].format_help() != whole.choices["verify"].format_help(), "others have names only"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["run", "qick"],
+        ["list", "profilse"],
+        ["new", "mine", "--rate", "50"],
+        ["new", "mine", "--like", "nowhere", "--output", "a-directory/that-is-not-there/mine.yaml"],
+        ["run", "quick", "--set", "path.rate=fast"],
+        ["compare", "no-such-experiment", "and-another-one-that-nobody-has-made"],
+    ],
+)
+def test_an_error_fits_the_terminal(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    try:
+        code = main(words)
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    assert code != 0
+    printed = capsys.readouterr().err
+    assert printed
+    assert [line for line in printed.splitlines() if len(line) > 80] == []
+
+
+def test_a_command_to_copy_stays_on_its_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = f"apt install {' '.join(['qemu-system-x86'] * 8)}"
+
+    def refuse(_options: object) -> int:
+        raise HowdahError("programs are missing", hint=command)
+
+    monkeypatch.setattr("howdah.command.doctor.execute", refuse)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["doctor"]) == 1
+    assert command in capsys.readouterr().err

@@ -132,11 +132,20 @@ def test_on_a_terminal_it_asks_and_asks_again(monkeypatch: pytest.MonkeyPatch) -
     assert (path.rate, path.rtt, cell.scenario.algorithm) == (50_000_000, 80_000, "bbr")
 
 
-def test_what_was_given_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = _on_a_terminal("\n\n\n\n", monkeypatch)
-    assert main(["new", "mine", "--like", "geo"]) == 0
-    assert "rate of the bottleneck" not in shown.getvalue()
-    assert shown.getvalue().count("]: ") == 4
+@pytest.mark.parametrize("option", [["--like", "geo"], ["--rate", "50Mbit/s"], ["--repetitions", "2"]])
+def test_with_an_option_nothing_is_asked(option: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = _on_a_terminal("", monkeypatch)
+    assert main(["new", "mine", *option]) == 0
+    assert "]: " not in shown.getvalue()
+
+
+def test_a_wrong_option_is_refused_without_a_question(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = _on_a_terminal("", monkeypatch)
+    assert main(["new", "mine", "--algorithm", "cubicc"]) != 0
+    assert shown.getvalue() == ""
+    assert "cubicc" in capsys.readouterr().err
 
 
 def test_the_end_of_the_answers_writes_nothing(
