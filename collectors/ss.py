@@ -42,8 +42,7 @@ def sockets_text(answers: list[bytes], file: Path) -> str:
 def dumps_text(dumps: list[list[bytes]], file: Path) -> list[str]:
     """What ss prints of each of several dumps.
 
-    Starting ss takes a guest a tenth of a short run's time.
-    ss therefore reads all dumps at once, if each answer gets its line.
+    A guest starts a process slowly, so ss reads all dumps at once, if each answer gets its line.
     Errors are those of ``sockets_text``.
     """
     if not dumps:

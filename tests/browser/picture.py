@@ -7,13 +7,12 @@ It shows where each flow left slow start and, below, the congestion windows duri
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from tests.browser.conftest import ARGUMENTS
+from tests.browser.conftest import launched
 
 WIDTH_PX = 880
 SCALE = 1.5  # pixels of the file for one of the page: sharp on most screens, and still a small file
@@ -38,11 +37,10 @@ _ONLY_THESE = """() => {
 
 def take(report: Path, picture: Path) -> None:
     """Write the picture of a report as PNG. Raises SystemExit where the report lacks one of its parts."""
-    program = shutil.which("chromium")
-    if program is None:
-        raise SystemExit("chromium is not on this machine; run apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS, headless=True)
+        browser = launched(playwright)
+        if browser is None:
+            raise SystemExit("chromium is not on this machine; run apt-get install chromium")
         page = browser.new_page(
             viewport={"width": WIDTH_PX, "height": 1000}, device_scale_factor=SCALE, color_scheme="light"
         )
