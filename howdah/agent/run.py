@@ -45,7 +45,7 @@ _END_MARGIN_NS = 100 * MS  # kept free before the second calibration, for the la
 _LONGEST_QUIET_NS = 30 * SECOND
 
 
-class Run:
+class AgentRun:
     """``report`` becomes agent.json, whatever happens."""
 
     def __init__(self, plan: dict[str, Any], inputs: Path, output: Output, wiring: str) -> None:

@@ -11,7 +11,7 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError
 from howdah.layout import folded, terminal_width
-from howdah.report.paper import FORMATS, NAMES, Choice, Sheet, available, draw, parse_length_inches
+from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, draw, parse_length_inches
 from howdah.work.experiment import find
 from howdah.work.results import read_results
 
@@ -59,7 +59,7 @@ def execute(options: argparse.Namespace) -> int:
     choice = Choice(tuple(options.algorithm), options.point, options.flow, options.repetition, options.whole)
     if options.list:
         return _list(available(experiments, choice), options.json)
-    sheet = Sheet(
+    sheet = FigureSheet(
         parse_length_inches(options.width), None if options.height is None else parse_length_inches(options.height)
     )
     format_ = _format(options.format, options.output)

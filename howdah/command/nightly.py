@@ -29,14 +29,23 @@ from howdah.layout import fitted, terminal_width
 from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import CellResult
 from howdah.nightly.claims import compare_claims, gone_claims
-from howdah.nightly.commits import Range, Span, check_engine, compare_commits
+from howdah.nightly.commits import CommitSpan, Range, check_engine, compare_commits
 from howdah.nightly.comparison import compare_sheets, gone_cells
 from howdah.nightly.night import Night
 from howdah.nightly.output import write_copies, write_night
 from howdah.nightly.power import power_of
 from howdah.nightly.proof import check_provable
-from howdah.nightly.sheet import Sheet
-from howdah.nightly.suite import Series, Suite, Wanted, chosen, chosen_items, read_suite, slugs_of, suite_of_claims
+from howdah.nightly.sheet import NightSheet
+from howdah.nightly.suite import (
+    Suite,
+    SuiteExperiment,
+    Wanted,
+    chosen,
+    chosen_items,
+    read_suite,
+    slugs_of,
+    suite_of_claims,
+)
 from howdah.nightly.work import explain as explain_experiment
 from howdah.nightly.work import make
 from howdah.place import PROFILES
@@ -165,7 +174,7 @@ def _conclude(night: Night, options: argparse.Namespace) -> int:
     if options.json:
         answer("nightly", {"night": str(place), **night.to_json()})
     else:
-        commits = night.span.text() if isinstance(night.span, Span) else ""
+        commits = night.span.text() if isinstance(night.span, CommitSpan) else ""
         sys.stdout.write(fitted(f"{night.text()}{commits}page: {place / 'index.html'}\n", whole="again: "))
     if night.lacks_only_baselines:
         return NO_BASELINE
@@ -248,7 +257,9 @@ def _find(name: str) -> Path:
     return shipped[name]
 
 
-def _compare(baseline: Baseline, sheet: Sheet, series: Series, wanted: set[str] | None) -> list[CellResult]:
+def _compare(
+    baseline: Baseline, sheet: NightSheet, series: SuiteExperiment, wanted: set[str] | None
+) -> list[CellResult]:
     before = baseline.read(series.name)
     slugs = [slug for slug in slugs_of(series) if wanted is None or slug in wanted]
     if series.claims is not None:
@@ -273,7 +284,7 @@ def _forgotten(baseline: Baseline, suite: Suite, wanted: Wanted) -> list[str]:
 
 
 def _accept(
-    baseline: Baseline, sheets: dict[str, Sheet], wanted: Wanted, problems: list[str], options: argparse.Namespace
+    baseline: Baseline, sheets: dict[str, NightSheet], wanted: Wanted, problems: list[str], options: argparse.Namespace
 ) -> int:
     """Store the sheets. A run that does not count is stored as such: it can regress no further, and this says so.
 

@@ -27,7 +27,7 @@ from howdah.layout import fitted, headed
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.trait import engines, known_engines
-from howdah.validate.comparison import Point
+from howdah.validate.comparison import ComparedPoint
 from howdah.validate.report import agree, markdown, rows, times, to_json
 from howdah.validate.sides import Candidate, validate
 from howdah.work.display import Display
@@ -120,7 +120,7 @@ def _planted(given: list[str], engines: tuple[str, str]) -> dict[str, list[str]]
     return found
 
 
-def _print(points: list[Point], place: Path) -> None:
+def _print(points: list[ComparedPoint], place: Path) -> None:
     lines = headed(rows(points), labels=3, right=(4, 5, 6))
     lines += times(points)
     lines.append("the engines agree" if agree(points) else "the engines do not agree")

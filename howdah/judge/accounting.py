@@ -11,7 +11,7 @@ from typing import Any
 from howdah.judge.check import ACCOUNTING, Check, none_of
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Plan
-from howdah.plan.route import Hop, way
+from howdah.plan.route import LinkHop, way
 
 INGRESS = "ingress"  # parent of a queue of what arrives
 
@@ -99,7 +99,7 @@ def accounting_checks(plan: Plan, found: dict[str, Any] | None, tolerance: Toler
     return checks
 
 
-def _ways(plan: Plan, direction: str) -> list[list[Hop]]:
+def _ways(plan: Plan, direction: str) -> list[list[LinkHop]]:
     pairs = dict.fromkeys(flow.ends for flow in plan.flows)
     return [way(plan, *(pair if direction == "forward" else pair[::-1])) for pair in pairs]
 
@@ -132,7 +132,7 @@ def balance(plan: Plan, state: Snapshots, direction: str) -> Check:
     return Check(name, ACCOUNTING, missing == 0, message, 0, missing, 0, "packets")
 
 
-def _drops(state: Snapshots, hop: Hop, first: bool) -> list[tuple[str, int]]:
+def _drops(state: Snapshots, hop: LinkHop, first: bool) -> list[tuple[str, int]]:
     """Where one hop can drop, and how many packets it did.
 
     A host's own queue and transmit drops come before its count of packets sent.

@@ -52,7 +52,7 @@ class VirtualSection(Section):
         raise ValueError(f"expected {AUTO} or a whole number from 1 to {MOST}, not {value!r}")
 
 
-class HostSection(Section):
+class MachineHostSection(Section):
     """One machine. ``links`` are its interfaces to the others with their addresses, ``address`` is for SSH."""
 
     role: Literal["sender", "emulator", "receiver"]
@@ -96,7 +96,7 @@ class HostSection(Section):
         return value
 
     @model_validator(mode="after")
-    def _consistent(self) -> HostSection:
+    def _consistent(self) -> MachineHostSection:
         if self.control is not None and self.control not in self.links:
             has = ", ".join(self.links) or "it has none"
             raise FieldError(f"{self.control} is not one of the host's links ({has})", "control")
@@ -121,7 +121,7 @@ class MachineSet(Section):
 
     name: Name
     virtual: VirtualSection | None = Field(default=None, description="the machines are virtual ones of this machine")
-    hosts: dict[Name, HostSection] = Field(min_length=1)
+    hosts: dict[Name, MachineHostSection] = Field(min_length=1)
     wires: dict[WireName, list[Text]] = Field(default_factory=dict, description="name: its two ends")
     monitor: Name | None = Field(default=None, description="the host on which Prometheus runs")
 
@@ -207,7 +207,7 @@ class MachineSet(Section):
         return self.model_copy(update={"hosts": hosts})
 
 
-def _check_real(name: str, host: HostSection) -> None:
+def _check_real(name: str, host: MachineHostSection) -> None:
     if host.address is None:
         raise FieldError("the field 'address' is missing", "hosts", name)
     for field in ("memory", "processors"):
@@ -224,7 +224,7 @@ def _check_real(name: str, host: HostSection) -> None:
         )
 
 
-def _check_virtual(name: str, host: HostSection) -> None:
+def _check_virtual(name: str, host: MachineHostSection) -> None:
     for field in ("address", "port", "control"):
         if getattr(host, field) is not None:
             raise FieldError("a virtual machine gets this by itself", "hosts", name, field)

@@ -83,7 +83,7 @@ _COPYING_SINKS = ("iperf3", "http")
 
 
 @dataclass(frozen=True)
-class Sample:
+class CpuSample:
     """Some of the processor time of one interval. ``functions`` are the symbol and all that was inlined there."""
 
     begin_ns: int
@@ -159,7 +159,7 @@ def account_of(directory: RunDirectory) -> dict[str, Any]:
     return dict(value)
 
 
-def _samples(table: pa.Table, plan: Plan) -> list[Sample]:
+def _samples(table: pa.Table, plan: Plan) -> list[CpuSample]:
     """Rows of the kernel and its modules while the flows ran; intervals of less than a second are taken together."""
     end_ns = plan.duration_us * 1000
     first_ns = -_HALF_INTERVAL_NS if plan.traits.finite_processor else -SECOND_NS // 2
@@ -176,7 +176,7 @@ def _samples(table: pa.Table, plan: Plan) -> list[Sample]:
         if row["domain"] in KERNEL:
             spent[into[row["time_ns"]], row["symbol"], row["inlined"]] += row["cpu_ns"]
     return [
-        Sample(begin, spans[begin], frozenset([base_name(symbol), *filter(None, inlined.split("<"))]), cpu_ns)
+        CpuSample(begin, spans[begin], frozenset([base_name(symbol), *filter(None, inlined.split("<"))]), cpu_ns)
         for (begin, symbol, inlined), cpu_ns in spent.items()
     ]
 

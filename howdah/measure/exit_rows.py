@@ -10,7 +10,7 @@ import numpy as np
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.cause import ACK_TRAIN, DELAY, UNKNOWN, Detection, detection, exit_cause
 from howdah.measure.decision import Decision, decision_of
-from howdah.measure.event import Event, count, tells, told_cause, told_exit
+from howdah.measure.event import SlowStartEvent, count, tells, told_cause, told_exit
 from howdah.measure.exit import Exit, exit_of_event, find_exit
 from howdah.measure.limit import limit_before
 from howdah.measure.measured import Measured
@@ -34,7 +34,7 @@ class Startup:
     """
 
     found: Exit | None
-    told: Event | None
+    told: SlowStartEvent | None
     traced: Exit | None
     decision: Decision | None
 

@@ -12,7 +12,7 @@ from howdah import __version__
 from howdah.errors import HowdahError
 from howdah.metric import known_metrics
 from howdah.pack.archive import SUFFIX, extract, write_archive
-from howdah.pack.content import Content, Entry, Held, add_experiment, add_run, local_paths
+from howdah.pack.content import Content, Held, PackedFile, add_experiment, add_run, local_paths
 from howdah.pack.local import Paths
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import SCHEMA_VERSION, TABLES
@@ -72,7 +72,7 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
             add_experiment(content, home, runs, home.name, hidden, page)
     units = (json.dumps(_units(), indent=1) + "\n").encode()
     readme = _README.format(version=__version__, experiments=" ".join(names))
-    content.entries += [Entry("units.json", content=units), Entry("README.txt", content=readme.encode())]
+    content.entries += [PackedFile("units.json", content=units), PackedFile("README.txt", content=readme.encode())]
     about = {
         "howdah": __version__,
         "experiments": list(names),

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from howdah.errors import ProfileError
-from howdah.plan.generated import GeneratedFlow
+from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.plan import Flow, Plan
 from howdah.profile import Cell
 from howdah.profile.algorithm import Algorithm
@@ -199,7 +199,7 @@ def _flow(cell: Cell, index: int, flow: Flow, chosen: ParameterSet, settings: di
     scenario = cell.scenario
     written = scenario.every_flow[index]
     place: tuple[str | int, ...] = (*scenario.place_of(index), "algorithm") if written.algorithm else ("algorithm",)
-    if isinstance(written, GeneratedFlow) and written.algorithm:
+    if isinstance(written, GeneratedFlowSection) and written.algorithm:
         place = ("groups", written.origin, "algorithm")
     where = cell.place(*place)
     algorithm = cell.algorithms[written.algorithm or scenario.algorithm]

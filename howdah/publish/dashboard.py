@@ -30,7 +30,7 @@ _GRAFANA_UNITS = {"ms": "ms", "%": "percent", "Mbit/s": "Mbits", "kB": "deckbyte
 
 
 @dataclass(frozen=True)
-class Panel:
+class DashboardPanel:
     """One figure of the dashboard. ``query`` has the places ``$run``, ``$path`` and ``$window``."""
 
     id: str
@@ -44,15 +44,15 @@ class Panel:
         return Template(self.query).substitute(run=run, path=", ".join(RUN_LABELS), window=window)
 
 
-def panels() -> list[Panel]:
+def panels() -> list[DashboardPanel]:
     return [_panel(dict(panel)) for panel in data("dashboard/panels.yaml")["panels"]]
 
 
-def _panel(written: dict[str, str]) -> Panel:
+def _panel(written: dict[str, str]) -> DashboardPanel:
     if "series" not in written:
-        return Panel(**written)
+        return DashboardPanel(**written)
     drawn = drawn_series()[written.pop("series")]
-    return Panel(**{"title": drawn.title, "unit": drawn.unit, "query": drawn.promql} | written)
+    return DashboardPanel(**{"title": drawn.title, "unit": drawn.unit, "query": drawn.promql} | written)
 
 
 def write_page(directory: Path) -> Path:
@@ -111,7 +111,7 @@ def grafana() -> dict[str, Any]:
     }
 
 
-def _grafana_panel(number: int, panel: Panel, run: str) -> dict[str, Any]:
+def _grafana_panel(number: int, panel: DashboardPanel, run: str) -> dict[str, Any]:
     return {
         "id": number + 1,
         "title": panel.title,

@@ -126,7 +126,9 @@ def bring_up_to_date(
         done += refreshed is not None
     if old:
         with suppress(OSError):  # the index of a directory that cannot be written holds no measures
-            run_experiment.Experiment(path if (path / "experiment.json").exists() else path.parent).update_index()
+            run_experiment.ExperimentDirectory(
+                path if (path / "experiment.json").exists() else path.parent
+            ).update_index()
     _tell_of_old(path, [run for run in old if outdated(run)], tell)
     unchecked = [run for run in unknown if DIGESTS not in read_record(run)]
     if unchecked:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from howdah.measure.event import Event
+from howdah.measure.event import SlowStartEvent
 from howdah.report.event import cause_words
 from tests.liars.bench import Bench
 from tests.liars.liar import Catch, ToldLiar
@@ -27,7 +27,7 @@ def _cause(claimed: str, measured: Callable[[], str]) -> Told:
     return told
 
 
-def _exit(events: list[Event]) -> Told:
+def _exit(events: list[SlowStartEvent]) -> Told:
     """What the trace says against a module's word; the trace shows a window that falls from 34 to 20 packets."""
 
     def told(_bench: Bench, _path: Path) -> list[Catch]:
@@ -41,7 +41,7 @@ def _exit(events: list[Event]) -> Told:
     return told
 
 
-def _rolled_back(events: list[Event]) -> Told:
+def _rolled_back(events: list[SlowStartEvent]) -> Told:
     """Why nothing is said to be rolled back."""
 
     def told(_bench: Bench, _path: Path) -> list[Catch]:

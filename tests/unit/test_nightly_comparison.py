@@ -14,7 +14,7 @@ from howdah.nightly.cell import CellResult
 from howdah.nightly.comparison import compare_sheets
 from howdah.nightly.night import Night
 from howdah.nightly.primary import Measures
-from howdah.nightly.sheet import Repetition, Sheet, Value
+from howdah.nightly.sheet import NightSheet, Repetition, Value
 from tests.nightly_factory import as_stored, changed, night, sheet, usual
 
 NAME = "test-made-debian-6.12"
@@ -208,7 +208,7 @@ def test_the_reproducing_command_names_the_cell(tmp_path: Path) -> None:
     assert "--kernel debian-6.12" in made.look(_cell(made))
 
 
-def _noisy(rng: random.Random) -> Sheet:
+def _noisy(rng: random.Random) -> NightSheet:
     def measures(_slug: str, _number: int) -> dict[str, Value]:
         found: dict[str, Value] = {f"measure_{index}_s": rng.gauss(10, 3) for index in range(30)}
         found |= {f"count_{index}": float(rng.randrange(3)) for index in range(20)}

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports point down: the storeys of pyproject.toml's contract, which docs/architecture.md shows."""
+"""The order of the house: storeys of pyproject.toml's contract, names that stand for one thing, files of a size to read.
+
+docs/architecture.md shows the storeys.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-from howdah.place import DOCS, PACKAGE, PROJECT
+from howdah.place import COLLECTORS, DOCS, MODULES, PACKAGE, PROJECT, TOPOLOGIES
 
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
 CONTRACTS = PYPROJECT["tool"]["importlinter"]["contracts"]
@@ -67,3 +72,27 @@ def test_a_planted_import_is_found(tmp_path: Path, file: str, line: str, said: s
     found = _lint(tmp_path)
     assert found.returncode != 0
     assert said in found.stdout
+
+
+def _classes(roots: list[Path]) -> dict[str, list[str]]:
+    """Where each name of a class is defined."""
+    found = defaultdict(list)
+    for root in roots:
+        for path in sorted(root.rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    found[node.name].append(f"{path.relative_to(root.parent)}:{node.lineno}")
+    return found
+
+
+def test_a_class_name_is_given_once() -> None:
+    """A reader who searches for one finds one: no two classes share a name."""
+    found = _classes([PACKAGE, COLLECTORS, TOPOLOGIES])
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+def test_a_name_given_twice_is_found_with_both_places(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text("class Cell:\n    pass\n")
+    places = [f"{tmp_path.name}/one.py:1", f"{tmp_path.name}/two.py:1"]
+    assert _classes([tmp_path]) == {"Cell": places}

@@ -84,7 +84,7 @@ def parse_length_inches(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class FigureSheet:
     """Width and height in inches, both kept exactly; without a height the figure chooses one."""
 
     width_in: float

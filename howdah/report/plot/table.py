@@ -15,7 +15,15 @@ from howdah.profile.figure import FigureSection, Take
 from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.grid import count_words
 from howdah.report.plot.measure import Measure, measure_of, printed_number
-from howdah.report.plot.sample import AnyExperiment, NothingToDrawError, Sample, Selection, base_unit, sample, select
+from howdah.report.plot.sample import (
+    AnyExperiment,
+    NothingToDrawError,
+    PlotSample,
+    Selection,
+    base_unit,
+    sample,
+    select,
+)
 from howdah.report.plot.swept import field_name
 from howdah.report.table import cause_text
 
@@ -40,7 +48,7 @@ def draw_table(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
     selection = select(figure, experiment, *axes)
     columns = _columns(figure, selection, across)
     rows = list(itertools.product(*(selection.values(axis) for axis in figure.rows)))
-    cells: dict[tuple[tuple[str, ...], int], Sample] = {}
+    cells: dict[tuple[tuple[str, ...], int], PlotSample] = {}
     for row in rows:
         here = selection.where(dict(zip(figure.rows, row, strict=True)))
         for number, column in enumerate(columns):
@@ -99,7 +107,7 @@ def _columns(figure: FigureSection, selection: Selection, across: str | None) ->
     ]
 
 
-def _measure(column: Column, selection: Selection, samples: list[Sample]) -> Measure:
+def _measure(column: Column, selection: Selection, samples: list[PlotSample]) -> Measure:
     base = base_unit(selection.runs, column.metric)
     stored = [each.stored.mean for each in samples if each.stored is not None]
     return measure_of(column.metric, base, stored or [number for each in samples for number in each.numbers.values()])
@@ -122,7 +130,7 @@ def _head(figure: FigureSection, columns: list[Column], measures: list[Measure])
     return f"<thead>{over}<tr>{names}{''.join(heads)}</tr></thead><tbody>"
 
 
-def _cell(each: Sample, measure: Measure) -> str:
+def _cell(each: PlotSample, measure: Measure) -> str:
     statistic = each.statistic
     if statistic is None and each.texts:
         counts = Counter(each.texts).most_common()
