@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of the house: storeys of pyproject.toml's contract, names that stand for one thing, files of a size to read.
-
-docs/architecture.md shows the storeys.
-"""
+"""Imports point down, as pyproject.toml's contract and docs/architecture.md say, and a class has its name alone."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.place import COLLECTORS, DOCS, MODULES, PACKAGE, PROJECT, TOPOLOGIES
+from howdah.place import COLLECTORS, DOCS, PACKAGE, PROJECT, TOPOLOGIES
 
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
 CONTRACTS = PYPROJECT["tool"]["importlinter"]["contracts"]
