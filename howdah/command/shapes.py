@@ -7,7 +7,6 @@ have more fields than its shape: a reader passes over what it does not know.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +25,7 @@ from howdah.command.list_shapes import (
 )
 from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, NightlyPower
 from howdah.command.shape import Shape
+from howdah.compact import compact_json
 from howdah.place import DOCS
 from howdah.plan.plan import Plan
 
@@ -376,7 +376,7 @@ def main(arguments: list[str]) -> int:
     check = "--check" in arguments
     places = [argument for argument in arguments if argument != "--check"]
     file = (Path(places[0]) if places else DOCS) / SCHEMA_NAME
-    made = json.dumps(document(), indent=1) + "\n"
+    made = compact_json(document())
     if not check:
         file.write_text(made, encoding="utf-8")
     elif not file.exists() or file.read_text(encoding="utf-8") != made:

@@ -15,6 +15,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from howdah.assets import UPLOT_VERSION, data
+from howdah.compact import compact_json
 from howdah.place import REPORTS
 from howdah.publish.board import DATASOURCE, SOURCE_CHOICE, label_choice
 from howdah.publish.metric import RUN_LABELS
@@ -140,7 +141,7 @@ def _grafana_panel(number: int, panel: DashboardPanel, run: str) -> dict[str, An
 
 
 def grafana_text() -> str:
-    return json.dumps(grafana(), indent=1) + "\n"
+    return compact_json(grafana())
 
 
 if __name__ == "__main__":
