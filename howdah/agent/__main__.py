@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--in", dest="inputs", type=Path, default=Path("/howdah/in"), help="plan.json and modules/")
     parser.add_argument("--out", type=Path, default=Path("/howdah/out"), help="where the raw files go")
     parser.add_argument("--wiring", choices=("netlink", "mininet"), default="netlink", help="who builds the network")
-    parser.add_argument("--beacon", action="store_true", help="tell through an I/O port how far the run is")
+    parser.add_argument("--beacon", action="store_true", help="report progress through an I/O port")
     arguments = parser.parse_args()
     _allow_descriptors()
     plan = json.loads((arguments.inputs / "plan.json").read_text(encoding="utf-8"))

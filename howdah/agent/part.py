@@ -101,7 +101,7 @@ class PartRun(AgentRun):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.close()
-            raise AgentError("begin", "another run is going on on this machine") from None
+            raise AgentError("begin", "another run is in progress on this machine") from None
         for name in (*self._part["nodes"], *PROBE_HOSTS):
             forget(name)
         return lock

@@ -240,7 +240,7 @@ class AgentRun:
             self._progress.ends_at(self._end_us())
         elif ready > self._epoch_ns + first_us * 1000:
             late_ms = (ready - self._epoch_ns - first_us * 1000) / 1e6
-            raise AgentError("setup", f"ended {late_ms:.1f} ms of virtual time after the plan's first instant")
+            raise AgentError("setup", f"ended {late_ms:.1f} ms of virtual time after the plan's start")
 
     def _surroundings(self, wiring: Wiring) -> Surroundings:
         return Surroundings(

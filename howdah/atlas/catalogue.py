@@ -112,15 +112,15 @@ def read_catalogue(directory: Path = ATLAS) -> Catalogue:
                 raise ProfileError(f"there is no entry {section.id!r}", where=place, hint=hint)
             if section.id in found:
                 raise ProfileError(
-                    f"the entry {section.id} is there twice", where=place, hint=f"first at {found[section.id].place}"
+                    f"the entry {section.id} is defined twice", where=place, hint=f"first at {found[section.id].place}"
                 )
             found[section.id] = _entry(section, kinds[section.id], papers, place)
     missing = [name for name in kinds if name not in found]
     if missing:
         raise ProfileError(
-            f"{len(missing)} entries are not written: {', '.join(missing)}",
+            f"{len(missing)} entries are missing: {', '.join(missing)}",
             where=kind_places[missing[0]],
-            hint=f"write them in a file of {directory / 'entries'}",
+            hint=f"add them to a file of {directory / 'entries'}",
         )
     items = items_of(directory / "inconsistencies.yaml")
     inconsistencies = [_inconsistency(*item, known=found) for item in items]

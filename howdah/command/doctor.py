@@ -61,7 +61,7 @@ def _perf() -> EngineCheck:
     """Tried: it may be installed and not allowed to look."""
     problem = profiler.trial()
     if problem is None:
-        return EngineCheck("uml", "perf", OK, "tried: processor time can be told by function (collect: {cpu: true})")
+        return EngineCheck("uml", "perf", OK, "tried: processor time can be split by function (collect: {cpu: true})")
     remedy = "apt install linux-perf" if problem == "not installed" else "sysctl -w kernel.perf_event_paranoid=2"
     return EngineCheck(
         "uml", "perf", NOTE, f"{problem}: measures of processor time (collect: {{cpu: true}}) are null", remedy
@@ -79,6 +79,6 @@ def _prometheus() -> EngineCheck:
         "all",
         "prometheus, promtool",
         NOTE,
-        "not here: figures are drawn from the tables alone",
+        "not installed: figures are drawn from the tables alone",
         "The first report fetches the package into the cache; nothing is installed.",
     )

@@ -13,7 +13,7 @@ class ProfileShape(Shape):
     file: str = Field(description="below profiles/")
     group: str
     runs: int
-    core_s: float = Field(description="what its runs are expected to take of one core")
+    core_s: float = Field(description="expected time of its runs on one core")
     description: str
 
 
@@ -87,8 +87,8 @@ class ListedRun(Shape):
     run: str
     status: str
     verdict: str | None
-    outdated: bool = Field(description="the verdict is that of another analysis")
-    changed: bool = Field(description="verdict.json is not the file that was recorded: no verdict is told")
+    outdated: bool = Field(description="the verdict is from another version of the analysis")
+    changed: bool = Field(description="verdict.json is not the file that was recorded: no verdict is shown")
 
 
 class ListRuns(Shape):

@@ -31,7 +31,7 @@ from howdah.work.catalogue import expected_s, profile_core_s, shipped_profiles
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _EXAMPLES = """\
-What is not given is asked on a terminal, and otherwise has the default.
+On a terminal, howdah asks for what is not given; elsewhere it takes the default.
   howdah new mine --rate 400Mbit/s --rtt '50 ms, 100 ms' --algorithm cubic,bbr
   howdah new over-geo --like paths/geo --algorithm cubic,search
 """

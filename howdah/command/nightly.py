@@ -72,20 +72,26 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--kernel", action="append", metavar="TREE", help="with --claims: a tree or debian-VERSION; may be repeated"
     )
-    parser.add_argument("--quick", action="store_true", help="with --claims: what the profiles' quick: leaves")
+    parser.add_argument(
+        "--quick", action="store_true", help="with --claims: only the subset in the profiles' quick: sections"
+    )
     parser.add_argument("--tree", type=Path, metavar="DIR", help="a kernel tree in git, with --range or --last")
     parser.add_argument(
         "--range", metavar="A..B", help="run the suite on each of these commits of --tree and compare them"
     )
-    parser.add_argument("--last", type=_count, metavar="N", help="the same of the last N commits that are checked out")
+    parser.add_argument(
+        "--last", type=_count, metavar="N", help="the same for the last N commits of the current branch"
+    )
     parser.add_argument(
         "--against",
         choices=("previous", "start"),
         default="previous",
         help="what a commit is compared with: the one before it (default), or the start of the range",
     )
-    parser.add_argument("--ktap", type=Path, metavar="FILE", help="write the night as KTAP too; - is standard output")
-    parser.add_argument("--mail", type=Path, metavar="FILE", help="write the night as a mail too; - is standard output")
+    parser.add_argument("--ktap", type=Path, metavar="FILE", help="also write the night as KTAP; - is standard output")
+    parser.add_argument(
+        "--mail", type=Path, metavar="FILE", help="also write the night as a mail; - is standard output"
+    )
     parser.add_argument("--accept", action="store_true", help="store the results as the baseline")
     parser.add_argument(
         "--baseline", type=Path, metavar="DIR", help="directory of the baseline (default: baselines/SUITE)"
@@ -99,7 +105,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--again", action="store_true", help="re-run finished runs")
     parser.add_argument(
-        "--allow-unproven", action="store_true", help="let changes pass that too few repetitions show to prove them"
+        "--allow-unproven",
+        action="store_true",
+        help="do not fail on changes that have too few repetitions to be proven",
     )
     parser.add_argument("--require-baseline", action="store_true", help="fail cells that have no baseline")
     parser.add_argument(
@@ -214,10 +222,10 @@ def _suite(options: argparse.Namespace) -> Suite:
     """A suite's file, or the claims that ``--claims`` names."""
     if not options.claims:
         if options.quick or options.kernel:
-            raise HowdahError("--quick and --kernel are for --claims", hint="A suite says it of each item.")
+            raise HowdahError("--quick and --kernel are for --claims", hint="A suite sets them for each item.")
         return read_suite(_find(options.suite))
     if options.suite != _SUITE:
-        raise HowdahError("a suite and --claims are two nights", hint="An item of a suite may have claims: all.")
+        raise HowdahError("give a suite or --claims, not both", hint="An item of a suite may have claims: all.")
     kernels = options.kernel or [DEFAULT_KERNEL]
     kernels = [str(Path(each).resolve()) if Path(each).exists() else each for each in kernels]
     named = [word for name in options.claims for word in ("--claims", name)]

@@ -58,7 +58,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     section(parser, MAKING).add_argument(
         "--dry-run", action="store_true", help="print the plan and do nothing, as 'howdah plan' does"
     )
-    section(parser, RESULTS).add_argument("--no-report", action="store_true", help="leave the HTML report out")
+    section(parser, RESULTS).add_argument("--no-report", action="store_true", help="make no HTML report")
     parser.set_defaults(execute=execute, interrupted=RUNS_KEPT, all=False)
 
 

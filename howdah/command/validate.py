@@ -42,9 +42,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("profile", nargs="?", default="validate", help="a profile (default: profiles/validate.yaml)")
     parser.add_argument("--engines", default="uml,vm", metavar="A,B", help="the two engines (default: uml,vm)")
     add_machines_option(parser)
-    parser.add_argument("--kernel", default=None, metavar="NAME", help="debian-VERSION or debian-newest, on both")
     parser.add_argument(
-        "--set", dest="overrides", action="append", default=[], metavar="FIELD=VALUE", help="override a field of both"
+        "--kernel", default=None, metavar="NAME", help="kernel of both engines: debian-VERSION or debian-newest"
+    )
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="override a field on both engines",
     )
     parser.add_argument(
         "--plant",

@@ -99,11 +99,11 @@ def _captures(run: Run, plan: Plan) -> list[_CaptureFile]:
         folders = [raw, *(entry for entry in sorted(raw.iterdir()) if entry.is_dir())] if raw.is_dir() else []
         file = next((folder / "pcap" / name for folder in folders if raw_exists(folder / "pcap" / name)), None)
         if file is None:
-            raise HowdahError(f"the capture of {place} is not there", where=str(raw))
+            raise HowdahError(f"the capture of {place} is missing", where=str(raw))
         with open_raw(file) as opened:
             head = opened.read(_PCAP.size)
         if len(head) < _PCAP.size or _PCAP.unpack(head)[0] != _MAGIC_NS:
-            raise HowdahError("this is no capture with times in nanoseconds", where=str(file))
+            raise HowdahError("this is not a capture with nanosecond timestamps", where=str(file))
         found.append(_CaptureFile(place, file, _PCAP.unpack(head)[6] & 0xFFFF, _PCAP.unpack(head)[5]))
     if not found:
         raise HowdahError(

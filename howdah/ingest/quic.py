@@ -45,7 +45,7 @@ def add_quic(context: Context, made: Made) -> SourceReport | None:
         report.rows += len(qlog.acks)
         report.counts["flows"].append(_account(context, flow, qlog))
         if not qlog.acks or not qlog.datagram_bytes:
-            report.problems.append(f"{flow.title}: its qlog tells of no ACK")
+            report.problems.append(f"{flow.title}: its qlog has no ACK")
             continue
         shift_ns = _shift_ns(context, flow, qlog)
         if context.plan.collect.tcp_probe:

@@ -79,7 +79,7 @@ class Snapshots:
 def accounting_checks(plan: Plan, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
     """``found`` is accounting.json, None if it is missing."""
     if found is None:
-        return [Check("accounting", ACCOUNTING, False, "accounting.json is missing: nobody counted packets")]
+        return [Check("accounting", ACCOUNTING, False, "accounting.json is missing: packets were not counted")]
     state = Snapshots(found["before"], found["after"])
     made: list[Callable[[], list[Check]]] = [
         lambda: [balance(plan, state, "forward"), balance(plan, state, "reverse")],

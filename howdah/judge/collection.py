@@ -67,7 +67,7 @@ def raw_files(report: IngestReport) -> Check:
 def _lost_records(source: _TracepointSource, report: IngestReport, account: dict[str, Any] | None) -> Check:
     name = f"lost {source.check} records"
     if account is None:
-        return Check(name, COLLECTION, False, f"{source.account} is missing: nobody counted lost records")
+        return Check(name, COLLECTION, False, f"{source.account} is missing: lost records were not counted")
     counts = report.sources[source.table].counts
     by_kernel = sum(int(account.get(key) or 0) for key in ("overrun", "dropped_events", "commit_overrun"))
     lost = max(by_kernel, int(counts.get("lost_events", 0))) + int(counts.get("gaps_of_unknown_size", 0))
@@ -115,9 +115,7 @@ def _event_names(report: IngestReport) -> Check:
     unknown = report.sources["slow_start"].counts.get("unknown_names", [])
     if not unknown:
         return Check("event names", COLLECTION, True, "every event and reason has a name", 0, 0, 0, "names")
-    message = (
-        f"the module tells of {', '.join(unknown)}, which this howdah has no name for: it is older than the module"
-    )
+    message = f"the module reports {', '.join(unknown)}, which this howdah has no name for: it is older than the module"
     return Check("event names", COLLECTION, None, message, 0, len(unknown), 0, "names")
 
 

@@ -356,9 +356,9 @@ def _free_port() -> int:
 def _accelerator(image: MachineImage | None, how: Starting) -> tuple[str, str | None]:
     """``kvm`` where it boots this very kernel, else ``tcg`` and why. What was found holds until the machine boots."""
     if shutil.which(QEMU) is None:
-        raise EngineUnavailableError(f"{QEMU} is not there", hint="apt install qemu-system-x86 qemu-utils")
+        raise EngineUnavailableError(f"{QEMU} is not installed", hint="apt install qemu-system-x86 qemu-utils")
     if image is None:
-        return "tcg", "KVM is tried with kernels of ours alone"
+        return "tcg", "KVM is only tried with howdah's kernels"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()
     kernel = image.kernel
 

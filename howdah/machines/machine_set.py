@@ -66,8 +66,8 @@ class MachineHostSection(Section):
     memory: Bytes | None = Field(default=None, description="of a virtual machine")
     processors: int | None = Field(default=None, ge=1, le=64, description="of a virtual machine")
     links: dict[InterfaceName, Text] = Field(default_factory=dict, description="interface: address/length")
-    control: InterfaceName | None = Field(default=None, description="the link of monitoring; loopback alone without it")
-    image: Text | None = Field(default=None, description="a disk image of yours, relative to the machines file")
+    control: InterfaceName | None = Field(default=None, description="the monitoring link; without it, loopback only")
+    image: Text | None = Field(default=None, description="your own disk image, relative to the machines file")
 
     @field_validator("address")
     @classmethod
@@ -92,7 +92,7 @@ class MachineHostSection(Section):
             if "/" not in written:
                 raise FieldError(f"the length is missing: {written}/24, perhaps", interface)
             if parsed.is_unspecified or parsed.is_multicast or parsed.is_loopback:
-                raise FieldError(f"{written} is no address of a link", interface)
+                raise FieldError(f"{written} is not the address of a link", interface)
         return value
 
     @model_validator(mode="after")
@@ -149,7 +149,7 @@ class MachineSet(Section):
             if watcher.system != "linux":
                 raise FieldError(f"Prometheus runs on a host with Linux, not on {watcher.system}", "monitor")
             if self.virtual is not None and watcher.image is not None:
-                raise FieldError("a virtual machine with an image of yours gets no link of monitoring", "monitor")
+                raise FieldError("a virtual machine with your own image gets no monitoring link", "monitor")
         self._wires_fit()
         return self
 
@@ -227,12 +227,12 @@ def _check_real(name: str, host: MachineHostSection) -> None:
 def _check_virtual(name: str, host: MachineHostSection) -> None:
     for field in ("address", "port", "control"):
         if getattr(host, field) is not None:
-            raise FieldError("a virtual machine gets this by itself", "hosts", name, field)
+            raise FieldError("a virtual machine gets this automatically", "hosts", name, field)
     for interface in (CONTROL, MANAGE):
         if interface in host.links:
-            raise FieldError("a virtual machine gets this link by itself", "hosts", name, "links", interface)
+            raise FieldError("a virtual machine gets this link automatically", "hosts", name, "links", interface)
     if host.system != "linux" and host.image is None:
-        raise FieldError(f"a virtual machine with {host.system} needs an image of yours", "hosts", name)
+        raise FieldError(f"a virtual machine with {host.system} needs your own image", "hosts", name)
     if host.image is not None and host.kernel is not None:
         raise FieldError("an image boots its own kernel", "hosts", name, "kernel")
     if host.memory is not None and host.memory < LEAST_MEMORY_BYTES:
@@ -245,7 +245,7 @@ def load_machine_set(path: Path) -> MachineSet:
         raise ProfileError(
             "there is no such machines file",
             where=str(path),
-            hint=f"{PLAYBOOKS / 'machines' / 'example.yaml'} is one to begin with",
+            hint=f"{PLAYBOOKS / 'machines' / 'example.yaml'} is an example to start from",
         )
     document = read_document(path)
     try:

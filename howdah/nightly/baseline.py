@@ -26,7 +26,7 @@ class Baseline:
             return NightSheet.from_json(read_json(file))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise HowdahError(
-                f"this is not a baseline that can be read: {error}",
+                f"this baseline cannot be read: {error}",
                 where=str(file),
                 hint="'howdah nightly --accept' stores a new one.",
             ) from error

@@ -141,7 +141,7 @@ class Range:
             revisions = f"HEAD~{last}..HEAD"
         first, dots, end = revisions.partition("..")
         if not dots or end.startswith(".") or not first:
-            raise HowdahError(f"{revisions!r} is no range of commits", hint="Write it like v6.12..HEAD.")
+            raise HowdahError(f"{revisions!r} is not a range of commits", hint="Write it like v6.12..HEAD.")
         start = self._commit(self._asked.resolve(first))
         last_one = self._asked.resolve(end or "HEAD")
         commits = [self._commit(each) for each in self.worktree.between(start.hash, last_one)]
@@ -158,7 +158,7 @@ class Range:
 
         The workshop stays too, so that the next range compiles what differs from the last commit of this one.
         """
-        taken = HowdahError("another howdah is at a range of this repository", where=str(self.tree))
+        taken = HowdahError("another howdah is working on a range of this repository", where=str(self.tree))
         with alone(self.directory, taken):
             if not self.worktree.exists:
                 self.worktree.create(start.hash)

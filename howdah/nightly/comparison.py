@@ -110,7 +110,7 @@ def relate(before: CellSheet, after: CellSheet, pairs: list[Pair]) -> Relation:
         what = " and ".join(changed)
         notes.append(f"howdah itself has changed since the baseline ({what}): a difference may be its own")
     if any(left.plan and right.plan and left.plan != right.plan for left, right in pairs):
-        notes.append("the plan is not that of the baseline any more: it was run with other settings")
+        notes.append("the plan differs from the baseline's: it was run with other settings")
     is_virtual = then.virtual_clock and now.virtual_clock
     agent_alone = same_guest and same_plan and then.agent != now.agent
     if not is_virtual or not (same_key or agent_alone):

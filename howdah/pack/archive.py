@@ -77,7 +77,7 @@ def extract(file: Path, target: Path) -> dict[str, Any]:
     which is there when all is right, or not at all. Raises PackError.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise PackError("there is something already", where=str(target), hint="Name a directory that does not exist.")
+        raise PackError("this exists already", where=str(target), hint="Name a directory that does not exist.")
     partial = target.with_name(f"{PARTIAL}{target.name}-{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
     try:
@@ -127,7 +127,7 @@ def _members(file: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]
             while plain.read(_CHUNK_BYTES):  # to the end, where the checksum is
                 pass
     except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
-        raise PackError(f"this is no pack of howdah, or a damaged one: {error}", where=str(file)) from error
+        raise PackError(f"this is not a howdah pack, or a damaged one: {error}", where=str(file)) from error
 
 
 def _name(member: tarfile.TarInfo, file: Path) -> str:
@@ -142,7 +142,7 @@ def _name(member: tarfile.TarInfo, file: Path) -> str:
 
 def _index(name: str, member: tarfile.TarInfo, content: BinaryIO, file: Path, place: Path) -> dict[str, Any]:
     if name != INDEX or member.size > _LARGEST_INDEX:
-        raise PackError(f"this is no pack of howdah: it does not begin with {INDEX}", where=str(file))
+        raise PackError(f"this is not a howdah pack: it does not begin with {INDEX}", where=str(file))
     text = content.read()
     try:
         index: dict[str, Any] = json.loads(text)

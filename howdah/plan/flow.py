@@ -239,7 +239,7 @@ def _require_flent(cell: Cell, flow: FlowSection, index: int, *, virtual_time: b
         what = "flent's test is changed to use iperf, which is not done to a machine in real time"
         raise ProfileError(what, where=cell.place("traffic", "source"), hint="run it with the uml engine")
     if flow.size is not None:
-        what = "flent's test lasts a time, not a number of bytes"
+        what = "flent's test runs for a time, not for an amount of data"
         raise ProfileError(what, where=cell.place("flows", index, "size"), hint="give the flow start and stop")
 
 

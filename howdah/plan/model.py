@@ -120,7 +120,7 @@ def _of_run(scenario: Scenario) -> Iterator[Refusal]:
     if scenario.collect.pcap:
         yield ("collect", "pcap", 0), "packets to capture", _KERNEL_NEEDED
     if scenario.collect.cpu:
-        yield ("collect", "cpu"), "processor whose time could be told", _KERNEL_NEEDED
+        yield ("collect", "cpu"), "processor whose time could be reported", _KERNEL_NEEDED
     for field in ("source", "sink"):
         program = getattr(scenario.traffic, field)
         if program not in (None, "kernel"):

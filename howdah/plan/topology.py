@@ -146,7 +146,7 @@ def _declared(network: Network, node: str, destination: str, via: str) -> Route:
     for link in network.links_of(node):
         if bare(link.facing(node).address) == via:
             return Route(node, destination, via, link.at(node).name)
-    raise ProfileError(f"{node} has a route via {via}, which is no neighbour's address", where=network.name)
+    raise ProfileError(f"{node} has a route via {via}, which is not a neighbour's address", where=network.name)
 
 
 def _shortest(network: Network, router: str) -> list[Route]:

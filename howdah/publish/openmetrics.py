@@ -57,7 +57,7 @@ def flow_labels(plan: Plan, flow: int) -> dict[str, str]:
     for place, each in enumerate(plan.flows, start=1):
         if each.id == flow:
             return {"flow": each.name, "number": str(place)}
-    raise HowdahError(f"a table tells of flow {flow}, which the plan of {plan.profile!r} does not have")
+    raise HowdahError(f"a table has flow {flow}, which the plan of {plan.profile!r} does not have")
 
 
 def start_ms(run: Run) -> int:

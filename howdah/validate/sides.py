@@ -91,7 +91,7 @@ def _make(
 
 def _side(engine: str, outcome: Outcome, run: Run | None) -> Side:
     if outcome.error is not None or run is None:
-        problem = outcome.error.what if outcome.error is not None else "the run is not there"
+        problem = outcome.error.what if outcome.error is not None else "the run is missing"
         return Side(engine, FAILED, "", outcome.wall_s, problem=problem)
     wrong = [check["message"] for check in run.ordered_checks() if check["ok"] is False]
     verdict = (run.verdict or {})["verdict"]

@@ -54,7 +54,7 @@ def _check_index(path: Path, cells: list[dict[str, Any]], report: Report) -> Non
         if not run.provenance.exists():
             if cell["status"] != "pending":
                 report.findings.append(
-                    Discrepancy("experiment.json", f"{cell['run']} is {cell['status']}, and not there")
+                    Discrepancy("experiment.json", f"{cell['run']} is {cell['status']}, and is missing")
                 )
             continue
         for name, said, found in _cell(cell, run):

@@ -49,7 +49,7 @@ def verify_run(directory: RunDirectory, *, compute: bool = True) -> Report:
         report.notes.append(f"the run is {record['status']}: it has no results to compute")
     elif not has_data(directory):
         report.computed = False
-        report.notes.append("its results cannot be computed anew: the data were removed (keep: first); digests only")
+        report.notes.append("its results cannot be recomputed: the data were removed (keep: first); digests only")
     else:
         _compute(directory, record, report)
     return report
@@ -111,7 +111,7 @@ def _compute(directory: RunDirectory, record: dict[str, Any], report: Report) ->
         plan = read_plan(directory)
         if record.get(RAW_LEFT_OUT):
             report.computed = False
-            report.notes.append("its tables cannot be computed anew: large files of raw/ were left out of the pack")
+            report.notes.append("its tables cannot be recomputed: large files of raw/ were left out of the pack")
         else:
             with _scratch(directory, "tables") as scratch:
                 ingest(scratch)
@@ -143,7 +143,7 @@ def _compare_tables(directory: RunDirectory, scratch: RunDirectory, report: Repo
         there = [each.table(name).exists() for each in (directory, scratch)]
         file = f"tables/{name}.parquet"
         if there[0] != there[1]:
-            what = "raw/ gives no such table" if there[0] else "raw/ gives this table, and it is not there"
+            what = "raw/ gives no such table" if there[0] else "raw/ gives this table, and it is missing"
             report.findings.append(Discrepancy(file, what))
         elif there[0]:
             try:

@@ -83,7 +83,7 @@ def make_again(
         raise HowdahError(
             "the results of this run were made by another version of the analysis, and its data were not kept",
             where=str(original.path),
-            hint="There is nothing to compare with; 'howdah run --again' makes the run anew.",
+            hint="There is nothing to compare with; 'howdah run --again' makes the run again.",
         )
     partial = RunDirectory(final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}"))
     partial.raw.mkdir(parents=True)

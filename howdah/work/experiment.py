@@ -307,7 +307,7 @@ def find(runs: Path, name: str) -> Path:
         raise HowdahError(f"'{name}' means more than one run: {names}", hint="Name one of them.")
     if (given := Path(name)).is_dir() and name != "latest":
         raise HowdahError(
-            "this directory is no run and no experiment",
+            "this directory is neither a run nor an experiment",
             where=name,
             hint="A run has a plan.json, an experiment an experiment.json. --runs names a directory of experiments.",
         )

@@ -138,7 +138,7 @@ def make(
         return _make_long(prepared[0], prepared[0].long, workers, again, listen, keep_going, tell, executor)
     if any(each.long is not None for each in prepared):
         raise HowdahError(
-            "a sweep of more than 1000 runs is made by itself, and whole",
+            "a sweep of more than 1000 runs must be made on its own, and as a whole",
             hint="Make it with 'howdah run', or split the profile.",
         )
     if jobs is None:

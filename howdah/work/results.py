@@ -191,7 +191,7 @@ class Listed:
     run: str
     status: str
     verdict: str
-    outdated: bool = False  # the verdict is that of another analysis
+    outdated: bool = False  # the verdict is from another version of the analysis
     changed: bool = False
 
     @property

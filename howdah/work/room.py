@@ -23,5 +23,5 @@ def tell_of_room(error: HowdahError, experiment: ExperimentDirectory) -> None:
     """A full disk is not always named by what fails on it: not even the log can be written."""
     free = free_bytes(experiment)
     if free is not None and free < LEAST_FREE_BYTES:
-        room = f"Only {free / 1e6:.1f} MB are free there. Make room and give the command again: finished runs are kept."
+        room = f"Only {free / 1e6:.1f} MB are free there. Make room and run the command again: finished runs are kept."
         error.hint = f"{error.hint}\n  {room}" if error.hint else room

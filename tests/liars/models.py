@@ -33,7 +33,7 @@ MODELS = [
     doctored(
         "simulation-without-an-end",
         "The simulation left no record of its flows.",
-        check("engine", "agent", "did not come to its end"),
+        check("engine", "agent", "did not finish"),
         remove("agent.json"),
         honest="model",
         appears=False,

@@ -62,7 +62,7 @@ RECORDS = [
     doctored(
         "no-end",
         "The guest died before it could write what it did.",
-        check("engine", "agent", "did not come to its end"),
+        check("engine", "agent", "did not finish"),
         remove("agent.json"),
     ),
     doctored(

@@ -184,7 +184,7 @@ def test_a_wrong_finding_is_told_with_its_line(tmp_path: Path, was: str, now: st
 
 def test_a_paper_has_one_file(tmp_path: Path) -> None:
     (tmp_path / "another.yaml").write_text(FINDINGS)
-    with pytest.raises(ProfileError, match="the findings of Astart are there twice"):
+    with pytest.raises(ProfileError, match="the findings of Astart are defined twice"):
         statements(tmp_path)
 
 

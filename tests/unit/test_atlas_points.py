@@ -124,7 +124,7 @@ def test_without_points_the_numbers_of_claims_are_drawn(published: Published) ->
     )
     assert own == of_runs
     assert "cubic, 1 bdp: 0, n = 6" in drawn["against"] and "reno" not in drawn["against"], "no claim has Reno's"
-    assert "reno, 1 bdp, cause: no number of it is published" in drawn["numbers"]
+    assert "reno, 1 bdp, cause: it has no published number" in drawn["numbers"]
 
 
 def test_the_page_names_figures_that_have_no_points(published: Published, tmp_path: Path) -> None:

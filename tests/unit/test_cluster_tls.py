@@ -66,7 +66,7 @@ def test_none_at_all(secured: Secured) -> None:
 
 
 def test_those_of_another_authority(secured: Secured) -> None:
-    assert "the scheduler's certificate is not taken" in _refusal(secured.place(secured.foreign))
+    assert "the scheduler's certificate is not accepted" in _refusal(secured.place(secured.foreign))
 
 
 def test_a_certificate_of_another_authority_than_the_clusters(secured: Secured) -> None:

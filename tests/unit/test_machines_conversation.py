@@ -95,7 +95,7 @@ def test_an_agent_that_fails_is_named_with_what_it_did(start: Start) -> None:
 
 
 def test_an_agent_that_dies_is_told_with_its_last_lines(start: Start) -> None:
-    with pytest.raises(RunFailedError, match="ended with status 3 and without its last word") as caught:
+    with pytest.raises(RunFailedError, match="ended with status 3 and without its final message") as caught:
         hear_all([start("sys.stderr.write('out of luck\\n'); sys.exit(3)")], "ready", 30, nothing)
     assert "out of luck" in str(caught.value)
 

@@ -271,7 +271,7 @@ def test_a_kernel_package_that_is_none_is_told(tmp_path: Path) -> None:
         provide_machine_kernel("tree", tmp_path, cache, lambda *_: None)
     (tmp_path / "tree" / "boot" / "vmlinuz-6.12.9").write_bytes(b"a text")
     (tmp_path / "tree" / "lib/modules/6.12.9").mkdir(parents=True)
-    with pytest.raises(HowdahError, match="is no Linux kernel of this processor"):
+    with pytest.raises(HowdahError, match="is not a Linux kernel for this processor"):
         provide_machine_kernel("tree", tmp_path, cache, lambda *_: None)
 
 

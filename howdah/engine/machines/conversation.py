@@ -77,7 +77,7 @@ class AgentConversation:
             return self._said.popleft()
         if self._ended:
             status = self._process.wait(_ENDS_S)
-            raise self.failed(f"its agent ended with status {status} and without its last word")
+            raise self.failed(f"its agent ended with status {status} and without its final message")
         return None
 
     def failed(self, how: str) -> RunFailedError:
@@ -101,7 +101,7 @@ class AgentConversation:
     def _sample(self, selector: selectors.BaseSelector, number: int, sent_ns: int, ours: Ours) -> ClockSample:
         while True:
             if not selector.select(ours.real_s(_ANSWER_S)):
-                raise self.failed(f"did not tell its time within {ours.real_s(_ANSWER_S):.0f} s")
+                raise self.failed(f"did not report its time within {ours.real_s(_ANSWER_S):.0f} s")
             received = ours.now_ns()
             self.read()
             while (message := self.next()) is not None:

@@ -115,7 +115,7 @@ def command_line(machine: QemuMachine, initrd: Path, delivered: Path, signs: Pat
     ]
     for argument in kernel:
         if any(character.isspace() for character in argument):
-            raise ValueError(f"not a word a kernel command line can carry: {argument!r}")
+            raise ValueError(f"this cannot be passed on a kernel command line: {argument!r}")
     return [
         QEMU,
         *("-accel", machine.accelerator, "-cpu", "host" if machine.accelerator == "kvm" else "qemu64"),
@@ -182,7 +182,7 @@ def _watch_pinned(
     machine: QemuMachine, command: list[str], pinned: list[str], signs: Path, progress: Progress
 ) -> float:
     if shutil.which(command[0]) is None:
-        raise EngineUnavailableError(f"{command[0]} is not there", hint="apt install qemu-system-x86")
+        raise EngineUnavailableError(f"{command[0]} is not installed", hint="apt install qemu-system-x86")
     started = time.monotonic()
     errors = machine.console.with_name("qemu.log")
     with errors.open("wb") as log:

@@ -134,11 +134,11 @@ _COURSES: dict[str, CourseFigure] = {
     "goodput": CourseFigure("Goodput", "Mbit/s", _goodput, _capacity, _PROBE),
 }
 NAMES: dict[str, str] = {
-    "exit-strip": "where each flow left slow start, as a share of the BDP: every repetition is a mark",
+    "exit-strip": "where each flow left slow start, as a share of the BDP; a mark for every repetition",
     "start-up": "the congestion window at every ACK of the start-up, with the exits",
-    "time-sequence": "bytes acknowledged over time; of a single line also the bytes sent",
+    "time-sequence": "bytes acknowledged over time; with one line also the bytes sent",
     "queue": "the backlog of the bottleneck",
-    "goodput": "goodput, the mean over one round trip",
+    "goodput": "mean goodput of each round trip",
 }
 
 
@@ -221,7 +221,7 @@ def lines_of(
     if len(kept) > MOST_LINES:
         points = ", ".join(dict.fromkeys(point for (_key, point), _run in kept if point))
         raise HowdahError(
-            f"{len(kept)} lines cannot be told apart in print; {MOST_LINES} can",
+            f"{len(kept)} lines cannot be distinguished in print; {MOST_LINES} can",
             hint=f"Choose with --algorithm NAME or --point TEXT{f' ({points})' if points else ''}.",
         )
     several_keys, several_points = (len({each[0][place] for each in kept}) > 1 for place in (0, 1))

@@ -48,7 +48,7 @@ def draw_strip(runs: list[Run], variants: Variants, sheet: FigureSheet) -> Figur
     """The figure. Raises HowdahError when none of the runs reports an exit."""
     rows = rows_of(runs, variants)
     if not rows:
-        raise HowdahError("no run reports a slow-start exit", hint="'howdah report' says why of each flow.")
+        raise HowdahError("no run reports a slow-start exit", hint="'howdah report' says why for each flow.")
     return draw_rows(rows, sheet)
 
 

@@ -133,7 +133,7 @@ def gather(figure: FigureSection, experiment: AnyExperiment) -> Grid:
             each.why for panel in panels.values() for series in panel for each in series.samples.values() if each.runs
         )
         if not reasons:
-            raise NothingToDrawError("no number of it is published")
+            raise NothingToDrawError("it has no published number")
         raise NothingToDrawError(f"no run has a number: {'; '.join(list(reasons)[:_MOST_REASONS])}")
     measure = measure_of(figure.y, base, everything)
     for series in (each for panel in panels.values() for each in panel):

@@ -199,7 +199,7 @@ def stored_sample(
     runs: Sequence[StoredPoint], metric: str, flow: int | str | None, take: Take | None, to: str = ""
 ) -> PlotSample:
     """As published of the only point among ``runs``."""
-    absent = "no number of it is published"
+    absent = "it has no published number"
     if len(runs) != 1:
         return PlotSample(absent=absent)
     key = runs[0].key(metric, flow, take, to)

@@ -58,7 +58,7 @@ def draw_table(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
                 raise NothingToDrawError(f"the column {column.key[0]} needs {free[0]} in its at")
             cells[row, number] = sample(there, column.metric, column.flow, column.take)
     if not any(each.stored or each.texts for each in cells.values()) and not any(each.runs for each in cells.values()):
-        raise NothingToDrawError("no number of it is published")
+        raise NothingToDrawError("it has no published number")
     shown = [row for row in rows if any(cells[row, number].runs for number in range(len(columns)))]
     measures = [
         _measure(column, selection, [cells[row, number] for row in shown]) for number, column in enumerate(columns)
