@@ -121,7 +121,7 @@ def slurm_cluster(file: Path, security: Security | None) -> Any:
     settings = {"processes": 1, "python": _PYTHON} | read_settings(file)
     jobs = settings.pop("jobs", 1)
     if not isinstance(jobs, int) or jobs < 1:
-        raise HowdahError(f"jobs: {jobs!r} is not a number of jobs", where=str(file))
+        raise HowdahError(f"jobs: expected how many jobs to start, not {jobs!r}", where=str(file))
     try:
         cluster = SLURMCluster(**settings, security=security)
         cluster.scale(jobs=jobs)

@@ -59,7 +59,7 @@ def _pack(options: argparse.Namespace) -> int:
     signed = [name for name in index["left_out"] if "manifest.sha256" in name]
     if signed:
         lines.append(
-            "  its signature was left out: packing changed files that it covers. Sign the sha256sum of this file instead"
+            "  its signature was left out: it covers files that packing changed. Sign this file's sha256sum instead"
         )
     sys.stdout.write(fitted("\n".join(lines) + "\n"))
     return 0

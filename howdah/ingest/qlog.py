@@ -95,7 +95,7 @@ def _events(data: bytes, name: str, problems: list[str]) -> Iterator[dict[str, A
             document = json.loads(data)
             yield from document["traces"][0]["events"]
         except (ValueError, LookupError, TypeError):
-            problems.append(f"{name} is cut short: it is no whole JSON document of {len(data)} bytes")
+            problems.append(f"{name} is cut short: it is not a whole JSON document of {len(data)} bytes")
         return
     for number, record in enumerate(part for part in data.split(_SEPARATOR) if part.strip()):
         try:

@@ -26,7 +26,7 @@ def check_image(image: Path, where: str) -> str:
     # Anything at all counts as a raw disk; one that boots has a mark.
     if found == "raw" and start[_BOOT_MARK] != _MARKED:
         raise HowdahError(
-            f"{image.name} is not a disk image: QEMU does not know its format, and a raw disk would boot",
+            f"{image.name} is not a disk image: QEMU does not know its format, and it has no boot sector",
             where=where,
             hint="Expected qcow2, vmdk, vdi, vhdx, or a raw disk with a boot sector. Is it packed? Unpack it first.",
         )

@@ -65,7 +65,7 @@ def _of_package(written: str, path: Path, cache: Cache) -> MachineKernel:
             run_logged(["dpkg-deb", "-x", str(path), str(directory)], log)
         except CommandFailedError as error:
             raise HowdahError(
-                "this is no Debian package: " + " / ".join(error.tail[-2:]),
+                "this is not a Debian package: " + " / ".join(error.tail[-2:]),
                 where=str(path),
                 hint="'kernel:' takes debian-VERSION, a kernel package (.deb), or a directory with boot/ and lib/.",
             ) from error

@@ -136,7 +136,7 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
         cpu_ns = time_of((name, *helpers))
         missing = unknown
         if functions is not None and name != "user_copy" and name not in functions:
-            missing = f"{name} is no function of its own in this kernel: the compiler has inlined it"
+            missing = f"{name} is not a function of its own in this kernel: the compiler has inlined it"
         elif functions is not None and name == "user_copy":
             missing = "the function of this kernel that copies serves both directions"
         elif name == "user_copy" and not copies:

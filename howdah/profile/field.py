@@ -119,7 +119,7 @@ def _packets_or_kernel(value: object) -> int | None:
     if value == "kernel":
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 65535:
-        raise QuantityError(f"expected a number of segments between 1 and 65535, or kernel, not {value!r}")
+        raise QuantityError(f"expected between 1 and 65535 segments, or kernel, not {value!r}")
     return value
 
 

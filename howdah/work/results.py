@@ -236,6 +236,6 @@ def _tell_of_old(path: Path, runs: list[RunDirectory], tell: Tell) -> None:
             path,
             f"{counted(len(runs), 'run')} {'was' if one else 'were'} analysed by another version of howdah, and "
             f"{'its' if one else 'their'} data were not kept (keep: first); 'howdah run --again' makes "
-            f"{'it' if one else 'them'} anew",
+            f"{'it' if one else 'them'} again",
             tell,
         )

@@ -264,7 +264,7 @@ def test_a_kernel_package_that_is_none_is_told(tmp_path: Path) -> None:
     package = tmp_path / "mine.deb"
     package.write_bytes(b"no archive")
     cache = Cache(tmp_path / "cache")
-    with pytest.raises(HowdahError, match="this is no Debian package"):
+    with pytest.raises(HowdahError, match="this is not a Debian package"):
         provide_machine_kernel("mine.deb", tmp_path, cache, lambda *_: None)
     (tmp_path / "tree" / "boot").mkdir(parents=True)
     with pytest.raises(HowdahError, match="there is none"):

@@ -124,7 +124,7 @@ def test_the_report_draws_what_there_is_and_says_what_is_not(tmp_path: Path) -> 
     root = _thinned_experiment(tmp_path)
     assert [run.repetition for run in drawn_runs([load_experiment(root)])] == [0, 0]
     page = report(root, prometheus="off").read_text()
-    assert "of 4 others the profile keeps the results alone (keep: first)" in page
+    assert "of 4 other runs the profile keeps only the results (keep: first)" in page
     assert "n=3" in page, "all repetitions count in the results"
     assert "the collector was off" not in page
 
