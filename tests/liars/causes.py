@@ -94,7 +94,7 @@ def _marked() -> str:
 
 _LOST, _TRAIN, _TIMEOUT, _MARKED = "a loss", "HyStart's own counter", "a timeout", "marks of congestion"
 _FILLS, _LOSES = "BBR that fills its path", "BBR version 3 that loses too much"
-_TELLS, _ROLLS = "a module that tells of its exit", "a window that is rolled back"
+_TELLS, _ROLLS = "a module that reports its exit", "a window that is rolled back"
 
 HONEST_CAUSES: dict[str, Told] = {
     _LOST: _cause("loss", _lost),
@@ -164,14 +164,14 @@ CAUSES = [
     ),
     _liar(
         "exit-told-after-the-cut",
-        "A module tells of its exit after it has cut the window, so that the exit's window is the smaller one.",
+        "A module reports its exit after it has cut the window, so that the exit's window is the smaller one.",
         ("cross-check", "cut already"),
         _TELLS,
         _exit([said(44, "exit", "delivery-rate", 20)]),
     ),
     _liar(
         "exit-told-late",
-        "A module tells of its exit three ACKs late.",
+        "A module reports its exit three ACKs late.",
         ("cross-check", "at another ACK"),
         _TELLS,
         _exit([said(50, "exit", "delivery-rate", 20)]),
