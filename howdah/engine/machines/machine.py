@@ -86,7 +86,7 @@ def fleet_of_environment() -> RunFleet | None:
     if not file:
         return None
     # Here: no other engine needs what a machines file is read with.
-    from howdah.machines.fleet import RunFleet as SshFleet
+    from howdah.machines.fleet import Fleet
 
-    fleet: RunFleet = SshFleet.load(Path(file), Path(os.environ.get(MACHINE_SETS) or "var/machines"))
+    fleet: RunFleet = Fleet.load(Path(file), Path(os.environ.get(MACHINE_SETS) or "var/machines"))
     return fleet
