@@ -21,8 +21,7 @@ _COLUMN = "3.4in"
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "figure",
-        description="Draw figures for a paper. The names for --figure are:\n"
-        + "\n".join(f"  {name:14} {what}" for name, what in NAMES.items()),
+        description=f"Draw figures for a paper: {'; '.join(f'{name} ({what})' for name, what in NAMES.items())}.",
     )
     parser.add_argument("what", nargs="*", default=["latest"], help="experiments or runs (default: latest)")
     parser.add_argument(

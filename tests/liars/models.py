@@ -41,7 +41,7 @@ MODELS = [
     doctored(
         "simulated-packets-not-counted",
         "Nobody counted the packets of a simulation.",
-        check("accounting", "accounting", "nobody counted packets"),
+        check("accounting", "accounting", "packets were not counted"),
         remove("links.tsv"),
         honest="model",
         appears=False,

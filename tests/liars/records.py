@@ -236,7 +236,7 @@ RECORDS = [
     doctored(
         "nobody-counted",
         "Nobody counted packets.",
-        check("accounting", "accounting", "nobody counted packets"),
+        check("accounting", "accounting", "packets were not counted"),
         remove("accounting.json"),
         appears=False,
     ),

@@ -168,7 +168,7 @@ def test_the_page_says_which_sentences_have_fallen(made: Made) -> None:
         ("{made/more: pass}", "{made/more: differs}", "'holds' stands on no claim that is pass", 6),
         ("{made/losses: differs}", "{made/losses: pass}", "'cured' stands on no claim that is fail or differs", 9),
         ("{made/more.than}", "{made/more.that}", "and no that", 7),
-        ("{made/more.than}", "{more}", "is no reference", 7),
+        ("{made/more.than}", "{more}", "is not a reference", 7),
         ("{made/more.than}", "90 %", "'90 %' is typed", 7),
         ("{made/more.than}", "is 1.1 times slower", "'1.1 times' is typed", 7),
         ("    by: HyStart.\n", "", "needs 'by'", 9),

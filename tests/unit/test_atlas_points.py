@@ -159,7 +159,7 @@ def test_words_of_a_figure_may_change(published: Published) -> None:
 @pytest.mark.parametrize("damaged", ["{", "[]", '{"format": 2}', '{"format": 1}'])
 def test_a_damaged_file_is_told(published: Published, damaged: str) -> None:
     published.file.write_text(damaged)
-    with pytest.raises(HowdahError, match="no points of figures") as caught:
+    with pytest.raises(HowdahError, match="not a file of figure points") as caught:
         published.drawn()
     assert caught.value.where == str(published.file)
 

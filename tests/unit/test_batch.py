@@ -177,12 +177,12 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
         import sys
         from pathlib import Path
         from howdah.work.batch import Job, run_cells
-        from howdah.work.experiment import Cell, Experiment
+        from howdah.work.experiment import ExperimentDirectory, PlannedRun
         from tests.unit.plan_factory import make_plan
-        experiment = Experiment(Path({str(runs)!r}))
+        experiment = ExperimentDirectory(Path({str(runs)!r}))
         experiment.create()
         with experiment.locked():
-            run_cells([Job(experiment, Cell(make_plan(), "a" * 64))], 1, False, lambda *_: None,
+            run_cells([Job(experiment, PlannedRun(make_plan(), "a" * 64))], 1, False, lambda *_: None,
                       {command!r})
         """
     )
@@ -213,8 +213,8 @@ def test_index_tells_what_is_there(experiment: ExperimentDirectory, tmp_path: Pa
 
 def test_two_commands_in_one_experiment(experiment: ExperimentDirectory) -> None:
     other = (
-        "import sys; from pathlib import Path; from howdah.work.experiment import Experiment; "
-        "experiment = Experiment(Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from howdah.work.experiment import ExperimentDirectory; "
+        "experiment = ExperimentDirectory(Path(sys.argv[1]))\n"
         "with experiment.locked(): pass"
     )
     with experiment.locked():

@@ -109,7 +109,7 @@ def test_its_numbers_are_there_while_it_goes_on(
 
 def test_one_that_is_lost_each_time_is_an_error(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     outcomes, _, _ = make_runs([make_job(experiment)], lambda _order, _number: CancelledError(), tmp_path)
-    assert "the run was begun 20 times" in str(outcomes[0].error)
+    assert "the run was started 20 times" in str(outcomes[0].error)
 
 
 def test_an_error_of_a_run_is_its_outcome(experiment: ExperimentDirectory, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_a_parcel_that_comes_in_parts(piece: Piece, tmp_path: Path, monkeypatch:
 def test_a_kit_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "kit.json"
     monkeypatch.setenv("HOWDAH_KIT", str(file))
-    with pytest.raises(HowdahError, match="not here any more"):
+    with pytest.raises(HowdahError, match="no longer in the cache"):
         sent_kit("uml")
     write_sent(file, "uml", {}, {"tree/a": tmp_path})
     assert json.loads(file.read_text())["places"] == {"tree/a": str(tmp_path)}

@@ -76,7 +76,7 @@ def test_a_certificate_of_another_authority_than_the_clusters(secured: Secured) 
 
 
 def test_an_address_without_tls(secured: Secured) -> None:
-    assert "this address is one without TLS" in _refusal(secured.place(secured.own, "tcp"))
+    assert "this address has no TLS" in _refusal(secured.place(secured.own, "tcp"))
     assert "this scheduler speaks TLS alone" in _refusal(secured.place(None, "tcp"))
 
 

@@ -84,5 +84,5 @@ def test_the_record_of_clocks_says_what_is_needed_to_put_times_right(tmp_path: P
 def test_a_run_on_one_machine_has_no_such_record(tmp_path: Path) -> None:
     assert read_clocks(tmp_path) is None
     (tmp_path / "clock.json").write_text('{"format": 9}')
-    with pytest.raises(ValueError, match="no record of clocks"):
+    with pytest.raises(ValueError, match="not a record of clocks"):
         read_clocks(tmp_path)

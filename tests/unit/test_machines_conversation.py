@@ -26,8 +26,8 @@ from howdah.errors import RunFailedError
 _ROOT = Path(__file__).resolve().parents[2]
 _PROLOGUE = """
 import sys, time
-from howdah.agent.session import Session
-session = Session.of_standard_streams()
+from howdah.agent.session import AgentSession
+session = AgentSession.of_standard_streams()
 """
 Start = Callable[..., AgentConversation]
 

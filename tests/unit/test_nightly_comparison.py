@@ -196,7 +196,7 @@ def test_other_settings_are_compared_and_told(tmp_path: Path) -> None:
         each.plan = f"another {number}"
     cell = _cell(night(tmp_path, sheet(NAME, usual), after))
     assert cell.state == "regression"
-    assert "the plan is not that of the baseline" in cell.notes[0]
+    assert "the plan differs from the baseline's" in cell.notes[0]
 
 
 def test_the_reproducing_command_names_the_cell(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_baseline_is_stored_and_read_back(tmp_path: Path) -> None:
 def test_a_damaged_baseline_is_told(tmp_path: Path, text: str) -> None:
     baseline = Baseline(tmp_path)
     baseline.file(NAME).write_text(text)
-    with pytest.raises(HowdahError, match="not a baseline that can be read") as caught:
+    with pytest.raises(HowdahError, match="this baseline cannot be read") as caught:
         baseline.read(NAME)
     assert f"{NAME}.json" in str(caught.value)
 

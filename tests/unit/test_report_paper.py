@@ -194,7 +194,7 @@ def test_more_lines_than_print_can_hold_are_refused(tmp_path: Path) -> None:
     made = make_experiment(
         tmp_path, Scenario(name="sweep", algorithms=("cubic",), repetitions=1, flows=1, duration_s=1.0, axes=axes)
     )
-    with pytest.raises(HowdahError, match="cannot be told apart"):
+    with pytest.raises(HowdahError, match="cannot be distinguished"):
         drawn(made, "start-up", tmp_path / "figure.svg")
     two = drawn(made, "start-up", tmp_path / "figure.svg", Choice(point="path.rate=2000000"))
     assert len(points(two, "line-0")) > 1

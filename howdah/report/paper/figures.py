@@ -134,9 +134,9 @@ _COURSES: dict[str, CourseFigure] = {
     "goodput": CourseFigure("Goodput", "Mbit/s", _goodput, _capacity, _PROBE),
 }
 NAMES: dict[str, str] = {
-    "exit-strip": "where each flow left slow start, as a share of the BDP; a mark for every repetition",
+    "exit-strip": "where each flow left slow start, as a share of the BDP, with a mark for every repetition",
     "start-up": "the congestion window at every ACK of the start-up, with the exits",
-    "time-sequence": "bytes acknowledged over time; with one line also the bytes sent",
+    "time-sequence": "bytes acknowledged over time, with one line also the bytes sent",
     "queue": "the backlog of the bottleneck",
     "goodput": "mean goodput of each round trip",
 }
