@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--format", choices=FORMATS, default=None, help="format of the file (default: that of --output's name, or pdf)"
     )
     parser.add_argument(
-        "--width", default=_COLUMN, metavar="LENGTH", help=f"width in in, cm, mm or pt (default: {_COLUMN})"
+        "--width", default=_COLUMN, metavar="LENGTH", help=f"width with its unit: in, cm, mm or pt (default: {_COLUMN})"
     )
     parser.add_argument(
         "--height", default=None, metavar="LENGTH", help="height in the same units (default: what suits the figure)"
