@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test setup-machines lab machines test build check lint lint-playbooks types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-tree faults prose docs references figures clean
+.PHONY: help setup setup-test setup-machines lab machines test build check lint lint-playbooks types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-tree faults prose docs references figures screenshots clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 MACHINES ?= playbooks/machines/virtual.yaml
@@ -116,6 +116,9 @@ figures: setup-test ## run an experiment and make the README's picture from its 
 	@$(BIN)/howdah run profiles/long-fat-400mbit-240ms.yaml --runs var/figures \
 		--set repetitions=1 --set 'algorithm=[cubic,cubic-no-hystart]'
 	$(BIN)/python -m tests.browser.picture var/figures/long-fat-400mbit-240ms/report.html docs/figures/start-up.png
+
+screenshots: setup-test ## take the small pictures again with which the tests compare each kind of page
+	$(BIN)/python -m tests.browser.screenshot
 
 clean: ## remove leftovers of interrupted runs
 	@$(BIN)/howdah clean

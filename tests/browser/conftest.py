@@ -9,7 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, Route, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    Page,
+    Playwright,
+    Request,
+    Route,
+    sync_playwright,
+)
 
 from howdah.report import report
 from tests.browser.kinds import Pages, make_pages
@@ -39,13 +49,20 @@ class Visit:
 Open = Callable[..., Visit]
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def launched(playwright: Playwright) -> Browser | None:
+    """This machine's Chromium. None where there is none."""
     program = shutil.which("chromium")
     if program is None:
-        pytest.skip("chromium is not on this machine; apt-get install chromium")
+        return None
+    return playwright.chromium.launch(executable_path=program, args=ARGUMENTS, headless=True)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=ARGUMENTS, headless=True)
+        started = launched(playwright)
+        if started is None:
+            pytest.skip("chromium is not on this machine; apt-get install chromium")
         yield started
         started.close()
 

@@ -45,6 +45,9 @@ KINDS = (
     "live",
 )
 _ORIGIN = "http://live.test"
+_LIVE_BEGIN_S = 1_700_000_000  # what Prometheus knows begins here
+_LIVE_S = 60
+PAPER_PX = 1031  # A4 landscape less 12 mm at both sides, at 96 to the inch
 
 
 @dataclass(frozen=True)
@@ -54,15 +57,19 @@ class Pages:
     files: dict[str, Path]
     board: str
 
-    def open(self, browser: Browser, kind: str, width: int, *, dark: bool = False) -> Page:
+    def open(self, browser: Browser, kind: str, width: int, *, dark: bool = False, bypass_csp: bool = False) -> Page:
         context = browser.new_context(
+            bypass_csp=bypass_csp,
             viewport={"width": width, "height": 900},
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce",
+            timezone_id="UTC",
+            locale="en-GB",
         )
         page = context.new_page()
         page.set_default_timeout(60_000)
         if kind == "live":
+            page.clock.set_fixed_time(_LIVE_BEGIN_S + _LIVE_S)
             page.route(f"{_ORIGIN}/**", lambda route: self._answer(route))
             page.goto(f"{_ORIGIN}/user/live.html")
             page.wait_for_selector("article.run canvas")
@@ -83,7 +90,7 @@ class Pages:
         else:
             labels = {"experiment": "live", "run": "recorded", "algorithm": "cubic", "repetition": "0"}
             labels |= {"flow": "bulk", "node": "left", "interface": "bottleneck"}
-            values = [[1_700_000_000 + second, str(math.sin(second) + 2)] for second in range(60)]
+            values = [[_LIVE_BEGIN_S + second, str(math.sin(second / 8) + 2)] for second in range(_LIVE_S)]
             answer = {"status": "success", "data": {"result": [{"metric": labels, "values": values}]}}
             route.fulfill(body=json.dumps(answer), content_type="application/json")
 
