@@ -259,7 +259,7 @@ COLLECTED = [
     doctored(
         "capture-not-counted",
         "tcpdump's own count of the packets is missing.",
-        check("collection", f"capture {PLACE}", "nobody counted"),
+        check("collection", f"capture {PLACE}", "were not counted"),
         remove("pcap.json"),
         about="capture",
         honest="capture",
