@@ -53,7 +53,7 @@ types: export MYPY_CACHE_DIR := $(or $(HOWDAH_CACHE),$(or $(XDG_CACHE_HOME),$(HO
 types: ## mypy
 	$(BIN)/mypy
 
-prose: ## the English of the documentation: proselint and the rules of tests/prose
+prose: ## the English of pages and messages: proselint and the rules of tests/prose
 	$(BIN)/python -m tests.prose
 
 lint-playbooks: ## ansible-lint at its production profile

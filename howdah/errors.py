@@ -61,7 +61,7 @@ def explain(error: OSError) -> str:
 def remedy(error: OSError) -> str | None:
     """What to do about an error of the file system, where its number says so."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "Make room there, or choose a place on another disk, and give the command again."
+        return "Make room there, or choose a place on another disk, and run the command again."
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "Choose a place where you may read and write, or change its permissions."
     return None

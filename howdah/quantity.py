@@ -39,7 +39,7 @@ DURATION_EXPECTED = "a duration such as 120 ms (us, ms, s or min)"
 SIZE_EXPECTED = "a size such as 12 MB (B, kB, MB, GB, KiB, MiB or GiB)"
 BUFFER_EXPECTED = "a buffer such as 1 bdp, 12 MB or 100 packets"
 RATIO_EXPECTED = "a share such as 0.5 % or 0.005"
-SPAN_EXPECTED = "a duration such as 20 ms, or a number of round trips such as 1 rtt"
+SPAN_EXPECTED = "a duration such as 20 ms, or round trips such as 1 rtt"
 
 
 class QuantityError(ValueError):

@@ -34,7 +34,7 @@ class AckFilter:
     backlog_blocks: int = 0
 
 
-class Source(NamedTuple):
+class BehaviourSource(NamedTuple):
     """What says how a system receives; ``address`` where it can be read on the web."""
 
     title: str
@@ -66,7 +66,7 @@ class Receiver:
     ack_filter: AckFilter | None = None
     time_stamps: bool = True
     tuning: Tuning | None = None
-    sources: tuple[Source, ...] = ()
+    sources: tuple[BehaviourSource, ...] = ()
 
     @property
     def emulated(self) -> bool:
@@ -85,27 +85,27 @@ class Receiver:
         return chosen.delay_us if chosen and chosen.acknowledge_every > 2 else 0
 
 
-_HYSTART = (Source("Ha and Rhee, Taming the Elephants: New TCP Slow Start"),)
-_RFC_9406 = (Source("RFC 9406, HyStart++", "https://www.rfc-editor.org/rfc/rfc9406"),)
+_HYSTART = (BehaviourSource("Ha and Rhee, Taming the Elephants: New TCP Slow Start"),)
+_RFC_9406 = (BehaviourSource("RFC 9406, HyStart++", "https://www.rfc-editor.org/rfc/rfc9406"),)
 _WINDOWS = (
-    Source(
+    BehaviourSource(
         "Microsoft, Performance tuning of network adapters",
         "https://learn.microsoft.com/en-us/windows-server/networking/technologies/network-subsystem/net-sub-performance-tuning-nics",
     ),
-    Source(
+    BehaviourSource(
         "Microsoft, TCP templates for Windows Server 2019",
         "https://blogs.technet.microsoft.com/networking/2018/10/03/tcp-templates-for-windows/",
     ),
 )
 _XNU = tuple(
-    Source(
+    BehaviourSource(
         f"xnu, bsd/netinet/{file}",
         f"https://github.com/apple-oss-distributions/xnu/blob/1031c584a5e37aff177559b9f69dbd3c8c3fd30a/bsd/netinet/{file}",
     )
     for file in ("tcp_input.c", "tcp_output.c", "tcp_cc.c", "tcp_timer.c", "tcp_subr.c")
 )
 _ANDROID = (
-    Source(
+    BehaviourSource(
         "Android 10, DataConnection.java",
         "https://github.com/LineageOS/android_frameworks_opt_telephony/blob/0060160e5deedca2d2021301d50eac9d73f0c44f/src/java/com/android/internal/telephony/dataconnection/DataConnection.java",
     ),

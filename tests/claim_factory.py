@@ -15,7 +15,7 @@ from howdah.plan.plan import Plan
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.record.provenance import analysis_sha256
-from howdah.work.experiment import Cell, Experiment
+from howdah.work.experiment import ExperimentDirectory, PlannedRun
 
 HEAD = """\
 howdah: 1
@@ -59,13 +59,13 @@ def make_runs(
 ) -> Path:
     """The experiment of a profile with these metrics in every run; a run whose verdict is ``pending`` is not there."""
     loaded = load(profile, overrides, quick=quick, unknowns=unknowns)
-    experiment = Experiment(directory / "runs" / loaded.name)
+    experiment = ExperimentDirectory(directory / "runs" / loaded.name)
     experiment.create()
     cells = []
     for each in loaded.cells():
         plan = compile_plan(each)
         key = hashlib.sha256(plan.to_json().encode()).hexdigest()
-        cell = Cell(plan, key)
+        cell = PlannedRun(plan, key)
         cells.append(cell)
         if verdict(plan) != "pending":
             _make_run(experiment.path / cell.directory_name, plan, list(measured(plan)), verdict(plan))

@@ -11,7 +11,7 @@ from howdah.nightly.cell import CellResult
 from howdah.nightly.comparison import compare_sheets
 from howdah.nightly.night import Night
 from howdah.nightly.primary import Measures
-from howdah.nightly.sheet import CellSheet, Origin, Repetition, Sheet, Value
+from howdah.nightly.sheet import CellSheet, NightSheet, Origin, Repetition, Value
 from howdah.nightly.suite import Suite, read_suite
 
 Values = Callable[[str, int], dict[str, Value]]  # of a cell's slug and a repetition
@@ -64,10 +64,10 @@ def sheet(
     repetitions: int = 10,
     made_by: Origin | None = None,
     plan: str = "plan",
-) -> Sheet:
+) -> NightSheet:
     """An experiment of the cells cubic and reno with these measures. Runs made of the same have the same key."""
     made_by = made_by or origin()
-    found = Sheet(experiment, "made", kernel, "2026-11-22T00:00:00+00:00", {}, units=dict(UNITS))
+    found = NightSheet(experiment, "made", kernel, "2026-11-22T00:00:00+00:00", {}, units=dict(UNITS))
     for slug in ("cubic", "reno"):
         cell = CellSheet({"algorithm": slug}, slug, "linux", made_by)
         for number in range(repetitions):
@@ -78,7 +78,7 @@ def sheet(
     return found
 
 
-def as_stored(found: Sheet) -> Sheet:
+def as_stored(found: NightSheet) -> NightSheet:
     """Without what a baseline does not keep."""
     for cell in found.cells.values():
         for each in cell.repetitions.values():
@@ -105,7 +105,7 @@ def changed(slug: str, number: int, **values: Value) -> dict[str, Value]:
     return {**usual(slug, number), **(new if slug == "cubic" else {})}
 
 
-def night(directory: Path, before: Sheet | None, after: Sheet, **fields: Any) -> Night:
+def night(directory: Path, before: NightSheet | None, after: NightSheet, **fields: Any) -> Night:
     """A night of one experiment, settled; ``measures`` are the primary ones."""
     suite: Suite = fields.pop("suite", None) or read_suite(write_suite(directory))
     measures: Measures | None = fields.pop("measures", None)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from howdah.agent.run import Run
+from howdah.agent.run import AgentRun
 from howdah.linux.beacon import Beacon
 from howdah.linux.output import Output
 
@@ -28,13 +28,13 @@ def _allow_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def _kind(plan: dict[str, Any]) -> type[Run]:
+def _kind(plan: dict[str, Any]) -> type[AgentRun]:
     """The class of the run, or of its part in this kernel. What a plan does not need is not loaded."""
     if "part" in plan:
         from howdah.agent.kernel_part import KernelPartRun
 
         return KernelPartRun
-    return Run
+    return AgentRun
 
 
 def main() -> int:
@@ -42,16 +42,16 @@ def main() -> int:
     parser.add_argument("--in", dest="inputs", type=Path, default=Path("/howdah/in"), help="plan.json and modules/")
     parser.add_argument("--out", type=Path, default=Path("/howdah/out"), help="where the raw files go")
     parser.add_argument("--wiring", choices=("netlink", "mininet"), default="netlink", help="who builds the network")
-    parser.add_argument("--beacon", action="store_true", help="tell through an I/O port how far the run is")
+    parser.add_argument("--beacon", action="store_true", help="report progress through an I/O port")
     arguments = parser.parse_args()
     _allow_descriptors()
     plan = json.loads((arguments.inputs / "plan.json").read_text(encoding="utf-8"))
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
     if "slice" in plan:
         from howdah.agent.part import PartRun
-        from howdah.agent.session import Session
+        from howdah.agent.session import AgentSession
 
-        part = PartRun(plan, arguments.inputs, Output(arguments.out), Session.of_standard_streams())
+        part = PartRun(plan, arguments.inputs, Output(arguments.out), AgentSession.of_standard_streams())
         return 0 if part.execute() else 1
     # Only there somebody can look while it runs: in a guest a write costs wall time, or the files come out at the end.
     flush_ns = _FLUSH_NS if plan["traits"]["readable_while_running"] else None

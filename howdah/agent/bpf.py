@@ -75,7 +75,7 @@ class _Library:
         before = set(available())
         loaded = self._bpf.bpf_object__open_file(os.fsencode(path), None)
         if not loaded:
-            raise AgentError(operation, f"it is no BPF object file: {self._why()}")
+            raise AgentError(operation, f"it is not a BPF object file: {self._why()}")
         if self._bpf.bpf_object__load(ctypes.c_void_p(loaded)) < 0:
             raise AgentError(operation, f"the kernel refused it: {self._why()}")
         held = [loaded]

@@ -14,7 +14,7 @@ from typing import Any
 from collectors.collector import HereWatched, Surroundings, Watched
 from howdah.agent.calibration import wait_for_silence
 from howdah.agent.calibration.divided import record_ends
-from howdah.agent.run import Run
+from howdah.agent.run import AgentRun
 from howdah.agent.wire_file import WIRE_FILE
 from howdah.agent.wiring import Wiring
 from howdah.linux.clock import MS, now_ns
@@ -26,7 +26,7 @@ _POLL_NS = 20 * MS
 _COLUMNS = ("left_frames", "left_bytes", "arrived_frames", "arrived_bytes", "late_frames", "latest_ns", "lost_frames")
 
 
-class KernelPartRun(Run):
+class KernelPartRun(AgentRun):
     """``report`` becomes agent.json, of this kernel."""
 
     def __init__(self, plan: dict[str, Any], inputs: Path, output: Output, wiring: str) -> None:

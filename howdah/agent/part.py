@@ -22,8 +22,8 @@ from howdah.agent.error import AgentError
 from howdah.agent.loop import Action, Loop
 from howdah.agent.metronome import Metronome
 from howdah.agent.module import describe_modules, set_parameters
-from howdah.agent.run import Run, tell
-from howdah.agent.session import SESSION_FORMAT, Session
+from howdah.agent.run import AgentRun, tell
+from howdah.agent.session import SESSION_FORMAT, AgentSession
 from howdah.agent.wiring import Wiring
 from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import forget
@@ -55,7 +55,7 @@ class StaggeredLoop(Loop):
 class SaidProgress(Progress):
     """Told to the engine instead of written to a file."""
 
-    def __init__(self, session: Session, output: Output, of_us: int, epoch_ns: Callable[[], int]) -> None:
+    def __init__(self, session: AgentSession, output: Output, of_us: int, epoch_ns: Callable[[], int]) -> None:
         super().__init__(output, of_us)
         self._session = session
         self._epoch_ns = epoch_ns
@@ -66,10 +66,10 @@ class SaidProgress(Progress):
         self._session.say("progress", phase=phase, time_us=(time_ns - self._epoch_ns()) // 1000, of_us=self._end_us)
 
 
-class PartRun(Run):
+class PartRun(AgentRun):
     """``report`` becomes agent.json, of this machine."""
 
-    def __init__(self, plan: dict[str, Any], inputs: Path, output: Output, session: Session) -> None:
+    def __init__(self, plan: dict[str, Any], inputs: Path, output: Output, session: AgentSession) -> None:
         super().__init__(plan, inputs, output, plan["slice"]["wiring"])
         self._part = plan["slice"]
         self._loop = StaggeredLoop(self._part["stagger"])
@@ -101,7 +101,7 @@ class PartRun(Run):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.close()
-            raise AgentError("begin", "another run is going on on this machine") from None
+            raise AgentError("begin", "another run is in progress on this machine") from None
         for name in (*self._part["nodes"], *PROBE_HOSTS):
             forget(name)
         return lock

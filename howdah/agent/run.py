@@ -45,7 +45,7 @@ _END_MARGIN_NS = 100 * MS  # kept free before the second calibration, for the la
 _LONGEST_QUIET_NS = 30 * SECOND
 
 
-class Run:
+class AgentRun:
     """``report`` becomes agent.json, whatever happens."""
 
     def __init__(self, plan: dict[str, Any], inputs: Path, output: Output, wiring: str) -> None:
@@ -240,7 +240,7 @@ class Run:
             self._progress.ends_at(self._end_us())
         elif ready > self._epoch_ns + first_us * 1000:
             late_ms = (ready - self._epoch_ns - first_us * 1000) / 1e6
-            raise AgentError("setup", f"ended {late_ms:.1f} ms of virtual time after the plan's first instant")
+            raise AgentError("setup", f"ended {late_ms:.1f} ms of virtual time after the plan's start")
 
     def _surroundings(self, wiring: Wiring) -> Surroundings:
         return Surroundings(

@@ -28,7 +28,7 @@ SESSION_FORMAT = 1
 _READ_BYTES = 65536
 
 
-class Session:
+class AgentSession:
     """Takes ``asks`` and ``says``, descriptors, for itself; nothing else may write to the latter."""
 
     def __init__(self, asks: int, says: int) -> None:
@@ -37,7 +37,7 @@ class Session:
         self._unread = b""
 
     @classmethod
-    def of_standard_streams(cls) -> Session:
+    def of_standard_streams(cls) -> AgentSession:
         """On standard input and output; what else is printed goes to standard error from now on."""
         says = os.dup(1)
         os.dup2(2, 1)

@@ -37,7 +37,7 @@ class EntrySection(Section):
     reason: str = ""
 
 
-class PaperSection(Section):
+class AtlasPaperSection(Section):
     """A paper: ``key`` is how its entries' ids begin."""
 
     key: str
@@ -63,7 +63,7 @@ class Entry:
 
     section: EntrySection
     kind: Kind
-    paper: PaperSection
+    paper: AtlasPaperSection
     place: str
 
     @property
@@ -81,12 +81,12 @@ class Catalogue:
     """All entries in the order of ``kinds.yaml``; papers in the order of ``papers.yaml``; causes by claim."""
 
     entries: list[Entry]
-    papers: list[PaperSection]
+    papers: list[AtlasPaperSection]
     inconsistencies: list[InconsistencySection]
     causes: dict[str, Cause]
     findings: list[Statement]
 
-    def of(self, paper: PaperSection) -> list[Entry]:
+    def of(self, paper: AtlasPaperSection) -> list[Entry]:
         return [entry for entry in self.entries if entry.paper is paper]
 
     def inconsistencies_of(self, entry: Entry) -> list[tuple[int, InconsistencySection]]:
@@ -100,7 +100,7 @@ def read_catalogue(directory: Path = ATLAS) -> Catalogue:
     Raises ProfileError that names file and line, and lists every entry that is missing.
     """
     kinds, kind_places = _kinds(directory / "kinds.yaml")
-    papers = [section_of(PaperSection, *item) for item in items_of(directory / "papers.yaml")]
+    papers = [section_of(AtlasPaperSection, *item) for item in items_of(directory / "papers.yaml")]
     found: dict[str, Entry] = {}
     for file in sorted((directory / "entries").glob("*.yaml")):
         for data, document, path in items_of(file):
@@ -112,15 +112,15 @@ def read_catalogue(directory: Path = ATLAS) -> Catalogue:
                 raise ProfileError(f"there is no entry {section.id!r}", where=place, hint=hint)
             if section.id in found:
                 raise ProfileError(
-                    f"the entry {section.id} is there twice", where=place, hint=f"first at {found[section.id].place}"
+                    f"the entry {section.id} is defined twice", where=place, hint=f"first at {found[section.id].place}"
                 )
             found[section.id] = _entry(section, kinds[section.id], papers, place)
     missing = [name for name in kinds if name not in found]
     if missing:
         raise ProfileError(
-            f"{len(missing)} entries are not written: {', '.join(missing)}",
+            f"{len(missing)} entries are missing: {', '.join(missing)}",
             where=kind_places[missing[0]],
-            hint=f"write them in a file of {directory / 'entries'}",
+            hint=f"add them to a file of {directory / 'entries'}",
         )
     items = items_of(directory / "inconsistencies.yaml")
     inconsistencies = [_inconsistency(*item, known=found) for item in items]
@@ -142,7 +142,7 @@ def _kinds(file: Path) -> tuple[dict[str, Kind], dict[str, str]]:
     return found, {name: places[(name,)] for name in found}
 
 
-def _entry(section: EntrySection, kind: Kind, papers: list[PaperSection], place: str) -> Entry:
+def _entry(section: EntrySection, kind: Kind, papers: list[AtlasPaperSection], place: str) -> Entry:
     paper = next((paper for paper in papers if section.id.startswith(f"{paper.key}_")), None)
     if paper is None:
         raise ProfileError(f"{section.id} belongs to no paper of papers.yaml", where=place)

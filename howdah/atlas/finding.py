@@ -127,7 +127,7 @@ def read_findings(directory: Path, papers: Collection[str]) -> list[Statement]:
             raise ProfileError(f"there is no paper {section.paper!r}", where=place, hint=hint)
         if section.paper in seen:
             hint = f"first at {seen[section.paper]}"
-            raise ProfileError(f"the findings of {section.paper} are there twice", where=place, hint=hint)
+            raise ProfileError(f"the findings of {section.paper} are defined twice", where=place, hint=hint)
         seen[section.paper] = place
         found.append(_statement(section.paper, section.learnt, document, ("learnt",)))
         for index, each in enumerate(section.findings):

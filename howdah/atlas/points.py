@@ -121,7 +121,7 @@ def _read(profile: Profile, published: Published, directory: Path) -> StoredExpe
     except FileNotFoundError:
         return nothing
     except (ValueError, KeyError, TypeError) as error:
-        raise HowdahError(f"these are no points of figures: {error}", where=str(file)) from error
+        raise HowdahError(f"this is not a file of figure points: {error}", where=str(file)) from error
     return StoredExperiment(points, figures, OF_RUNS)
 
 

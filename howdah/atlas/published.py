@@ -129,7 +129,7 @@ def published(
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
-        raise HowdahError(f"these are no published results: {error}", where=str(file)) from error
+        raise HowdahError(f"this is not a file of published results: {error}", where=str(file)) from error
     if found.profile_sha256 == sha256_text(profile_text):
         return found
     if found.experiment_sha256 != experiment_sha256(profile_text):

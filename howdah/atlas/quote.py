@@ -31,7 +31,7 @@ def references(text: str) -> list[tuple[str, str]]:
     for inside in _REFERENCE.findall(text):
         form = _FORM.fullmatch(inside)
         if form is None:
-            raise QuoteError(f"{{{inside}}} is no reference: write {{profile/claim}} or {{profile/claim.field}}")
+            raise QuoteError(f"{{{inside}}} is not a reference: write {{profile/claim}} or {{profile/claim.field}}")
         name, what = form[1], form[2] or "measured"
         if what not in FIELDS:
             raise QuoteError(f"{{{inside}}}: a claim has {', '.join(FIELDS)}, and no {what}")

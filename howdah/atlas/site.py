@@ -17,7 +17,7 @@ from howdah.atlas.catalogue import ATLAS, Catalogue
 from howdah.atlas.cause import CLASSES
 from howdah.atlas.finding import STATUSES, Findings
 from howdah.atlas.record import Record, provenance
-from howdah.atlas.tally import Tally, tally
+from howdah.atlas.tally import ClaimTally, tally
 from howdah.atlas.verdict import WORDS, count, count_words, sentence, word, words_text
 from howdah.atlas.view import ClaimView, View, anchor_of
 from howdah.errors import HowdahError, explain
@@ -129,7 +129,7 @@ def _badges(views: list[View]) -> list[tuple[str, str, int]]:
     return [(states[called], called, number) for called, number in count_words(view.verdict for view in views).items()]
 
 
-def tally_of(views: list[View]) -> list[Tally]:
+def tally_of(views: list[View]) -> list[ClaimTally]:
     """Verdicts and causes of the claims that are shown, each once."""
     claims = {claim.name: claim for view in views for claim in view.claims}
     causes = {name: claim.cause for name, claim in claims.items() if claim.cause is not None}

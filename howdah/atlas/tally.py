@@ -19,7 +19,7 @@ _ORDER = [_BY_CONTROL, _ELSEWHERE, *(each.word for each in CLASSES.values()), _C
 
 
 @dataclass(frozen=True)
-class Tally:
+class ClaimTally:
     """Claims of one verdict and one cause, as ``profile/claim``. ``cause`` is empty where a verdict needs none."""
 
     verdict: str
@@ -45,12 +45,14 @@ def cause_of(row: Mapping[str, Any], cause: Cause | None) -> str:
     return ""
 
 
-def tally(rows: Iterable[tuple[str, Mapping[str, Any]]], causes: Mapping[str, Cause]) -> list[Tally]:
+def tally(rows: Iterable[tuple[str, Mapping[str, Any]]], causes: Mapping[str, Cause]) -> list[ClaimTally]:
     """Of claims by ``profile/claim``, in the order of the verdicts and of the causes."""
     found: dict[tuple[str, str], list[str]] = {}
     for name, row in rows:
         found.setdefault((row["verdict"], cause_of(row, causes.get(name))), []).append(name)
-    return [Tally(verdict, word(verdict), why, names) for (verdict, why), names in sorted(found.items(), key=_place)]
+    return [
+        ClaimTally(verdict, word(verdict), why, names) for (verdict, why), names in sorted(found.items(), key=_place)
+    ]
 
 
 def _place(item: tuple[tuple[str, str], list[str]]) -> tuple[int, int]:

@@ -66,7 +66,7 @@ class Session:
                 raise HowdahError(
                     "another bisection of this repository was interrupted",
                     where=str(self.directory),
-                    hint="Give its command again to go on, or drop it with 'howdah bisect --abandon --tree DIR'.",
+                    hint="Repeat its command to continue, or drop it with 'howdah bisect --abandon --tree DIR'.",
                 )
             self.steps = known["steps"]
             if self.steps:

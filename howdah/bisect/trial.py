@@ -18,7 +18,7 @@ from howdah.errors import EngineUnavailableError, HowdahError, nearest
 from howdah.profile import Profile
 from howdah.profile.control import CONTROL_AXIS
 from howdah.work.batch import Listener
-from howdah.work.experiment import Experiment
+from howdah.work.experiment import ExperimentDirectory
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import compile_plans, hold, make, prepare
 
@@ -76,7 +76,7 @@ class KernelTrial:
     ) -> None:
         self.profile = profile
         self.claims = claims
-        self.experiment = Experiment(runs / f"{profile.name}-bisect")
+        self.experiment = ExperimentDirectory(runs / f"{profile.name}-bisect")
         self.workers = workers
         self.build = build
         self.listen = listen

@@ -192,7 +192,7 @@ class Archive:
             raise HowdahError(
                 f"{offer.package} {offer.version} cannot be fetched: " + " / ".join(said[-3:]),
                 where=offer.suite,
-                hint=f"The whole output is in {log}",
+                hint=f"The full output is in {log}",
             ) from error
         (file,) = into.glob("*.deb")
         found = file_sha256(file)

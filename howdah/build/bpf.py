@@ -88,7 +88,7 @@ def _types(kernel: Target, progress: Progress, cache: Cache) -> Path:
         if answer.returncode or not answer.stdout:
             said = answer.stderr.decode(errors="replace").strip()
             raise HowdahError(
-                f"the kernel {kernel.release} does not tell its types, which BPF needs: {said}",
+                f"the kernel {kernel.release} does not describe its types, which BPF needs: {said}",
                 where=str(kernel.image),
                 hint="It must be built with CONFIG_DEBUG_INFO_BTF, as Debian's are.",
             )

@@ -126,7 +126,7 @@ def _build(directory: Path, log: Path, tools: Tools, progress: Progress, further
         raise HowdahError(
             "mmdebstrap is not installed" if missing else "the guest tree cannot be built: " + " / ".join(said[-3:]),
             where=mirror or "Debian's default mirror",
-            hint="apt install mmdebstrap" if missing else f"Is the mirror reachable? The whole output is in {log}",
+            hint="apt install mmdebstrap" if missing else f"Is the mirror reachable? The full output is in {log}",
         ) from error
     record = {"suite": SUITE, "sha256": content_key(json.dumps(packages, sort_keys=True)), "packages": packages}
     (directory / _RECORD).write_text(json.dumps(record, indent=1) + "\n")

@@ -321,4 +321,4 @@ def failure(error: CommandFailedError, failing: str, log: Path, source: str) -> 
         said = [line for line in error.tail if not line.startswith("make")] or error.tail
         failing += ": " + " / ".join(line.strip() for line in said[-3:])
     found = KbuildError if error.status < _ENDED_BY_A_SIGNAL else HowdahError
-    return found(failing, where=where, hint=f"The whole output is in {log}")
+    return found(failing, where=where, hint=f"The full output is in {log}")

@@ -84,7 +84,7 @@ def build_directory(
                 raise HowdahError(
                     f"modules do not build against kernel {kernel.release}: " + " / ".join(error.tail[-4:]),
                     where=str(makefile.name),
-                    hint=f"The whole output is in {log}",
+                    hint=f"The full output is in {log}",
                 ) from error
             failures |= found
             if all(match["module"] in failures for line in lines if (match := _LISTED.match(line))):

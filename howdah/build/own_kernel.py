@@ -108,7 +108,7 @@ def _fields(file: Path) -> dict[str, str]:
             ["dpkg-deb", "--field", str(file), *_FIELDS], capture_output=True, text=True, errors="replace", check=False
         )
     except FileNotFoundError as error:
-        raise HowdahError("dpkg-deb is not installed, which unpacks packages", hint="apt install dpkg") from error
+        raise HowdahError("dpkg-deb, which unpacks packages, is not installed", hint="apt install dpkg") from error
     if answer.returncode:
         said = answer.stderr.strip().splitlines()
         raise HowdahError(f"this package cannot be read: {said[-1] if said else 'dpkg-deb fails'}", where=str(file))
@@ -149,7 +149,7 @@ def _check_modules(image: ImagePackage, file: Path) -> None:
     missing = [option for name, option in _REQUIRED.items() if name not in there]
     if missing:
         raise HowdahError(
-            f"this kernel has not what a machine needs: {', '.join(missing)}",
+            f"this kernel lacks what a virtual machine needs: {', '.join(missing)}",
             where=str(file),
             hint="Build it with these, built in or as modules.",
         )

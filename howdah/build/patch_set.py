@@ -62,5 +62,7 @@ def _read(about: Path) -> PatchSet:
     match = _LINE.fullmatch(" ".join(lines))
     files = tuple(sorted(about.parent.glob("*.patch")))
     if match is None or not files:
-        raise HowdahError("this is no set of patches: a release, what it does, and *.patch files", where=str(about))
+        raise HowdahError(
+            "this is not a set of patches: it needs a release, what it does, and *.patch files", where=str(about)
+        )
     return PatchSet(about.parent.name, match["release"], match["what"], files)

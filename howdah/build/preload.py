@@ -27,7 +27,7 @@ def library(source: Path, cache: Cache) -> Path:
             raise HowdahError(
                 "does not compile: " + " / ".join(error.tail[-3:]),
                 where=str(source),
-                hint=f"The whole output is in {log}. A missing header: apt install gcc libc6-dev",
+                hint=f"The full output is in {log}. A missing header: apt install gcc libc6-dev",
             ) from error
 
     key = content_key(compiler_version(), name, _HEADER.read_bytes(), source.read_bytes())

@@ -51,9 +51,9 @@ def prepared_kernel(named: str, cache: Cache) -> Kernel | None:
     directory, name, source = Path(known[0]), known[1], known[2]
     if not directory.is_dir():
         raise HowdahError(
-            "the kernel that was prepared for this run is not in the cache any more",
+            "the kernel that was prepared for this run is no longer in the cache",
             where=str(directory),
-            hint="Give the command again.",
+            hint="Run the command again.",
         )
     return dataclasses.replace(load_kernel(directory), name=name, source=source)
 

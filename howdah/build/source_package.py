@@ -93,7 +93,7 @@ def provide_newest(cache: Cache, progress: Progress) -> str:
             archive.set_age(_STALE_S - _RETRY_S)  # or every run of an offline batch would ask again
     else:
         raise UnsupportedKernelError(
-            "which kernel is the newest cannot be told: " + _told(problems),
+            "cannot find out which kernel is the newest: " + _told(problems),
             hint=f"Name one, as debian-6.12. apt's output is in {_index_log(cache)}",
         )
     release = newest_release(cache)

@@ -53,7 +53,7 @@ def files_sha256(files: dict[str, str]) -> str:
 
 def read_tree(root: Path) -> TreeContent:
     """Read a tree. Raises HowdahError naming a file that cannot be read."""
-    reader = _Reader(str(root))
+    reader = _ArchiveReader(str(root))
     try:
         reader.directory("", (os.path.realpath(root),))
     except OSError as error:
@@ -71,7 +71,7 @@ def content_of(path: str, mode: int) -> tuple[str, bytes]:
     return f"{kind}:{hashlib.sha256(data).hexdigest()}", data
 
 
-class _Reader:
+class _ArchiveReader:
     def __init__(self, root: str) -> None:
         self.root = root
         self.real_root = os.path.realpath(root)

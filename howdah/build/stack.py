@@ -184,7 +184,7 @@ def _build(stack: Stack, libraries: dict[str, Path], directory: Path, log: Path,
         except CommandFailedError as error:
             said = [line for line in error.tail if "rror" in line] or error.tail
             what = f"the stack {stack.name} does not build: " + " / ".join(line.strip() for line in said[-3:])
-            hint = f"{stack.section.hint}\n  The whole output is in {log}".strip()
+            hint = f"{stack.section.hint}\n  The full output is in {log}".strip()
             raise HowdahError(what, where=str(stack.file), hint=hint) from error
     shutil.rmtree(work)
     program = directory / stack.section.program

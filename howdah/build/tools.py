@@ -92,7 +92,7 @@ def build_tools(cache: Cache) -> Tools:
                 raise HowdahError(
                     "does not compile: " + " / ".join(error.tail[-3:]),
                     where=str(_SOURCES / source),
-                    hint=f"The whole output is in {log}. A missing header or library: apt install gcc libc6-dev",
+                    hint=f"The full output is in {log}. A missing header or library: apt install gcc libc6-dev",
                 ) from error
 
     entry = cache.build("tool", key, compile_all)

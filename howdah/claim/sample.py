@@ -134,7 +134,7 @@ def select(run: Run, selector: SelectorSection) -> tuple[float | str | None, str
     if selector.take is None:
         return (values[0] if isinstance(values[0], str) else float(values[0])), unit, ""
     if any(isinstance(value, str) for value in values):
-        raise SelectionError(f"{selector.metric} is a text, of which there is no {selector.take}")
+        raise SelectionError(f"{selector.metric} is text, and has no {selector.take}")
     return _TAKE[selector.take]([float(value) for value in values]), unit, ""
 
 

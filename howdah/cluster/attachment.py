@@ -56,5 +56,5 @@ def attached(runs: Path) -> tuple[list[str], Path]:
             hint="Name the directory of its runs with --runs DIR.",
         ) from None
     if Path(f"/proc/{kept['process']}").exists() and kept["process"] != os.getpid():
-        raise HowdahError(f"that command is still at work (process {kept['process']})", where=str(runs))
+        raise HowdahError(f"that command is still running (process {kept['process']})", where=str(runs))
     return list(kept["arguments"]), Path(kept["directory"])

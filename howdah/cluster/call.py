@@ -15,7 +15,7 @@ from howdah.errors import HowdahError
 LIMIT_S = 60.0
 
 
-class UnreachableError(HowdahError):
+class WorkerUnreachableError(HowdahError):
     """Nothing is said of the worker: it may be there again in a moment."""
 
 
@@ -29,7 +29,7 @@ def call(client: Client, address: str, function: Callable[..., Any], *arguments:
     try:
         answer = client.sync(ask)
     except (OSError, TimeoutError) as error:
-        raise UnreachableError(
+        raise WorkerUnreachableError(
             f"the worker cannot be reached: {error or type(error).__name__}", where=address
         ) from error
     if answer["status"] != "OK":

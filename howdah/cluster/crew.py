@@ -21,7 +21,7 @@ from distributed import Client
 
 from howdah.build.cache import Cache, content_key
 from howdah.cluster import worker
-from howdah.cluster.call import UnreachableError, call
+from howdah.cluster.call import WorkerUnreachableError, call
 from howdah.cluster.parcel import Parcel, pack_piece
 from howdah.cluster.store import Store
 from howdah.engine.kit import Kit
@@ -187,7 +187,7 @@ class Crew:
         begun = time.monotonic()
         try:
             spool = self._prepare(member)
-        except UnreachableError:
+        except WorkerUnreachableError:
             with self._lock:  # it is looked at again if the scheduler still has it
                 if self._members.get(member.address) is member:
                     del self._members[member.address]

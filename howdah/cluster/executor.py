@@ -282,7 +282,7 @@ class ClusterExecutor:
         given.lost += 1
         self._tally.sweep.repeated += bool(why)
         if given.lost >= _MOST_ATTEMPTS:
-            return self._ended(given, HowdahError(f"the run was begun {given.lost} times, and {why} each time"))
+            return self._ended(given, HowdahError(f"the run was started {given.lost} times, and {why} each time"))
         if hold and self._shared is not None:
             self._publisher.in_store.add(given.job.cell.key)
             known = self._publisher.stored(given.job)
@@ -390,7 +390,7 @@ def _portable(job: Job) -> Portable:
     engine = find_engine(job.cell.plan.engine)
     if not isinstance(engine, Portable):
         raise HowdahError(
-            f"runs of the {engine.name} engine are made on this machine alone",
+            f"runs of the {engine.name} engine can only be made on this machine",
             hint="Leave out --scheduler and --cluster for this profile.",
         )
     return engine

@@ -108,7 +108,7 @@ def unpack_parcel(file: Path, parcel: Parcel, into: Path) -> None:
                 continue
             source = archive.extractfile(member)
             if source is None:
-                raise HowdahError(f"{parcel.name} has something that is no file: {member.name!r}")
+                raise HowdahError(f"{parcel.name} contains something that is not a file: {member.name!r}")
             with target.open("xb") as written:
                 while part := source.read(1 << 20):
                     written.write(part)

@@ -36,7 +36,7 @@ def read_place(scheduler: str | None, cluster: str | None, tls: Path | None = No
     named = os.environ.get(TLS_VARIABLE)
     certificates = tls or (Path(named) if named else None)
     if scheduler is not None and cluster is not None:
-        raise HowdahError("--scheduler names a cluster that is there, --cluster starts one: give one of them")
+        raise HowdahError("--scheduler names an existing cluster, --cluster starts one: give only one of them")
     if cluster is not None:
         kind, _, argument = cluster.partition(":")
         number = kind == "local" and (not argument or (argument.isdecimal() and 1 <= int(argument) <= 1024))
@@ -49,5 +49,7 @@ def read_place(scheduler: str | None, cluster: str | None, tls: Path | None = No
             raise HowdahError("--store is for runs of a cluster", hint="Give --scheduler or --cluster, too.")
         return Place()
     if not _ADDRESS.fullmatch(address):
-        raise HowdahError(f"{address!r} is no address of a scheduler", hint="Write tcp://HOST:8786 or tls://HOST:8786.")
+        raise HowdahError(
+            f"{address!r} is not the address of a scheduler", hint="Write tcp://HOST:8786 or tls://HOST:8786."
+        )
     return Place(scheduler=address, tls=certificates, store=store)

@@ -143,5 +143,5 @@ def unequal(run: str, host: str) -> HowdahError:
     return HowdahError(
         "ALARM: the run was made twice with the same key and has two results",
         where=run,
-        hint=f"The second one is of {host}. In virtual time that cannot be: compare both machines ('howdah rerun').",
+        hint=f"The second is of {host}. In virtual time this is impossible: compare both machines ('howdah rerun').",
     )

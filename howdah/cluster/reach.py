@@ -26,7 +26,7 @@ def check_scheduler(address: str, tls: Path | None, limit_s: float) -> None:
         )
     if scheme == "tcp" and tls is not None:
         raise HowdahError(
-            "certificates were given, and this address is one without TLS",
+            "certificates were given, but this address has no TLS",
             where=address,
             hint=f"Write tls://{place}, or leave out --tls and $HOWDAH_TLS.",
         )
@@ -65,7 +65,9 @@ def _shake_hands(connection: socket.socket, address: str, tls: Path) -> None:
             wrapped.recv(1)  # whether our certificate is taken is told after the handshake
     except ssl.SSLCertVerificationError as error:
         raise HowdahError(
-            f"the scheduler's certificate is not taken: {error.verify_message}", where=f"{address}, {tls}", hint=_SAME
+            f"the scheduler's certificate is not accepted: {error.verify_message}",
+            where=f"{address}, {tls}",
+            hint=_SAME,
         ) from error
     except ssl.SSLError as error:
         said = (error.reason or str(error)).replace("_", " ").lower()

@@ -121,7 +121,7 @@ def slurm_cluster(file: Path, security: Security | None) -> Any:
     settings = {"processes": 1, "python": _PYTHON} | read_settings(file)
     jobs = settings.pop("jobs", 1)
     if not isinstance(jobs, int) or jobs < 1:
-        raise HowdahError(f"jobs: {jobs!r} is no number of jobs", where=str(file))
+        raise HowdahError(f"jobs: expected how many jobs to start, not {jobs!r}", where=str(file))
     try:
         cluster = SLURMCluster(**settings, security=security)
         cluster.scale(jobs=jobs)
@@ -138,5 +138,5 @@ def read_settings(file: Path) -> dict[str, Any]:
         raise HowdahError(f"this cannot be read: {error}", where=str(file)) from error
     value, _places = parse_yaml(text, str(file))
     if not isinstance(value, dict):
-        raise HowdahError("this is no mapping of settings", where=str(file))
+        raise HowdahError("this is not a mapping of settings", where=str(file))
     return value

@@ -13,7 +13,7 @@ from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.pack.archive import INDEX, extract, write_archive
-from howdah.pack.content import Entry
+from howdah.pack.content import PackedFile
 from howdah.record.digest import DIGESTS, covered, file_sha256, mismatches, refusal
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.provenance import sha256_text
@@ -29,7 +29,7 @@ def results_sha256(directory: RunDirectory) -> str:
 def pack_run(directory: RunDirectory, name: str, target: Path) -> str:
     """Write the run's files, without those of share/, to ``target``; the file's SHA-256."""
     names = [each for each in (*covered(directory), "run.json") if not each.startswith("share/")]
-    write_archive(target, name, {"runs": [name]}, [Entry(each, directory.path / each) for each in names])
+    write_archive(target, name, {"runs": [name]}, [PackedFile(each, directory.path / each) for each in names])
     return file_sha256(target)
 
 

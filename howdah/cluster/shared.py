@@ -29,7 +29,7 @@ class SharedStore:
             self._files, root = url_to_fs(url)
         except (ImportError, ValueError, OSError) as error:
             raise HowdahError(
-                f"this is no store that can be used: {error}",
+                f"this store cannot be used: {error}",
                 where=url,
                 hint="Name a directory or bucket as fsspec does: file:///shared/runs, s3://bucket/runs.",
             ) from error

@@ -177,7 +177,7 @@ class Store:
 def _checked(name: str) -> str:
     """A name of hexadecimal digits: no other leaves its directory."""
     if not _KEY.fullmatch(name):
-        raise HowdahError(f"{name!r} is no hash")
+        raise HowdahError(f"{name!r} is not a hash")
     return name
 
 
@@ -190,6 +190,6 @@ def check_programs(files: Sequence[Path]) -> None:
         if asked and (name != "glibc" or max(asked) > has):
             wanted = ".".join(map(str, max(asked)))
             raise HowdahError(
-                f"{file.name} asks for glibc {wanted}, and this machine has {name or 'another C library'} {version}",
-                hint="Give the command on the machine with the oldest C library: its programs run on newer ones.",
+                f"{file.name} needs glibc {wanted}, and this machine has {name or 'another C library'} {version}",
+                hint="Run the command on the machine with the oldest C library: its programs run on newer ones.",
             )

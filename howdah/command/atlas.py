@@ -49,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="append",
         default=[],
         metavar="NAME",
-        help="an entry, a paper or a profile; may be repeated. The site is of all entries even so",
+        help="only this entry, paper or profile; may be repeated (the site still shows all entries)",
     )
     parser.add_argument(
         "--site", type=Path, default=None, metavar="DIR", help="where to write it (default: RUNS/atlas)"
@@ -59,11 +59,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="store_true",
         help="run the whole grid of what the papers leave open (default: where a claim fails)",
     )
-    parser.add_argument("--no-run", action="store_true", help="make no run; judge and show what is there")
+    parser.add_argument("--no-run", action="store_true", help="make no runs; judge and show the existing ones")
     parser.add_argument(
         "--publish",
         action="store_true",
-        help="write what is complete to reports/atlas/results",
+        help="write complete results to reports/atlas/results",
     )
     parser.add_argument("--list", action="store_true", help="list the entries and do nothing")
     parser.add_argument("--again", action="store_true", help="re-run finished runs")

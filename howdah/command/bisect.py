@@ -99,7 +99,7 @@ def _text(found: Found, told: dict[str, str], answer: dict[str, Any]) -> str:
     if found.first_bad:
         lines.append(f"{found.first_bad} is the first bad commit\n\n{told[found.first_bad]}\n")
     else:
-        lines.append("the revisions that could tell were skipped; the first bad commit is one of")
+        lines.append("the revisions that would decide were skipped; the first bad commit is one of")
         lines += [f"  {told[each].splitlines()[0]}" for each in found.candidates]
     steps = answer["steps"]
     skipped = sum(step["verdict"] == "skip" for step in steps)

@@ -19,7 +19,7 @@ from howdah.publish.scratch import sweep_scratch
 from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
 from howdah.record.reading import read_index
 from howdah.work.compress import compress_run, is_large, refused
-from howdah.work.experiment import Experiment
+from howdah.work.experiment import ExperimentDirectory
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -85,7 +85,7 @@ def execute(options: argparse.Namespace) -> int:
             if is_abandoned(entry):
                 _remove(entry)
             continue
-        experiment = Experiment(entry)
+        experiment = ExperimentDirectory(entry)
         listed = {cell["run"] for cell in read_index(experiment.index)["cells"]} if experiment.index.exists() else None
         with experiment.locked():
             if options.all_runs and (listed is not None or entry.name == "reruns"):

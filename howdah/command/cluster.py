@@ -25,7 +25,7 @@ _DAYS = 365
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("cluster")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    scheduler = actions.add_parser("scheduler", help="the process that gives runs to workers; until Ctrl-C")
+    scheduler = actions.add_parser("scheduler", help="start the scheduler that gives runs to workers; Ctrl-C ends it")
     scheduler.add_argument(
         "--host", default=_LOOPBACK, metavar="ADDRESS", help="the address to listen at (default: 127.0.0.1)"
     )
@@ -33,7 +33,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     scheduler.add_argument("--dashboard", type=int, default=None, metavar="PORT", help="serve Dask's dashboard")
     _add_tls(scheduler)
     scheduler.set_defaults(execute=_scheduler)
-    worker = actions.add_parser("worker", help="make runs for the clients of a scheduler; until Ctrl-C")
+    worker = actions.add_parser(
+        "worker", help="start a worker that makes runs for the clients of a scheduler; Ctrl-C ends it"
+    )
     worker.add_argument("scheduler", help="its address: tcp://HOST:8786")
     worker.add_argument("--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)")
     worker.add_argument("--host", default=None, metavar="ADDRESS", help="the address at which others reach this worker")

@@ -62,13 +62,13 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=None,
         metavar="DIR",
-        help="certificates of the cluster, which 'howdah cluster certificates' makes (default: $HOWDAH_TLS)",
+        help="directory of the cluster's certificates, made by 'howdah cluster certificates' (default: $HOWDAH_TLS)",
     )
     group.add_argument(
         "--store",
         default=None,
         metavar="URL",
-        help="have the workers of a cluster put finished runs there, and take them from there: file:///DIR, s3://BUCKET",
+        help="exchange finished runs with a cluster's workers through this store: file:///DIR, s3://BUCKET",
     )
 
 
@@ -104,13 +104,13 @@ def add_profile_options(parser: argparse.ArgumentParser) -> None:
         dest="overrides",
         action="append_const",
         const="split=true",
-        help="senders and receivers in kernels of their own, each on a processor: --set split=true",
+        help="run senders and receivers in separate kernels, each on its own processor; the same as --set split=true",
     )
     which.add_argument("--quick", action="store_true", help="only the subset in the profile's quick: section")
     which.add_argument(
         "--unknowns",
         action="store_true",
-        help="also the runs of the grid of what the profile's source leaves open (unknown:)",
+        help="also run the grid of values that the profile's source leaves open (unknown:)",
     )
     which.add_argument(
         "--confirm-runs",
@@ -133,7 +133,7 @@ def add_machines_option(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=None,
         metavar="FILE",
-        help="the machines file of machines that are up, for the machines engine",
+        help="machines file of the running machines, for the machines engine",
     )
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.engine import host
-from howdah.engine.check import MISSING, NOTE, OK, Check
+from howdah.engine.check import MISSING, NOTE, OK, EngineCheck
 from howdah.engine.ns2 import needs as ns2_needs
 from howdah.engine.uml import needs, profiler
 from howdah.engine.vm import needs as vm_needs
@@ -49,36 +49,36 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-__all__ = ["Check", "examine"]
+__all__ = ["EngineCheck", "examine"]
 
 
-def examine() -> list[Check]:
+def examine() -> list[EngineCheck]:
     """All checks of all engines, and of what every engine's results go through."""
     return [*needs.checks(), _perf(), *host.checks(), *vm_needs.every_check(), *ns2_needs.checks(), _prometheus()]
 
 
-def _perf() -> Check:
+def _perf() -> EngineCheck:
     """Tried: it may be installed and not allowed to look."""
     problem = profiler.trial()
     if problem is None:
-        return Check("uml", "perf", OK, "tried: processor time can be told by function (collect: {cpu: true})")
+        return EngineCheck("uml", "perf", OK, "tried: processor time can be split by function (collect: {cpu: true})")
     remedy = "apt install linux-perf" if problem == "not installed" else "sysctl -w kernel.perf_event_paranoid=2"
-    return Check(
+    return EngineCheck(
         "uml", "perf", NOTE, f"{problem}: measures of processor time (collect: {{cpu: true}}) are null", remedy
     )
 
 
-def _prometheus() -> Check:
+def _prometheus() -> EngineCheck:
     try:
         found = prometheus.find()
     except HowdahError as error:
-        return Check("all", "prometheus, promtool", MISSING, error.what, error.hint)
+        return EngineCheck("all", "prometheus, promtool", MISSING, error.what, error.hint)
     if found:
-        return Check("all", "prometheus, promtool", OK, str(found.promtool))
-    return Check(
+        return EngineCheck("all", "prometheus, promtool", OK, str(found.promtool))
+    return EngineCheck(
         "all",
         "prometheus, promtool",
         NOTE,
-        "not here: figures are drawn from the tables alone",
+        "not installed: figures are drawn from the tables alone",
         "The first report fetches the package into the cache; nothing is installed.",
     )

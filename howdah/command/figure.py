@@ -11,7 +11,7 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError
 from howdah.layout import folded, terminal_width
-from howdah.report.paper import FORMATS, NAMES, Choice, Sheet, available, draw, parse_length_inches
+from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, draw, parse_length_inches
 from howdah.work.experiment import find
 from howdah.work.results import read_results
 
@@ -21,19 +21,25 @@ _COLUMN = "3.4in"
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "figure",
-        description=f"The figures: {'; '.join(f'{name}, {what}' for name, what in NAMES.items())}.",
+        description=f"Draw figures for a paper: {'; '.join(f'{name} ({what})' for name, what in NAMES.items())}.",
     )
     parser.add_argument("what", nargs="*", default=["latest"], help="experiments or runs (default: latest)")
     parser.add_argument(
         "--figure",
         action="append",
         metavar="NAME",
-        help="this figure; may be repeated (default: all that can be drawn)",
+        help="draw only this figure; may be repeated (default: all that can be drawn)",
     )
     parser.add_argument("--list", action="store_true", help="print the figures and which of them can be drawn")
-    parser.add_argument("--format", choices=FORMATS, default=None, help="default: that of --output's name, or pdf")
-    parser.add_argument("--width", default=_COLUMN, metavar="LENGTH", help=f"in, cm, mm or pt (default: {_COLUMN})")
-    parser.add_argument("--height", default=None, metavar="LENGTH", help="default: what suits the figure")
+    parser.add_argument(
+        "--format", choices=FORMATS, default=None, help="format of the file (default: that of --output's name, or pdf)"
+    )
+    parser.add_argument(
+        "--width", default=_COLUMN, metavar="LENGTH", help=f"width with its unit: in, cm, mm or pt (default: {_COLUMN})"
+    )
+    parser.add_argument(
+        "--height", default=None, metavar="LENGTH", help="height in the same units (default: what suits the figure)"
+    )
     parser.add_argument(
         "--output",
         type=Path,
@@ -45,9 +51,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--algorithm", action="append", default=[], metavar="NAME", help="only this one; may be repeated"
     )
     parser.add_argument("--point", default=None, metavar="TEXT", help="only sweep points whose name has this text")
-    parser.add_argument("--flow", default=None, metavar="NAME", help="of this flow (default: the first)")
-    parser.add_argument("--repetition", type=int, default=None, metavar="N", help="of this one (default: the first)")
-    parser.add_argument("--whole", action="store_true", help="the whole run, not its start-up alone")
+    parser.add_argument("--flow", default=None, metavar="NAME", help="draw this flow (default: the first)")
+    parser.add_argument(
+        "--repetition", type=int, default=None, metavar="N", help="draw this repetition (default: the first)"
+    )
+    parser.add_argument("--whole", action="store_true", help="draw the whole run, not only its start-up")
     add_runs_option(parser)
     add_json_option(parser)
     parser.set_defaults(execute=execute)
@@ -59,7 +67,7 @@ def execute(options: argparse.Namespace) -> int:
     choice = Choice(tuple(options.algorithm), options.point, options.flow, options.repetition, options.whole)
     if options.list:
         return _list(available(experiments, choice), options.json)
-    sheet = Sheet(
+    sheet = FigureSheet(
         parse_length_inches(options.width), None if options.height is None else parse_length_inches(options.height)
     )
     format_ = _format(options.format, options.output)

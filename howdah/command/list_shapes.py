@@ -8,20 +8,20 @@ from pydantic import Field
 from howdah.command.shape import Shape
 
 
-class Profile(Shape):
+class ProfileShape(Shape):
     profile: str
     file: str = Field(description="below profiles/")
     group: str
     runs: int
-    core_s: float = Field(description="what its runs are expected to take of one core")
+    core_s: float = Field(description="expected time of its runs on one core")
     description: str
 
 
 class ListProfiles(Shape):
-    profiles: list[Profile]
+    profiles: list[ProfileShape]
 
 
-class Algorithm(Shape):
+class AlgorithmShape(Shape):
     algorithm: str
     kernel_name: str
     module: str | None
@@ -30,10 +30,10 @@ class Algorithm(Shape):
 
 
 class ListAlgorithms(Shape):
-    algorithms: list[Algorithm]
+    algorithms: list[AlgorithmShape]
 
 
-class Kernel(Shape):
+class KernelShape(Shape):
     kernel: str
     release: str
     source: str
@@ -43,7 +43,7 @@ class Kernel(Shape):
 
 
 class ListKernels(Shape):
-    kernels: list[Kernel]
+    kernels: list[KernelShape]
 
 
 class ReceiverSource(Shape):
@@ -51,7 +51,7 @@ class ReceiverSource(Shape):
     address: str | None
 
 
-class Receiver(Shape):
+class ReceiverShape(Shape):
     receiver: str
     emulated: bool
     summary: str
@@ -59,7 +59,7 @@ class Receiver(Shape):
 
 
 class ListReceivers(Shape):
-    receivers: list[Receiver]
+    receivers: list[ReceiverShape]
 
 
 class ListedMetric(Shape):
@@ -72,14 +72,14 @@ class ListMetrics(Shape):
     metrics: list[ListedMetric]
 
 
-class Stack(Shape):
+class StackShape(Shape):
     stack: str
     summary: str
     needs: list[str] = Field(description="programs that build it")
 
 
 class ListStacks(Shape):
-    stacks: list[Stack]
+    stacks: list[StackShape]
 
 
 class ListedRun(Shape):
@@ -87,8 +87,8 @@ class ListedRun(Shape):
     run: str
     status: str
     verdict: str | None
-    outdated: bool = Field(description="the verdict is that of another analysis")
-    changed: bool = Field(description="verdict.json is not the file that was recorded: no verdict is told")
+    outdated: bool = Field(description="the verdict is from another version of the analysis")
+    changed: bool = Field(description="verdict.json is not the file that was recorded: no verdict is shown")
 
 
 class ListRuns(Shape):

@@ -20,7 +20,7 @@ from howdah.layout import DEFAULT_WIDTH, aligned, folded, glossary, records, ter
 from howdah.number import counted
 from howdah.profile.algorithm import ALGORITHMS, BASES
 from howdah.record.directory import experiment_indexes
-from howdah.work.catalogue import GROUPS, Entry, entries, expected_s
+from howdah.work.catalogue import GROUPS, ShippedProfile, entries, expected_s
 from howdah.work.results import listed
 
 Row = dict[str, Any]
@@ -55,7 +55,7 @@ def _profile_lines(rows: list[Row], width: int) -> list[str]:
     lines = [*folded(_COST, width), ""]
     about = {title: text for title, _, text in GROUPS}
     for group, members in groupby(rows, lambda row: str(row["group"])):
-        found = [Entry(**{key: value for key, value in row.items() if key != "group"}) for row in members]
+        found = [ShippedProfile(**{key: value for key, value in row.items() if key != "group"}) for row in members]
         lines += folded(f"{group}: {about[group]}" if group in about else group, width)
         facts = aligned(
             [[f"  {each.profile}", counted(each.runs, "run"), expected_s(each.core_s)] for each in found], (1, 2)

@@ -193,7 +193,7 @@ def _tell(options: argparse.Namespace, machine_set: MachineSet, state: MachineSe
         lines.append(f"  what a wire carries: ip netns exec {state.namespace} tcpdump -i WIRE")
         lines += [f"    {place}: {frames} frames lost" for place, frames in frames_lost.items() if frames]
     if state.dilation != 1:
-        lines.append(f"  a second of the machines lasts {state.dilation} of ours (docs/machines.md)")
+        lines.append(f"  a second of the machines lasts {state.dilation} s here (docs/machines.md)")
     if state.times_s:
         lines.append("  " + ", ".join(f"{what} {took:g} s" for what, took in state.times_s.items()))
     value: dict[str, object] = {

@@ -29,7 +29,7 @@ Start with:
   howdah doctor                    what is missing here
   howdah run quick                 a first experiment
   howdah new mine && howdah run mine.yaml
-  howdah COMMAND --help            what a command takes
+  howdah COMMAND --help            the arguments of a command
 """
 
 

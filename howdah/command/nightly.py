@@ -29,14 +29,23 @@ from howdah.layout import fitted, terminal_width
 from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import CellResult
 from howdah.nightly.claims import compare_claims, gone_claims
-from howdah.nightly.commits import Range, Span, check_engine, compare_commits
+from howdah.nightly.commits import CommitSpan, Range, check_engine, compare_commits
 from howdah.nightly.comparison import compare_sheets, gone_cells
 from howdah.nightly.night import Night
 from howdah.nightly.output import write_copies, write_night
 from howdah.nightly.power import power_of
 from howdah.nightly.proof import check_provable
-from howdah.nightly.sheet import Sheet
-from howdah.nightly.suite import Series, Suite, Wanted, chosen, chosen_items, read_suite, slugs_of, suite_of_claims
+from howdah.nightly.sheet import NightSheet
+from howdah.nightly.suite import (
+    Suite,
+    SuiteExperiment,
+    Wanted,
+    chosen,
+    chosen_items,
+    read_suite,
+    slugs_of,
+    suite_of_claims,
+)
 from howdah.nightly.work import explain as explain_experiment
 from howdah.nightly.work import make
 from howdah.place import PROFILES
@@ -63,20 +72,26 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--kernel", action="append", metavar="TREE", help="with --claims: a tree or debian-VERSION; may be repeated"
     )
-    parser.add_argument("--quick", action="store_true", help="with --claims: what the profiles' quick: leaves")
+    parser.add_argument(
+        "--quick", action="store_true", help="with --claims: only the subset in the profiles' quick: sections"
+    )
     parser.add_argument("--tree", type=Path, metavar="DIR", help="a kernel tree in git, with --range or --last")
     parser.add_argument(
         "--range", metavar="A..B", help="run the suite on each of these commits of --tree and compare them"
     )
-    parser.add_argument("--last", type=_count, metavar="N", help="the same of the last N commits that are checked out")
+    parser.add_argument(
+        "--last", type=_count, metavar="N", help="the same for the last N commits of the current branch"
+    )
     parser.add_argument(
         "--against",
         choices=("previous", "start"),
         default="previous",
         help="what a commit is compared with: the one before it (default), or the start of the range",
     )
-    parser.add_argument("--ktap", type=Path, metavar="FILE", help="write the night as KTAP too; - is standard output")
-    parser.add_argument("--mail", type=Path, metavar="FILE", help="write the night as a mail too; - is standard output")
+    parser.add_argument("--ktap", type=Path, metavar="FILE", help="also write the night as KTAP; - is standard output")
+    parser.add_argument(
+        "--mail", type=Path, metavar="FILE", help="also write the night as a mail; - is standard output"
+    )
     parser.add_argument("--accept", action="store_true", help="store the results as the baseline")
     parser.add_argument(
         "--baseline", type=Path, metavar="DIR", help="directory of the baseline (default: baselines/SUITE)"
@@ -90,7 +105,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--again", action="store_true", help="re-run finished runs")
     parser.add_argument(
-        "--allow-unproven", action="store_true", help="let changes pass that too few repetitions show to prove them"
+        "--allow-unproven",
+        action="store_true",
+        help="do not fail on changes that have too few repetitions to be proven",
     )
     parser.add_argument("--require-baseline", action="store_true", help="fail cells that have no baseline")
     parser.add_argument(
@@ -165,7 +182,7 @@ def _conclude(night: Night, options: argparse.Namespace) -> int:
     if options.json:
         answer("nightly", {"night": str(place), **night.to_json()})
     else:
-        commits = night.span.text() if isinstance(night.span, Span) else ""
+        commits = night.span.text() if isinstance(night.span, CommitSpan) else ""
         sys.stdout.write(fitted(f"{night.text()}{commits}page: {place / 'index.html'}\n", whole="again: "))
     if night.lacks_only_baselines:
         return NO_BASELINE
@@ -205,10 +222,10 @@ def _suite(options: argparse.Namespace) -> Suite:
     """A suite's file, or the claims that ``--claims`` names."""
     if not options.claims:
         if options.quick or options.kernel:
-            raise HowdahError("--quick and --kernel are for --claims", hint="A suite says it of each item.")
+            raise HowdahError("--quick and --kernel are for --claims", hint="A suite sets them for each item.")
         return read_suite(_find(options.suite))
     if options.suite != _SUITE:
-        raise HowdahError("a suite and --claims are two nights", hint="An item of a suite may have claims: all.")
+        raise HowdahError("give a suite or --claims, not both", hint="An item of a suite may have claims: all.")
     kernels = options.kernel or [DEFAULT_KERNEL]
     kernels = [str(Path(each).resolve()) if Path(each).exists() else each for each in kernels]
     named = [word for name in options.claims for word in ("--claims", name)]
@@ -248,7 +265,9 @@ def _find(name: str) -> Path:
     return shipped[name]
 
 
-def _compare(baseline: Baseline, sheet: Sheet, series: Series, wanted: set[str] | None) -> list[CellResult]:
+def _compare(
+    baseline: Baseline, sheet: NightSheet, series: SuiteExperiment, wanted: set[str] | None
+) -> list[CellResult]:
     before = baseline.read(series.name)
     slugs = [slug for slug in slugs_of(series) if wanted is None or slug in wanted]
     if series.claims is not None:
@@ -273,7 +292,7 @@ def _forgotten(baseline: Baseline, suite: Suite, wanted: Wanted) -> list[str]:
 
 
 def _accept(
-    baseline: Baseline, sheets: dict[str, Sheet], wanted: Wanted, problems: list[str], options: argparse.Namespace
+    baseline: Baseline, sheets: dict[str, NightSheet], wanted: Wanted, problems: list[str], options: argparse.Namespace
 ) -> int:
     """Store the sheets. A run that does not count is stored as such: it can regress no further, and this says so.
 

@@ -29,7 +29,7 @@ class NightlyAccept(Shape):
     runs_that_do_not_count: int
 
 
-class Share(Shape):
+class ShareShape(Shape):
     proven: float
     failed: float
 
@@ -38,7 +38,7 @@ class PowerRow(Shape):
     kernel: str
     plant: str
     share: float
-    found: list[Share]
+    found: list[ShareShape]
 
 
 class NightlyPower(Shape):

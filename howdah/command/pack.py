@@ -26,7 +26,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--raw",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="with what the guest wrote, to compute tables anew (default); --no-raw leaves large files out",
+        help="include what the guest wrote, to recompute tables from it (default); --no-raw leaves out large files",
     )
     add_runs_option(parser)
     add_json_option(parser)
@@ -34,7 +34,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
     parser = commands.add_parser("unpack")
     parser.add_argument("file", type=Path, help="a file that 'howdah pack' wrote")
-    parser.add_argument("directory", type=Path, nargs="?", help="where to (default: ./NAME of the file)")
+    parser.add_argument("directory", type=Path, nargs="?", help="directory to write to (default: ./NAME of the pack)")
     add_json_option(parser)
     parser.set_defaults(execute=_unpack)
 
@@ -59,7 +59,7 @@ def _pack(options: argparse.Namespace) -> int:
     signed = [name for name in index["left_out"] if "manifest.sha256" in name]
     if signed:
         lines.append(
-            "  its signature was left out: it is of the files before that. 'sha256sum' of this file can be signed"
+            "  its signature was left out: it covers files that packing changed. Sign this file's sha256sum instead"
         )
     sys.stdout.write(fitted("\n".join(lines) + "\n"))
     return 0

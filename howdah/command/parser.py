@@ -107,7 +107,7 @@ class Parser(argparse.ArgumentParser):
         self._positionals.title = "arguments"
 
     def error(self, message: str) -> NoReturn:
-        help_is = f"'{self.prog} --help' tells what it takes"
+        help_is = f"'{self.prog} --help' lists its arguments"
         if message.startswith(_MISSING):
             message += self._choices_of(message.removeprefix(_MISSING).split(", "))
         sys.stderr.write(fitted(f"{self.prog}: {message}\n  {help_is}\n", stream=sys.stderr))

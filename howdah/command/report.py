@@ -22,7 +22,7 @@ from howdah.work.results import bring_up_to_date
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("report")
     parser.add_argument("experiment", nargs="?", default="latest", help="directory or name (default: latest)")
-    parser.add_argument("--reanalyse", action="store_true", help="make tables, metrics and verdicts again first")
+    parser.add_argument("--reanalyse", action="store_true", help="recompute tables, metrics and verdicts first")
     parser.add_argument("--without-prometheus", action="store_true", help="draw from the Parquet tables")
     add_runs_option(parser)
     add_json_option(parser)

@@ -36,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
     if not original.plan.exists():
         runs = sorted(plan.parent.name for plan in original.path.glob("*/plan.json"))
         named = f"Name one of its runs: {', '.join(runs[:4])}{' …' if len(runs) > 4 else ''}." if runs else None
-        raise HowdahError("this is an experiment; one run is made again", where=str(original.path), hint=named)
+        raise HowdahError("this is an experiment; name one of its runs", where=str(original.path), hint=named)
     wrong = [str(each) for each in mismatches(original, read_record(original))]
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")  # a short run is made more than once a second
     final = options.runs / "reruns" / f"{original.name}-{stamp}"

@@ -39,7 +39,7 @@ from howdah.report.build import read_shown, source_for
 from howdah.report.compare import ending, results
 from howdah.work.batch import Listener, Outcome
 from howdah.work.display import Display
-from howdah.work.experiment import Experiment, set_latest
+from howdah.work.experiment import ExperimentDirectory, set_latest
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import hold, make, prepare
 
@@ -58,7 +58,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     section(parser, MAKING).add_argument(
         "--dry-run", action="store_true", help="print the plan and do nothing, as 'howdah plan' does"
     )
-    section(parser, RESULTS).add_argument("--no-report", action="store_true", help="leave the HTML report out")
+    section(parser, RESULTS).add_argument("--no-report", action="store_true", help="make no HTML report")
     parser.set_defaults(execute=execute, interrupted=RUNS_KEPT, all=False)
 
 
@@ -109,7 +109,7 @@ def _indexed(listen: Listener, runs: int) -> Iterator[Listener]:
 
 def _conclude(
     options: argparse.Namespace,
-    experiment: Experiment,
+    experiment: ExperimentDirectory,
     index: dict[str, Any],
     outcomes: list[Outcome],
     page: Path | None,
@@ -135,7 +135,7 @@ def _conclude(
     return CLAIM_FAILED if "fail" in {claim["verdict"] for claim in index["claims"]} else 0
 
 
-def _explain(console: Console, experiment: Experiment, outcome: Outcome) -> None:
+def _explain(console: Console, experiment: ExperimentDirectory, outcome: Outcome) -> None:
     """Say why a run is invalid, where the person looks first."""
     if outcome.verdict != "invalid":
         return

@@ -25,6 +25,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     if not SCHEMA.is_file():
-        raise HowdahError("the schema is not here", where=str(SCHEMA), hint="Install howdah again.")
+        raise HowdahError("the schema is missing", where=str(SCHEMA), hint="Install howdah again.")
     sys.stdout.write(SCHEMA.read_text(encoding="utf-8") if options.text else f"{SCHEMA}\n")
     return 0

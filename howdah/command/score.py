@@ -25,7 +25,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("score")
     parser.add_argument("experiment", nargs="*", default=["latest"], help="directories or names (default: latest)")
     parser.add_argument(
-        "--thresholds", type=Path, default=THRESHOLDS, metavar="FILE", help="in place of reports/scores.yaml"
+        "--thresholds",
+        type=Path,
+        default=THRESHOLDS,
+        metavar="FILE",
+        help="thresholds to use instead of reports/scores.yaml",
     )
     add_runs_option(parser)
     add_json_option(parser)

@@ -7,7 +7,6 @@ have more fields than its shape: a reader passes over what it does not know.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +25,7 @@ from howdah.command.list_shapes import (
 )
 from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, NightlyPower
 from howdah.command.shape import Shape
+from howdah.compact import compact_json
 from howdah.place import DOCS
 from howdah.plan.plan import Plan
 
@@ -64,12 +64,12 @@ class Compare(Shape):
     left_out: list[LeftOut] = Field(description="runs that enter no row")
 
 
-class Report(Compare):
+class ReportShape(Compare):
     experiment: str
     claims: list[dict[str, Any]] = Field(description="as in claims.json (docs/data-format.md)")
 
 
-class Cell(Shape):
+class CellShape(Shape):
     run: str
     algorithm: str
     repetition: int
@@ -78,13 +78,13 @@ class Cell(Shape):
     verdict: str | None
 
 
-class Run(Shape):
+class RunShape(Shape):
     """experiment.json, with the claims."""
 
     experiment: str
     report: str | None
     name: str
-    cells: list[Cell]
+    cells: list[CellShape]
     claims: list[dict[str, Any]]
     unknown: dict[str, Any] | None = Field(description="as in claims.json (docs/data-format.md)")
 
@@ -94,7 +94,7 @@ class PlanOf(Shape):
     plans: list[dict[str, Any]] = Field(description="each as in plan.json")
 
 
-class Claims(Shape):
+class ClaimsShape(Shape):
     """claims.json."""
 
     quick: bool
@@ -103,7 +103,7 @@ class Claims(Shape):
     claims: list[dict[str, Any]]
 
 
-class Finding(Shape):
+class FindingShape(Shape):
     file: str
     what: str
     said: Any
@@ -114,7 +114,7 @@ class Verified(Shape):
     path: str
     state: Literal["verified", "digests only", "differs", "unchecked"]
     checked: list[str]
-    findings: list[Finding]
+    findings: list[FindingShape]
     gaps: list[str]
     notes: list[str]
     computed: bool
@@ -125,7 +125,7 @@ class Verify(Shape):
     reports: list[Verified]
 
 
-class Difference(Shape):
+class DifferenceShape(Shape):
     file: str
     what: str
     said: Any
@@ -137,7 +137,7 @@ class Rerun(Shape):
     verdict: str
     equal: bool
     difference: str | None
-    differences: list[Difference]
+    differences: list[DifferenceShape]
     changed_files: list[str]
     changed: dict[str, list[Any]]
 
@@ -212,7 +212,7 @@ class Scored(Shape):
     why: str
 
 
-class Score(Shape):
+class ScoreShape(Shape):
     thresholds: str
     scores: list[Scored]
 
@@ -309,7 +309,7 @@ SHAPES: dict[str, type[Shape]] = {
     "atlas-list": AtlasList,
     "bisect": Bisect,
     "build": Build,
-    "claims": Claims,
+    "claims": ClaimsShape,
     "compare": Compare,
     "doctor": Doctor,
     "error": Error,
@@ -331,10 +331,10 @@ SHAPES: dict[str, type[Shape]] = {
     "new": New,
     "pack": Pack,
     "plan": PlanOf,
-    "report": Report,
+    "report": ReportShape,
     "rerun": Rerun,
-    "run": Run,
-    "score": Score,
+    "run": RunShape,
+    "score": ScoreShape,
     "sign": Sign,
     "unpack": Unpack,
     "validate": Validate,
@@ -376,7 +376,7 @@ def main(arguments: list[str]) -> int:
     check = "--check" in arguments
     places = [argument for argument in arguments if argument != "--check"]
     file = (Path(places[0]) if places else DOCS) / SCHEMA_NAME
-    made = json.dumps(document(), indent=1) + "\n"
+    made = compact_json(document())
     if not check:
         file.write_text(made, encoding="utf-8")
     elif not file.exists() or file.read_text(encoding="utf-8") != made:

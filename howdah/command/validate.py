@@ -27,7 +27,7 @@ from howdah.layout import fitted, headed
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.trait import engines, known_engines
-from howdah.validate.comparison import Point
+from howdah.validate.comparison import ComparedPoint
 from howdah.validate.report import agree, markdown, rows, times, to_json
 from howdah.validate.sides import Candidate, validate
 from howdah.work.display import Display
@@ -42,9 +42,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("profile", nargs="?", default="validate", help="a profile (default: profiles/validate.yaml)")
     parser.add_argument("--engines", default="uml,vm", metavar="A,B", help="the two engines (default: uml,vm)")
     add_machines_option(parser)
-    parser.add_argument("--kernel", default=None, metavar="NAME", help="debian-VERSION or debian-newest, on both")
     parser.add_argument(
-        "--set", dest="overrides", action="append", default=[], metavar="FIELD=VALUE", help="override a field of both"
+        "--kernel", default=None, metavar="NAME", help="kernel of both engines: debian-VERSION or debian-newest"
+    )
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="override a field on both engines",
     )
     parser.add_argument(
         "--plant",
@@ -120,7 +127,7 @@ def _planted(given: list[str], engines: tuple[str, str]) -> dict[str, list[str]]
     return found
 
 
-def _print(points: list[Point], place: Path) -> None:
+def _print(points: list[ComparedPoint], place: Path) -> None:
     lines = headed(rows(points), labels=3, right=(4, 5, 6))
     lines += times(points)
     lines.append("the engines agree" if agree(points) else "the engines do not agree")

@@ -16,7 +16,7 @@ from howdah.layout import fitted
 from howdah.pack.pack import unpack
 from howdah.record.digest import MANIFEST
 from howdah.verify.experiment import runs_below, verify_experiment
-from howdah.verify.finding import DIFFERS, DIGESTS_ONLY, UNCHECKED, VERIFIED, Finding, Report
+from howdah.verify.finding import DIFFERS, DIGESTS_ONLY, UNCHECKED, VERIFIED, Discrepancy, Report
 from howdah.verify.run import rerun_run, verify_run
 from howdah.verify.signature import check_signature
 from howdah.work.display import Display
@@ -107,10 +107,10 @@ def _signature(path: Path, options: argparse.Namespace) -> Report:
     try:
         signed = check_signature(path, options.allowed_signers, options.public_key)
     except HowdahError as error:
-        report.findings.append(Finding(MANIFEST, error.what))
+        report.findings.append(Discrepancy(MANIFEST, error.what))
         return report
     report.checked.append(f"signature: {signed.signer}")
-    report.findings += [Finding(MANIFEST, each) for each in signed.differing]
+    report.findings += [Discrepancy(MANIFEST, each) for each in signed.differing]
     if not signed.vouched:
         report.gaps.append("nothing says whose key this is: name a list of signers with --allowed-signers")
     return report

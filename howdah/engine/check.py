@@ -14,7 +14,7 @@ PREREQUISITES = Path(__file__).with_name("prerequisites.txt")
 
 
 @dataclass(frozen=True)
-class Check:
+class EngineCheck:
     """``status`` is ``ok``, ``missing`` (the engine cannot run) or ``note`` (it can, and this is worth knowing).
 
     ``engine`` is an engine's name or ``all``; ``found`` says what is there; ``remedy`` what to do, or None.
@@ -27,7 +27,7 @@ class Check:
     remedy: str | None = None
 
 
-def lacks_of(checks: list[Check]) -> list[Lack]:
+def lacks_of(checks: list[EngineCheck]) -> list[Lack]:
     return [
         Lack(check.what, check.found, check.remedy or "see 'howdah doctor'")
         for check in checks

@@ -18,7 +18,7 @@ from typing import Any
 from howdah.build.cache import file_sha256
 from howdah.build.turn import turn
 from howdah.engine import share
-from howdah.engine.check import MISSING, NOTE, OK, Check, lacks_of
+from howdah.engine.check import MISSING, NOTE, OK, EngineCheck, lacks_of
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
 from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.plan.plan import Plan
@@ -176,7 +176,7 @@ def _image_sha256() -> str | None:
     return _sha256(Path(f"/boot/vmlinuz-{platform.release()}"))
 
 
-def checks() -> list[Check]:
+def checks() -> list[EngineCheck]:
     """Every check; what can be tried is tried, not looked up."""
     found = [_root(), *_programs(), _mininet()]
     if os.geteuid() == 0 and all(shutil.which(name) for name in ("unshare", "ip", "tc")):
@@ -185,42 +185,42 @@ def checks() -> list[Check]:
     return found
 
 
-def _root() -> Check:
+def _root() -> EngineCheck:
     if os.geteuid() == 0:
-        return Check(_ENGINE, "root", OK, "yes")
-    return Check(_ENGINE, "root", MISSING, "namespaces and queues of the machine need it", "Run as root.")
+        return EngineCheck(_ENGINE, "root", OK, "yes")
+    return EngineCheck(_ENGINE, "root", MISSING, "namespaces and queues of the machine need it", "Run as root.")
 
 
-def _programs() -> list[Check]:
+def _programs() -> list[EngineCheck]:
     absent = [_absent(program, package) for program, package in _PROGRAMS.items() if shutil.which(program) is None]
-    return absent or [Check(_ENGINE, "programs", OK, ", ".join(_PROGRAMS))]
+    return absent or [EngineCheck(_ENGINE, "programs", OK, ", ".join(_PROGRAMS))]
 
 
-def _absent(program: str, package: str) -> Check:
+def _absent(program: str, package: str) -> EngineCheck:
     """Debian gives root's programs a directory of their own, which ``su`` and cron leave out of PATH."""
     if found := shutil.which(program, path=_SYSTEM_PROGRAMS):
         directory = Path(found).parent
-        return Check(
+        return EngineCheck(
             _ENGINE, program, MISSING, f"in {directory}, which PATH does not have", f"export PATH=$PATH:{directory}"
         )
-    return Check(_ENGINE, program, MISSING, f"program of the package {package}", f"apt install {package}")
+    return EngineCheck(_ENGINE, program, MISSING, f"program of the package {package}", f"apt install {package}")
 
 
-def _mininet() -> Check:
+def _mininet() -> EngineCheck:
     if importlib.util.find_spec("mininet"):
-        return Check(_ENGINE, "Mininet's Python package", OK, "there")
-    return Check(_ENGINE, "Mininet's Python package", MISSING, "builds the network", "pip install mininet")
+        return EngineCheck(_ENGINE, "Mininet's Python package", OK, "there")
+    return EngineCheck(_ENGINE, "Mininet's Python package", MISSING, "builds the network", "pip install mininet")
 
 
-def _try(what: str, command: list[str]) -> Check:
+def _try(what: str, command: list[str]) -> EngineCheck:
     try:
         answer = subprocess.run(["unshare", "--net", *command], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Check(_ENGINE, what, MISSING, f"tried: {error}", None)
+        return EngineCheck(_ENGINE, what, MISSING, f"tried: {error}", None)
     if answer.returncode == 0:
-        return Check(_ENGINE, what, OK, "tried")
+        return EngineCheck(_ENGINE, what, OK, "tried")
     said = (answer.stderr or answer.stdout).strip().splitlines()
-    return Check(
+    return EngineCheck(
         _ENGINE,
         what,
         MISSING,
@@ -229,10 +229,10 @@ def _try(what: str, command: list[str]) -> Check:
     )
 
 
-def _tcp_probe() -> Check:
+def _tcp_probe() -> EngineCheck:
     if any((place / _PROBE_EVENT).is_dir() for place in _TRACING):
-        return Check(_ENGINE, "tcp_probe", OK, "the kernel's trace event is there")
-    return Check(
+        return EngineCheck(_ENGINE, "tcp_probe", OK, "the kernel's trace event is there")
+    return EngineCheck(
         _ENGINE,
         "tcp_probe",
         NOTE,

@@ -95,4 +95,4 @@ def _read(file: str) -> Sent:
         places = {name: Path(place) for name, place in value["places"].items()}
         return Sent(value["engine"], value["content"], places)
     except (OSError, ValueError, KeyError) as error:
-        raise HowdahError("what this run was to be made with is not here any more", where=file) from error
+        raise HowdahError("what this run needs is no longer in the cache", where=file) from error

@@ -16,7 +16,7 @@ from howdah.record.result import Run
 
 
 @dataclass(frozen=True)
-class Exit:
+class FlowExit:
     """The exit of a flow; ``time_ns`` counts from the epoch."""
 
     time_ns: int
@@ -57,13 +57,13 @@ def flow_text(flow: Flow) -> str:
     return f"flow {flow.name}: {flow.algorithm}, {flow.sender} to {flow.receiver}"
 
 
-def exit_of(run: Run, flow: Flow) -> Exit | None:
+def exit_of(run: Run, flow: Flow) -> FlowExit | None:
     """None where the run saw none."""
     rows: dict[str, Any] = {row["metric"]: row["value"] for row in run.metrics if row.get("flow") == flow.id}
     if rows.get("exit_time_s") is None:
         return None
     time_ns = round(rows["exit_time_s"] * 1e9) + start_ns(run, flow)
-    return Exit(time_ns, str(rows.get("exit_cause")), rows.get("exit_cwnd_packets"), rows.get("exit_cwnd_bdp"))
+    return FlowExit(time_ns, str(rows.get("exit_cause")), rows.get("exit_cwnd_packets"), rows.get("exit_cwnd_bdp"))
 
 
 def start_ns(run: Run, flow: Flow) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 
 from howdah import __version__
 from howdah.errors import HowdahError
-from howdah.export.flow import Exit, exit_of, flow_text, path_text, plan_of, probed
+from howdah.export.flow import FlowExit, exit_of, flow_text, path_text, plan_of, probed
 from howdah.plan.plan import Flow, Plan
 from howdah.record.directory import writing_name
 from howdah.record.raw import open_raw, raw_exists, read_raw_json
@@ -39,7 +39,7 @@ Ends = tuple[bytes, int, bytes, int]
 
 
 @dataclass(frozen=True)
-class _Capture:
+class _CaptureFile:
     """A file of tcpdump, at ``node:interface``."""
 
     place: str
@@ -60,11 +60,11 @@ class _Capture:
 
 
 @dataclass
-class _Told:
+class _Unsaid:
     """What is still to be said of a flow at one interface; ``base`` is the sequence number of its first data byte."""
 
     flow: Flow
-    leaves: Exit | None
+    leaves: FlowExit | None
     after_bytes: int | None
     begun: bool = False
     base: int | None = None
@@ -91,7 +91,7 @@ def write_pcapng(run: Run, directory: Path) -> list[Path]:
     return [target]
 
 
-def _captures(run: Run, plan: Plan) -> list[_Capture]:
+def _captures(run: Run, plan: Plan) -> list[_CaptureFile]:
     raw = run.directory.raw
     found = []
     for place in plan.collect.pcap:
@@ -99,12 +99,12 @@ def _captures(run: Run, plan: Plan) -> list[_Capture]:
         folders = [raw, *(entry for entry in sorted(raw.iterdir()) if entry.is_dir())] if raw.is_dir() else []
         file = next((folder / "pcap" / name for folder in folders if raw_exists(folder / "pcap" / name)), None)
         if file is None:
-            raise HowdahError(f"the capture of {place} is not there", where=str(raw))
+            raise HowdahError(f"the capture of {place} is missing", where=str(raw))
         with open_raw(file) as opened:
             head = opened.read(_PCAP.size)
         if len(head) < _PCAP.size or _PCAP.unpack(head)[0] != _MAGIC_NS:
-            raise HowdahError("this is no capture with times in nanoseconds", where=str(file))
-        found.append(_Capture(place, file, _PCAP.unpack(head)[6] & 0xFFFF, _PCAP.unpack(head)[5]))
+            raise HowdahError("this is not a capture with nanosecond timestamps", where=str(file))
+        found.append(_CaptureFile(place, file, _PCAP.unpack(head)[6] & 0xFFFF, _PCAP.unpack(head)[5]))
     if not found:
         raise HowdahError(
             "the run captured no packets",
@@ -114,7 +114,7 @@ def _captures(run: Run, plan: Plan) -> list[_Capture]:
     return found
 
 
-def _write_packets(run: Run, plan: Plan, captures: list[_Capture], out: BinaryIO) -> None:
+def _write_packets(run: Run, plan: Plan, captures: list[_CaptureFile], out: BinaryIO) -> None:
     told = [_flows(run, plan) for _capture in captures]
     path = path_text(plan)
     streams = [capture.packets(number) for number, capture in enumerate(captures)]
@@ -124,7 +124,7 @@ def _write_packets(run: Run, plan: Plan, captures: list[_Capture], out: BinaryIO
         out.write(_enhanced(number, time_ns, whole, data, comment))
 
 
-def _flows(run: Run, plan: Plan) -> dict[Ends, _Told]:
+def _flows(run: Run, plan: Plan) -> dict[Ends, _Unsaid]:
     """Flows by the addresses and ports of their data."""
     try:
         records = {int(each["id"]): each for each in read_raw_json(run.directory.raw / "agent.json")["flows"]}
@@ -135,7 +135,7 @@ def _flows(run: Run, plan: Plan) -> dict[Ends, _Told]:
     for flow in plan.flows:
         port = int(records.get(flow.id, {}).get("source_port") or flow.source_port)
         ends = (_packed(flow.source_address), port, _packed(flow.destination_address), flow.destination_port)
-        found[ends] = _Told(flow, exit_of(run, flow), after.get(flow.id))
+        found[ends] = _Unsaid(flow, exit_of(run, flow), after.get(flow.id))
     return found
 
 
@@ -160,7 +160,7 @@ def _packed(address: str) -> bytes:
     return ipaddress.ip_address(address).packed
 
 
-def _comment(told: dict[Ends, _Told], data: bytes, path: str) -> str | None:
+def _comment(told: dict[Ends, _Unsaid], data: bytes, path: str) -> str | None:
     """What is to be said of an Ethernet frame."""
     if len(data) < _ETHERNET_BYTES + 20 or int.from_bytes(data[12:14], "big") != _IPV4:
         return None
@@ -208,7 +208,7 @@ def _section(comment: str) -> bytes:
     return _block(_SECTION, body, [(_COMMENT, comment.encode()), (_APPLICATION, f"howdah {__version__}".encode())])
 
 
-def _interface(capture: _Capture) -> bytes:
+def _interface(capture: _CaptureFile) -> bytes:
     node, _, interface = capture.place.partition(":")
     named: list[tuple[int, bytes]] = [(_NAME, capture.place.encode())]
     named += [(_DESCRIPTION, f"{interface} of {node}".encode()), (_RESOLUTION, b"\x09")]

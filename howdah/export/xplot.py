@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from howdah.export.flow import Exit, exit_of, file_stem, flow_text, path_text, plan_of, probed
+from howdah.export.flow import FlowExit, exit_of, file_stem, flow_text, path_text, plan_of, probed
 from howdah.plan.plan import Flow
 from howdah.record.directory import write_whole
 from howdah.record.result import Run
@@ -36,7 +36,7 @@ def write_xplot(run: Run, directory: Path) -> list[Path]:
     return written
 
 
-def _graph(title: str, rows: pa.Table, leaves: Exit | None, flow: Flow) -> str:
+def _graph(title: str, rows: pa.Table, leaves: FlowExit | None, flow: Flow) -> str:
     time, una, sent = (_column(rows, name) for name in ("time_ns", "snd_una_bytes", "snd_nxt_bytes"))
     known = np.array([value is not None for value in rows["snd_una_bytes"].to_pylist()]) if rows.num_rows else None
     if known is not None and not known.all():

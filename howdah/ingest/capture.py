@@ -66,7 +66,7 @@ def read_packets(path: Path) -> Packets:
     except OSError as error:
         return _none(f"{path.name} cannot be read: {error.strerror}")
     if len(data) < _FILE.size or _FILE.unpack_from(data)[0] != _MAGIC:
-        return _none(f"{path.name} is no capture with times in nanoseconds")
+        return _none(f"{path.name} is not a capture with nanosecond timestamps")
     place, places, lengths = _FILE.size, [], []
     while place + _RECORD.size <= len(data):
         here = _RECORD.unpack_from(data, place)[2]

@@ -41,7 +41,7 @@ def ingest_counters(context: Context) -> tuple[pa.Table, SourceReport]:
             time_ns, node, source = int(reading["time_ns"]), reading["node"], str(reading["source"])
             numbers = [int(value) for value in counters.values()]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            report.problems.append(f"counters.jsonl line {number} is no reading: {type(error).__name__}: {error}")
+            report.problems.append(f"counters.jsonl line {number} is not a reading: {type(error).__name__}: {error}")
             continue
         times.append(time_ns - context.epoch_ns)
         nodes.append(node)

@@ -94,7 +94,7 @@ def parse(frames: Frames, locate: Locate, names: tuple[str, ...]) -> Records:
     """
     identities: dict[tuple[str, ...], int] = {}
     found = _walk(frames)
-    parts: list[_Part] = []
+    parts: list[_FramedColumns] = []
     kinds, member = np.unique(np.stack([found.kind, found.length], axis=1), axis=0, return_inverse=True)
     member = member.reshape(-1)
     broken: dict[int, str] = {}
@@ -103,7 +103,7 @@ def parse(frames: Frames, locate: Locate, names: tuple[str, ...]) -> Records:
         at_once = max(_BYTES_AT_ONCE // length, 1)
         for start in range(0, rows.size, at_once):
             some = found.of(rows[start : start + at_once])
-            parts.extend(_parse_alike(frames, some, kind, length, _Reading(locate, names, identities, broken)))
+            parts.extend(_parse_alike(frames, some, kind, length, _FramedReading(locate, names, identities, broken)))
     for frame, why in broken.items():
         frames.damage.append(_no_answer(frames, frame, why))
     frames.damage.sort(key=lambda damage: damage.offset_bytes)
@@ -126,7 +126,7 @@ class _Messages:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _FramedColumns:
     """Messages of one layout, in one column each; a column that they lack is None."""
 
     messages: _Messages
@@ -135,7 +135,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _FramedReading:
     locate: Locate
     names: tuple[str, ...]
     identities: dict[tuple[str, ...], int]
@@ -189,13 +189,15 @@ def _no_answer(frames: Frames, frame: int, why: str) -> Damage:
     return Damage(frames.file, where, length, f"not a netlink answer: {why}")
 
 
-def _parse_alike(frames: Frames, found: _Messages, kind: int, length: int, reading: _Reading) -> list[_Part]:
+def _parse_alike(
+    frames: Frames, found: _Messages, kind: int, length: int, reading: _FramedReading
+) -> list[_FramedColumns]:
     """Messages of one type and length.
 
     The first one says which of its bytes fix where everything is and what it is about. Messages that agree in these
     are a class, and one of them speaks for all; a class that has the same bytes fixed is done. Repeat with the rest.
     """
-    parts: list[_Part] = []
+    parts: list[_FramedColumns] = []
     matrix = frames.data[found.offset[:, None] + np.arange(length)]
     while found.frame.size:
         try:
@@ -226,7 +228,7 @@ def _parse_alike(frames: Frames, found: _Messages, kind: int, length: int, readi
             rows = np.flatnonzero(np.isin(class_of, classes))
             same = matrix[rows]
             columns = {name: gather(same, slots[name]) if name in slots else None for name in reading.names}
-            parts.append(_Part(found.of(rows), code[class_of[rows]], columns))
+            parts.append(_FramedColumns(found.of(rows), code[class_of[rows]], columns))
         rest = ~done[class_of]
         found, matrix = found.of(rest), matrix[rest]
     return parts
@@ -250,7 +252,11 @@ def gather(matrix: npt.NDArray[np.uint8], slot: Slot) -> Integers:
 
 
 def _assemble(
-    frames: Frames, parts: list[_Part], names: tuple[str, ...], identities: list[tuple[str, ...]], broken: list[int]
+    frames: Frames,
+    parts: list[_FramedColumns],
+    names: tuple[str, ...],
+    identities: list[tuple[str, ...]],
+    broken: list[int],
 ) -> Records:
     """Put the parts back in the order of the file, and of the messages within an answer, without broken answers."""
     none = np.zeros(0, dtype=np.int64)

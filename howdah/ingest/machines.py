@@ -65,7 +65,7 @@ def _part_of(plan: Plan, place: MachineDirectory) -> Plan:
         )
         here = {flow["id"] for flow in value["flows"]}
     except (KeyError, TypeError) as error:
-        raise HowdahError(f"it is no part of a plan: {error}", where=str(place.raw / "part.json")) from error
+        raise HowdahError(f"this is not a part of a plan: {error}", where=str(place.raw / "part.json")) from error
     return dataclasses.replace(plan, collect=collect, flows=[flow for flow in plan.flows if flow.id in here])
 
 

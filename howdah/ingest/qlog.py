@@ -24,7 +24,7 @@ _NAMES = {"cwnd": "congestion_window"}  # of aioquic
 
 
 @dataclass(frozen=True)
-class Known:
+class SenderState:
     """What the sender knew at an instant. ``ssthresh_bytes`` is None while there is none; ``time_ns`` is the qlog's.
 
     ``acknowledged_bytes`` and ``sent_bytes`` are offsets of the stream that carries the data: all before the first one
@@ -61,8 +61,8 @@ class Qlog:
     """``acks`` has the state before each ACK was processed. ``sent_bytes`` are UDP payload, of ``sent_packets``."""
 
     problems: list[str] = field(default_factory=list)
-    acks: list[Known] = field(default_factory=list)
-    last: Known | None = None
+    acks: list[SenderState] = field(default_factory=list)
+    last: SenderState | None = None
     left: Left | None = None
     sent_packets: int = 0
     sent_bytes: int = 0
@@ -95,7 +95,7 @@ def _events(data: bytes, name: str, problems: list[str]) -> Iterator[dict[str, A
             document = json.loads(data)
             yield from document["traces"][0]["events"]
         except (ValueError, LookupError, TypeError):
-            problems.append(f"{name} is cut short: it is no whole JSON document of {len(data)} bytes")
+            problems.append(f"{name} is cut short: it is not a whole JSON document of {len(data)} bytes")
         return
     for number, record in enumerate(part for part in data.split(_SEPARATOR) if part.strip()):
         try:
@@ -126,7 +126,7 @@ class _Reader:
         self._una = self._nxt = 0
         self._state: dict[str, float] = {}
         self._lost_at: tuple[int, int] = (0, 0)  # of the ACK or timer in progress: since when, how many
-        self._before: Known | None = None
+        self._before: SenderState | None = None
         for event in events:
             self._take(event)
         if events and self._state:
@@ -199,7 +199,7 @@ class _Reader:
         if self.qlog.left is None and before is not None:
             self.qlog.left = self._exit(time_ns, before)
 
-    def _exit(self, time_ns: int, before: Known) -> Left | None:
+    def _exit(self, time_ns: int, before: SenderState) -> Left | None:
         """The threshold came to be at the window or below it."""
         now = self._known(time_ns)
         if now.ssthresh_bytes is None or now.cwnd_bytes < now.ssthresh_bytes:
@@ -211,10 +211,10 @@ class _Reader:
         cwnd = before.cwnd_bytes if is_cut else now.cwnd_bytes
         return Left(acked, cwnd, now.ssthresh_bytes, lost, is_cut, now.latest_rtt_us, now.min_rtt_us)
 
-    def _known(self, time_ns: int) -> Known:
+    def _known(self, time_ns: int) -> SenderState:
         state = self._state
         ssthresh, least = state.get("ssthresh"), state.get("min_rtt")
-        return Known(
+        return SenderState(
             time_ns=time_ns,
             cwnd_bytes=int(state.get("congestion_window", 0)),
             ssthresh_bytes=None if ssthresh is None else int(ssthresh),

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.ingest.capture import read_packets, udp_payload
-from howdah.ingest.qlog import Known, Qlog, read_qlog
+from howdah.ingest.qlog import Qlog, SenderState, read_qlog
 from howdah.ingest.source import Context, Made, SourceReport
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.plan.plan import Flow
@@ -45,7 +45,7 @@ def add_quic(context: Context, made: Made) -> SourceReport | None:
         report.rows += len(qlog.acks)
         report.counts["flows"].append(_account(context, flow, qlog))
         if not qlog.acks or not qlog.datagram_bytes:
-            report.problems.append(f"{flow.title}: its qlog tells of no ACK")
+            report.problems.append(f"{flow.title}: its qlog has no ACK")
             continue
         shift_ns = _shift_ns(context, flow, qlog)
         if context.plan.collect.tcp_probe:
@@ -102,11 +102,11 @@ def _packets(size: int, qlog: Qlog) -> int:
     return size // qlog.datagram_bytes
 
 
-def _threshold(known: Known, qlog: Qlog) -> int | None:
+def _threshold(known: SenderState, qlog: Qlog) -> int | None:
     return None if known.ssthresh_bytes is None else min(_packets(known.ssthresh_bytes, qlog), _LARGE)
 
 
-def _probe_row(flow: Flow, qlog: Qlog, known: Known, shift_ns: int) -> dict[str, Any]:
+def _probe_row(flow: Flow, qlog: Qlog, known: SenderState, shift_ns: int) -> dict[str, Any]:
     return {
         "flow": flow.id,
         "time_ns": known.time_ns + shift_ns,

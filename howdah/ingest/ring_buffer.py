@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howdah.errors import HowdahError
-from howdah.ingest.trace_format import EventFormat, EventHeader, Field, PageHeader
+from howdah.ingest.trace_format import EventFormat, EventHeader, PageHeader, TraceField
 from howdah.record.raw import read_raw_bytes, stored
 
 Integers = npt.NDArray[np.int64]
@@ -133,7 +133,7 @@ class _Chunk:
         self.pages = words.size * 4 // layout.subbuffer_bytes
         self.base = np.arange(self.pages, dtype=np.int64) * layout.subbuffer_bytes
 
-    def decode(self, fields: list[Field]) -> tuple[Integers, dict[str, Integers]]:
+    def decode(self, fields: list[TraceField]) -> tuple[Integers, dict[str, Integers]]:
         """Times and columns of this chunk's records, in file order."""
         start, time, length = self._walk(*self._headers())
         kind = self._gather(start, self.layout.format.field("common_type"))
@@ -150,7 +150,7 @@ class _Chunk:
         """Time stamp and committed bytes of every sub-buffer; counts what the kernel says was missed."""
         header = self.layout.page
         time = self._gather(self.base, header.timestamp)
-        word = self._gather(self.base, Field("commit", header.commit.offset, min(header.commit.size, 4), False))
+        word = self._gather(self.base, TraceField("commit", header.commit.offset, min(header.commit.size, 4), False))
         commit = word & _COMMIT_MASK
         room = self.layout.subbuffer_bytes - header.data_offset
         wrong = (commit > room) | (commit % 4 != 0) | ((commit == 0) & (time == 0))
@@ -165,7 +165,7 @@ class _Chunk:
         missed = ((word & _MISSED_EVENTS) != 0) & ~wrong
         stored = missed & ((word & _MISSED_STORED) != 0)
         where = self.base[stored] + header.data_offset + commit[stored]
-        self.result.lost_events += int(self._gather(where, Field("missed", 0, header.commit.size, False)).sum())
+        self.result.lost_events += int(self._gather(where, TraceField("missed", 0, header.commit.size, False)).sum())
         self.result.lost_uncounted += int((missed & ~stored).sum())
         return time, commit
 
@@ -226,7 +226,7 @@ class _Chunk:
         order = np.argsort(start)
         return start[order], when[order], size[order]
 
-    def _gather(self, start: Integers, item: Field) -> Integers:
+    def _gather(self, start: Integers, item: TraceField) -> Integers:
         """One field of many records that begin at byte ``start`` (a multiple of 4) of the chunk."""
         offset = start + item.offset
         value: npt.NDArray[Any]

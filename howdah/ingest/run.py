@@ -148,7 +148,7 @@ def _agent(directory: RunDirectory, report: IngestReport) -> dict[str, Any]:
     try:
         value = json.loads(read_raw_bytes(path))
     except FileNotFoundError:
-        report.problems.append("agent.json is missing: the guest did not come to its end")
+        report.problems.append("agent.json is missing: the guest did not finish")
         return {}
     except (OSError, ValueError) as error:
         report.problems.append(f"agent.json cannot be read: {error}")

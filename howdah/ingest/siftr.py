@@ -48,7 +48,7 @@ Connection = tuple[str, int, str, int]
 
 
 @dataclass(frozen=True)
-class Record:
+class SiftrLine:
     """One line. Times are the host's wall clock; ``incoming``: of a packet that came in."""
 
     connection: Connection
@@ -67,7 +67,7 @@ class Record:
 
 @dataclass
 class Log:
-    records: list[Record] = field(default_factory=list)
+    records: list[SiftrLine] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -137,7 +137,7 @@ def _account(log: Log, pairs: dict[str, str]) -> None:
         log.problems.append(f"SIFTR lost {lost} of {total} records")
 
 
-def _record(line: str, units: _Units) -> Record:
+def _record(line: str, units: _Units) -> SiftrLine:
     fields = line.split(",")
     hashed = len(fields) > 1 and fields[1].startswith("0x")
     if len(fields) not in (_WITH_HASH if hashed else _WITHOUT_HASH):
@@ -152,7 +152,7 @@ def _record(line: str, units: _Units) -> Record:
     state = numbers[7]
     if not 0 <= state < len(_LINUX_STATE):
         raise ValueError(f"a TCP state {state}")
-    return Record(
+    return SiftrLine(
         connection=(_address(rest[1]), int(rest[2]), _address(rest[3]), int(rest[4])),
         time_ns=(int(seconds) * 1_000_000 + int(fraction)) * 1000,
         incoming=fields[0] == "i",
@@ -179,7 +179,7 @@ class Placed:
     flow: int
     end: str
     time_ns: int
-    record: Record
+    record: SiftrLine
 
 
 def place(context: Context, report: SourceReport) -> list[Placed]:
@@ -291,9 +291,9 @@ def _table(name: str, schema: pa.Schema, columns: dict[str, list[object]], rows:
     return store.table_of(name, arrays)
 
 
-def _packets(size_bytes: int, record: Record) -> int:
+def _packets(size_bytes: int, record: SiftrLine) -> int:
     return size_bytes // max(record.mss_bytes, 1)
 
 
-def _ssthresh(record: Record) -> int | None:
+def _ssthresh(record: SiftrLine) -> int | None:
     return None if record.ssthresh_bytes >= INFINITE_SSTHRESH_BYTES else _packets(record.ssthresh_bytes, record)

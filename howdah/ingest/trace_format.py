@@ -23,7 +23,7 @@ _ID = re.compile(r"^ID:\s*(\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Field:
+class TraceField:
     """One member of a record: byte offset from the record's start, size in bytes, signedness."""
 
     name: str
@@ -36,8 +36,8 @@ class Field:
 class PageHeader:
     """Where a sub-buffer keeps its time stamp, its commit word and its events (bytes)."""
 
-    timestamp: Field
-    commit: Field
+    timestamp: TraceField
+    commit: TraceField
     data_offset: int
 
 
@@ -58,9 +58,9 @@ class EventFormat:
     """``format`` of one event: its number and its fields by name."""
 
     id: int
-    fields: dict[str, Field]
+    fields: dict[str, TraceField]
 
-    def field(self, name: str) -> Field:
+    def field(self, name: str) -> TraceField:
         try:
             return self.fields[name]
         except KeyError:
@@ -75,12 +75,14 @@ class EventFormat:
         return max(field.offset + field.size for field in self.fields.values())
 
 
-def _fields(text: str) -> dict[str, Field]:
-    found: dict[str, Field] = {}
+def _fields(text: str) -> dict[str, TraceField]:
+    found: dict[str, TraceField] = {}
     for match in _FIELD.finditer(text):
         name = _NAME.search(match["declaration"].strip())
         if name is not None:
-            found[name["name"]] = Field(name["name"], int(match["offset"]), int(match["size"]), match["signed"] == "1")
+            found[name["name"]] = TraceField(
+                name["name"], int(match["offset"]), int(match["size"]), match["signed"] == "1"
+            )
     return found
 
 

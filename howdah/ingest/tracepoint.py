@@ -17,7 +17,7 @@ from howdah.ingest.ring_buffer import Integers, Layout, Trace, read_trace
 from howdah.ingest.source import Context, SourceReport
 from howdah.ingest.trace_format import (
     EventFormat,
-    Field,
+    TraceField,
     parse_event_format,
     parse_event_header,
     parse_page_header,
@@ -100,7 +100,7 @@ def read_tracepoint(context: Context, tracepoint: Tracepoint, report: SourceRepo
 
 def _with_address(format_: EventFormat, tracepoint: Tracepoint) -> EventFormat:
     source = format_.field(tracepoint.address)
-    format_.fields["address"] = Field("address", source.offset + tracepoint.address_offset, 4, False)
+    format_.fields["address"] = TraceField("address", source.offset + tracepoint.address_offset, 4, False)
     return format_
 
 

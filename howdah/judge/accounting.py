@@ -11,7 +11,7 @@ from typing import Any
 from howdah.judge.check import ACCOUNTING, Check, none_of
 from howdah.judge.tolerance import Tolerance
 from howdah.plan.plan import Plan
-from howdah.plan.route import Hop, way
+from howdah.plan.route import LinkHop, way
 
 INGRESS = "ingress"  # parent of a queue of what arrives
 
@@ -79,7 +79,7 @@ class Snapshots:
 def accounting_checks(plan: Plan, found: dict[str, Any] | None, tolerance: Tolerance) -> list[Check]:
     """``found`` is accounting.json, None if it is missing."""
     if found is None:
-        return [Check("accounting", ACCOUNTING, False, "accounting.json is missing: nobody counted packets")]
+        return [Check("accounting", ACCOUNTING, False, "accounting.json is missing: packets were not counted")]
     state = Snapshots(found["before"], found["after"])
     made: list[Callable[[], list[Check]]] = [
         lambda: [balance(plan, state, "forward"), balance(plan, state, "reverse")],
@@ -99,7 +99,7 @@ def accounting_checks(plan: Plan, found: dict[str, Any] | None, tolerance: Toler
     return checks
 
 
-def _ways(plan: Plan, direction: str) -> list[list[Hop]]:
+def _ways(plan: Plan, direction: str) -> list[list[LinkHop]]:
     pairs = dict.fromkeys(flow.ends for flow in plan.flows)
     return [way(plan, *(pair if direction == "forward" else pair[::-1])) for pair in pairs]
 
@@ -132,7 +132,7 @@ def balance(plan: Plan, state: Snapshots, direction: str) -> Check:
     return Check(name, ACCOUNTING, missing == 0, message, 0, missing, 0, "packets")
 
 
-def _drops(state: Snapshots, hop: Hop, first: bool) -> list[tuple[str, int]]:
+def _drops(state: Snapshots, hop: LinkHop, first: bool) -> list[tuple[str, int]]:
     """Where one hop can drop, and how many packets it did.
 
     A host's own queue and transmit drops come before its count of packets sent.

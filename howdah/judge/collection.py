@@ -34,7 +34,7 @@ def collection_checks(
 
 
 @dataclass(frozen=True)
-class _Source:
+class _TracepointSource:
     """A tracepoint's table and account, and what its records and checks are called."""
 
     table: str
@@ -43,11 +43,11 @@ class _Source:
     record: str
 
 
-_TCP_PROBE = _Source("tcp_probe", "trace.json", "trace", "per-ACK record")
-_SLOW_START = _Source("slow_start", "slow_start.json", "event", "slow-start event")
+_TCP_PROBE = _TracepointSource("tcp_probe", "trace.json", "trace", "per-ACK record")
+_SLOW_START = _TracepointSource("slow_start", "slow_start.json", "event", "slow-start event")
 
 
-def _trace_checks(source: _Source, report: IngestReport, account: dict[str, Any] | None) -> list[Check]:
+def _trace_checks(source: _TracepointSource, report: IngestReport, account: dict[str, Any] | None) -> list[Check]:
     return [
         _lost_records(source, report, account),
         _whole_trace(source, report, account),
@@ -64,10 +64,10 @@ def raw_files(report: IngestReport) -> Check:
     return Check("raw files", COLLECTION, not problems, bad if problems else good, 0, len(problems), 0, "problems")
 
 
-def _lost_records(source: _Source, report: IngestReport, account: dict[str, Any] | None) -> Check:
+def _lost_records(source: _TracepointSource, report: IngestReport, account: dict[str, Any] | None) -> Check:
     name = f"lost {source.check} records"
     if account is None:
-        return Check(name, COLLECTION, False, f"{source.account} is missing: nobody counted lost records")
+        return Check(name, COLLECTION, False, f"{source.account} is missing: lost records were not counted")
     counts = report.sources[source.table].counts
     by_kernel = sum(int(account.get(key) or 0) for key in ("overrun", "dropped_events", "commit_overrun"))
     lost = max(by_kernel, int(counts.get("lost_events", 0))) + int(counts.get("gaps_of_unknown_size", 0))
@@ -82,7 +82,7 @@ def _lost_records(source: _Source, report: IngestReport, account: dict[str, Any]
     )
 
 
-def _whole_trace(source: _Source, report: IngestReport, account: dict[str, Any] | None) -> Check:
+def _whole_trace(source: _TracepointSource, report: IngestReport, account: dict[str, Any] | None) -> Check:
     """As many records were decoded as the kernel handed over."""
     name = f"{source.check} records"
     if account is None or account.get("entries") is None:
@@ -96,7 +96,7 @@ def _whole_trace(source: _Source, report: IngestReport, account: dict[str, Any] 
     return Check(name, COLLECTION, ok, message, expected, decoded, 0, "records")
 
 
-def _unknown_sockets(source: _Source, report: IngestReport) -> Check:
+def _unknown_sockets(source: _TracepointSource, report: IngestReport) -> Check:
     counts = report.sources[source.table].counts
     sockets = counts.get("unknown_sockets", [])
     named = ", ".join(f"{item['source_port']} to {item['destination_port']}" for item in sockets[:3])
@@ -115,9 +115,7 @@ def _event_names(report: IngestReport) -> Check:
     unknown = report.sources["slow_start"].counts.get("unknown_names", [])
     if not unknown:
         return Check("event names", COLLECTION, True, "every event and reason has a name", 0, 0, 0, "names")
-    message = (
-        f"the module tells of {', '.join(unknown)}, which this howdah has no name for: it is older than the module"
-    )
+    message = f"the module reports {', '.join(unknown)}, which this howdah has no name for: it is older than the module"
     return Check("event names", COLLECTION, None, message, 0, len(unknown), 0, "names")
 
 

@@ -132,7 +132,7 @@ def _captures(plan: Plan, report: IngestReport, accounting: dict[str, Any] | Non
     for place in plan.collect.pcap:
         label = f"capture {place}"
         if place not in captures:
-            yield Check(label, COLLECTION, False, f"nobody counted the packets of the capture at {place}")
+            yield Check(label, COLLECTION, False, f"the packets of the capture at {place} were not counted")
             continue
         yield _whole(label, captures[place])
         passed = _passed(plan, place, accounting)

@@ -16,7 +16,7 @@ def engine_checks(
 ) -> list[Check]:
     """``agent`` is agent.json, None if it is missing; ``idle`` is howdah/judge/busy.py's, where there is one."""
     if agent is None:
-        return [Check("agent", ENGINE, False, "agent.json is missing: the guest did not come to its end")]
+        return [Check("agent", ENGINE, False, "agent.json is missing: the guest did not finish")]
     checks = [_status(agent), *_clock(plan, agent, tolerance, idle), _epoch(plan, agent)]
     checks += [flow_check(flow, agent, tolerance, idle) for flow in plan.flows]
     checks.append(placement(plan, agent))

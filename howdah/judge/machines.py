@@ -57,7 +57,7 @@ def processor(plan: Plan, machine: str, found: dict[str, Any] | None, tolerance:
     """
     name = f"processor of {machine}"
     if found is None or not found.get("wakeups"):
-        return [Check(name, ENGINE, False, f"nobody watched the processor of {machine} while the flows ran")]
+        return [Check(name, ENGINE, False, f"the processor of {machine} was not watched while the flows ran")]
     allowed_us = tolerance.delay(plan.path.rtt_us)
     late = sum(late_ns > allowed_us * 1000 for _, late_ns in found["late"])
     # One that comes later than a whole interval stands for all that were due meanwhile.

@@ -29,7 +29,7 @@ def model_checks(
     """Every check of a run of a model; ``agent`` is agent.json, None if it is missing."""
     plan = data.plan
     if agent is None:
-        missing = "agent.json is missing: the simulation did not come to its end"
+        missing = "agent.json is missing: the simulation did not finish"
         checks = [Check("agent", ENGINE, False, missing)]
     else:
         checks = [_model(plan, agent), *(flow_check(flow, agent, tolerance, None) for flow in plan.flows)]
@@ -60,7 +60,7 @@ def _packets(directory: RunDirectory, plan: Plan, tolerance: Tolerance) -> Itera
         links = read_links(directory.raw)
         return packet_checks(plan, links, tolerance)
     except (OSError, ValueError, LookupError) as error:
-        return [Check("accounting", ACCOUNTING, False, f"links.tsv cannot be read ({error}): nobody counted packets")]
+        return [Check("accounting", ACCOUNTING, False, f"links.tsv cannot be read ({error}): packets were not counted")]
 
 
 def packet_checks(plan: Plan, links: Links, tolerance: Tolerance) -> list[Check]:

@@ -21,7 +21,7 @@ def _check(name: str, module: str, record: dict[str, Any]) -> Check:
     registered = record.get("algorithms")
     before, most = record.get("uses_before"), record.get("uses_most")
     if registered is None or before is None or most is None:
-        return Check(label, ENGINE, False, f"nobody looked whether the flows use the profile's module {module}")
+        return Check(label, ENGINE, False, f"it was not checked whether the flows use the profile's module {module}")
     if name not in registered:
         found = ", ".join(registered) or "nothing"
         message = f"the algorithm {name} is not the profile's: its module {module} registered {found}"

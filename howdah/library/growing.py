@@ -38,7 +38,7 @@ class Growing:
         self._listen = listen
         self._told = 0
         self._ended: deque[tuple[Path, str]] = deque()
-        self._parts: dict[Path, _Part] = {}
+        self._parts: dict[Path, _RunRows] = {}
 
     def __call__(self, active: list[Work], outcomes: list[Outcome], rest: Rest) -> None:
         self._listen(active, outcomes, rest)
@@ -58,7 +58,7 @@ class Growing:
             experiment, name = self._ended.popleft()
             pieces.setdefault(experiment, []).append(name)
         for experiment, names in pieces.items():
-            part = self._parts.setdefault(experiment, _Part(experiment))
+            part = self._parts.setdefault(experiment, _RunRows(experiment))
             part.read(list(dict.fromkeys(names)))
             if len(part.known) >= PART:
                 self._parts.pop(experiment).write()
@@ -73,7 +73,7 @@ class Growing:
             part.write()
 
 
-class _Part:
+class _RunRows:
     """Rows of some runs of an experiment."""
 
     def __init__(self, experiment: Path) -> None:

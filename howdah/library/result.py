@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from howdah.library.axis import EXPERIMENT, TEXT, own_axes, run_axes, table
-from howdah.metric import known_metrics
+from howdah.metric import known_metrics, unit_by_suffix
 from howdah.record.axis import FLOW_NAME, Axes
 from howdah.record.result import Run
 
@@ -76,8 +76,8 @@ def run_rows(runs: list[Run], axes: Types) -> pa.Table:
         "bdp_packets": pa.int64(),
         "loss_ratio": pa.float64(),
     }
-    units = {"wall_s": "s", "virtual_s": "s", "rate_bits_per_second": "bit/s", "rtt_us": "us"}
-    units |= {"buffer_bytes": "bytes", "bdp_packets": "packets", "loss_ratio": "ratio"}
+    units = {name: unit.name for name in types if name not in axes and (unit := unit_by_suffix(name)) is not None}
+    units["loss_ratio"] = "ratio"
     return table(rows, types, units)
 
 

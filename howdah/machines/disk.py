@@ -21,12 +21,12 @@ def check_image(image: Path, where: str) -> str:
         raise HowdahError("the image is empty", where=where)
     answer = _qemu_img("info", "--output=json", str(image))
     if answer.returncode:
-        raise HowdahError(f"this is no disk image: {_words(answer)}", where=where)
+        raise HowdahError(f"this is not a disk image: {_words(answer)}", where=where)
     found = str(json.loads(answer.stdout)["format"])
     # Anything at all counts as a raw disk; one that boots has a mark.
     if found == "raw" and start[_BOOT_MARK] != _MARKED:
         raise HowdahError(
-            f"{image.name} is no disk image: QEMU knows no such format, and nothing could boot from it as a raw disk",
+            f"{image.name} is not a disk image: QEMU does not know its format, and it has no boot sector",
             where=where,
             hint="Expected qcow2, vmdk, vdi, vhdx, or a raw disk with a boot sector. Is it packed? Unpack it first.",
         )

@@ -22,7 +22,7 @@ _SHORT_S = 60.0
 
 
 @dataclass(frozen=True)
-class Interface:
+class MachineInterface:
     """An end of a wire on its machine."""
 
     wire: str
@@ -71,13 +71,13 @@ class Machine:
         return self.check(["uname", "-r"]).strip()
 
     @cached_property
-    def interfaces(self) -> dict[str, Interface]:
+    def interfaces(self) -> dict[str, MachineInterface]:
         """By wire. Raises HowdahError for one that the machine does not have."""
         found = {}
         for wire, name in self.wires.items():
             place = f"/sys/class/net/{name}/address"
             mac = self.state.macs[wire] if self.state else self.check(["cat", place]).strip()
-            found[wire] = Interface(wire, name, mac)
+            found[wire] = MachineInterface(wire, name, mac)
         return found
 
     @property

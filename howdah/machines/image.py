@@ -203,7 +203,7 @@ def _make(directory: Path, log: Path, base: Path, kernel: MachineKernel, cache: 
         raise HowdahError(
             f"the image with {kernel.release} cannot be made: " + " / ".join(error.tail[-4:]),
             where=kernel.source,
-            hint=f"All it said is in {log}. A user without root needs newuidmap (apt install uidmap) and lines in "
+            hint=f"The full output is in {log}. A user without root needs newuidmap (apt install uidmap) and lines in "
             "/etc/subuid and /etc/subgid.",
         ) from error
     specification.unlink()

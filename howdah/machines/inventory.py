@@ -16,7 +16,7 @@ from typing import Any
 from howdah.errors import HowdahError
 from howdah.machines.archive import modules, programs
 from howdah.machines.image import sources_key
-from howdah.machines.machine_set import DISTRIBUTION, HostSection, MachineSet
+from howdah.machines.machine_set import DISTRIBUTION, MachineHostSection, MachineSet
 from howdah.machines.state import MachineSetState
 
 _ROLE_GROUPS = {"sender": "senders", "emulator": "emulators", "receiver": "receivers"}
@@ -100,7 +100,7 @@ def inventory_of(
     return {"all": {"vars": variables, "hosts": hosts, "children": groups}}
 
 
-def _host(name: str, host: HostSection, directory: MachineSetDirectory, file: Path) -> dict[str, Any]:
+def _host(name: str, host: MachineHostSection, directory: MachineSetDirectory, file: Path) -> dict[str, Any]:
     found: dict[str, Any] = {
         "ansible_host": host.address,
         "ansible_port": host.ssh_port,

@@ -65,7 +65,7 @@ def _of_package(written: str, path: Path, cache: Cache) -> MachineKernel:
             run_logged(["dpkg-deb", "-x", str(path), str(directory)], log)
         except CommandFailedError as error:
             raise HowdahError(
-                "this is no Debian package: " + " / ".join(error.tail[-2:]),
+                "this is not a Debian package: " + " / ".join(error.tail[-2:]),
                 where=str(path),
                 hint="'kernel:' takes debian-VERSION, a kernel package (.deb), or a directory with boot/ and lib/.",
             ) from error
@@ -87,7 +87,7 @@ def _found(written: str, root: Path, source: str, identity: str) -> MachineKerne
     release = images[0].name.removeprefix("vmlinuz-")
     with images[0].open("rb") as file:
         if file.read(_MAGIC_END)[_MAGIC_PLACE:] != _MAGIC:
-            raise HowdahError(f"{images[0].name} is no Linux kernel of this processor", where=str(images[0]))
+            raise HowdahError(f"{images[0].name} is not a Linux kernel for this processor", where=str(images[0]))
     places = [root / "lib/modules" / release, root / "usr/lib/modules" / release]
     modules = next((place for place in places if place.is_dir()), None)
     if modules is None:

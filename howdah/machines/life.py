@@ -24,14 +24,14 @@ from howdah.machines.disk import check_image, make_overlay
 from howdah.machines.image import MachineImage, provide_machine_image
 from howdah.machines.inventory import MachineSetDirectory, make_host_key
 from howdah.machines.kernel import provide_machine_kernel
-from howdah.machines.machine_set import HostSection, MachineSet
+from howdah.machines.machine_set import MachineHostSection, MachineSet
 from howdah.machines.personal import personal_files, write_initrd
 from howdah.machines.process import Remembered, remember
 from howdah.machines.qemu import Hub, Plug, VirtualMachine, command_line, mac_of
 from howdah.machines.seed import write_seed
 from howdah.machines.ssh import Way
 from howdah.machines.state import MachineSetState, MachineState, read_state
-from howdah.machines.tap import Network
+from howdah.machines.tap import TapNetwork
 from howdah.machines.watch import Booting, await_ssh, ended
 from howdah.machines.wire import CONTROL
 
@@ -62,7 +62,7 @@ def bring_up(machine_set: MachineSet, directory: MachineSetDirectory, file: Path
     """
     assert machine_set.virtual is not None
     clear(directory)
-    network = Network(machine_set.name, directory.path) if machine_set.virtual.taps else None
+    network = TapNetwork(machine_set.name, directory.path) if machine_set.virtual.taps else None
     if network is not None:
         tap.require()  # before images are made
     started = time.monotonic()
@@ -154,7 +154,7 @@ def _order_off(name: str, machine: MachineState, directory: MachineSetDirectory)
     way.close()
 
 
-def _image(machine_set: MachineSet, host: HostSection, file: Path, how: Starting) -> MachineImage | None:
+def _image(machine_set: MachineSet, host: MachineHostSection, file: Path, how: Starting) -> MachineImage | None:
     if host.image is not None:
         return None
     assert machine_set.virtual is not None
@@ -243,7 +243,7 @@ def _start(
     return state, Booting(name, process, _way(name, machine, host, directory), console, said)
 
 
-def _way(name: str, machine: VirtualMachine, host: HostSection, directory: MachineSetDirectory) -> Way:
+def _way(name: str, machine: VirtualMachine, host: MachineHostSection, directory: MachineSetDirectory) -> Way:
     return Way(name, "127.0.0.1", machine.port, host.user, directory.path, accept_new=host.image is not None)
 
 
@@ -290,7 +290,7 @@ def macs_of(machine_set: MachineSet, name: str) -> dict[str, str]:
 
 
 @contextmanager
-def _plugged(machine_set: MachineSet, name: str, network: Network | None) -> Iterator[tuple[Plug, ...]]:
+def _plugged(machine_set: MachineSet, name: str, network: TapNetwork | None) -> Iterator[tuple[Plug, ...]]:
     """The machine's ends of its wires. Taps are open here until QEMU has them."""
     macs = macs_of(machine_set, name)
     if network is None:
@@ -356,9 +356,9 @@ def _free_port() -> int:
 def _accelerator(image: MachineImage | None, how: Starting) -> tuple[str, str | None]:
     """``kvm`` where it boots this very kernel, else ``tcg`` and why. What was found holds until the machine boots."""
     if shutil.which(QEMU) is None:
-        raise EngineUnavailableError(f"{QEMU} is not there", hint="apt install qemu-system-x86 qemu-utils")
+        raise EngineUnavailableError(f"{QEMU} is not installed", hint="apt install qemu-system-x86 qemu-utils")
     if image is None:
-        return "tcg", "KVM is tried with kernels of ours alone"
+        return "tcg", "KVM is only tried with howdah's kernels"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()
     kernel = image.kernel
 

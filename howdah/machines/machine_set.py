@@ -52,7 +52,7 @@ class VirtualSection(Section):
         raise ValueError(f"expected {AUTO} or a whole number from 1 to {MOST}, not {value!r}")
 
 
-class HostSection(Section):
+class MachineHostSection(Section):
     """One machine. ``links`` are its interfaces to the others with their addresses, ``address`` is for SSH."""
 
     role: Literal["sender", "emulator", "receiver"]
@@ -66,8 +66,8 @@ class HostSection(Section):
     memory: Bytes | None = Field(default=None, description="of a virtual machine")
     processors: int | None = Field(default=None, ge=1, le=64, description="of a virtual machine")
     links: dict[InterfaceName, Text] = Field(default_factory=dict, description="interface: address/length")
-    control: InterfaceName | None = Field(default=None, description="the link of monitoring; loopback alone without it")
-    image: Text | None = Field(default=None, description="a disk image of yours, relative to the machines file")
+    control: InterfaceName | None = Field(default=None, description="the monitoring link; without it, loopback only")
+    image: Text | None = Field(default=None, description="your own disk image, relative to the machines file")
 
     @field_validator("address")
     @classmethod
@@ -92,11 +92,11 @@ class HostSection(Section):
             if "/" not in written:
                 raise FieldError(f"the length is missing: {written}/24, perhaps", interface)
             if parsed.is_unspecified or parsed.is_multicast or parsed.is_loopback:
-                raise FieldError(f"{written} is no address of a link", interface)
+                raise FieldError(f"{written} is not the address of a link", interface)
         return value
 
     @model_validator(mode="after")
-    def _consistent(self) -> HostSection:
+    def _consistent(self) -> MachineHostSection:
         if self.control is not None and self.control not in self.links:
             has = ", ".join(self.links) or "it has none"
             raise FieldError(f"{self.control} is not one of the host's links ({has})", "control")
@@ -121,7 +121,7 @@ class MachineSet(Section):
 
     name: Name
     virtual: VirtualSection | None = Field(default=None, description="the machines are virtual ones of this machine")
-    hosts: dict[Name, HostSection] = Field(min_length=1)
+    hosts: dict[Name, MachineHostSection] = Field(min_length=1)
     wires: dict[WireName, list[Text]] = Field(default_factory=dict, description="name: its two ends")
     monitor: Name | None = Field(default=None, description="the host on which Prometheus runs")
 
@@ -149,7 +149,7 @@ class MachineSet(Section):
             if watcher.system != "linux":
                 raise FieldError(f"Prometheus runs on a host with Linux, not on {watcher.system}", "monitor")
             if self.virtual is not None and watcher.image is not None:
-                raise FieldError("a virtual machine with an image of yours gets no link of monitoring", "monitor")
+                raise FieldError("a virtual machine with your own image gets no monitoring link", "monitor")
         self._wires_fit()
         return self
 
@@ -207,7 +207,7 @@ class MachineSet(Section):
         return self.model_copy(update={"hosts": hosts})
 
 
-def _check_real(name: str, host: HostSection) -> None:
+def _check_real(name: str, host: MachineHostSection) -> None:
     if host.address is None:
         raise FieldError("the field 'address' is missing", "hosts", name)
     for field in ("memory", "processors"):
@@ -224,15 +224,15 @@ def _check_real(name: str, host: HostSection) -> None:
         )
 
 
-def _check_virtual(name: str, host: HostSection) -> None:
+def _check_virtual(name: str, host: MachineHostSection) -> None:
     for field in ("address", "port", "control"):
         if getattr(host, field) is not None:
-            raise FieldError("a virtual machine gets this by itself", "hosts", name, field)
+            raise FieldError("a virtual machine gets this automatically", "hosts", name, field)
     for interface in (CONTROL, MANAGE):
         if interface in host.links:
-            raise FieldError("a virtual machine gets this link by itself", "hosts", name, "links", interface)
+            raise FieldError("a virtual machine gets this link automatically", "hosts", name, "links", interface)
     if host.system != "linux" and host.image is None:
-        raise FieldError(f"a virtual machine with {host.system} needs an image of yours", "hosts", name)
+        raise FieldError(f"a virtual machine with {host.system} needs your own image", "hosts", name)
     if host.image is not None and host.kernel is not None:
         raise FieldError("an image boots its own kernel", "hosts", name, "kernel")
     if host.memory is not None and host.memory < LEAST_MEMORY_BYTES:
@@ -245,7 +245,7 @@ def load_machine_set(path: Path) -> MachineSet:
         raise ProfileError(
             "there is no such machines file",
             where=str(path),
-            hint=f"{PLAYBOOKS / 'machines' / 'example.yaml'} is one to begin with",
+            hint=f"{PLAYBOOKS / 'machines' / 'example.yaml'} is an example to start from",
         )
     document = read_document(path)
     try:

@@ -19,7 +19,7 @@ import time
 _CHUNK_BYTES = 1 << 20
 
 
-class Receiver:
+class StreamReceiver:
     """Takes connections on ``address`` and ``port``; ``buffer_bytes`` fixes SO_RCVBUF, else the system tunes it.
 
     Raises ValueError for a wildcard address, OSError where it cannot listen.
@@ -101,7 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--connections", type=int, default=None, help="end after this many")
     options = parser.parse_args(arguments)
     try:
-        receiver = Receiver(options.address, options.port, options.log, options.buffer_bytes)
+        receiver = StreamReceiver(options.address, options.port, options.log, options.buffer_bytes)
     except (OSError, ValueError, OverflowError) as error:
         sys.stderr.write(f"receiver.py: {options.address}, port {options.port}: {error}\n")
         return 1

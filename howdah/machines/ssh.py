@@ -80,7 +80,7 @@ class Way:
                 start_new_session=True,  # Ctrl-C reaches us alone
             )
         except subprocess.TimeoutExpired:
-            raise HowdahError(f"{shlex.join(argv)} was not done after {timeout_s:g} s", where=self.name) from None
+            raise HowdahError(f"{shlex.join(argv)} did not finish within {timeout_s:g} s", where=self.name) from None
         if done.returncode == _FAILED:
             self.explain(done.stderr.decode(errors="replace"))
         return done
@@ -115,7 +115,7 @@ class Way:
         done = self.run(["tar", "-C", source, "-c", "-z", "-f", "-", "."], timeout_s=timeout_s)
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip()
-            raise HowdahError(f"{source} cannot be copied from there: {said}", where=self.name)
+            raise HowdahError(f"{source} cannot be copied from the machine: {said}", where=self.name)
         unpacked = subprocess.run(
             ["tar", "-C", str(target), "--no-same-owner", "-x", "-z", "-f", "-"],
             input=done.stdout,
@@ -150,7 +150,7 @@ class Way:
                 where=where,
                 hint=f"If it was installed again, remove its line from {self.directory / 'known_hosts'}.",
             )
-        raise UnreachableError(f"SSH does not get there: {last}", final=False, where=where)
+        raise UnreachableError(f"SSH cannot connect: {last}", final=False, where=where)
 
 
 def _program(name: str) -> str:

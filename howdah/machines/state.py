@@ -99,7 +99,7 @@ def locked(directory: Path, doing: str) -> Iterator[None]:
             lock.seek(0)
             holder = lock.read().strip() or "another howdah"
             raise HowdahError(
-                f"somebody works on these machines: {holder}",
+                f"these machines are in use: {holder}",
                 where=str(directory),
                 hint="Wait for it, or give the machines file another 'name:' for a second machine set beside it.",
             ) from None

@@ -35,7 +35,7 @@ _LINK_LOCAL = 0xFFF8
 
 
 @dataclass(frozen=True)
-class Network:
+class TapNetwork:
     """The wires of one machine set, by the path of its directory: two of one name do not touch each other."""
 
     machine_set: str

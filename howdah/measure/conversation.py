@@ -18,7 +18,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Data:
+class DataSegments:
     """Segments with payload of the flow's sender, shape (segments,); ``order`` is their position in the capture.
 
     ``begin`` and ``end`` count bytes from the first one. ``segments`` is how many segments each counts as.
@@ -57,7 +57,7 @@ class Holes:
 class Conversation:
     """One flow at one end."""
 
-    data: Data
+    data: DataSegments
     acks: Acks
 
     @cached_property
@@ -124,7 +124,7 @@ def conversation(table: pa.Table, flow: int, end: str, mss_bytes: int) -> Conver
     acks = acks[acks > data[0]] if data.size else acks[:0]
     payload, begin = columns["payload_bytes"][data], columns["sequence_bytes"][data]
     return Conversation(
-        Data(data, columns["time_ns"][data], begin, begin + payload, -(-payload // mss_bytes)),
+        DataSegments(data, columns["time_ns"][data], begin, begin + payload, -(-payload // mss_bytes)),
         Acks(
             acks,
             columns["time_ns"][acks],

@@ -13,7 +13,7 @@ from howdah.measure.trace import Integers
 
 
 @dataclass(frozen=True)
-class Series:
+class CounterSeries:
     """Readings of one counter, by time (ns from the epoch)."""
 
     time_ns: Integers
@@ -49,7 +49,7 @@ class Counters:
         self._table = table.select(["node", "name", "time_ns", "value"])
         self._names: dict[str, pa.Table] = {}
 
-    def series(self, node: str | None, name: str) -> Series | None:
+    def series(self, node: str | None, name: str) -> CounterSeries | None:
         """Readings of ``name`` (as nstat prints it: ``TcpExtTCPTimeouts``), or None if there are none.
 
         ``node`` None is the whole kernel.
@@ -63,7 +63,7 @@ class Counters:
             return None
         time = rows["time_ns"].to_numpy().astype(np.int64)
         order = np.argsort(time, kind="stable")
-        return Series(time[order], rows["value"].to_numpy().astype(np.int64)[order])
+        return CounterSeries(time[order], rows["value"].to_numpy().astype(np.int64)[order])
 
     def growth(self, node: str | None, name: str, after_ns: int, until_ns: int) -> int:
         """As :meth:`Series.growth`; 0 where the counter does not exist in this kernel."""

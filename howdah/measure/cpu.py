@@ -83,7 +83,7 @@ _COPYING_SINKS = ("iperf3", "http")
 
 
 @dataclass(frozen=True)
-class Sample:
+class CpuSample:
     """Some of the processor time of one interval. ``functions`` are the symbol and all that was inlined there."""
 
     begin_ns: int
@@ -136,7 +136,7 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
         cpu_ns = time_of((name, *helpers))
         missing = unknown
         if functions is not None and name != "user_copy" and name not in functions:
-            missing = f"{name} is no function of its own in this kernel: the compiler has inlined it"
+            missing = f"{name} is not a function of its own in this kernel: the compiler has inlined it"
         elif functions is not None and name == "user_copy":
             missing = "the function of this kernel that copies serves both directions"
         elif name == "user_copy" and not copies:
@@ -159,7 +159,7 @@ def account_of(directory: RunDirectory) -> dict[str, Any]:
     return dict(value)
 
 
-def _samples(table: pa.Table, plan: Plan) -> list[Sample]:
+def _samples(table: pa.Table, plan: Plan) -> list[CpuSample]:
     """Rows of the kernel and its modules while the flows ran; intervals of less than a second are taken together."""
     end_ns = plan.duration_us * 1000
     first_ns = -_HALF_INTERVAL_NS if plan.traits.finite_processor else -SECOND_NS // 2
@@ -176,7 +176,7 @@ def _samples(table: pa.Table, plan: Plan) -> list[Sample]:
         if row["domain"] in KERNEL:
             spent[into[row["time_ns"]], row["symbol"], row["inlined"]] += row["cpu_ns"]
     return [
-        Sample(begin, spans[begin], frozenset([base_name(symbol), *filter(None, inlined.split("<"))]), cpu_ns)
+        CpuSample(begin, spans[begin], frozenset([base_name(symbol), *filter(None, inlined.split("<"))]), cpu_ns)
         for (begin, symbol, inlined), cpu_ns in spent.items()
     ]
 

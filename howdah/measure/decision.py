@@ -12,7 +12,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from howdah.measure.event import Event
+from howdah.measure.event import SlowStartEvent
 from howdah.measure.exit import Exit
 from howdah.measure.trace import FlowTrace
 
@@ -34,7 +34,7 @@ class Decision:
         return max(self.cwnd_packets - self.left_packets, 0)
 
 
-def decision_of(found: Exit, told: Event | None, trace: FlowTrace, events: list[Event]) -> Decision:
+def decision_of(found: Exit, told: SlowStartEvent | None, trace: FlowTrace, events: list[SlowStartEvent]) -> Decision:
     """By the module's events where it ``told`` of this exit, else by the trace.
 
     A module tells of a drain's beginning by a ``phase`` and of its end by ``drain-end``, of a window that is cut at
@@ -45,7 +45,7 @@ def decision_of(found: Exit, told: Event | None, trace: FlowTrace, events: list[
     return _told(found, told, trace, events) if told is not None else _traced(found, trace)
 
 
-def _told(found: Exit, told: Event, trace: FlowTrace, events: list[Event]) -> Decision:
+def _told(found: Exit, told: SlowStartEvent, trace: FlowTrace, events: list[SlowStartEvent]) -> Decision:
     before = [each for each in events if each.time_ns <= told.time_ns]
     phases = [each for each in before if each.event == "phase"]
     drained = [each for each in before if each.event == _DRAINED]
@@ -58,7 +58,7 @@ def _told(found: Exit, told: Event, trace: FlowTrace, events: list[Event]) -> De
     return Decision(found.time_ns, found.cwnd_packets, left)
 
 
-def _only_falls(phase: Event, told: Event, trace: FlowTrace) -> bool:
+def _only_falls(phase: SlowStartEvent, told: SlowStartEvent, trace: FlowTrace) -> bool:
     begin, end = np.searchsorted(trace.time_ns, [phase.time_ns, told.time_ns], side="right").tolist()
     windows = np.concatenate([[phase.cwnd_packets], trace.cwnd[begin:end], [told.cwnd_packets]])
     return end > begin and bool((np.diff(windows) <= 0).all() and windows[-1] < windows[0])

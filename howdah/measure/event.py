@@ -18,7 +18,7 @@ THRESHOLD_REACHED = "initial-ssthresh"  # a reason
 
 
 @dataclass(frozen=True)
-class Event:
+class SlowStartEvent:
     """A row of the table ``slow_start``; ``quantity`` and ``threshold`` are raw (howdah.record.event has the units)."""
 
     time_ns: int
@@ -32,10 +32,10 @@ class Event:
     min_rtt_us: int | None
 
 
-def events_of(table: pa.Table, flow: int) -> list[Event]:
+def events_of(table: pa.Table, flow: int) -> list[SlowStartEvent]:
     """The events of one flow in the order in which they were told."""
     rows = table.filter(pc.equal(table["flow"], flow)).drop_columns(["flow"]).to_pylist()
-    return [Event(**row) for row in rows]
+    return [SlowStartEvent(**row) for row in rows]
 
 
 def tells(plan: Plan, flow: Flow) -> bool:
@@ -44,12 +44,12 @@ def tells(plan: Plan, flow: Flow) -> bool:
     return plan.collect.slow_start and plug_in in (plan.required_modules or [])
 
 
-def count(events: list[Event], name: str) -> int:
+def count(events: list[SlowStartEvent], name: str) -> int:
     """How often an event was told."""
     return sum(item.event == name for item in events)
 
 
-def told_exit(events: list[Event], trace: FlowTrace) -> Event | None:
+def told_exit(events: list[SlowStartEvent], trace: FlowTrace) -> SlowStartEvent | None:
     """The event that ended the start-up: the first exit that was not taken back.
 
     An exit is taken back when congestion proves spurious and the flow is in slow start again, and when an algorithm
@@ -57,8 +57,8 @@ def told_exit(events: list[Event], trace: FlowTrace) -> Event | None:
     exit the last such estimate is the end. A window that was cut ends a start-up whatever is estimated afterwards.
     None if there is no exit, or the flow is still below the threshold.
     """
-    found: Event | None = None
-    raised: Event | None = None
+    found: SlowStartEvent | None = None
+    raised: SlowStartEvent | None = None
     until = np.inf
     for item in events:
         if item.time_ns > until:
@@ -89,7 +89,7 @@ def _last_raise(trace: FlowTrace, after_ns: int) -> float:
     return float(trace.time_ns[begin + 1 + int(raised[-1])]) if raised.size else float(after_ns)
 
 
-def _raises(item: Event, before: Event, is_traced: bool) -> bool:
+def _raises(item: SlowStartEvent, before: SlowStartEvent, is_traced: bool) -> bool:
     """Whether an estimate raises the threshold; without a trace, to the window or beyond: below it nothing changes.
 
     Modules tell of a rising threshold once a round, so that the trace says better whether the window followed it.
@@ -100,19 +100,19 @@ def _raises(item: Event, before: Event, is_traced: bool) -> bool:
     return bool(now > before.ssthresh_packets and (is_traced or now >= item.cwnd_packets))
 
 
-def _is_back(item: Event, trace: FlowTrace) -> bool:
+def _is_back(item: SlowStartEvent, trace: FlowTrace) -> bool:
     """A return is told before the old threshold is restored: the next record shows whether the flow is below it."""
     after = int(np.searchsorted(trace.time_ns, item.time_ns, side="right"))
     return after < len(trace) and bool(trace.cwnd[after] < trace.ssthresh[after])
 
 
-def _is_reached(item: Event, trace: FlowTrace) -> bool:
+def _is_reached(item: SlowStartEvent, trace: FlowTrace) -> bool:
     """Whether the window came to the threshold of an estimate; without a trace nothing says that it did not."""
     after = int(np.searchsorted(trace.time_ns, item.time_ns, side="right"))
     return after >= len(trace) or bool((trace.cwnd[after:] >= trace.ssthresh[after:]).any())
 
 
-def told_cause(events: list[Event], exit_: Event) -> str:
+def told_cause(events: list[SlowStartEvent], exit_: SlowStartEvent) -> str:
     """The exit's own reason; for a threshold that an estimate had set, the reason of that estimate."""
     if exit_.reason != THRESHOLD_REACHED:
         return exit_.reason
@@ -122,7 +122,7 @@ def told_cause(events: list[Event], exit_: Event) -> str:
     return exit_.reason
 
 
-def estimate_rows(sheet: Sheet, trace: FlowTrace, events: list[Event]) -> None:
+def estimate_rows(sheet: Sheet, trace: FlowTrace, events: list[SlowStartEvent]) -> None:
     """``estimated_bits_per_second`` and ``estimated_packets`` of the first ``estimate`` event that speaks of a rate.
 
     The rate is the module's (of data, not of frames), the packets are the ssthresh it set. No rows of a flow whose

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howdah.measure.event import THRESHOLD_REACHED, Event
+from howdah.measure.event import THRESHOLD_REACHED, SlowStartEvent
 from howdah.measure.trace import FlowTrace
 from howdah.record.event import CONGESTION
 
@@ -108,7 +108,7 @@ def _last_raise(trace: FlowTrace, first: int, end: int) -> int:
     return first + 1 + int(raised[-1]) if raised.size else first
 
 
-def exit_of_event(event: Event, trace: FlowTrace) -> Exit:
+def exit_of_event(event: SlowStartEvent, trace: FlowTrace) -> Exit:
     """The exit that the module itself reported; ``record`` is the first one after it."""
     after = int(np.searchsorted(trace.time_ns, event.time_ns, side="right"))
     return Exit(

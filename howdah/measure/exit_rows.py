@@ -10,7 +10,7 @@ import numpy as np
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.cause import ACK_TRAIN, DELAY, UNKNOWN, Detection, detection, exit_cause
 from howdah.measure.decision import Decision, decision_of
-from howdah.measure.event import Event, count, tells, told_cause, told_exit
+from howdah.measure.event import SlowStartEvent, count, tells, told_cause, told_exit
 from howdah.measure.exit import Exit, exit_of_event, find_exit
 from howdah.measure.limit import limit_before
 from howdah.measure.measured import Measured
@@ -34,7 +34,7 @@ class Startup:
     """
 
     found: Exit | None
-    told: Event | None
+    told: SlowStartEvent | None
     traced: Exit | None
     decision: Decision | None
 
@@ -159,7 +159,7 @@ def _event_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup
         meaning = reason(told.reason)
         nothing = f"{told.reason} is compared with nothing"
         if told.quantity is None or (told.threshold is None and meaning.threshold_unit is not None):
-            nothing = "what tells of the exit does not tell this number"
+            nothing = "what reports the exit does not report this number"
         sheet.add(flow.id, "exit_quantity", meaning.quantity(told.quantity), nothing, unit=meaning.unit, **name)
         threshold = meaning.threshold(told.threshold)
         sheet.add(flow.id, "exit_threshold", threshold, nothing, unit=meaning.threshold_unit or "", **name)
@@ -192,7 +192,7 @@ def _told_cross_checks(sheet: Sheet, data: Measured, trace: FlowTrace, startup: 
         "exit_time_s",
         {"module": _seconds(trace, told.time_ns), "tcp_probe": _seconds(trace, traced.time_ns)},
         first <= told.time_ns <= last,
-        "the module tells of its exit at another ACK than the one after which the trace shows it",
+        "the module reports its exit at another ACK than the one after which the trace shows it",
     )
     windows = int(trace.cwnd[before : traced.record + 1].min()), int(trace.cwnd[before : traced.record + 1].max())
     decided_here = startup.decision is not None and startup.decision.time_ns == told.time_ns

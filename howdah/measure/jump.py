@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from howdah.measure.event import Event
+from howdah.measure.event import SlowStartEvent
 from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
@@ -75,5 +75,5 @@ def jump_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     sheet.add(flow.id, "jump_half_survived_packets", half, "tcp_info was not read", **name)
 
 
-def _first(events: list[Event], name: str) -> Event | None:
+def _first(events: list[SlowStartEvent], name: str) -> SlowStartEvent | None:
     return next((item for item in events if item.event == name), None)

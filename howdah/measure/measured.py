@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.counters import Counters
-from howdah.measure.event import Event, events_of
+from howdah.measure.event import SlowStartEvent, events_of
 from howdah.measure.role import forward
 from howdah.measure.sampled import Samples, qdisc_samples, tcp_info_samples
 from howdah.measure.trace import FlowTrace, flow_trace
@@ -31,7 +31,7 @@ class Measured:
     bottleneck: Samples
     counters: Counters
     flows: pa.Table
-    events: dict[int, list[Event]] = field(default_factory=dict)
+    events: dict[int, list[SlowStartEvent]] = field(default_factory=dict)
 
     @cached_property
     def capacity(self) -> FairCapacity:

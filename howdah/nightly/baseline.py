@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from howdah.errors import HowdahError, explain
-from howdah.nightly.sheet import Sheet
+from howdah.nightly.sheet import NightSheet
 from howdah.record.directory import read_json, write_json
 
 
@@ -17,21 +17,21 @@ class Baseline:
     def file(self, experiment: str) -> Path:
         return self.directory / f"{experiment}.json"
 
-    def read(self, experiment: str) -> Sheet | None:
+    def read(self, experiment: str) -> NightSheet | None:
         """The sheet of an experiment; None where none was accepted. Raises HowdahError for one that cannot be read."""
         file = self.file(experiment)
         if not file.exists():
             return None
         try:
-            return Sheet.from_json(read_json(file))
+            return NightSheet.from_json(read_json(file))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise HowdahError(
-                f"this is not a baseline that can be read: {error}",
+                f"this baseline cannot be read: {error}",
                 where=str(file),
                 hint="'howdah nightly --accept' stores a new one.",
             ) from error
 
-    def accept(self, sheet: Sheet, *, part: bool = False) -> None:
+    def accept(self, sheet: NightSheet, *, part: bool = False) -> None:
         """Store a sheet in the place of the one before; of a ``part`` of an experiment, its other cells stay."""
         before = self.read(sheet.experiment) if part else None
         if before is not None and sheet.problem is None:

@@ -10,8 +10,8 @@ from howdah.claim.finding import DIFFERS, FAIL, PASS
 from howdah.errors import HowdahError
 from howdah.nightly.cell import CellResult
 from howdah.nightly.change import Comparison, Outcome
-from howdah.nightly.sheet import ClaimSheet, Sheet, empty_sheet
-from howdah.nightly.suite import Series
+from howdah.nightly.sheet import ClaimSheet, NightSheet, empty_sheet
+from howdah.nightly.suite import SuiteExperiment
 from howdah.work.judged import judged_claims
 from howdah.work.results import read_results
 
@@ -19,7 +19,7 @@ from howdah.work.results import read_results
 _ORDER = (FAIL, DIFFERS, PASS)
 
 
-def read_claims(series: Series, directory: Path) -> Sheet:
+def read_claims(series: SuiteExperiment, directory: Path) -> NightSheet:
     """The sheet of an experiment whose claims are asked for. Raises HowdahError where they cannot be judged."""
     judged = judged_claims(directory)
     if judged is None:
@@ -39,18 +39,18 @@ def read_claims(series: Series, directory: Path) -> Sheet:
     return sheet
 
 
-def compare_claims(before: Sheet | None, after: Sheet, wanted: Sequence[str]) -> list[CellResult]:
+def compare_claims(before: NightSheet | None, after: NightSheet, wanted: Sequence[str]) -> list[CellResult]:
     """A cell for each claim that is asked for."""
     then = before.claims if before is not None else {}
     return [_compare(before, after, name, then.get(name)) for name in wanted]
 
 
-def gone_claims(baseline: Sheet, asked: Sequence[str]) -> list[CellResult]:
+def gone_claims(baseline: NightSheet, asked: Sequence[str]) -> list[CellResult]:
     """Claims of the baseline that the suite does not ask for any more."""
     return [_cell(baseline, name, is_gone=True) for name in baseline.claims if name not in asked]
 
 
-def _compare(before: Sheet | None, after: Sheet, name: str, then: ClaimSheet | None) -> CellResult:
+def _compare(before: NightSheet | None, after: NightSheet, name: str, then: ClaimSheet | None) -> CellResult:
     result = _cell(after, name)
     result.problem = after.problem
     result.was_built = before is not None and before.problem is None
@@ -79,5 +79,5 @@ def _compare(before: Sheet | None, after: Sheet, name: str, then: ClaimSheet | N
     return result
 
 
-def _cell(sheet: Sheet, name: str, *, is_gone: bool = False) -> CellResult:
+def _cell(sheet: NightSheet, name: str, *, is_gone: bool = False) -> CellResult:
     return CellResult(sheet.experiment, name, sheet.item, sheet.kernel, "", "", is_gone=is_gone, is_claim=True)

@@ -26,9 +26,9 @@ from howdah.errors import HowdahError
 from howdah.nightly.claims import compare_claims
 from howdah.nightly.comparison import compare_sheets
 from howdah.nightly.night import Night
-from howdah.nightly.sheet import Sheet, empty_sheet
-from howdah.nightly.suite import Series, Suite, Wanted, slugs_of
-from howdah.nightly.work import Made, make
+from howdah.nightly.sheet import NightSheet, empty_sheet
+from howdah.nightly.suite import Suite, SuiteExperiment, Wanted, slugs_of
+from howdah.nightly.work import MadeSheets, make
 from howdah.work.display import Display
 from howdah.work.executor import Executor
 
@@ -53,7 +53,7 @@ class Commit:
 
 
 @dataclass
-class Span:
+class CommitSpan:
     """The range that a night compares. ``bases`` are the commits that each was compared with, by its hash."""
 
     tree: Path
@@ -132,7 +132,7 @@ class Range:
         self.worktree = Worktree(repository, self.directory / "tree")
         self._asked = Worktree(tree, tree)  # in which HEAD is what the person has checked out
 
-    def span(self, revisions: str | None, last: int | None, against: Against) -> Span:
+    def span(self, revisions: str | None, last: int | None, against: Against) -> CommitSpan:
         """The commits of ``A..B``, or the ``last`` so many of what is checked out; merges by their first parent.
 
         Raises HowdahError where it has none.
@@ -141,13 +141,13 @@ class Range:
             revisions = f"HEAD~{last}..HEAD"
         first, dots, end = revisions.partition("..")
         if not dots or end.startswith(".") or not first:
-            raise HowdahError(f"{revisions!r} is no range of commits", hint="Write it like v6.12..HEAD.")
+            raise HowdahError(f"{revisions!r} is not a range of commits", hint="Write it like v6.12..HEAD.")
         start = self._commit(self._asked.resolve(first))
         last_one = self._asked.resolve(end or "HEAD")
         commits = [self._commit(each) for each in self.worktree.between(start.hash, last_one)]
         if not commits:
             raise HowdahError(f"there is no commit in {revisions}", where=str(self.tree))
-        return Span(self.tree, start, commits, against)
+        return CommitSpan(self.tree, start, commits, against)
 
     def _commit(self, revision: str) -> Commit:
         return Commit(revision, self.worktree.subject(revision))
@@ -158,7 +158,7 @@ class Range:
 
         The workshop stays too, so that the next range compiles what differs from the last commit of this one.
         """
-        taken = HowdahError("another howdah is at a range of this repository", where=str(self.tree))
+        taken = HowdahError("another howdah is working on a range of this repository", where=str(self.tree))
         with alone(self.directory, taken):
             if not self.worktree.exists:
                 self.worktree.create(start.hash)
@@ -168,7 +168,7 @@ class Range:
                 self.worktree.remove()
 
 
-def expanded(suite: Suite, span: Span, worktree: Path) -> dict[str, list[Series]]:
+def expanded(suite: Suite, span: CommitSpan, worktree: Path) -> dict[str, list[SuiteExperiment]]:
     """The suite's items on each commit, by hash, the start's first; kernels that the suite names are left out."""
     items = {one.item: one for one in suite.series}
     found = {}
@@ -183,7 +183,7 @@ def expanded(suite: Suite, span: Span, worktree: Path) -> dict[str, list[Series]
 
 def compare_commits(
     night: Night,
-    span: Span,
+    span: CommitSpan,
     commits: Range,
     wanted: dict[str, set[str] | None],
     workers: int,
@@ -198,8 +198,8 @@ def compare_commits(
     tree = commits.worktree.path.resolve()
     series = expanded(night.suite, span, tree)
     night.suite = dataclasses.replace(night.suite, series=[one for each in series.values() for one in each])
-    images: dict[str, tuple[Commit, Made]] = {}
-    last: dict[str, tuple[Commit, Sheet]] = {}  # by item: the last commit of which something is known
+    images: dict[str, tuple[Commit, MadeSheets]] = {}
+    last: dict[str, tuple[Commit, NightSheet]] = {}  # by item: the last commit of which something is known
     with commits.opened(span.start):
         for commit in [span.start, *span.commits]:
             display.say(commit.label)
@@ -233,16 +233,16 @@ def compare_commits(
                     last[one.item] = commit, sheet
 
 
-def _unbuilt(series: list[Series], why: str, took_s: float) -> Made:
+def _unbuilt(series: list[SuiteExperiment], why: str, took_s: float) -> MadeSheets:
     """What is known of a commit without a kernel: nothing was run, and each item has the same to say."""
-    made = Made()
+    made = MadeSheets()
     for one in series:
         made.sheets[one.name] = empty_sheet(one, why)
         made.sheets[one.name].prepare_s = took_s / len(series)
     return made
 
 
-def _name_the_tree(sheet: Sheet, tree: Path) -> None:
+def _name_the_tree(sheet: NightSheet, tree: Path) -> None:
     """What went wrong names files of the repository, not of the work tree, which goes away."""
     sheet.problem = within(tree, sheet.problem) if sheet.problem is not None else None
     for cell in sheet.cells.values():
@@ -252,11 +252,11 @@ def _name_the_tree(sheet: Sheet, tree: Path) -> None:
 
 def _compare(
     night: Night,
-    span: Span,
+    span: CommitSpan,
     commit: Commit,
-    one: Series,
-    sheet: Sheet,
-    before: tuple[Commit, Sheet] | None,
+    one: SuiteExperiment,
+    sheet: NightSheet,
+    before: tuple[Commit, NightSheet] | None,
     wanted: set[str] | None,
 ) -> None:
     slugs = [slug for slug in dict.fromkeys(slugs_of(one)) if wanted is None or slug in wanted]

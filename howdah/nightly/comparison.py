@@ -9,13 +9,13 @@ from howdah.nightly.cell import CellResult
 from howdah.nightly.change import LEAST_PAIRS, Comparison, Outcome, compare_exactly, compare_measure
 from howdah.nightly.effect import is_left_out, is_processor_time
 from howdah.nightly.primary import Measures
-from howdah.nightly.sheet import CellSheet, Repetition, Sheet
+from howdah.nightly.sheet import CellSheet, NightSheet, Repetition
 
 Pair = tuple[Repetition, Repetition]  # baseline, tonight
 
 
 def compare_sheets(
-    baseline: Sheet | None, tonight: Sheet, slugs: list[str], measures: Measures | None = None
+    baseline: NightSheet | None, tonight: NightSheet, slugs: list[str], measures: Measures | None = None
 ) -> list[CellResult]:
     """The cells that the suite asks of an experiment.
 
@@ -41,7 +41,7 @@ def compare_sheets(
     return found
 
 
-def gone_cells(baseline: Sheet, slugs: list[str]) -> list[CellResult]:
+def gone_cells(baseline: NightSheet, slugs: list[str]) -> list[CellResult]:
     """Cells of the baseline that the suite does not ask for any more."""
     return [
         CellResult(
@@ -110,7 +110,7 @@ def relate(before: CellSheet, after: CellSheet, pairs: list[Pair]) -> Relation:
         what = " and ".join(changed)
         notes.append(f"howdah itself has changed since the baseline ({what}): a difference may be its own")
     if any(left.plan and right.plan and left.plan != right.plan for left, right in pairs):
-        notes.append("the plan is not that of the baseline any more: it was run with other settings")
+        notes.append("the plan differs from the baseline's: it was run with other settings")
     is_virtual = then.virtual_clock and now.virtual_clock
     agent_alone = same_guest and same_plan and then.agent != now.agent
     if not is_virtual or not (same_key or agent_alone):

@@ -20,7 +20,7 @@ _FAMILIES = ((True, PRIMARY_ALPHA), (False, OTHER_ALPHA))  # whether of primary 
 _MOST_SHOWN = 8  # reasons of one cell on the terminal; night.json has all
 
 
-class Span(Protocol):
+class NightSpan(Protocol):
     """A range of commits, as a night tells of it."""
 
     @property
@@ -55,7 +55,7 @@ class Night:
     problems: list[str] = field(default_factory=list)
     allow_unproven: bool = False
     require_baseline: bool = False
-    span: Span | None = None
+    span: NightSpan | None = None
 
     def settle(self) -> None:
         """Decide everything that takes all cells of the night, and estimate what unproven changes would need."""

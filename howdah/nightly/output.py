@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from howdah.errors import HowdahError, explain
-from howdah.nightly.commits import Span
+from howdah.nightly.commits import CommitSpan
 from howdah.nightly.junit import junit
 from howdah.nightly.ktap import ktap
 from howdah.nightly.mail import mail
@@ -34,7 +34,7 @@ def write_night(night: Night) -> Path:
         (partial / "junit.xml").write_text(junit(night), encoding="utf-8")
         (partial / "night.ktap").write_text(ktap(night), encoding="utf-8")
         (partial / "mail.txt").write_text(mail(night), encoding="utf-8")
-        if isinstance(night.span, Span):
+        if isinstance(night.span, CommitSpan):
             (partial / BISECT_LOG).write_text(night.span.bisect_log(), encoding="utf-8")
         else:
             with (partial / SAMPLES).open("w", encoding="utf-8") as file:

@@ -32,7 +32,7 @@ _BIND = 'howdah.theme.bind(); document.documentElement.dataset.ready = "true";'
 
 
 @dataclass(frozen=True)
-class Row:
+class PageRow:
     """One measure, in words."""
 
     name: str
@@ -56,7 +56,7 @@ class CellView:
     again: str
     look: str
     report: str
-    rows: list[Row]
+    rows: list[PageRow]
     summary: str
 
 
@@ -67,7 +67,7 @@ class MatrixRow:
 
 
 @dataclass(frozen=True)
-class Group:
+class PageGroup:
     item: str
     rows: list[MatrixRow]
 
@@ -117,7 +117,7 @@ def headline(night: Night) -> str:
     return ", ".join(words)
 
 
-def _groups(views: list[CellView], kernels: list[str]) -> list[Group]:
+def _groups(views: list[CellView], kernels: list[str]) -> list[PageGroup]:
     groups = []
     for item in dict.fromkeys(view.cell.item for view in views):
         some = [view for view in views if view.cell.item == item]
@@ -125,7 +125,7 @@ def _groups(views: list[CellView], kernels: list[str]) -> list[Group]:
         for slug in dict.fromkeys(view.cell.slug for view in some):
             found = {view.cell.kernel: view for view in some if view.cell.slug == slug}
             rows.append(MatrixRow(slug, [found.get(kernel) for kernel in kernels]))
-        groups.append(Group(item, rows))
+        groups.append(PageGroup(item, rows))
     return groups
 
 
@@ -162,7 +162,7 @@ def _css(state: str) -> str:
     return state.replace(" ", "-")
 
 
-def _row(each: Comparison) -> Row:
+def _row(each: Comparison) -> PageRow:
     unit = f" {each.unit}" if each.unit not in ("", "ratio") else ""
     difference = ""
     if each.difference is not None:
@@ -170,7 +170,7 @@ def _row(each: Comparison) -> Row:
         if each.low is not None and each.high is not None:
             difference += f" ({each.spread_words}: {_signed(each.low)} to {_signed(each.high)})"
         difference += unit
-    return Row(
+    return PageRow(
         name=f"{each.name} (primary)" if each.is_primary else each.name,
         baseline=_value(each.baseline, unit),
         tonight=_value(each.tonight, unit),

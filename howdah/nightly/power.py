@@ -18,9 +18,9 @@ from howdah.nightly.comparison import compare_sheets
 from howdah.nightly.effect import effect_of
 from howdah.nightly.night import Night
 from howdah.nightly.primary import Measures
-from howdah.nightly.sheet import CellSheet, Repetition, Sheet, Value
+from howdah.nightly.sheet import CellSheet, NightSheet, Repetition, Value
 from howdah.nightly.significance import PRIMARY_ALPHA, can_prove
-from howdah.nightly.suite import Series, Suite, Wanted, slugs_of
+from howdah.nightly.suite import Suite, SuiteExperiment, Wanted, slugs_of
 
 REPETITIONS = (3, 5, 10, 20)
 SHARES = (0.1, 0.2, 0.5)
@@ -55,7 +55,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Row:
+class PlantedRow:
     """One planted change (``share`` 0: none) on one kind of kernel, for each number of repetitions."""
 
     kernel: Kernel
@@ -77,7 +77,7 @@ class Power:
     trials: int
     repetitions: Sequence[int]
     accepted: list[bool]
-    rows: list[Row] = field(default_factory=list)
+    rows: list[PlantedRow] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -118,10 +118,10 @@ class Power:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _BaselinePart:
     """What is drawn from: an experiment's baseline, the cells of it that the suite has, and its primary measures."""
 
-    sheet: Sheet
+    sheet: NightSheet
     slugs: list[str]
     measures: Measures
 
@@ -161,11 +161,11 @@ def power_of(
     for kernel in kernels:
         columns = [nights.column(kernel, count, trials) for count in repetitions]
         for plant, share in columns[0]:
-            found.rows.append(Row(kernel, plant, share, [column[plant, share] for column in columns]))
+            found.rows.append(PlantedRow(kernel, plant, share, [column[plant, share] for column in columns]))
     return found
 
 
-def _part(baseline: Baseline, series: Series, wanted: set[str] | None) -> _Part | None:
+def _part(baseline: Baseline, series: SuiteExperiment, wanted: set[str] | None) -> _BaselinePart | None:
     sheet = baseline.read(series.name)
     if sheet is None:
         return None
@@ -175,7 +175,7 @@ def _part(baseline: Baseline, series: Series, wanted: set[str] | None) -> _Part 
         if (wanted is None or slug in wanted) and slug in sheet.cells and len(_counting(sheet.cells[slug])) > 1
     ]
     primary = frozenset(metric for metric in series.measures.primary if series.measures.compares(metric))
-    return _Part(sheet, slugs, Measures(primary, primary)) if slugs else None
+    return _BaselinePart(sheet, slugs, Measures(primary, primary)) if slugs else None
 
 
 def _counting(cell: CellSheet) -> list[Repetition]:
@@ -189,7 +189,7 @@ class _Nights:
     scattered`` draws again: nothing is left of what two repetitions of a pair have in common.
     """
 
-    def __init__(self, suite: Suite, parts: list[_Part]) -> None:
+    def __init__(self, suite: Suite, parts: list[_BaselinePart]) -> None:
         self.suite = suite
         self.parts = parts
 
@@ -231,14 +231,14 @@ class _Nights:
 class _Drawn:
     """One cell in two nights."""
 
-    part: _Part
+    part: _BaselinePart
     slug: str
     before: list[Repetition]
     after: list[Repetition]
     kernel: Kernel
 
     @staticmethod
-    def draw(part: _Part, slug: str, rng: random.Random, count: int, kernel: Kernel) -> _Drawn:
+    def draw(part: _BaselinePart, slug: str, rng: random.Random, count: int, kernel: Kernel) -> _Drawn:
         there = _counting(part.sheet.cells[slug])
         before = rng.choices(there, k=count)
         after = rng.choices(there, k=count) if kernel == "another, scattered" else before
@@ -265,7 +265,7 @@ class _Drawn:
         (found,) = compare_sheets(before, tonight, [self.slug], self.part.measures)
         return found
 
-    def _sheet(self, repetitions: list[Repetition], kernel: str) -> Sheet:
+    def _sheet(self, repetitions: list[Repetition], kernel: str) -> NightSheet:
         cell = self.part.sheet.cells[self.slug]
         origin = replace(cell.origin, guest=kernel, virtual_clock=True)
         runs = {

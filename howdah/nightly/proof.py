@@ -7,10 +7,10 @@ from collections.abc import Container
 
 from howdah.errors import ProfileError
 from howdah.nightly.significance import PRIMARY_ALPHA, can_prove, comparisons_provable, least_p, pairs_to_prove
-from howdah.nightly.suite import Series, Suite, Wanted, slugs_of
+from howdah.nightly.suite import Suite, SuiteExperiment, Wanted, slugs_of
 
 
-def primary_comparisons(series: Series, slugs: Container[str] | None = None) -> int:
+def primary_comparisons(series: SuiteExperiment, slugs: Container[str] | None = None) -> int:
     """Of the cells with these names (None: all), at most, as far as the profile tells."""
     known = {point.slug: point.scenario for point in series.profile.points}
     wanted = [slug for slug in dict.fromkeys(slugs_of(series)) if slugs is None or slug in slugs]

@@ -11,28 +11,32 @@ from datetime import datetime
 from howdah.nightly.cell import CellResult
 from howdah.nightly.night import Night
 from howdah.profile import Profile
-from howdah.publish.metric import Metric
-from howdah.publish.openmetrics import Families, Samples
+from howdah.publish.metric import PublishedMetric
+from howdah.publish.openmetrics import Families, MetricSamples
 
 _CELL = ("suite", "experiment", "cell", "item", "kernel", "algorithm", "receiver")
 _MEASURE = (*_CELL, "measure", "flow", "number")
 
-METRICS: tuple[Metric, ...] = (
-    Metric("howdah_nightly_cells", "gauge", "Cells of the suite by state.", ("suite", "state")),
-    Metric("howdah_nightly_comparisons", "gauge", "Comparisons tested in the night.", ("suite",)),
-    Metric("howdah_nightly_duration_seconds", "gauge", "Wall time of the night.", ("suite",)),
-    Metric("howdah_nightly_end_timestamp_seconds", "gauge", "When the night ended, in seconds since 1970.", ("suite",)),
-    Metric("howdah_nightly_regressed", "gauge", "1 if the cell fails the night, else 0.", _CELL),
-    Metric("howdah_nightly_state", "gauge", "1 for the state of the cell.", (*_CELL, "state")),
-    Metric("howdah_nightly_cell_duration_seconds", "gauge", "Wall time that the runs of the cell took.", _CELL),
-    Metric("howdah_nightly_measures", "gauge", "Comparisons of the cell by outcome.", (*_CELL, "outcome")),
-    Metric(
+METRICS: tuple[PublishedMetric, ...] = (
+    PublishedMetric("howdah_nightly_cells", "gauge", "Cells of the suite by state.", ("suite", "state")),
+    PublishedMetric("howdah_nightly_comparisons", "gauge", "Comparisons tested in the night.", ("suite",)),
+    PublishedMetric("howdah_nightly_duration_seconds", "gauge", "Wall time of the night.", ("suite",)),
+    PublishedMetric(
+        "howdah_nightly_end_timestamp_seconds", "gauge", "When the night ended, in seconds since 1970.", ("suite",)
+    ),
+    PublishedMetric("howdah_nightly_regressed", "gauge", "1 if the cell fails the night, else 0.", _CELL),
+    PublishedMetric("howdah_nightly_state", "gauge", "1 for the state of the cell.", (*_CELL, "state")),
+    PublishedMetric(
+        "howdah_nightly_cell_duration_seconds", "gauge", "Wall time that the runs of the cell took.", _CELL
+    ),
+    PublishedMetric("howdah_nightly_measures", "gauge", "Comparisons of the cell by outcome.", (*_CELL, "outcome")),
+    PublishedMetric(
         "howdah_nightly_change_ratio",
         "gauge",
         "Mean of the measure tonight less that of the baseline, as a share of the latter.",
         _MEASURE,
     ),
-    Metric("howdah_nightly_p_value", "gauge", "Corrected p-value of the measure's change.", _MEASURE),
+    PublishedMetric("howdah_nightly_p_value", "gauge", "Corrected p-value of the measure's change.", _MEASURE),
 )
 _CELLS, _TESTS, _DURATION, _END, _REGRESSED, _STATE, _TIME, _MEASURES, _CHANGE, _P = METRICS
 
@@ -42,17 +46,17 @@ def families(night: Night) -> Families:
     at = [round(datetime.fromisoformat(night.ended).timestamp() * 1000)]
     suite = {"suite": night.suite.name}
     found: Families = {
-        _CELLS: [Samples({**suite, "state": state}, at, [float(n)]) for state, n in sorted(night.states.items())],
-        _TESTS: [Samples(suite, at, [float(night.tests)])],
-        _DURATION: [Samples(suite, at, [night.wall_s])],
-        _END: [Samples(suite, at, [at[0] / 1000])],
+        _CELLS: [MetricSamples({**suite, "state": state}, at, [float(n)]) for state, n in sorted(night.states.items())],
+        _TESTS: [MetricSamples(suite, at, [float(night.tests)])],
+        _DURATION: [MetricSamples(suite, at, [night.wall_s])],
+        _END: [MetricSamples(suite, at, [at[0] / 1000])],
     }
     names = {one.name: _flow_names(one.profile) for one in night.suite.series}
     for cell in night.cells:
         labels = {**suite, **_labels(cell)}
         values = [(_REGRESSED, {}, float(night.fails(cell))), *_values(cell, names.get(cell.experiment, {}))]
         for metric, more, value in values:
-            found.setdefault(metric, []).append(Samples({**labels, **more}, at, [value]))
+            found.setdefault(metric, []).append(MetricSamples({**labels, **more}, at, [value]))
     return found
 
 
@@ -74,7 +78,7 @@ def _flow_labels(flow: str, names: dict[str, str]) -> dict[str, str]:
     return {"flow": flow} if flow else {}
 
 
-def _values(cell: CellResult, names: dict[str, str]) -> Iterator[tuple[Metric, dict[str, str], float]]:
+def _values(cell: CellResult, names: dict[str, str]) -> Iterator[tuple[PublishedMetric, dict[str, str], float]]:
     yield _STATE, {"state": cell.state}, 1.0
     yield _TIME, {}, cell.wall_s
     for outcome, count in sorted(Counter(each.outcome for each in cell.comparisons).items()):

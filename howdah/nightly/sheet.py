@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from howdah.nightly.suite import Series, slug_of
+from howdah.nightly.suite import SuiteExperiment, slug_of
 from howdah.record.provenance import agent_sha256, now, sha256_text, software
 from howdah.record.result import Run
 from howdah.work.results import read_results
@@ -75,7 +75,7 @@ class ClaimSheet:
 
 
 @dataclass
-class Sheet:
+class NightSheet:
     """One experiment. ``problem`` says why it could not be prepared: its kernel does not build, for example.
 
     ``prepare_s`` is the wall time of preparing it.
@@ -108,7 +108,7 @@ class Sheet:
         return {"sha256": _digest(data), **data}
 
     @staticmethod
-    def from_json(data: Any) -> Sheet:
+    def from_json(data: Any) -> NightSheet:
         """Raises ValueError, KeyError or TypeError where this is no sheet of this format, or one that was edited."""
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ValueError(f"expected format {FORMAT}")
@@ -116,7 +116,7 @@ class Sheet:
             raise ValueError("it is not what was stored: somebody edited or merged it")
         fields = {name: value for name, value in data.items() if name not in ("format", "sha256", "cells", "claims")}
         claims = {name: ClaimSheet(**claim) for name, claim in data.get("claims", {}).items()}
-        sheet = Sheet(**fields, claims=claims)
+        sheet = NightSheet(**fields, claims=claims)
         for slug, cell in data["cells"].items():
             rest = {name: value for name, value in cell.items() if name not in ("origin", "repetitions")}
             repetitions = {int(number): Repetition(**each) for number, each in cell["repetitions"].items()}
@@ -129,11 +129,11 @@ def _digest(data: dict[str, Any]) -> str:
     return sha256_text(json.dumps(json.loads(json.dumps(data)), sort_keys=True))
 
 
-def empty_sheet(series: Series, problem: str | None = None) -> Sheet:
-    return Sheet(series.name, series.item, series.kernel, now(), software(), problem=problem)
+def empty_sheet(series: SuiteExperiment, problem: str | None = None) -> NightSheet:
+    return NightSheet(series.name, series.item, series.kernel, now(), software(), problem=problem)
 
 
-def read_experiment(series: Series, directory: Path, cells: set[str] | None = None) -> Sheet:
+def read_experiment(series: SuiteExperiment, directory: Path, cells: set[str] | None = None) -> NightSheet:
     """The sheet of an experiment that was run; ``cells`` are the slugs wanted, None for all."""
     sheet = empty_sheet(series)
     experiment = read_results(directory)

@@ -93,7 +93,7 @@ class SuiteSection(Section):
 
 
 @dataclass(frozen=True)
-class Series:
+class SuiteExperiment:
     """One experiment of the suite: an item on one kernel. ``name`` is that of its directory and of its baseline,
     ``place`` the line of the suite that says how many repetitions it has. With ``claims`` these are compared, and no
     measures."""
@@ -113,7 +113,7 @@ class Suite:
     name: str
     description: str
     path: Path
-    series: list[Series]
+    series: list[SuiteExperiment]
     allow_unproven: bool = False
     named: tuple[str, ...] = ()
 
@@ -134,13 +134,13 @@ def read_suite(path: Path) -> Suite:
         section = SuiteSection.model_validate(document.data)
     except ValidationError as error:
         raise profile_error(error, document, {}, SuiteSection) from None
-    series: dict[str, Series] = {}
+    series: dict[str, SuiteExperiment] = {}
     for index, item in enumerate(section.cells):
         profile, command = _profile(path, document, index, item)
         name = item.name or profile.name
         for kernel in dict.fromkeys(item.kernels):
             resolved = _kernel(path, kernel, document.place(("cells", index)))
-            one = Series(
+            one = SuiteExperiment(
                 f"{section.suite}-{name}-{_slug(kernel)}",
                 name,
                 profile,
@@ -185,7 +185,9 @@ def suite_of_claims(profiles: dict[str, Path], kernels: list[str], *, quick: boo
         command = ("howdah", "run", str(file), *(["--quick"] if quick else []), "--kernel")
         for kernel in kernels:
             full = f"claims-{name}-{_slug(kernel)}"
-            series.append(Series(full, name, profile, kernel, str(file), Measures(), (*command, kernel), claims))
+            series.append(
+                SuiteExperiment(full, name, profile, kernel, str(file), Measures(), (*command, kernel), claims)
+            )
     return Suite("claims", "Claims of profiles", Path(), series, named=named)
 
 
@@ -281,7 +283,7 @@ def chosen_items(suite: Suite, only: list[str]) -> Wanted:
     return by_item
 
 
-def slugs_of(series: Series) -> list[str]:
+def slugs_of(series: SuiteExperiment) -> list[str]:
     """The cells of an experiment by their names: a run's name without the repetition, or a claim's id.
 
     Controls are for claims that fail, and a cross-check is one run, of which there are no pairs.

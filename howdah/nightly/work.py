@@ -11,45 +11,45 @@ from pathlib import Path
 
 from howdah.errors import EngineUnavailableError, HowdahError
 from howdah.nightly.claims import read_claims
-from howdah.nightly.sheet import CellSheet, Repetition, Sheet, empty_sheet, read_experiment
-from howdah.nightly.suite import Series, Wanted, slug_of, slugs_of
+from howdah.nightly.sheet import CellSheet, NightSheet, Repetition, empty_sheet, read_experiment
+from howdah.nightly.suite import SuiteExperiment, Wanted, slug_of, slugs_of
 from howdah.number import counted
 from howdah.report import report
 from howdah.work.batch import Job, Outcome
 from howdah.work.display import Display
 from howdah.work.executor import Executor
-from howdah.work.experiment import Experiment
+from howdah.work.experiment import ExperimentDirectory
 from howdah.work.judged import judged_claims
 from howdah.work.prepared import Prepared, compile_plans, hold, prepare
 from howdah.work.prepared import make as make_runs
 
 
 @dataclass
-class Made:
+class MadeSheets:
     """What the queue did: a sheet for each experiment, how many runs it made and found, and what went wrong."""
 
-    sheets: dict[str, Sheet] = field(default_factory=dict)
+    sheets: dict[str, NightSheet] = field(default_factory=dict)
     made: int = 0
     found: int = 0
     problems: list[str] = field(default_factory=list)
 
 
 def make(
-    series: Iterable[Series],
+    series: Iterable[SuiteExperiment],
     wanted: Wanted,
     runs: Path,
     workers: int,
     again: bool,
     display: Display,
     executor: Executor | None = None,
-) -> Made:
+) -> MadeSheets:
     """Make every run that is not there yet. A kernel that does not build, or a run that fails, stops no other.
 
     On KeyboardInterrupt, or after a crash, what had finished is kept: the same command goes on there. Raises
     HowdahError for what is no fault of a kernel's (another night under way, a directory that cannot be written), and
     EngineUnavailableError where this machine lacks something.
     """
-    done = Made()
+    done = MadeSheets()
     with ExitStack() as locks:
         prepared: dict[str, Prepared] = {}
         kept = [one for one in series if one.name in wanted]
@@ -99,7 +99,7 @@ def make(
     return done
 
 
-def _mark_failed(sheet: Sheet, outcomes: list[Outcome]) -> None:
+def _mark_failed(sheet: NightSheet, outcomes: list[Outcome]) -> None:
     """A run that fails tonight does not count, though an earlier one of the same key is there."""
     for outcome in outcomes:
         if outcome.error is None:
@@ -111,12 +111,12 @@ def _mark_failed(sheet: Sheet, outcomes: list[Outcome]) -> None:
         )
 
 
-def _is_wanted(job: Job, series: Series, slugs: set[str] | None) -> bool:
+def _is_wanted(job: Job, series: SuiteExperiment, slugs: set[str] | None) -> bool:
     """A claim takes all runs of its experiment."""
     return slugs is None or series.claims is not None or slug_of(job.cell.plan.run) in slugs
 
 
-def _prepare(series: Series, experiment: Experiment, display: Display) -> Prepared:
+def _prepare(series: SuiteExperiment, experiment: ExperimentDirectory, display: Display) -> Prepared:
     plans = compile_plans(series.profile, kernel=series.kernel)
     if series.claims is None:  # claims take controls and cross-checks as well
         slugs = set(slugs_of(series))

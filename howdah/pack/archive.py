@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 import zstandard
 
 from howdah.errors import HowdahError
-from howdah.pack.content import Entry
+from howdah.pack.content import PackedFile
 from howdah.record.directory import PARTIAL, writing_name
 
 SUFFIX = ".howdah.tar.zst"
@@ -34,12 +34,12 @@ class PackError(HowdahError):
     """The file is no pack, or a damaged one, or one that would write where it must not."""
 
 
-def write_archive(target: Path, name: str, about: dict[str, Any], entries: list[Entry]) -> dict[str, Any]:
+def write_archive(target: Path, name: str, about: dict[str, Any], entries: list[PackedFile]) -> dict[str, Any]:
     """Write the archive below the top directory ``name``, the index first; the index."""
     entries = sorted(entries, key=lambda entry: entry.name)
     files = {entry.name: {"bytes": entry.size, "sha256": entry.sha256()} for entry in entries}
     index = {"format": FORMAT, **about, "files": files}
-    first = Entry(INDEX, content=(json.dumps(index, indent=1) + "\n").encode())
+    first = PackedFile(INDEX, content=(json.dumps(index, indent=1) + "\n").encode())
     if first.size > _LARGEST_INDEX:
         raise PackError(
             f"these are too many files for one pack: {len(entries)}", hint="Pack the runs in parts, or use --no-raw."
@@ -62,7 +62,7 @@ def write_archive(target: Path, name: str, about: dict[str, Any], entries: list[
     return index
 
 
-def _add(archive: tarfile.TarFile, name: str, entry: Entry) -> None:
+def _add(archive: tarfile.TarFile, name: str, entry: PackedFile) -> None:
     """Nothing of who packed it, where or when."""
     member = tarfile.TarInfo(name)
     member.size, member.mode, member.mtime = entry.size, 0o644, 0
@@ -77,7 +77,7 @@ def extract(file: Path, target: Path) -> dict[str, Any]:
     which is there when all is right, or not at all. Raises PackError.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise PackError("there is something already", where=str(target), hint="Name a directory that does not exist.")
+        raise PackError("this exists already", where=str(target), hint="Name a directory that does not exist.")
     partial = target.with_name(f"{PARTIAL}{target.name}-{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
     try:
@@ -127,7 +127,7 @@ def _members(file: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]
             while plain.read(_CHUNK_BYTES):  # to the end, where the checksum is
                 pass
     except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
-        raise PackError(f"this is no pack of howdah, or a damaged one: {error}", where=str(file)) from error
+        raise PackError(f"this is not a howdah pack, or a damaged one: {error}", where=str(file)) from error
 
 
 def _name(member: tarfile.TarInfo, file: Path) -> str:
@@ -142,7 +142,7 @@ def _name(member: tarfile.TarInfo, file: Path) -> str:
 
 def _index(name: str, member: tarfile.TarInfo, content: BinaryIO, file: Path, place: Path) -> dict[str, Any]:
     if name != INDEX or member.size > _LARGEST_INDEX:
-        raise PackError(f"this is no pack of howdah: it does not begin with {INDEX}", where=str(file))
+        raise PackError(f"this is not a howdah pack: it does not begin with {INDEX}", where=str(file))
     text = content.read()
     try:
         index: dict[str, Any] = json.loads(text)

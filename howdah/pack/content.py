@@ -52,7 +52,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PackedFile:
     """A file of a pack: where it comes from (the file, or its place and size among what is held), or what it holds."""
 
     name: str
@@ -82,12 +82,12 @@ class Content:
     """Entries of a pack, and what is to be said of them."""
 
     held: Held
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[PackedFile] = field(default_factory=list)
     rewritten: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def add(self, name: str, content: bytes) -> None:
-        self.entries.append(Entry(name, held=(self.held, self.held.add(content), len(content))))
+        self.entries.append(PackedFile(name, held=(self.held, self.held.add(content), len(content))))
 
 
 def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, raw: bool) -> None:
@@ -110,7 +110,7 @@ def add_run(content: Content, run: RunDirectory, prefix: str, paths: Paths, *, r
             continue
         changed = _rewritten(file, paths)
         if changed is None:
-            content.entries.append(Entry(f"{prefix}/{name}", file))
+            content.entries.append(PackedFile(f"{prefix}/{name}", file))
             continue
         content.add(f"{prefix}/{name}", changed)
         entry = content.entries[-1]
@@ -140,7 +140,7 @@ def _add_signature(content: Content, place: Path, prefix: str, *, changed: bool)
         if changed:
             content.left_out.append(f"{prefix}/{name}")
         else:
-            content.entries.append(Entry(f"{prefix}/{name}", place / name))
+            content.entries.append(PackedFile(f"{prefix}/{name}", place / name))
 
 
 def _is_bulk(file: Path, name: str) -> bool:

@@ -12,7 +12,7 @@ from howdah import __version__
 from howdah.errors import HowdahError
 from howdah.metric import known_metrics
 from howdah.pack.archive import SUFFIX, extract, write_archive
-from howdah.pack.content import Content, Entry, Held, add_experiment, add_run, local_paths
+from howdah.pack.content import Content, Held, PackedFile, add_experiment, add_run, local_paths
 from howdah.pack.local import Paths
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import SCHEMA_VERSION, TABLES
@@ -29,7 +29,7 @@ These are runs of howdah {version}, which measures how TCP starts up on long pat
   units.json          the unit and meaning of every measure, and of every column of a table
   */*/metrics.json    the measures of a run; tables/*.parquet are its records, raw/ what the guest wrote
 
-With howdah: 'howdah unpack FILE', 'howdah verify FILE' (computes everything anew), 'howdah rerun RUN'.
+With howdah: 'howdah unpack FILE', 'howdah verify FILE' (recomputes everything), 'howdah rerun RUN'.
 Without: 'zstd -d < FILE | tar x'; pandas, polars and DuckDB read Parquet. Paths of the machine on which this was packed
 are replaced by words in capitals (HOME, RUNS, CACHE, HOWDAH); run.json says in which files.
 """
@@ -72,7 +72,7 @@ def _packed(chosen: dict[Path, list[RunDirectory]], content: Content, target: Pa
             add_experiment(content, home, runs, home.name, hidden, page)
     units = (json.dumps(_units(), indent=1) + "\n").encode()
     readme = _README.format(version=__version__, experiments=" ".join(names))
-    content.entries += [Entry("units.json", content=units), Entry("README.txt", content=readme.encode())]
+    content.entries += [PackedFile("units.json", content=units), PackedFile("README.txt", content=readme.encode())]
     about = {
         "howdah": __version__,
         "experiments": list(names),
@@ -93,7 +93,7 @@ def _chosen(paths: list[Path]) -> dict[Path, list[RunDirectory]]:
         runs = runs_of(path)
         home = path if (path / "experiment.json").exists() else path.parent
         if not runs:
-            raise HowdahError("there is no run to pack", where=str(path))
+            raise HowdahError("there are no runs to pack", where=str(path))
         found.setdefault(home.resolve(), {}).update({run.path.resolve(): run for run in runs})
     return {home: [RunDirectory(place) for place in sorted(runs)] for home, runs in sorted(found.items())}
 

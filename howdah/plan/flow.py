@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from howdah.errors import ProfileError, nearest
-from howdah.plan.generated import GeneratedFlow
+from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.network import Network, bare
 from howdah.plan.perturbation import Perturbation
 from howdah.plan.plan import Flow
@@ -40,7 +40,7 @@ def endpoints(cell: Cell, network: Network) -> list[tuple[str, str]]:
     pairs = []
     written = itertools.count()
     for index, flow in enumerate(scenario.every_flow):
-        slot = flow.slot if isinstance(flow, GeneratedFlow) else next(written)
+        slot = flow.slot if isinstance(flow, GeneratedFlowSection) else next(written)
         sender = _host(cell, network, index, "sender", flow.sender) or senders[slot % len(senders)]
         receiver = _host(cell, network, index, "receiver", flow.receiver) or receivers[slot % len(receivers)]
         crosses = network.bottleneck_ends(sender, receiver) is not None
@@ -111,7 +111,7 @@ def resolve_flows(
         if start >= stop:
             what = f"flow {index + 1} would start at {start} us, perturbed, and ends at {stop} us"
             raise ProfileError(what, where=cell.place(*scenario.place_of(index), "start"), hint="start it earlier")
-        generated = flow if isinstance(flow, GeneratedFlow) else None
+        generated = flow if isinstance(flow, GeneratedFlowSection) else None
         if generated and generated.udp and source != "kernel":
             hint = "run it with the uml engine and its own traffic"
             what = "datagrams are sent and counted by the in-kernel traffic only"
@@ -216,13 +216,13 @@ def _listens(flow: Flow) -> tuple[str, int]:
 def _times(flow: FlowSection, offset_us: int, duration_us: int) -> tuple[int, int]:
     """Start and stop of a flow that starts later by its perturbation; one of a group keeps its lifetime by that."""
     start, stop = flow.start + offset_us, flow.stop or duration_us
-    if not isinstance(flow, GeneratedFlow):
+    if not isinstance(flow, GeneratedFlowSection):
         return start, stop
     moved = stop if flow.stop is None else min(stop + offset_us, duration_us)
     return min(start, moved - 1), moved
 
 
-def _end(flow: GeneratedFlow | None, asked: str) -> str:
+def _end(flow: GeneratedFlowSection | None, asked: str) -> str:
     """Who sends, or receives. iperf3 has a control connection of its own, which a short transfer would only measure."""
     if flow is not None and flow.http is not None:
         return "http"
@@ -239,24 +239,24 @@ def _require_flent(cell: Cell, flow: FlowSection, index: int, *, virtual_time: b
         what = "flent's test is changed to use iperf, which is not done to a machine in real time"
         raise ProfileError(what, where=cell.place("traffic", "source"), hint="run it with the uml engine")
     if flow.size is not None:
-        what = "flent's test lasts a time, not a number of bytes"
+        what = "flent's test runs for a time, not for an amount of data"
         raise ProfileError(what, where=cell.place("flows", index, "size"), hint="give the flow start and stop")
 
 
-def _transactions(flow: GeneratedFlow) -> dict[str, int | None]:
+def _transactions(flow: GeneratedFlowSection) -> dict[str, int | None]:
     """Field of a flow of HTTP transactions."""
     assert flow.http is not None
     return {"object_bytes": flow.http.object, "requests": flow.http.requests, "every_us": flow.http.every}
 
 
-def _exchange(flow: GeneratedFlow) -> dict[str, int]:
+def _exchange(flow: GeneratedFlowSection) -> dict[str, int]:
     """Field of a flow of several requests."""
     assert flow.request is not None
     sizes = {"object_bytes": flow.answer, "request_bytes": flow.request}
     return {**sizes, "requests": flow.requests, "think_us": flow.think}
 
 
-def _datagrams(flow: GeneratedFlow, moved_us: int, stop_us: int) -> dict[str, Any]:
+def _datagrams(flow: GeneratedFlowSection, moved_us: int, stop_us: int) -> dict[str, Any]:
     """Fields of a flow of datagrams: an interval to the nanosecond, and bursts that end when the flow does."""
     assert flow.udp is not None
     frame_bytes = flow.udp.packet + ETHERNET_HEADER_BYTES

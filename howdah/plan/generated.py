@@ -9,7 +9,7 @@ from howdah.profile.group import DatagramSection, HttpSection
 from howdah.profile.model import FlowSection
 
 
-class GeneratedFlow(FlowSection):
+class GeneratedFlowSection(FlowSection):
     """Made by howdah/plan/group.py. ``origin`` is the group's place in ``groups``, ``slot`` the host pair it takes,
     ``bursts`` when datagrams are sent (from, to; microseconds after the epoch)."""
 

@@ -10,7 +10,7 @@ import dataclasses
 import random
 
 from howdah.errors import ProfileError
-from howdah.plan.generated import GeneratedFlow
+from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.mix import LAWS, MOST_GENERATED, Connection, mix_connections, web_connections
 from howdah.plan.perturbation import derived_seed
 from howdah.profile import Cell
@@ -69,8 +69,8 @@ def generator(seed: int, name: str, repetition: int) -> random.Random:
 
 def pairs_of_written(scenario: Scenario) -> int:
     """A host pair for each flow that is written out, but for background that names its hosts."""
-    flows = [flow for flow in scenario.flows if not isinstance(flow, GeneratedFlow)]
-    background = [flow for flow in scenario.background if not isinstance(flow, GeneratedFlow)]
+    flows = [flow for flow in scenario.flows if not isinstance(flow, GeneratedFlowSection)]
+    background = [flow for flow in scenario.background if not isinstance(flow, GeneratedFlowSection)]
     return len(flows) + sum(flow.sender is None or flow.receiver is None for flow in background)
 
 
@@ -128,14 +128,14 @@ def _starts(group: GroupSection, draw: random.Random) -> list[int]:
     return [group.start + number * (group.interval or 0) for number in range(count)]
 
 
-def _turned(flow: GeneratedFlow) -> GeneratedFlow:
+def _turned(flow: GeneratedFlowSection) -> GeneratedFlowSection:
     """The same connection between the same hosts, with the receiver's host sending."""
     return flow.model_copy(update={"direction": "reverse", "group": f"{flow.group}-back"})
 
 
-def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: Connection) -> GeneratedFlow:
+def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: Connection) -> GeneratedFlowSection:
     request = group.request or (REQUEST_BYTES if group.web is not None else None)
-    return GeneratedFlow.model_construct(
+    return GeneratedFlowSection.model_construct(
         name=f"{group.name}-{number + 1}",
         start=connection.start_us,
         stop=connection.stop_us,

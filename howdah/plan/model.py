@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from howdah.errors import ProfileError
-from howdah.plan.generated import GeneratedFlow
+from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.plan import Flow, Plan
 from howdah.profile import Cell
 from howdah.profile.algorithm import Algorithm
@@ -120,7 +120,7 @@ def _of_run(scenario: Scenario) -> Iterator[Refusal]:
     if scenario.collect.pcap:
         yield ("collect", "pcap", 0), "packets to capture", _KERNEL_NEEDED
     if scenario.collect.cpu:
-        yield ("collect", "cpu"), "processor whose time could be told", _KERNEL_NEEDED
+        yield ("collect", "cpu"), "processor whose time could be reported", _KERNEL_NEEDED
     for field in ("source", "sink"):
         program = getattr(scenario.traffic, field)
         if program not in (None, "kernel"):
@@ -199,7 +199,7 @@ def _flow(cell: Cell, index: int, flow: Flow, chosen: ParameterSet, settings: di
     scenario = cell.scenario
     written = scenario.every_flow[index]
     place: tuple[str | int, ...] = (*scenario.place_of(index), "algorithm") if written.algorithm else ("algorithm",)
-    if isinstance(written, GeneratedFlow) and written.algorithm:
+    if isinstance(written, GeneratedFlowSection) and written.algorithm:
         place = ("groups", written.origin, "algorithm")
     where = cell.place(*place)
     algorithm = cell.algorithms[written.algorithm or scenario.algorithm]

@@ -26,7 +26,7 @@ def find_processors(cell: Cell, network: Network, receivers: Receivers, kind: Tr
         where = cell.place(role, "processor")
         if not kind.own_kernel:
             raise ProfileError(
-                "a processor is made by a kernel module",
+                "a host's processor is emulated by a kernel module",
                 where=where,
                 hint="run it with the uml engine, or leave it out",
             )

@@ -46,7 +46,7 @@ def program_of(cell: Cell, index: int, *, stop_us: int, start_us: int, exact_upt
     if not exact_uptime:
         field = "client" if traffic.has_programs else "quic"
         raise ProfileError(
-            "programs as traffic need a guest of ours in virtual time",
+            "programs as traffic need howdah's own guest, in virtual time",
             where=cell.place(*place, field),
             hint="run it with the uml engine",
         )

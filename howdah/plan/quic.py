@@ -32,7 +32,7 @@ _FIRST_PACKET = "--initial-pkt-num=0"
 
 
 @dataclass(frozen=True)
-class Stack:
+class QuicStack:
     """``algorithms``: the profile's names to those of the stack. ``bytes`` in ``client`` and ``server`` is the size of
     the object that the client asks for; other placeholders are those of programs (howdah/profile/traffic.py).
 
@@ -51,7 +51,7 @@ class Stack:
     held_packet_bytes: int = 0
 
 
-_NGTCP2 = Stack(
+_NGTCP2 = QuicStack(
     name="ngtcp2",
     packages=("ngtcp2-client", "ngtcp2-server", "openssl"),
     # Its CUBIC and its Reno leave slow start by HyStart++ (RFC 9406), always.
@@ -88,7 +88,7 @@ _NGTCP2 = Stack(
     detector="css-rounds",
 )
 _AIOQUIC_END = ["/usr/bin/python3", f"{_GUEST_AGENT}/quic/aioquic_end.py"]
-_AIOQUIC = Stack(
+_AIOQUIC = QuicStack(
     name="aioquic",
     packages=("openssl", "python3-aioquic"),
     algorithms={"cubic": "cubic", "reno": "reno"},
@@ -102,7 +102,7 @@ _AIOQUIC = Stack(
 STACKS = {stack.name: stack for stack in (_NGTCP2, _AIOQUIC)}
 
 
-def quic_programs(stack: Stack, object_bytes: int) -> dict[str, Any]:
+def quic_programs(stack: QuicStack, object_bytes: int) -> dict[str, Any]:
     """``client`` and ``server`` of a flow's ``program``."""
 
     def end(command: list[str]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from howdah.plan.plan import Plan
 
 
 @dataclass(frozen=True)
-class Hop:
+class LinkHop:
     """One link in the direction of travel: out of ``node``:``interface``, into ``to_node``:``to_interface``."""
 
     node: str
@@ -19,17 +19,17 @@ class Hop:
     to_interface: str
 
 
-def way(plan: Plan, start: str, end: str) -> list[Hop]:
+def way(plan: Plan, start: str, end: str) -> list[LinkHop]:
     """Links of the shortest way from host to host, by the plan's ``link`` operations; empty if there is none."""
-    hops: dict[str, list[Hop]] = {}
+    hops: dict[str, list[LinkHop]] = {}
     for operation in plan.operations:
         if operation.op == "link":
             link = operation.arguments
             a, b = (link["a_node"], link["a_interface"]), (link["b_node"], link["b_interface"])
-            hops.setdefault(a[0], []).append(Hop(*a, *b))
-            hops.setdefault(b[0], []).append(Hop(*b, *a))
+            hops.setdefault(a[0], []).append(LinkHop(*a, *b))
+            hops.setdefault(b[0], []).append(LinkHop(*b, *a))
     routers = {host.name for host in plan.hosts if host.role == "router"}
-    before: dict[str, Hop | None] = {start: None}
+    before: dict[str, LinkHop | None] = {start: None}
     waiting = deque([start])
     while waiting and end not in before:
         node = waiting.popleft()
@@ -39,7 +39,7 @@ def way(plan: Plan, start: str, end: str) -> list[Hop]:
             if hop.to_node not in before:
                 before[hop.to_node] = hop
                 waiting.append(hop.to_node)
-    found: list[Hop] = []
+    found: list[LinkHop] = []
     step = before.get(end)
     while step is not None:
         found.append(step)

@@ -8,7 +8,7 @@ from typing import Any
 
 from howdah.plan.perturbation import Perturbation, derived_seed
 from howdah.plan.timetable import Steps, Timetable, add_steps
-from howdah.plan.variation import Series, draw_series
+from howdah.plan.variation import DelaySeries, draw_series
 from howdah.profile.model import Scenario
 from howdah.profile.path import DelayVariation
 from howdah.profile.varying import JITTER_INTERVAL_US
@@ -49,7 +49,7 @@ class Schedule:
 def schedule(scenario: Scenario, repetition: int, perturbation: Perturbation, other: Timetable) -> Schedule:
     """Draw the series of both directions; the same for every algorithm and sweep point of one repetition."""
     asked = scenario.path.delay_variation
-    series: dict[str, list[Series]] = {"forward": [], "reverse": []}
+    series: dict[str, list[DelaySeries]] = {"forward": [], "reverse": []}
     for direction, drawn in series.items():
         if asked is not None and asked.direction in (direction, "both"):
             seed = derived_seed(scenario.seed, "delay-variation", direction, repetition)
@@ -83,7 +83,7 @@ def _jitter(scenario: Scenario, perturbation: Perturbation) -> DelayVariation:
     )
 
 
-def _steps(drawn: list[Series], duration_us: int) -> Steps:
+def _steps(drawn: list[DelaySeries], duration_us: int) -> Steps:
     """The sum of the series as steps; equal neighbours are one step; back to nothing at the end of the run."""
     if not drawn:
         return []

@@ -233,7 +233,7 @@ def _collect(plan: Plan) -> Iterator[str]:
     collect = plan.collect
     rows: list[tuple[str, object]] = [
         ("tcp_probe", f"on, buffer {collect.trace_buffer_bytes >> 20} MiB" if collect.tcp_probe else "off"),
-        ("slow_start", "on, where a module tells of events" if collect.slow_start else "off"),
+        ("slow_start", "on, where a module reports events" if collect.slow_start else "off"),
         ("tcp_info", _interval(collect.tcp_info_us)),
         ("qdisc", _interval(collect.qdisc_us)),
         ("interfaces", _interval(collect.interface_us)),

@@ -35,7 +35,7 @@ def load_topo(name: str | None, file: Path | None, class_name: str | None, argum
     if made is None or not _is_topo(made):
         known = ", ".join(sorted(key for key, value in vars(module).items() if _is_topo(value)))
         wanted = class_name or name
-        what = f"there is no class {wanted}" if made is None else f"{wanted} is no Topo class of Mininet's"
+        what = f"there is no class {wanted}" if made is None else f"{wanted} is not a Topo class of Mininet's"
         raise ProfileError(what, where=str(source), hint=f"it has {known or 'none'}")
     try:
         return made(**arguments)
@@ -146,7 +146,7 @@ def _declared(network: Network, node: str, destination: str, via: str) -> Route:
     for link in network.links_of(node):
         if bare(link.facing(node).address) == via:
             return Route(node, destination, via, link.at(node).name)
-    raise ProfileError(f"{node} has a route via {via}, which is no neighbour's address", where=network.name)
+    raise ProfileError(f"{node} has a route via {via}, which is not a neighbour's address", where=network.name)
 
 
 def _shortest(network: Network, router: str) -> list[Route]:

@@ -23,7 +23,7 @@ from howdah.profile.path import DelayVariation
 
 
 @dataclass(frozen=True)
-class Series:
+class DelaySeries:
     """``added_us[k]`` is the added delay from k intervals after the epoch on; never negative, at most the limit."""
 
     interval_us: int
@@ -46,12 +46,12 @@ class Series:
         }
 
 
-def draw_series(asked: DelayVariation, duration_us: int, seed: int) -> Series:
+def draw_series(asked: DelayVariation, duration_us: int, seed: int) -> DelaySeries:
     """The series for one direction, long enough for ``duration_us``."""
     values = normals(asked.interval, asked.correlation_time, random.Random(seed))
     count = -(-duration_us // asked.interval)
     added = [min(max(_mapped(asked, value), 0), asked.limit_us) for value in itertools.islice(values, count)]
-    return Series(asked.interval, added)
+    return DelaySeries(asked.interval, added)
 
 
 def normals(interval_us: int, correlation_time_us: int, generator: random.Random) -> Iterator[float]:

@@ -71,8 +71,8 @@ class RangeSection(Section):
         description="with equals: how far off it may be, a quantity or a percentage of it; with the trend flat: a "
         "percentage; 10 % by default",
     )
-    above: Quantity | None = fixed(None, description="the 95 % interval of the mean lies above it")
-    below: Quantity | None = fixed(None, description="the 95 % interval of the mean lies below it")
+    above: Quantity | None = fixed(None, description="the 95 % interval of the mean is above it")
+    below: Quantity | None = fixed(None, description="the 95 % interval of the mean is below it")
     at_least: Quantity | None = fixed(None, description="the mean is not less")
     at_most: Quantity | None = fixed(None, description="the mean is not more")
     between: list[Quantity] | None = fixed(

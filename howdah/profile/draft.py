@@ -84,7 +84,7 @@ def check_algorithms(text: str) -> tuple[str, ...]:
                 f"there is no algorithm {name!r}", hint=f"did you mean {close}? {listed}" if close else listed
             )
         if name in names[:index]:
-            raise ProfileError(f"{name} is there twice")
+            raise ProfileError(f"{name} is given twice")
     return names
 
 
@@ -130,7 +130,7 @@ def write(draft: Draft, file: Path) -> Profile:
 
 
 def _exists(file: Path) -> HowdahError:
-    return HowdahError("this file is there already", where=str(file), hint="Choose another name, or --output FILE.")
+    return HowdahError("this file exists already", where=str(file), hint="Choose another name, or --output FILE.")
 
 
 def text(draft: Draft, file: Path) -> str:

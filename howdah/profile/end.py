@@ -23,8 +23,8 @@ class SenderSection(ShortSection):
 
     behaviour: Literal["linux", "of-2007"] = Field(
         default=TODAY,
-        description="settings of the senders of another time, as far as the profile leaves them open "
-        "([senders.md](senders.md)); linux is as it is",
+        description="settings of senders of an earlier time, where the profile sets none "
+        "([senders.md](senders.md)); linux changes nothing",
     )
     stack: Text | None = Field(
         default=None,
@@ -47,7 +47,7 @@ class ReceiverSection(ShortSection):
 
     behaviour: ReceiverName = Field(
         default=LINUX,
-        description="how those of measured flows acknowledge ([receivers.md](receivers.md)); linux is as it is",
+        description="how those of measured flows acknowledge ([receivers.md](receivers.md)); linux changes nothing",
     )
     stack: Text | None = Field(
         default=None,

@@ -42,10 +42,15 @@ def _quantity(units: str) -> dict[str, Any]:
     return {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*({units})\s*$"}
 
 
-def _schema(kind: str, units: str, *, bare_zero: bool = False) -> WithJsonSchema:
-    """``kind`` names the quantity in the reference page (see ``QUANTITIES``)."""
+def _schema(name: str, kind: str, units: str, *, bare_zero: bool = False) -> WithJsonSchema:
+    """``kind`` names the quantity in the reference page (see ``QUANTITIES``), ``name`` its definition in the schema."""
     text = _quantity(units)
-    return WithJsonSchema({"anyOf": [text, _ZERO], "x-value": kind} if bare_zero else {**text, "x-value": kind})
+    return _shared(name, kind, {"anyOf": [text, _ZERO]} if bare_zero else text)
+
+
+def _shared(name: str, kind: str, schema: dict[str, Any]) -> WithJsonSchema:
+    """howdah/profile/schema.py makes one definition of all that have a name."""
+    return WithJsonSchema({**schema, "x-value": kind, "x-shared": name})
 
 
 _ZERO: dict[str, Any] = {"enum": [0, "0"]}
@@ -114,7 +119,7 @@ def _packets_or_kernel(value: object) -> int | None:
     if value == "kernel":
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 65535:
-        raise QuantityError(f"expected a number of segments between 1 and 65535, or kernel, not {value!r}")
+        raise QuantityError(f"expected between 1 and 65535 segments, or kernel, not {value!r}")
     return value
 
 
@@ -131,33 +136,33 @@ def _written_text(value: object) -> str:
     return str(value)
 
 
-Rate = Annotated[int, BeforeValidator(_positive_rate), _schema("rate", _RATE)]
+Rate = Annotated[int, BeforeValidator(_positive_rate), _schema("Rate", "rate", _RATE)]
 RateOrUnlimited = Annotated[
     int | None,
     BeforeValidator(_rate_or_unlimited),
-    WithJsonSchema({"anyOf": [_quantity(_RATE), {"const": "unlimited"}], "x-value": "rate or `unlimited`"}),
+    _shared("RateOrUnlimited", "rate or `unlimited`", {"anyOf": [_quantity(_RATE), {"const": "unlimited"}]}),
 ]
-Duration = Annotated[int, BeforeValidator(_bounded_duration), _schema("duration", _TIME, bare_zero=True)]
-Nanoseconds = Annotated[int, BeforeValidator(_short_duration), _schema("duration", _TIME, bare_zero=True)]
-PositiveDuration = Annotated[int, BeforeValidator(_positive_duration), _schema("duration", _TIME)]
+Duration = Annotated[int, BeforeValidator(_bounded_duration), _schema("Duration", "duration", _TIME, bare_zero=True)]
+Nanoseconds = Annotated[int, BeforeValidator(_short_duration), _schema("Duration", "duration", _TIME, bare_zero=True)]
+PositiveDuration = Annotated[int, BeforeValidator(_positive_duration), _schema("PositiveDuration", "duration", _TIME)]
 IntervalOrOff = Annotated[
     int | None,
     BeforeValidator(_interval_or_off),
-    WithJsonSchema({"anyOf": [_quantity(_TIME), {"enum": ["off", False, None]}], "x-value": "duration or `off`"}),
+    _shared("IntervalOrOff", "duration or `off`", {"anyOf": [_quantity(_TIME), {"enum": ["off", False, None]}]}),
 ]
-Bytes = Annotated[int, BeforeValidator(_positive_size), _schema("size", _BYTES)]
+Bytes = Annotated[int, BeforeValidator(_positive_size), _schema("Size", "size", _BYTES)]
 Buffer = Annotated[
     InstanceOf[BufferSize],
     BeforeValidator(_parse_buffer),
-    _schema("buffer", rf"{_BYTES}|[bB][dD][pP]|packets?|pkts?"),
+    _schema("Buffer", "buffer", rf"{_BYTES}|[bB][dD][pP]|packets?|pkts?"),
 ]
 SpanField = Annotated[
-    InstanceOf[Span], BeforeValidator(_parse_span), _schema("span", f"{_TIME}|[rR][tT][tT]", bare_zero=True)
+    InstanceOf[Span], BeforeValidator(_parse_span), _schema("Span", "span", f"{_TIME}|[rR][tT][tT]", bare_zero=True)
 ]
 Ratio = Annotated[
     InstanceOf[Fraction],
     BeforeValidator(lambda value: value if isinstance(value, Fraction) else parse_ratio(value)),
-    WithJsonSchema({"anyOf": [_quantity("%?"), {"type": "number", "minimum": 0, "maximum": 1}], "x-value": "share"}),
+    _shared("Share", "share", {"anyOf": [_quantity("%?"), {"type": "number", "minimum": 0, "maximum": 1}]}),
 ]
 GsoSegments = Annotated[
     int | None,

@@ -146,7 +146,7 @@ class GroupSection(Section):
     start: Duration = Field(default=0, description="when the first may start", json_schema_extra={"x-default": "0 s"})
     interval: PositiveDuration | None = Field(default=None, description="between two starts; all at once by default")
     spread: PositiveDuration | None = Field(
-        default=None, description="starts are uniform over this time, drawn anew for each repetition"
+        default=None, description="starts are uniform over this time, drawn again for each repetition"
     )
     size: Bytes | None = Field(default=None, description="bytes each connection transfers")
     lifetime: PositiveDuration | None = Field(

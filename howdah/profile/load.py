@@ -226,7 +226,7 @@ def _check_size(
     further = f", and {more} of controls and of what is unknown" if more else ""
     what = f"the sweep has {cells + more} runs ({' x '.join(factors)}{further}), more than {MOST_CELLS}"
     place = document.place(axes[0].path if axes else ("repetitions",))
-    hint = f"shorten a list, or split the profile; to have them all made, add --confirm-runs {cells + more}"
+    hint = f"shorten a list, or split the profile; to make them all, add --confirm-runs {cells + more}"
     if confirmed_runs is not None:
         hint = f"--confirm-runs {confirmed_runs} is not their number: {hint}"
     raise ProfileError(what, where=place, hint=hint)

@@ -86,7 +86,7 @@ def _unused(module: str, point: PointScenario) -> ProfileError:
     what = f"{source.name} is never used: no flow of any run asks for its algorithm ({', '.join(names)})"
     hint = (
         f"Name the algorithm (algorithm: {names[-1]}), or take the file out (--set 'modules=[]'). "
-        f"A module that is no congestion control needs a name without {MODULE_PREFIX} or {PLUG_IN_PREFIX}."
+        f"A module that is not a congestion control needs a name without {MODULE_PREFIX} or {PLUG_IN_PREFIX}."
     )
     index = point.scenario.modules.index(module)
     return ProfileError(what, where=point.document.place(("modules", index)), hint=hint)

@@ -24,5 +24,5 @@ def _known_name(value: object) -> str:
 ReceiverName = Annotated[
     str,
     BeforeValidator(_known_name),
-    WithJsonSchema({"enum": list(RECEIVERS)}),
+    WithJsonSchema({"enum": list(RECEIVERS), "x-shared": "ReceiverName"}),
 ]

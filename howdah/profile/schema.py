@@ -26,6 +26,7 @@ from howdah.profile.sweep import shape_of
 SCHEMA_NAME = "profile.schema.json"
 SCHEMA = DOCS / SCHEMA_NAME  # in a checkout and in a wheel
 
+_OURS = ("x-value", "x-shared", "title")
 _OWN_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 _FIELD_REST = r"(\.[^.]+)*"
 
@@ -49,10 +50,11 @@ def json_schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a profile; fields that can be swept also accept a list."""
     schema, definitions = raw_schema()
     models = {model.__name__: model for model in _sections()}
+    shared: dict[str, Any] = {}
     for name, definition in definitions.items():
         for key, info in fields_of(models[name], whole=True):
-            definition["properties"][key] = _field_schema(definition["properties"][key], info)
-    schema["$defs"] = {**schema["$defs"], **_names()}
+            definition["properties"][key] = _field_schema(definition["properties"][key], info, shared)
+    schema["$defs"] = {**schema["$defs"], **_names(), **shared}
     for section in ("quick", "controls"):
         _restrict_settings(schema, section)
     return {
@@ -69,31 +71,36 @@ def fields_of(model: type[BaseModel], *, whole: bool = False) -> list[tuple[str,
     return [*fields, *fields_of(ExperimentSections)] if whole and model is Scenario else fields
 
 
-def _field_schema(schema: dict[str, Any], info: Any) -> dict[str, Any]:
+def _field_schema(schema: dict[str, Any], info: Any, shared: dict[str, Any]) -> dict[str, Any]:
     schema = dict(schema)
     fixed = schema.pop("x-fixed", False)
     default = schema.pop("x-default", None)
     outer: dict[str, Any] = {key: schema.pop(key) for key in ("description", "default") if key in schema}
-    schema = _plain(schema)
+    schema = _plain(schema, shared)
     if default is not None:
         outer["default"] = default
     shape, inner = shape_of(info.annotation)
     if shape == "section" and issubclass(inner, ShortSection):
         own = inner.model_json_schema(by_alias=True)["properties"][inner.short]
-        return {**outer, "anyOf": [schema, *_field_schema(own, inner.model_fields[inner.short])["anyOf"]]}
+        return {**outer, "anyOf": [schema, *_field_schema(own, inner.model_fields[inner.short], shared)["anyOf"]]}
     if not fixed and shape == "value":
         schema = {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
     return {**outer, **schema}
 
 
-def _plain(schema: Any) -> Any:
-    """A schema without what only this package understands."""
+def _plain(schema: Any, shared: dict[str, Any]) -> Any:
+    """A schema without what only this package understands. Definitions that fields share are added to ``shared``."""
     if isinstance(schema, list):
-        return [_plain(item) for item in schema]
+        return [_plain(item, shared) for item in schema]
     if isinstance(schema, dict):
         if "x-names" in schema:
             return {"$ref": f"#/$defs/{schema['x-names']}"}
-        return {key: _plain(item) for key, item in schema.items() if key not in ("x-value", "title")}
+        plain = {key: _plain(item, shared) for key, item in schema.items() if key not in _OURS}
+        if "x-shared" in schema:
+            name = schema["x-shared"]
+            assert shared.setdefault(name, plain) == plain, f"two definitions are called {name}"
+            return {"$ref": f"#/$defs/{name}"}
+        return plain
     return schema
 
 

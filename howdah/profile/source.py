@@ -265,7 +265,7 @@ class _Builder:
             raise self._error(event, f"{text} is not a number that can be used here")
         if _INTEGER.fullmatch(text) or _FLOAT.fullmatch(text):
             if len(text) > _LONGEST_NUMBER:
-                raise self._error(event, f"a number of {len(text)} digits is too long")
+                raise self._error(event, f"a number with {len(text)} digits is too long")
             return _number(text)
         return text
 

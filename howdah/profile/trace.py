@@ -80,7 +80,7 @@ def _header(cells: list[str], line: str) -> list[str]:
             hint = f"did you mean {close}?" if close else f"the columns are {', '.join(COLUMNS)}"
             raise ProfileError(f"there is no column {column!r}", where=line, hint=hint)
         if cells.count(column) > 1:
-            raise ProfileError(f"the column {column} is there twice", where=line)
+            raise ProfileError(f"the column {column} is given twice", where=line)
     if "time" not in cells or len(cells) < 2:
         raise ProfileError("a trace has a column time and another one", where=line)
     return cells

@@ -33,7 +33,7 @@ class ProgramSection(Section):
     command: list[Text] = fixed(
         min_length=1,
         max_length=256,
-        description="the program and its arguments; a program with `/` in a relative path lies beside the profile. "
+        description="the program and its arguments; a relative path with `/` counts from the profile. "
         f"Placeholders: {', '.join(f'`{{{name}}}`' for name in PLACEHOLDERS)}",
     )
     environment: dict[Annotated[str, Field(pattern=_VARIABLE)], Text] = fixed(
@@ -88,9 +88,11 @@ class TrafficSection(Section):
         default=None, description="what receives", json_schema_extra={"x-default": "kernel; iperf3 in real time"}
     )
     client: ProgramSection | None = Field(
-        default=None, description="a program that connects, beside server ([traffic.md](traffic.md#any-program))"
+        default=None, description="a program that connects to that of server ([traffic.md](traffic.md#any-program))"
     )
-    server: ProgramSection | None = Field(default=None, description="a program that is there before, beside client")
+    server: ProgramSection | None = Field(
+        default=None, description="a program that is started first, and that client connects to"
+    )
     sends: Literal["client", "server"] = fixed("client", description="which of the two programs sends the data")
     protocol: Literal["tcp", "udp"] = fixed(
         "tcp", description="of the two programs; only TCP has per-ACK records of the kernel"

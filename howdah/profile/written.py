@@ -28,9 +28,9 @@ def written_path(directory: Path, text: str, where: str | None) -> Path:
         path = directory / Path(text).expanduser()
         path.stat()
     except RuntimeError:  # of expanduser
-        raise ProfileError(f"{shown} is no path: there is no such user", where=where) from None
+        raise ProfileError(f"{shown} is not a path: there is no such user", where=where) from None
     except ValueError as error:
-        raise ProfileError(f"{shown} is no path: {error}", where=where) from None
+        raise ProfileError(f"{shown} is not a path: {error}", where=where) from None
     except (FileNotFoundError, NotADirectoryError):
         return path
     except OSError as error:

@@ -16,7 +16,7 @@ import numpy as np
 
 from howdah.errors import HowdahError
 from howdah.ingest.ring_buffer import Integers, Layout, Trace, read_trace
-from howdah.ingest.trace_format import Field, parse_event_format, parse_event_header, parse_page_header
+from howdah.ingest.trace_format import TraceField, parse_event_format, parse_event_header, parse_page_header
 from howdah.ingest.tracepoint import INFINITE_SSTHRESH
 from howdah.measure.exit import find_exit
 from howdah.measure.trace import FlowTrace, Reals
@@ -152,7 +152,7 @@ def _layout(raw: Path) -> Layout:
     room = _data_bytes(texts["header_page"])
     form = parse_event_format(texts[f"{_NAME}.format"], str(raw / f"{_NAME}.format"))
     source = form.field("saddr")
-    form.fields["address"] = Field("address", source.offset + _SOCKADDR_ADDRESS, 4, False)
+    form.fields["address"] = TraceField("address", source.offset + _SOCKADDR_ADDRESS, 4, False)
     event = parse_event_header(texts["header_event"], str(raw / "header_event"))
     return Layout(page, event, form, page.data_offset + room)
 

@@ -7,12 +7,12 @@ schema, and puts every query to a real Prometheus.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from howdah.assets import data
+from howdah.compact import compact_json
 from howdah.place import REPORTS
 from howdah.publish.finished import RESULTS_JOB
 
@@ -38,7 +38,7 @@ def file_of_board(board: dict[str, Any]) -> Path:
 
 
 def text_of(board: dict[str, Any]) -> str:
-    return json.dumps(board, indent=1) + "\n"
+    return compact_json(board)
 
 
 def _board(board: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from howdah.assets import UPLOT_VERSION, data
+from howdah.compact import compact_json
 from howdah.place import REPORTS
 from howdah.publish.board import DATASOURCE, SOURCE_CHOICE, label_choice
 from howdah.publish.metric import RUN_LABELS
@@ -30,7 +31,7 @@ _GRAFANA_UNITS = {"ms": "ms", "%": "percent", "Mbit/s": "Mbits", "kB": "deckbyte
 
 
 @dataclass(frozen=True)
-class Panel:
+class DashboardPanel:
     """One figure of the dashboard. ``query`` has the places ``$run``, ``$path`` and ``$window``."""
 
     id: str
@@ -44,15 +45,15 @@ class Panel:
         return Template(self.query).substitute(run=run, path=", ".join(RUN_LABELS), window=window)
 
 
-def panels() -> list[Panel]:
+def panels() -> list[DashboardPanel]:
     return [_panel(dict(panel)) for panel in data("dashboard/panels.yaml")["panels"]]
 
 
-def _panel(written: dict[str, str]) -> Panel:
+def _panel(written: dict[str, str]) -> DashboardPanel:
     if "series" not in written:
-        return Panel(**written)
+        return DashboardPanel(**written)
     drawn = drawn_series()[written.pop("series")]
-    return Panel(**{"title": drawn.title, "unit": drawn.unit, "query": drawn.promql} | written)
+    return DashboardPanel(**{"title": drawn.title, "unit": drawn.unit, "query": drawn.promql} | written)
 
 
 def write_page(directory: Path) -> Path:
@@ -111,7 +112,7 @@ def grafana() -> dict[str, Any]:
     }
 
 
-def _grafana_panel(number: int, panel: Panel, run: str) -> dict[str, Any]:
+def _grafana_panel(number: int, panel: DashboardPanel, run: str) -> dict[str, Any]:
     return {
         "id": number + 1,
         "title": panel.title,
@@ -140,7 +141,7 @@ def _grafana_panel(number: int, panel: Panel, run: str) -> dict[str, Any]:
 
 
 def grafana_text() -> str:
-    return json.dumps(grafana(), indent=1) + "\n"
+    return compact_json(grafana())
 
 
 if __name__ == "__main__":

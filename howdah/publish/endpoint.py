@@ -54,7 +54,7 @@ def registry(read: Callable[[], Families]) -> CollectorRegistry:
     return found
 
 
-class _Handler(WSGIRequestHandler):
+class _ScrapeHandler(WSGIRequestHandler):
     timeout = _REQUEST_LIMIT_S
 
     def handle(self) -> None:
@@ -66,11 +66,11 @@ class _Handler(WSGIRequestHandler):
         """A scrape a second is nothing to write down."""
 
 
-class Endpoint(ThreadingWSGIServer):
+class ScrapeEndpoint(ThreadingWSGIServer):
     """Calls ``read`` at every scrape; with ``stamp`` only when what that returns is another object than before."""
 
     def __init__(self, read: Callable[[], Families], stamp: Callable[[], object] = object) -> None:
-        super().__init__((LOOPBACK, 0), _Handler)
+        super().__init__((LOOPBACK, 0), _ScrapeHandler)
         self.set_app(_application(_remembering(make_wsgi_app(registry(read)), stamp)))
 
     def server_bind(self) -> None:
@@ -149,9 +149,9 @@ def _text(start: StartResponse, status: str, text: str) -> list[bytes]:
 
 
 @contextmanager
-def endpoint(read: Callable[[], Families], stamp: Callable[[], object] = object) -> Iterator[Endpoint]:
+def endpoint(read: Callable[[], Families], stamp: Callable[[], object] = object) -> Iterator[ScrapeEndpoint]:
     """An endpoint on a free port for the length of a ``with`` block."""
-    with Endpoint(read, stamp) as served:
+    with ScrapeEndpoint(read, stamp) as served:
         thread = threading.Thread(target=served.serve_forever, daemon=True)
         thread.start()
         try:

@@ -15,7 +15,7 @@ import sys
 import threading
 
 from howdah.publish.exposition import openmetrics_format, text_format
-from howdah.publish.machine import Machine
+from howdah.publish.machine import LiveMachine
 from howdah.publish.page import OPENMETRICS, TEXT, Page
 
 DEFAULT_PORT = 9750
@@ -61,7 +61,7 @@ class Exporter(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, address: str, port: int, machine: Machine) -> None:
+    def __init__(self, address: str, port: int, machine: LiveMachine) -> None:
         require_address(address)
         if ":" in address:
             self.address_family = socket.AF_INET6
@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def serve(options: argparse.Namespace) -> None:
     """Until interrupted. Raises AddressError, OSError, or OverflowError for a port that is none."""
-    with Exporter(options.address, options.port, Machine(options.node)) as exporter:
+    with Exporter(options.address, options.port, LiveMachine(options.node)) as exporter:
         sys.stdout.write(f"metrics: {exporter.url}/metrics\n")
         sys.stdout.flush()
         exporter.serve_forever()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from howdah.publish.metric import SERIES, Metric
+from howdah.publish.metric import SERIES, PublishedMetric
 from howdah.publish.text import header, number, series
 
 _TCP = ("node", "algorithm")
@@ -19,25 +19,35 @@ _INTERFACE = ("node", "interface")
 _BY_NAME = {metric.name: metric for metric in SERIES}
 
 
-def _of_runs(name: str, labels: tuple[str, ...]) -> Metric:
+def _of_runs(name: str, labels: tuple[str, ...]) -> PublishedMetric:
     """A metric of runs, with the labels it has here: nothing is known of roles."""
     metric = _BY_NAME[name]
-    return Metric(metric.name, metric.kind, metric.help, labels)
+    return PublishedMetric(metric.name, metric.kind, metric.help, labels)
 
 
-MACHINE: tuple[Metric, ...] = (
-    Metric("howdah_tcp_connections", "gauge", "Established TCP connections.", _TCP),
-    Metric("howdah_tcp_slow_start_connections", "gauge", "Connections whose window is below their threshold.", _TCP),
-    Metric("howdah_tcp_cwnd_packets", "gauge", "Congestion windows of all connections together.", _TCP),
-    Metric("howdah_tcp_largest_cwnd_packets", "gauge", "Largest congestion window of a connection.", _TCP),
-    Metric("howdah_tcp_inflight_packets", "gauge", "Segments of all connections sent and not acknowledged.", _TCP),
-    Metric("howdah_tcp_srtt_seconds", "gauge", "Mean of the connections' smoothed round-trip times.", _TCP),
-    Metric("howdah_tcp_min_rtt_seconds", "gauge", "Least round-trip time a connection has seen.", _TCP),
-    Metric("howdah_tcp_pacing_rate_bytes_per_second", "gauge", "Pacing rates of all connections together.", _TCP),
-    Metric("howdah_tcp_delivery_rate_bytes_per_second", "gauge", "Delivery rates of all connections together.", _TCP),
-    Metric("howdah_tcp_sent_packets_total", "counter", "Segments the host sent, retransmissions left out.", ("node",)),
-    Metric("howdah_tcp_received_packets_total", "counter", "Segments the host received.", ("node",)),
-    Metric("howdah_tcp_retransmitted_packets_total", "counter", "Segments the host retransmitted.", ("node",)),
+MACHINE: tuple[PublishedMetric, ...] = (
+    PublishedMetric("howdah_tcp_connections", "gauge", "Established TCP connections.", _TCP),
+    PublishedMetric(
+        "howdah_tcp_slow_start_connections", "gauge", "Connections whose window is below their threshold.", _TCP
+    ),
+    PublishedMetric("howdah_tcp_cwnd_packets", "gauge", "Congestion windows of all connections together.", _TCP),
+    PublishedMetric("howdah_tcp_largest_cwnd_packets", "gauge", "Largest congestion window of a connection.", _TCP),
+    PublishedMetric(
+        "howdah_tcp_inflight_packets", "gauge", "Segments of all connections sent and not acknowledged.", _TCP
+    ),
+    PublishedMetric("howdah_tcp_srtt_seconds", "gauge", "Mean of the connections' smoothed round-trip times.", _TCP),
+    PublishedMetric("howdah_tcp_min_rtt_seconds", "gauge", "Least round-trip time a connection has seen.", _TCP),
+    PublishedMetric(
+        "howdah_tcp_pacing_rate_bytes_per_second", "gauge", "Pacing rates of all connections together.", _TCP
+    ),
+    PublishedMetric(
+        "howdah_tcp_delivery_rate_bytes_per_second", "gauge", "Delivery rates of all connections together.", _TCP
+    ),
+    PublishedMetric(
+        "howdah_tcp_sent_packets_total", "counter", "Segments the host sent, retransmissions left out.", ("node",)
+    ),
+    PublishedMetric("howdah_tcp_received_packets_total", "counter", "Segments the host received.", ("node",)),
+    PublishedMetric("howdah_tcp_retransmitted_packets_total", "counter", "Segments the host retransmitted.", ("node",)),
     _of_runs("howdah_queue_backlog_bytes", _QUEUE),
     _of_runs("howdah_queue_backlog_packets", _QUEUE),
     _of_runs("howdah_queue_sent_bytes_total", _QUEUE),
@@ -45,7 +55,9 @@ MACHINE: tuple[Metric, ...] = (
     _of_runs("howdah_interface_transmitted_bytes_total", _INTERFACE),
     _of_runs("howdah_interface_received_bytes_total", _INTERFACE),
     _of_runs("howdah_interface_dropped_packets_total", _INTERFACE),
-    Metric("howdah_cpu_seconds_total", "counter", "Time of all processors together, by mode.", ("node", "mode")),
+    PublishedMetric(
+        "howdah_cpu_seconds_total", "counter", "Time of all processors together, by mode.", ("node", "mode")
+    ),
 )
 _NAMES = frozenset(metric.name for metric in MACHINE)
 
@@ -73,7 +85,7 @@ def openmetrics_format(readings: Iterable[Reading]) -> Iterator[str]:
     yield "# EOF\n"
 
 
-def _lines(readings: Iterable[Reading], family: Callable[[Metric], str]) -> Iterator[str]:
+def _lines(readings: Iterable[Reading], family: Callable[[PublishedMetric], str]) -> Iterator[str]:
     by_name: dict[str, list[Reading]] = {}
     for reading in readings:
         if reading.name not in _NAMES:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from howdah.publish.metric import END, INFO, Metric
+from howdah.publish.metric import END, INFO, PublishedMetric
 from howdah.publish.nights import SAMPLES, latest_nights
-from howdah.publish.openmetrics import Families, Samples, end_ms, results
+from howdah.publish.openmetrics import Families, MetricSamples, end_ms, results
 from howdah.record.result import Run
 
 RESULTS_JOB = "howdah-results"
@@ -41,7 +41,7 @@ class Finished:
         if key == self._key:
             return
         found = _newest(ordered)
-        known: dict[str, Metric] = {}
+        known: dict[str, PublishedMetric] = {}
         for night in last:
             for metric, samples in _of_night((night / SAMPLES).read_text(encoding="utf-8")).items():
                 # A name has one family, whatever words an older howdah had for it.
@@ -76,6 +76,6 @@ def _of_night(text: str) -> Families:
     found: Families = {}
     for family in text_string_to_metric_families(text):  # type: ignore[no-untyped-call]
         for sample in family.samples:
-            metric = Metric(sample.name, family.type, family.documentation)
-            found.setdefault(metric, []).append(Samples(dict(sample.labels), [0], [float(sample.value)]))
+            metric = PublishedMetric(sample.name, family.type, family.documentation)
+            found.setdefault(metric, []).append(MetricSamples(dict(sample.labels), [0], [float(sample.value)]))
     return found

@@ -35,7 +35,7 @@ _CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "ste
 
 
 @dataclass(frozen=True)
-class Connection:
+class LiveConnection:
     """One established connection. Times in microseconds, rates in bytes per second; None: not known."""
 
     algorithm: str
@@ -52,7 +52,7 @@ class Connection:
         return self.ssthresh_packets is None or self.cwnd_packets < self.ssthresh_packets
 
 
-def parse_connection(message: Message) -> Connection | None:
+def parse_connection(message: Message) -> LiveConnection | None:
     """One inet_diag answer; None unless it is an established connection with a whole struct tcp_info."""
     if len(message.payload) < INET_DIAG_MSG_BYTES or message.payload[1] != TCP_ESTABLISHED:
         return None
@@ -68,7 +68,7 @@ def parse_connection(message: Message) -> Connection | None:
         return int(struct.unpack_from("=Q", info, offset)[0])
 
     ssthresh, min_rtt, pacing = u32(_SSTHRESH), u32(_MIN_RTT), u64(_PACING)
-    return Connection(
+    return LiveConnection(
         algorithm=found.get(INET_DIAG_CONG, b"").rstrip(b"\0").decode("ascii", "replace") or "unknown",
         cwnd_packets=u32(_CWND),
         ssthresh_packets=None if ssthresh >= _INFINITE else ssthresh,
@@ -80,9 +80,9 @@ def parse_connection(message: Message) -> Connection | None:
     )
 
 
-def aggregate(node: str, connections: list[Connection]) -> Iterator[Reading]:
+def aggregate(node: str, connections: list[LiveConnection]) -> Iterator[Reading]:
     """Connections together, by algorithm."""
-    by_algorithm: dict[str, list[Connection]] = {}
+    by_algorithm: dict[str, list[LiveConnection]] = {}
     for connection in connections:
         by_algorithm.setdefault(connection.algorithm, []).append(connection)
     for algorithm, ours in sorted(by_algorithm.items()):
@@ -112,7 +112,7 @@ def cpu_seconds(node: str, stat: str, ticks_per_second: int) -> Iterator[Reading
         yield Reading("howdah_cpu_seconds_total", (node, mode), int(ticks) / ticks_per_second)
 
 
-class Machine:
+class LiveMachine:
     """The machine this runs on. Not for several threads at once: it keeps its sockets open."""
 
     def __init__(self, node: str | None = None) -> None:
@@ -129,7 +129,7 @@ class Machine:
         """One reading of everything. Raises OSError (NetlinkError) when the kernel refuses a question."""
         return [*aggregate(self.node, self._connections()), *self._counters(), *self._network(), *self._cpu()]
 
-    def _connections(self) -> list[Connection]:
+    def _connections(self) -> list[LiveConnection]:
         found = []
         for family in (socket.AF_INET, socket.AF_INET6):
             # diag_request asks for IPv4 where no connection is named; the family is the first byte.

@@ -13,7 +13,7 @@ PREFIX = "howdah_"
 
 
 @dataclass(frozen=True)
-class Metric:
+class PublishedMetric:
     """``kind`` is gauge, counter or info. ``name`` is what a query writes, with ``_total`` or ``_info``."""
 
     name: str
@@ -32,51 +32,75 @@ _FLOW = ("flow", "number", "role")
 _QUEUE = ("node", "interface", "handle", "kind", "role")
 _INTERFACE = ("node", "interface", "role")
 
-SERIES: tuple[Metric, ...] = (
-    Metric("howdah_flow_cwnd_packets", "gauge", "Congestion window of the sender.", _FLOW),
-    Metric("howdah_flow_ssthresh_packets", "gauge", "Slow-start threshold; absent while it is infinite.", _FLOW),
-    Metric("howdah_flow_srtt_seconds", "gauge", "Smoothed round-trip time of the sender.", _FLOW),
-    Metric("howdah_flow_min_rtt_seconds", "gauge", "Least round-trip time the sender has seen (tcp_info).", _FLOW),
-    Metric("howdah_flow_inflight_bytes", "gauge", "Bytes sent and not yet acknowledged (snd_nxt - snd_una).", _FLOW),
-    Metric("howdah_flow_pacing_rate_bytes_per_second", "gauge", "Pacing rate of the sender (tcp_info).", _FLOW),
-    Metric("howdah_flow_acked_bytes_total", "counter", "Payload bytes acknowledged, in order (snd_una).", _FLOW),
-    Metric("howdah_flow_delivered_bytes_total", "counter", "Payload bytes that arrived, in order or not.", _FLOW),
-    Metric("howdah_flow_received_bytes_total", "counter", "Payload bytes received in order by the receiver.", _FLOW),
-    Metric("howdah_flow_retransmitted_packets_total", "counter", "Segments retransmitted (tcp_info).", _FLOW),
-    Metric("howdah_queue_backlog_bytes", "gauge", "Bytes waiting in a queueing discipline, as frames.", _QUEUE),
-    Metric("howdah_queue_backlog_packets", "gauge", "Packets waiting in a queueing discipline.", _QUEUE),
-    Metric("howdah_queue_sent_bytes_total", "counter", "Bytes that left a queueing discipline.", _QUEUE),
-    Metric("howdah_queue_dropped_packets_total", "counter", "Packets a queueing discipline dropped.", _QUEUE),
-    Metric("howdah_interface_transmitted_bytes_total", "counter", "Bytes an interface sent.", _INTERFACE),
-    Metric("howdah_interface_received_bytes_total", "counter", "Bytes an interface received.", _INTERFACE),
-    Metric("howdah_interface_dropped_packets_total", "counter", "Packets an interface dropped, both ways.", _INTERFACE),
-    Metric(
+SERIES: tuple[PublishedMetric, ...] = (
+    PublishedMetric("howdah_flow_cwnd_packets", "gauge", "Congestion window of the sender.", _FLOW),
+    PublishedMetric(
+        "howdah_flow_ssthresh_packets", "gauge", "Slow-start threshold; absent while it is infinite.", _FLOW
+    ),
+    PublishedMetric("howdah_flow_srtt_seconds", "gauge", "Smoothed round-trip time of the sender.", _FLOW),
+    PublishedMetric(
+        "howdah_flow_min_rtt_seconds", "gauge", "Least round-trip time the sender has seen (tcp_info).", _FLOW
+    ),
+    PublishedMetric(
+        "howdah_flow_inflight_bytes", "gauge", "Bytes sent and not yet acknowledged (snd_nxt - snd_una).", _FLOW
+    ),
+    PublishedMetric(
+        "howdah_flow_pacing_rate_bytes_per_second", "gauge", "Pacing rate of the sender (tcp_info).", _FLOW
+    ),
+    PublishedMetric(
+        "howdah_flow_acked_bytes_total", "counter", "Payload bytes acknowledged, in order (snd_una).", _FLOW
+    ),
+    PublishedMetric(
+        "howdah_flow_delivered_bytes_total", "counter", "Payload bytes that arrived, in order or not.", _FLOW
+    ),
+    PublishedMetric(
+        "howdah_flow_received_bytes_total", "counter", "Payload bytes received in order by the receiver.", _FLOW
+    ),
+    PublishedMetric("howdah_flow_retransmitted_packets_total", "counter", "Segments retransmitted (tcp_info).", _FLOW),
+    PublishedMetric(
+        "howdah_queue_backlog_bytes", "gauge", "Bytes waiting in a queueing discipline, as frames.", _QUEUE
+    ),
+    PublishedMetric("howdah_queue_backlog_packets", "gauge", "Packets waiting in a queueing discipline.", _QUEUE),
+    PublishedMetric("howdah_queue_sent_bytes_total", "counter", "Bytes that left a queueing discipline.", _QUEUE),
+    PublishedMetric("howdah_queue_dropped_packets_total", "counter", "Packets a queueing discipline dropped.", _QUEUE),
+    PublishedMetric("howdah_interface_transmitted_bytes_total", "counter", "Bytes an interface sent.", _INTERFACE),
+    PublishedMetric("howdah_interface_received_bytes_total", "counter", "Bytes an interface received.", _INTERFACE),
+    PublishedMetric(
+        "howdah_interface_dropped_packets_total", "counter", "Packets an interface dropped, both ways.", _INTERFACE
+    ),
+    PublishedMetric(
         "howdah_processor_busy_seconds_total", "counter", "Time that the processor of a flow's end was busy.", _FLOW
     ),
-    Metric("howdah_processor_waiting_packets", "gauge", "Segments that wait for the processor of a flow's end.", _FLOW),
-    Metric("howdah_processor_dropped_packets_total", "counter", "Segments dropped because too many waited.", _FLOW),
-    Metric(
+    PublishedMetric(
+        "howdah_processor_waiting_packets", "gauge", "Segments that wait for the processor of a flow's end.", _FLOW
+    ),
+    PublishedMetric(
+        "howdah_processor_dropped_packets_total", "counter", "Segments dropped because too many waited.", _FLOW
+    ),
+    PublishedMetric(
         "howdah_processor_searched_packets_total", "counter", "Packets that the processor passed in searches.", _FLOW
     ),
 )
 
-PATH: tuple[Metric, ...] = (
-    Metric("howdah_path_rate_bytes_per_second", "gauge", "Bottleneck rate, counting link-layer frames."),
-    Metric("howdah_path_rtt_seconds", "gauge", "Round-trip propagation delay of the path."),
-    Metric("howdah_path_buffer_bytes", "gauge", "Buffer of the bottleneck."),
-    Metric("howdah_path_bdp_bytes", "gauge", "Rate times round-trip time."),
+PATH: tuple[PublishedMetric, ...] = (
+    PublishedMetric("howdah_path_rate_bytes_per_second", "gauge", "Bottleneck rate, counting link-layer frames."),
+    PublishedMetric("howdah_path_rtt_seconds", "gauge", "Round-trip propagation delay of the path."),
+    PublishedMetric("howdah_path_buffer_bytes", "gauge", "Buffer of the bottleneck."),
+    PublishedMetric("howdah_path_bdp_bytes", "gauge", "Rate times round-trip time."),
 )
 
-END = Metric("howdah_run_end_timestamp_seconds", "gauge", "When the run ended, in seconds since 1970.", ("run",))
+END = PublishedMetric(
+    "howdah_run_end_timestamp_seconds", "gauge", "When the run ended, in seconds since 1970.", ("run",)
+)
 
-INFO: tuple[Metric, ...] = (
-    Metric(
+INFO: tuple[PublishedMetric, ...] = (
+    PublishedMetric(
         "howdah_run_info",
         "info",
         "Where a run came from: always 1.",
         ("run", "verdict", "engine", "plan_sha256", "kernel_image_sha256", "revision"),
     ),
-    Metric(
+    PublishedMetric(
         "howdah_slow_start_exit_info",
         "info",
         "Why a flow left slow start: always 1.",

@@ -14,7 +14,7 @@ from typing import Any
 
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
-from howdah.publish.metric import END, INFO, PATH, SERIES, Metric
+from howdah.publish.metric import END, INFO, PATH, SERIES, PublishedMetric
 from howdah.publish.summary import summary_metric
 from howdah.publish.text import header, number, series
 from howdah.record.result import Run
@@ -25,7 +25,7 @@ _UNITS = ("seconds", "bytes", "packets", "ratio")
 
 
 @dataclass(frozen=True)
-class Samples:
+class MetricSamples:
     """Samples of one label set of one metric. ``time_ms`` counts from 1970."""
 
     labels: dict[str, str]
@@ -33,7 +33,7 @@ class Samples:
     values: list[float]
 
 
-Families = dict[Metric, list[Samples]]
+Families = dict[PublishedMetric, list[MetricSamples]]
 
 
 def run_labels(run: Run) -> dict[str, str]:
@@ -57,7 +57,7 @@ def flow_labels(plan: Plan, flow: int) -> dict[str, str]:
     for place, each in enumerate(plan.flows, start=1):
         if each.id == flow:
             return {"flow": each.name, "number": str(place)}
-    raise HowdahError(f"a table tells of flow {flow}, which the plan of {plan.profile!r} does not have")
+    raise HowdahError(f"a table has flow {flow}, which the plan of {plan.profile!r} does not have")
 
 
 def start_ms(run: Run) -> int:
@@ -80,7 +80,7 @@ def families(runs: Iterable[Run]) -> Families:
             own = dict(each.labels)
             if run.plan is not None and "flow" in own:
                 own |= flow_labels(run.plan, int(own["flow"]))
-            samples = Samples(labels | own, _shifted(each.time_ms, start), _plain(each.value))
+            samples = MetricSamples(labels | own, _shifted(each.time_ms, start), _plain(each.value))
             found.setdefault(catalogue[each.metric], []).append(samples)
         _add_facts(found, run)
     return found
@@ -97,7 +97,7 @@ def results(runs: Iterable[Run]) -> Families:
 def _add_facts(found: Families, run: Run) -> None:
     labels, end = run_labels(run), end_ms(run)
     for metric, extra, value in _facts(run):
-        found.setdefault(metric, []).append(Samples(labels | extra, [end], [value]))
+        found.setdefault(metric, []).append(MetricSamples(labels | extra, [end], [value]))
 
 
 def _shifted(time_ms: Int64, start: int) -> list[int]:
@@ -110,7 +110,7 @@ def _plain(values: Float64) -> list[float]:
     return plain
 
 
-def _facts(run: Run) -> Iterator[tuple[Metric, dict[str, str], float]]:
+def _facts(run: Run) -> Iterator[tuple[PublishedMetric, dict[str, str], float]]:
     """Run summaries: one sample each. The run's name is a label here and nowhere else."""
     run_info, exit_info = INFO
     provenance = run.provenance
@@ -148,7 +148,7 @@ def _of_row(run: Run, row: dict[str, Any]) -> dict[str, str]:
     return flow_labels(run.plan, row["flow"]) if run.plan else {"flow": str(row["flow"])}
 
 
-def unit_of(metric: Metric) -> str:
+def unit_of(metric: PublishedMetric) -> str:
     """What a UNIT line says of the family; empty where there must be none."""
     unit = next((unit for unit in _UNITS if metric.family.endswith("_" + unit)), "")
     return "" if metric.kind == "info" else unit

@@ -60,7 +60,7 @@ def _analysis_phase(directory: RunDirectory) -> str:
 
 
 @dataclass(frozen=True)
-class Held:
+class ExperimentPhase:
     """An experiment that a command works in: its runs made, of how many (0: not known yet), and what is being built."""
 
     path: Path
@@ -69,7 +69,7 @@ class Held:
     building: tuple[str, ...]
 
 
-def held_experiments(runs: Path, cache: Path) -> list[Held]:
+def held_experiments(runs: Path, cache: Path) -> list[ExperimentPhase]:
     """Those whose lock somebody holds, as the kernel's list of locks says it: trying a lock could be in the way."""
     holders = _flock_holders()
     found = []
@@ -83,7 +83,7 @@ def held_experiments(runs: Path, cache: Path) -> list[Held]:
         holder = holders.get((os.major(state.st_dev), os.minor(state.st_dev), state.st_ino))
         if holder is not None:
             made, of = _cells(lock.parent)
-            found.append(Held(lock.parent, made, of, _building(cache, holder)))
+            found.append(ExperimentPhase(lock.parent, made, of, _building(cache, holder)))
     return found
 
 

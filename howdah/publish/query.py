@@ -27,7 +27,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Range:
+class RangeSeries:
     """One series of a range query: ``time_ms`` since 1970, as asked for."""
 
     labels: dict[str, str]
@@ -47,7 +47,7 @@ class Client:
         result = self._call("query", {"query": query, "time": _seconds(at_ms)})
         return [Value(_labels(item), float(item["value"][1])) for item in result]
 
-    def range(self, query: str, start_ms: int, end_ms: int, step_ms: int) -> list[Range]:
+    def range(self, query: str, start_ms: int, end_ms: int, step_ms: int) -> list[RangeSeries]:
         """Values of a query at ``start``, ``start + step`` … up to ``end``; instants without a value are left out."""
         arguments = {
             "query": query,
@@ -59,7 +59,7 @@ class Client:
         for item in self._call("query_range", arguments):
             times = np.array([pair[0] for pair in item["values"]], dtype=np.float64)
             values = np.array([float(pair[1]) for pair in item["values"]], dtype=np.float64)
-            answers.append(Range(_labels(item), np.rint(times * 1000).astype(np.int64), values))
+            answers.append(RangeSeries(_labels(item), np.rint(times * 1000).astype(np.int64), values))
         return answers
 
     def version(self) -> str:

@@ -49,7 +49,7 @@ def scrape(
     """
     for target in targets:
         if _TARGET.fullmatch(target) is None:
-            raise HowdahError(f"'{target}' is no address and port", hint="Write it like 127.0.0.1:9750.")
+            raise HowdahError(f"'{target}' is not an address and a port", hint="Write it like 127.0.0.1:9750.")
     watch = Watch(runs)
     assets = directory / "assets"
     assets.mkdir(exist_ok=True)

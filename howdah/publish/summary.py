@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 
 from howdah.metric import UNITS, known_metrics, unit_by_suffix
-from howdah.publish.metric import PREFIX, Metric
+from howdah.publish.metric import PREFIX, PublishedMetric
 
 
-def summary_metric(measure: str, unit: str) -> tuple[Metric, float]:
+def summary_metric(measure: str, unit: str) -> tuple[PublishedMetric, float]:
     """The metric that holds a measure of metrics.json, and the factor from the measure's unit to the metric's.
 
     ``exit_time_s`` becomes ``howdah_exit_time_seconds``; a measure without a unit that is a ratio gains ``_ratio``;
@@ -32,4 +32,4 @@ def summary_metric(measure: str, unit: str) -> tuple[Metric, float]:
         if name.endswith(reserved):
             name += "_value"
     text = f"{known.meaning[0].upper()}{known.meaning[1:]}." if known else f"The measure {name} of metrics.json."
-    return Metric(f"{PREFIX}{name}", "gauge", text, ("run", "flow")), factor
+    return PublishedMetric(f"{PREFIX}{name}", "gauge", text, ("run", "flow")), factor

@@ -12,8 +12,8 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from howdah.publish.metric import Metric
-from howdah.publish.openmetrics import Families, Samples
+from howdah.publish.metric import PublishedMetric
+from howdah.publish.openmetrics import Families, MetricSamples
 from howdah.record.directory import is_abandoned, write_whole
 
 _FILE = ".sweep-"
@@ -21,24 +21,26 @@ RUN_STATES = ("made", "failed", "in_progress", "handed", "waiting")
 WORKER_STATES = ("ready", "preparing", "refused")
 _OWN = ("process",)
 
-RUNS = Metric("howdah_sweep_runs", "gauge", "Runs of a command that a cluster makes, by state.", (*_OWN, "state"))
-AGAIN = Metric(
+RUNS = PublishedMetric(
+    "howdah_sweep_runs", "gauge", "Runs of a command that a cluster makes, by state.", (*_OWN, "state")
+)
+AGAIN = PublishedMetric(
     "howdah_sweep_repeated_runs_total", "counter", "Runs given to a worker once more because one was lost.", _OWN
 )
-SIMULATED = Metric(
+SIMULATED = PublishedMetric(
     "howdah_sweep_simulated_seconds_total", "counter", "Simulated time of the runs that were made.", _OWN
 )
-SPEED = Metric(
+SPEED = PublishedMetric(
     "howdah_sweep_speed_ratio", "gauge", "Simulated seconds of the runs made for each second since the start.", _OWN
 )
-WORKERS = Metric("howdah_sweep_workers", "gauge", "Workers of the cluster, by state.", (*_OWN, "state"))
-LEFT = Metric("howdah_sweep_left_seconds", "gauge", "Time until all runs are made, as expected now.", _OWN)
-SLOTS = Metric("howdah_sweep_worker_slots", "gauge", "Runs that the ready workers make at once.", _OWN)
-RECEIVED = Metric("howdah_sweep_received_bytes_total", "counter", "Packed runs received from workers.", _OWN)
-SENT = Metric(
+WORKERS = PublishedMetric("howdah_sweep_workers", "gauge", "Workers of the cluster, by state.", (*_OWN, "state"))
+LEFT = PublishedMetric("howdah_sweep_left_seconds", "gauge", "Time until all runs are made, as expected now.", _OWN)
+SLOTS = PublishedMetric("howdah_sweep_worker_slots", "gauge", "Runs that the ready workers make at once.", _OWN)
+RECEIVED = PublishedMetric("howdah_sweep_received_bytes_total", "counter", "Packed runs received from workers.", _OWN)
+SENT = PublishedMetric(
     "howdah_sweep_sent_bytes_total", "counter", "Kernels, trees and programs that the command sent to workers.", _OWN
 )
-SWEEP: tuple[Metric, ...] = (RUNS, AGAIN, SIMULATED, SPEED, LEFT, WORKERS, SLOTS, RECEIVED, SENT)
+SWEEP: tuple[PublishedMetric, ...] = (RUNS, AGAIN, SIMULATED, SPEED, LEFT, WORKERS, SLOTS, RECEIVED, SENT)
 
 
 @dataclass
@@ -67,9 +69,9 @@ class Sweep:
         _file(runs, self.process).unlink(missing_ok=True)
 
     def add_to(self, families: Families, now_s: float) -> None:
-        def add(metric: Metric, value: float, **labels: str) -> None:
+        def add(metric: PublishedMetric, value: float, **labels: str) -> None:
             own = {"process": str(self.process), **labels}
-            families.setdefault(metric, []).append(Samples(own, [round(now_s * 1000)], [float(value)]))
+            families.setdefault(metric, []).append(MetricSamples(own, [round(now_s * 1000)], [float(value)]))
 
         for state, count in self.runs.items():
             add(RUNS, count, state=state)

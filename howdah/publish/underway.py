@@ -24,8 +24,8 @@ from howdah.linux.netlink.message import NLMSG_DONE
 from howdah.linux.output import FRAME
 from howdah.plan.plan import Flow, Plan
 from howdah.publish.acktrace import AckTrace
-from howdah.publish.metric import PATH, SERIES, Metric
-from howdah.publish.openmetrics import Families, Samples, flow_labels, run_labels
+from howdah.publish.metric import PATH, SERIES, PublishedMetric
+from howdah.publish.openmetrics import Families, MetricSamples, flow_labels, run_labels
 from howdah.publish.phase import Position, position
 from howdah.record.directory import PARTIAL
 from howdah.record.result import Run, load_run
@@ -35,20 +35,20 @@ _TYPE, _DONE = slice(4, 6), NLMSG_DONE.to_bytes(2, "little")  # of the first net
 _FRESH_S = 5.0  # a node whose readings ended this long ago shows none
 _UNLIMITED = 2**63 - 1024
 
-LIVE: tuple[Metric, ...] = (
-    Metric("howdah_live_run_info", "info", "A run that is being made: always 1.", ("run", "engine", "phase")),
-    Metric("howdah_live_progress_ratio", "gauge", "Share of a run's duration that has passed.", ("run",)),
-    Metric("howdah_live_simulated_seconds", "gauge", "Simulated time since the guest's boot.", ("run",)),
-    Metric(
+LIVE: tuple[PublishedMetric, ...] = (
+    PublishedMetric("howdah_live_run_info", "info", "A run that is being made: always 1.", ("run", "engine", "phase")),
+    PublishedMetric("howdah_live_progress_ratio", "gauge", "Share of a run's duration that has passed.", ("run",)),
+    PublishedMetric("howdah_live_simulated_seconds", "gauge", "Simulated time since the guest's boot.", ("run",)),
+    PublishedMetric(
         "howdah_live_acks_per_second", "gauge", "ACKs in a second of simulated time, in the newest part of the trace."
     ),
-    Metric(
+    PublishedMetric(
         "howdah_live_exit_seconds", "gauge", "Exit from slow start so far, after the flow's start.", ("flow", "role")
     ),
-    Metric("howdah_live_exit_cwnd_packets", "gauge", "Congestion window at that exit.", ("flow", "role")),
-    Metric("howdah_live_connections", "gauge", "TCP connections that are being read.", ("role",)),
-    Metric("howdah_live_unacked_packets", "gauge", "Packets not yet acknowledged, of all senders."),
-    Metric("howdah_live_mean_srtt_seconds", "gauge", "Smoothed round-trip time, mean over the senders."),
+    PublishedMetric("howdah_live_exit_cwnd_packets", "gauge", "Congestion window at that exit.", ("flow", "role")),
+    PublishedMetric("howdah_live_connections", "gauge", "TCP connections that are being read.", ("role",)),
+    PublishedMetric("howdah_live_unacked_packets", "gauge", "Packets not yet acknowledged, of all senders."),
+    PublishedMetric("howdah_live_mean_srtt_seconds", "gauge", "Smoothed round-trip time, mean over the senders."),
 )
 _CATALOGUE = {metric.name: metric for metric in (*SERIES, *LIVE)}
 
@@ -147,8 +147,8 @@ class LiveRun:
         found: Families = {}
         labels = run_labels(self.run)
 
-        def add(metric: Metric, extra: dict[str, str], value: float) -> None:
-            found.setdefault(metric, []).append(Samples(labels | extra, [0], [float(value)]))
+        def add(metric: PublishedMetric, extra: dict[str, str], value: float) -> None:
+            found.setdefault(metric, []).append(MetricSamples(labels | extra, [0], [float(value)]))
 
         name = {"run": self.run.name}
         where = self.position()

@@ -47,7 +47,7 @@ def read_clocks(raw: Path) -> dict[str, Any] | None:
         return None
     value = json.loads(read_raw_bytes(path))
     if not isinstance(value, dict) or value.get("format") != CLOCK_FORMAT:
-        raise ValueError(f"{path} is no record of clocks of format {CLOCK_FORMAT}")
+        raise ValueError(f"{path} is not a record of clocks of format {CLOCK_FORMAT}")
     return value
 
 

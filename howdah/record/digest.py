@@ -157,7 +157,7 @@ def check(directory: RunDirectory, record: dict[str, Any], files: Iterable[Path]
 def refusal(directory: RunDirectory, mismatch: Mismatch) -> MismatchError:
     """The error that says what is wrong with a file, and what to do."""
     if is_source(mismatch.file):
-        remedy = "'howdah run --again' makes the run anew."
+        remedy = "'howdah run --again' makes the run again."
     else:
         remedy = "'howdah report --reanalyse' computes the results again from raw/, where the run still has it."
     return MismatchError(

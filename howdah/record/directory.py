@@ -157,13 +157,13 @@ def parse_json(content: bytes, path: Path) -> Any:
     try:
         return json.loads(content, parse_constant=_refused, parse_float=_finite)
     except RecursionError:
-        raise RecordError("this is not JSON: it is nested too deep", where=str(path)) from None
+        raise RecordError("this is not JSON: it is nested too deeply", where=str(path)) from None
     except ValueError as error:
         raise RecordError(f"this is not JSON: {error}", where=str(path)) from error
 
 
 def _refused(text: str) -> float:
-    raise ValueError(f"{text} is not a number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _finite(text: str) -> float:

@@ -275,7 +275,7 @@ def _check_names(plan: Plan) -> None:
     for flow in plan.flows:
         for end in (flow.sender, flow.receiver):
             if end not in hosts:
-                raise ValueError(f"flow {flow.id} has an end at {end}, which is no host")
+                raise ValueError(f"flow {flow.id} has an end at {end}, which is not a host")
     if len({flow.id for flow in plan.flows}) != len(plan.flows):
         raise ValueError("two flows have the same number")
     if plan.duration_us <= 0 or plan.path.rtt_us <= 0 or plan.path.rate_bits_per_second <= 0:

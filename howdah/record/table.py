@@ -173,7 +173,7 @@ def check_columns(schema: pa.Schema, name: str, path: Path) -> None:
         if index < 0 or schema.field(index).type != column.type:
             there = "no column" if index < 0 else f"a {schema.field(index).type} column"
             raise HowdahError(
-                f"this is no table {name}: it has {there} {column.name}",
+                f"this is not the table {name}: it has {there} {column.name}",
                 where=str(path),
                 hint=_HINT,
             )

@@ -18,7 +18,7 @@ _OUTSIDE_POINTS = 400
 
 
 @dataclass(frozen=True)
-class Exit:
+class WindowExit:
     """A flow's exit from slow start. ``time_ns`` counts from the epoch, ``after_start_s`` from the flow's start.
 
     ``share`` is the window over the BDP as metrics.json has it: over the flow's own round trip, not in whole packets.
@@ -59,7 +59,7 @@ def missing_reason(run: Run, flow: int) -> str:
     return "metrics.json has no exit_time_s for this flow"
 
 
-def exit_of(run: Run, flow: Flow) -> Exit | None:
+def exit_of(run: Run, flow: Flow) -> WindowExit | None:
     """The exit that metrics.json reports; ``exit_time_s`` counts from the flow's start."""
     after = measured(run, flow.id, "exit_time_s")
     if not isinstance(after, int | float):
@@ -67,7 +67,7 @@ def exit_of(run: Run, flow: Flow) -> Exit | None:
     cwnd = measured(run, flow.id, "exit_cwnd_packets")
     share = measured(run, flow.id, "exit_cwnd_bdp")
     cause = measured(run, flow.id, "exit_cause")
-    return Exit(
+    return WindowExit(
         time_ns=round(after * 1e9) + flow_start_ns(run, flow),
         after_start_s=float(after),
         cwnd_packets=float(cwnd) if isinstance(cwnd, int | float) else None,

@@ -18,7 +18,7 @@ ABSENT = "—"
 
 
 @dataclass(frozen=True)
-class Axis:
+class RunAxis:
     """One thing in which runs differ. ``values`` are in the order of the runs, with a colour each.
 
     ``of_variants``: whether the rows of the result table are told apart by it.
@@ -36,7 +36,7 @@ class Axis:
         return self.values.index(self.value_of(run))
 
 
-def axes(experiments: list[Experiment], variants: Variants) -> list[Axis]:
+def axes(experiments: list[Experiment], variants: Variants) -> list[RunAxis]:
     """Every axis on which the runs have several values, those of the table's rows first.
 
     An axis that only says again what another says (a kernel's name and its release) is left out. A page whose runs
@@ -50,7 +50,7 @@ def axes(experiments: list[Experiment], variants: Variants) -> list[Axis]:
     ways += [(name, False, _field(name)) for name in fields]
     ways.append(("engine", False, lambda run: run.plan.engine if run.plan else ABSENT))
     ways.append(("receiver", False, lambda run: run.plan.receiver if run.plan else ABSENT))
-    found: list[Axis] = []
+    found: list[RunAxis] = []
     seen: list[list[int]] = []
     for name, of_variants, value_of in ways:
         values = list(dict.fromkeys(value_of(run) for run in runs))
@@ -63,7 +63,7 @@ def axes(experiments: list[Experiment], variants: Variants) -> list[Axis]:
         algorithms = values if name == ALGORITHM else [""] * len(values)
         chosen = colours(list(zip(values, algorithms, strict=True)))
         label = name if name in (ALGORITHM, "control") else field_name(name)
-        found.append(Axis(name, label, values, [chosen[value] for value in values], of_variants, value_of))
+        found.append(RunAxis(name, label, values, [chosen[value] for value in values], of_variants, value_of))
     return found
 
 

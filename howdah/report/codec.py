@@ -20,7 +20,7 @@ from howdah.record.sample import Float64, Int64
 _NOTHING = 1e-30
 
 
-class Column(TypedDict):
+class EncodedColumn(TypedDict):
     """``data`` in units of ``scale``."""
 
     scale: float
@@ -38,7 +38,7 @@ def scale_of(values: Float64, levels: int = 20_000) -> float:
     return max((10.0**exponent) * step for step in (1, 2, 5) if 10.0**exponent * step <= largest / levels)
 
 
-def encode(values: Float64, scale: float) -> Column:
+def encode(values: Float64, scale: float) -> EncodedColumn:
     """Code a column; NaN and infinities become *no value*."""
     known = np.isfinite(values)
     levels = np.zeros(len(values), dtype=np.int64)
@@ -49,7 +49,7 @@ def encode(values: Float64, scale: float) -> Column:
     return {"scale": scale, "count": len(values), "data": base64.b64encode(_varint(codes)).decode("ascii")}
 
 
-def encode_integers(values: Int64) -> Column:
+def encode_integers(values: Int64) -> EncodedColumn:
     """Code integers exactly."""
     return encode(values.astype(np.float64), 1.0)
 
@@ -65,7 +65,7 @@ def _varint(codes: np.ndarray[tuple[int], np.dtype[np.uint64]]) -> bytes:
     return bytes(output)
 
 
-def decode(column: Column) -> Float64:
+def decode(column: EncodedColumn) -> Float64:
     """The inverse of :func:`encode`, for tests and tools; *no value* is NaN."""
     values = np.full(column["count"], np.nan)
     level = shift = code = index = 0

@@ -26,7 +26,7 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonPage:
     """The page that was written, its words and table as text, and the table as data."""
 
     page: Path
@@ -40,7 +40,7 @@ def compare(
     prometheus: str = "auto",
     algorithms: list[str] | None = None,
     width: int | None = None,
-) -> Comparison:
+) -> ComparisonPage:
     """Compare experiments and runs; a variant is an algorithm, with kernel and experiment where those differ.
 
     ``paths`` are directories of experiments or runs; ``algorithms``, when given, are the only ones shown. The page is
@@ -60,7 +60,7 @@ def compare(
         title = f"Comparison: {names}"
         page = render(title, "", experiments, source, note)
         text = ending(results(experiments, source), width)
-    return Comparison(write(page, target), text, result_data(experiments))
+    return ComparisonPage(write(page, target), text, result_data(experiments))
 
 
 def results(experiments: list[Experiment], source: Source) -> Table:

@@ -14,14 +14,14 @@ from howdah.report.plot import draw
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredFigures:
     """Figures of one experiment, in the order of its profile."""
 
     experiment: str
     figures: list[Markup]
 
 
-def declared_figures(experiments: list[Experiment]) -> list[Declared]:
+def declared_figures(experiments: list[Experiment]) -> list[DeclaredFigures]:
     """Of every experiment that declares some; a profile that cannot be read is said in their place."""
     found = []
     for experiment in experiments:
@@ -33,7 +33,7 @@ def declared_figures(experiments: list[Experiment]) -> list[Declared]:
                 Markup('<p class="missing" role="status">The figures of the profile: {}</p>').format(escape(error))
             ]
         if figures:
-            found.append(Declared(experiment.name, figures))
+            found.append(DeclaredFigures(experiment.name, figures))
     return found
 
 

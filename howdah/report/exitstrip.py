@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 from howdah.number import significant
 from howdah.record.result import Experiment, Run
 from howdah.report.ackwindow import exit_of
-from howdah.report.axis import ABSENT, Axis
+from howdah.report.axis import ABSENT, RunAxis
 from howdah.report.drawing import line, svg, text
 from howdah.report.plot.swept import place_title
 from howdah.report.table import cause_text
@@ -64,7 +64,7 @@ class Arrangement:
 
 
 @dataclass(frozen=True)
-class Scale:
+class StripScale:
     """What all strips of a page share: the share of the BDP at the right edge, and the room for labels, in pixels."""
 
     most: float
@@ -72,7 +72,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class _Frame:
+class _StripFrame:
     """Where things lie: pixels from the left of the drawing, and the share of the BDP at the right edge."""
 
     left: float
@@ -85,7 +85,7 @@ class _Frame:
         return self.left + (self.right - self.left) * share / self.most
 
 
-def arrangements(experiments: list[Experiment], variants: Variants, axes: list[Axis]) -> list[Arrangement]:
+def arrangements(experiments: list[Experiment], variants: Variants, axes: list[RunAxis]) -> list[Arrangement]:
     """Every way to lay the exits over each other: by variant, by each axis of the sweep, and all in one strip."""
     runs = [run for experiment in experiments for run in experiment.runs if run.plan]
     swept = [axis for axis in axes if not axis.of_variants]
@@ -101,7 +101,9 @@ def arrangements(experiments: list[Experiment], variants: Variants, axes: list[A
     return found
 
 
-def _arranged(label: str, runs: list[Run], variants: Variants, common: list[Axis], axis: Axis | None) -> Arrangement:
+def _arranged(
+    label: str, runs: list[Run], variants: Variants, common: list[RunAxis], axis: RunAxis | None
+) -> Arrangement:
     """Rows are variants, or values of ``axis``; strips are what the others have in common."""
     strips: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
@@ -119,7 +121,7 @@ def _arranged(label: str, runs: list[Run], variants: Variants, common: list[Axis
     return Arrangement(label, found)
 
 
-def _in_one(runs: list[Run], variants: Variants, swept: list[Axis]) -> Arrangement | None:
+def _in_one(runs: list[Run], variants: Variants, swept: list[RunAxis]) -> Arrangement | None:
     """One strip with a row for each variant at each point, where a reader can still take them in."""
     rows: dict[str, list[Run]] = {}
     for run in runs:
@@ -159,16 +161,16 @@ def _row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
     return ExitRow(label, full, marks, without)
 
 
-def scale_of(arranged: list[Arrangement]) -> Scale:
+def scale_of(arranged: list[Arrangement]) -> StripScale:
     """One scale for every strip of a page, so that they can be compared by eye."""
     rows = [row for each in arranged for strip in each.strips for row in strip.rows]
     shares = [mark.share for row in rows for mark in row.marks]
     most = max([row.full * 1.06 for row in rows] + [share * 1.04 for share in shares], default=1.0)
     longest = max((min(len(row.label), _LONGEST_LABEL) for row in rows), default=0)
-    return Scale(most, min(390.0, 20 + 7.4 * longest))
+    return StripScale(most, min(390.0, 20 + 7.4 * longest))
 
 
-def exit_strip(strip: ExitStrip, scale: Scale, *, narrow: bool, named: bool = True, with_axis: bool = True) -> str:
+def exit_strip(strip: ExitStrip, scale: StripScale, *, narrow: bool, named: bool = True, with_axis: bool = True) -> str:
     """Inline SVG: a line for each row from 0 to beyond BDP + buffer, a mark for each flow of each repetition.
 
     A strip below another needs neither the limits ``named`` again nor, above one, the axis.
@@ -176,7 +178,7 @@ def exit_strip(strip: ExitStrip, scale: Scale, *, narrow: bool, named: bool = Tr
     pitch = 48 if narrow else 32
     top = 30 if named else 4
     bottom = top + pitch * len(strip.rows)
-    frame = _Frame(10.0 if narrow else scale.left, 324 if narrow else 1200, top, bottom, scale.most)
+    frame = _StripFrame(10.0 if narrow else scale.left, 324 if narrow else 1200, top, bottom, scale.most)
     parts = [part for number, row in enumerate(strip.rows) for part in _ground(row, frame, top + pitch * number, pitch)]
     parts += _limits(strip.rows, frame, pitch, named=named)
     parts += _ticks(frame, 5 if narrow else 12, labelled=with_axis)
@@ -198,14 +200,14 @@ def _short(label: str) -> str:
     return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…"
 
 
-def _ground(row: ExitRow, frame: _Frame, top: float, height: float) -> Iterator[str]:
+def _ground(row: ExitRow, frame: _StripFrame, top: float, height: float) -> Iterator[str]:
     """What fits the path of a row and what queues in its buffer."""
     for first, last, css in ((0.0, 1.0, "fits"), (1.0, row.full, "queues")):
         x, width = frame.across(first), frame.across(last) - frame.across(first)
         yield f'<rect x="{x:.1f}" y="{top:g}" width="{width:.1f}" height="{height:g}" class="{css}"/>'
 
 
-def _limits(rows: list[ExitRow], frame: _Frame, pitch: float, *, named: bool) -> Iterator[str]:
+def _limits(rows: list[ExitRow], frame: _StripFrame, pitch: float, *, named: bool) -> Iterator[str]:
     """The BDP, and where the buffer of each row ends."""
     full = rows[0].full
     names = [(1.0, "BDP"), *([(full, "BDP + buffer")] if full > 1 else [])] if named else []
@@ -223,7 +225,7 @@ def _limits(rows: list[ExitRow], frame: _Frame, pitch: float, *, named: bool) ->
         yield text(x, frame.top - 11, name, "note", anchor)
 
 
-def _ticks(frame: _Frame, ticks: int, *, labelled: bool) -> Iterator[str]:
+def _ticks(frame: _StripFrame, ticks: int, *, labelled: bool) -> Iterator[str]:
     step = next((each for each in _STEPS if frame.most / each <= ticks), frame.most)
     for number in range(int(frame.most / step) + 1):
         x = frame.across(number * step)
@@ -234,7 +236,7 @@ def _ticks(frame: _Frame, ticks: int, *, labelled: bool) -> Iterator[str]:
         yield text(frame.right, frame.bottom + 33, "exit cwnd / BDP", "note", "end")
 
 
-def _marks(row: ExitRow, frame: _Frame, middle: float) -> list[str]:
+def _marks(row: ExitRow, frame: _StripFrame, middle: float) -> list[str]:
     """Repetitions lie a little above each other, so that equal exits are still counted by eye."""
     if not row.marks:
         return [text(frame.left + 6, middle - 4, "no exit seen", "note", "start")]

@@ -12,8 +12,8 @@ from howdah.number import delay, rate, size
 from howdah.plan.plan import Path
 from howdah.record.result import Experiment, Run
 from howdah.report.ackwindow import ack_window, exit_of, missing_reason
-from howdah.report.axis import Axis
-from howdah.report.codec import Column, encode, encode_integers, scale_of
+from howdah.report.axis import RunAxis
+from howdah.report.codec import EncodedColumn, encode, encode_integers, scale_of
 from howdah.report.downsample import extremes
 from howdah.report.event import ToldEvent, told_events
 from howdah.report.goodput import goodput_words
@@ -125,7 +125,7 @@ _LIMIT_NAMES = {
 }
 
 
-def page_data(experiments: list[Experiment], source: Source, variants: Variants, axes: list[Axis]) -> dict[str, Any]:
+def page_data(experiments: list[Experiment], source: Source, variants: Variants, axes: list[RunAxis]) -> dict[str, Any]:
     """Everything the figures draw: axes, variants, paths, runs and their coded columns."""
     runs = drawn_runs(experiments)
     flows = sum(len(shown_flows(run.plan)) for run in runs if run.plan) or 1
@@ -280,7 +280,7 @@ def _coded(curve: Curve, most: int) -> dict[str, Any]:
     if len(time) > most:
         kept = extremes(value, most)
         time, value = time[kept], value[kept]
-    coded: Column = encode(value, scale_of(value, 4_000))
+    coded: EncodedColumn = encode(value, scale_of(value, 4_000))
     steps = np.unique(np.diff(time))
     if len(steps) <= 1:
         return {"even": [int(time[0]), int(steps[0]) if len(steps) else 0, len(time)], "value": coded}

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from howdah.number import between, listed, significant
 from howdah.report.plot.swept import field_name
-from howdah.report.table import Block, Cell, Row, Table
+from howdah.report.table import Block, Table, TableCell, TableRow
 
 _DIGITS = 3
 _FIRST = "The first flow"
@@ -28,8 +28,8 @@ class _Said:
     point: str
     who: str
     algorithm: str
-    row: Row
-    cells: dict[str, Cell]
+    row: TableRow
+    cells: dict[str, TableCell]
     units: dict[str, str]
     others: int
 

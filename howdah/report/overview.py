@@ -33,7 +33,7 @@ _NONE = ""
 
 
 @dataclass(frozen=True)
-class Line:
+class StatisticsLine:
     """Statistics of one flow of a variant over all runs that count: for each measure the median, and below it a range;
     both are empty where no run has the measure. ``variant`` is its number."""
 
@@ -51,7 +51,7 @@ class Overview:
 
     runs: int
     measures: list[Metric]
-    lines: list[Line]
+    lines: list[StatisticsLine]
     broken: list[tuple[str, int]]
     exits: tuple[Markup, Markup] | None
     rows: Markup
@@ -109,7 +109,7 @@ def _why(run: Run) -> list[str]:
 
 def _statistics(
     rows: list[_Row], measures: list[Metric], variants: Variants
-) -> tuple[list[Line], tuple[Markup, Markup] | None]:
+) -> tuple[list[StatisticsLine], tuple[Markup, Markup] | None]:
     numbers = {variant.key: number for number, variant in enumerate(variants.all)}
     of_line: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for run, flow, found in rows:
@@ -120,7 +120,7 @@ def _statistics(
     for (number, flow), mine in sorted(of_line.items(), key=lambda item: item[0][0]):
         causes = Counter(cause_text(str(found[_CAUSE])) for found in mine if found.get(_CAUSE))
         cells = [_cell([found[m.name] * m.factor for found in mine if _is_number(found.get(m.name))]) for m in measures]
-        lines.append(Line(number, variants.all[number].label, flow, len(mine), cells, causes.most_common()))
+        lines.append(StatisticsLine(number, variants.all[number].label, flow, len(mine), cells, causes.most_common()))
         curves.setdefault(number, []).extend(float(found[_EXIT]) for found in mine if _is_number(found.get(_EXIT)))
     drawn = [(number, variants.all[number].label, sorted(values)) for number, values in curves.items() if values]
     if not drawn:

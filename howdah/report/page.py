@@ -20,7 +20,7 @@ from howdah.plan.plan import Plan
 from howdah.record.axis import point_text
 from howdah.record.directory import write_whole
 from howdah.record.result import Experiment, Run, without_controls
-from howdah.report.axis import ABSENT, Axis, axes
+from howdah.report.axis import ABSENT, RunAxis, axes
 from howdah.report.claim import shown_claims
 from howdah.report.declared import declared_figures, without_data
 from howdah.report.distribution import distribution_drawing, distributions
@@ -170,7 +170,7 @@ def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
     return found
 
 
-def _strips(experiments: list[Experiment], variants: Variants, across: list[Axis]) -> list[Strips]:
+def _strips(experiments: list[Experiment], variants: Variants, across: list[RunAxis]) -> list[Strips]:
     arranged = [each for each in arrangements(experiments, variants, across) if each.strips]
     scale = scale_of(arranged)
     runs = [run for experiment in experiments for run in experiment.runs if run.plan]
@@ -198,7 +198,7 @@ def _strips(experiments: list[Experiment], variants: Variants, across: list[Axis
     return made
 
 
-def _rest(variants: Variants, others: list[Axis], of_variants: bool, run: Run) -> str:
+def _rest(variants: Variants, others: list[RunAxis], of_variants: bool, run: Run) -> str:
     """What a run has in common with those that differ from it by one axis alone, in words."""
     swept = [axis for axis in others if not axis.of_variants]
     place = [place_title(axis.name, axis.value_of(run)) for axis in swept if axis.value_of(run) != ABSENT]

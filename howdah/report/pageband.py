@@ -12,7 +12,7 @@ import numpy as np
 from howdah.plan.plan import Plan
 from howdah.record.result import Run
 from howdah.record.sample import Float64
-from howdah.report.axis import Axis
+from howdah.report.axis import RunAxis
 from howdah.report.band import Envelope
 from howdah.report.codec import encode, scale_of
 from howdah.report.shown import shown_flows
@@ -34,7 +34,7 @@ class _Key:
 class PageBands:
     """Takes the curves of runs one run after another, so that no two need be in memory together."""
 
-    def __init__(self, runs: list[Run], axes: list[Axis], series: list[str]) -> None:
+    def __init__(self, runs: list[Run], axes: list[RunAxis], series: list[str]) -> None:
         self._axes, self._series = axes, series
         counts = Counter(self._at(run) for run in runs if run.counts)
         self._several = {at for at, count in counts.items() if count > 1}

@@ -18,7 +18,7 @@ _NONE_SEEN = "none seen"
 
 
 @dataclass(frozen=True)
-class Measure:
+class MeasureColumn:
     """A column. ``factor`` turns the measure into the unit shown."""
 
     name: str
@@ -30,7 +30,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableCell:
     """Text of one cell, its interval and a note; ``rows`` is how many flow rows it spans. ``value`` and ``spread`` are
     the numbers behind them, in the unit shown."""
 
@@ -43,11 +43,11 @@ class Cell:
 
 
 @dataclass
-class Row:
+class TableRow:
     """One flow of a variant. The first row of a variant carries the variant's cells."""
 
     flow: str
-    cells: list[Cell | None]
+    cells: list[TableCell | None]
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Block:
     variant: Variant
     count: int
     total: int
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
     excluded: list[tuple[str, str, str]] = field(default_factory=list)
 
 
@@ -65,7 +65,7 @@ class Block:
 class Table:
     """All results. ``points`` holds (sweep point, its blocks), ``models`` the simulators that made some of them."""
 
-    measures: list[Measure]
+    measures: list[MeasureColumn]
     points: list[tuple[str, list[Block]]]
     models: tuple[str, ...] = ()
     all_modelled: bool = False
@@ -87,7 +87,7 @@ class Table:
         return [each for _, blocks in self.points for block in blocks for each in block.excluded]
 
 
-def columns(summaries: list[Summary]) -> list[Measure]:
+def columns(summaries: list[Summary]) -> list[MeasureColumn]:
     """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last.
 
     Those marked ``table: hidden`` are left out.
@@ -98,10 +98,13 @@ def columns(summaries: list[Summary]) -> list[Measure]:
     metrics = list(known_metrics().values())
     present -= {metric.name for metric in metrics if metric.table == "hidden"}
     known = [
-        Measure(each.name, each.header, each.shown, each.factor, each.meaning, each.table == "main") for each in metrics
+        MeasureColumn(each.name, each.header, each.shown, each.factor, each.meaning, each.table == "main")
+        for each in metrics
     ]
     names = {measure.name for measure in known}
-    others = [Measure(name, name.replace("_", " "), "", 1.0, name, main=False) for name in sorted(present - names)]
+    others = [
+        MeasureColumn(name, name.replace("_", " "), "", 1.0, name, main=False) for name in sorted(present - names)
+    ]
     return [measure for measure in known if measure.name in present] + others
 
 
@@ -151,7 +154,7 @@ def _why(run: Run) -> str:
     return ", ".join(broken or unknown) or run.problem or ""
 
 
-def _in_readable_units(measures: list[Measure], summaries: list[Summary]) -> list[Measure]:
+def _in_readable_units(measures: list[MeasureColumn], summaries: list[Summary]) -> list[MeasureColumn]:
     """kB become MB where the values are large."""
     result = []
     for measure in measures:
@@ -164,7 +167,7 @@ def _in_readable_units(measures: list[Measure], summaries: list[Summary]) -> lis
     return result
 
 
-def _rows(measures: list[Measure], summary: Summary, groups: set[Group], flows: dict[str, str]) -> list[Row]:
+def _rows(measures: list[MeasureColumn], summary: Summary, groups: set[Group], flows: dict[str, str]) -> list[TableRow]:
     by_flow = {group.flow: group for group in groups}
     names = sorted(flows, key=lambda flow: (not flow.isdigit(), int(flow) if flow.isdigit() else 0)) or [""]
     whole = {
@@ -172,34 +175,34 @@ def _rows(measures: list[Measure], summary: Summary, groups: set[Group], flows: 
     }
     rows = []
     for index, flow in enumerate(names):
-        cells: list[Cell | None] = []
+        cells: list[TableCell | None] = []
         for measure in measures:
             if measure.name in whole:
                 group = by_flow[""]
                 cells.append(_cell(measure, summary, group, len(names)) if index == 0 else None)
             else:
                 found = by_flow.get(flow)
-                cells.append(_cell(measure, summary, found, 1) if found else Cell("—", note="not measured"))
-        rows.append(Row(flows.get(flow, ""), cells))
+                cells.append(_cell(measure, summary, found, 1) if found else TableCell("—", note="not measured"))
+        rows.append(TableRow(flows.get(flow, ""), cells))
     return rows
 
 
-def _cell(measure: Measure, summary: Summary, group: Group, rows: int) -> Cell:
+def _cell(measure: MeasureColumn, summary: Summary, group: Group, rows: int) -> TableCell:
     if measure.name == "exit_cause":
         causes = summary.causes.get(group)
         absent = summary.absent.get((group, measure.name), [])
         if not causes:
-            return Cell("—", note=_reasons(absent) or "no exit seen")
+            return TableCell("—", note=_reasons(absent) or "no exit seen")
         causes = causes + Counter({_NONE_SEEN: len(absent)})
         only = len(causes) == 1
         text = ", ".join(
             cause_text(cause) if only else f"{cause_text(cause)} ×{count}" for cause, count in causes.most_common()
         )
-        return Cell(text, note="; ".join(cause_words(cause) for cause in causes if cause != _NONE_SEEN))
+        return TableCell(text, note="; ".join(cause_words(cause) for cause in causes if cause != _NONE_SEEN))
     statistic = summary.statistics.get((group, measure.name))
     absent = summary.absent.get((group, measure.name), [])
     if statistic is None:
-        return Cell("—", note=_reasons(absent) or "not measured", rows=rows)
+        return TableCell("—", note=_reasons(absent) or "not measured", rows=rows)
     cell = number_cell(measure, statistic, rows)
     if absent:
         some = f"in {statistic.count} of {statistic.count + len(absent)} repetitions; otherwise {_reasons(absent)}"
@@ -211,19 +214,19 @@ def _reasons(absent: list[str]) -> str:
     return "; ".join(dict.fromkeys(reason for reason in absent if reason))
 
 
-def number_cell(measure: Measure, statistic: Statistic, rows: int = 1) -> Cell:
+def number_cell(measure: MeasureColumn, statistic: Statistic, rows: int = 1) -> TableCell:
     """A median with how far the repetitions lie apart, or with the reason why nothing is."""
     value = statistic.median * measure.factor
     spread = statistic.about_median
     if spread is None:
         note = "n = 1" if statistic.count == 1 else f"the same in all {statistic.count} repetitions"
-        return Cell(significant(value), note=note, rows=rows, value=value)
+        return TableCell(significant(value), note=note, rows=rows, value=value)
     note = f"n = {statistic.count}; below: 95 % interval of the median"
     if spread.few:
         all_of_them = ", ".join(significant(each * measure.factor) for each in statistic.values)
         note = f"{statistic.count} repetitions: {all_of_them}"
     ends = spread.low * measure.factor, spread.high * measure.factor
-    return Cell(significant(value), between(*ends), note, rows, value, ends)
+    return TableCell(significant(value), between(*ends), note, rows, value, ends)
 
 
 def cause_text(cause: str) -> str:

@@ -12,7 +12,7 @@ Value = float | str | None
 
 
 @dataclass(frozen=True)
-class Tolerance:
+class MetricTolerance:
     """``metric`` may differ by the larger of ``absolute`` and ``share`` of the first engine's value."""
 
     metric: str
@@ -35,10 +35,10 @@ class Tolerance:
 
 
 TOLERANCES = (
-    Tolerance("exit_cause", "exit cause", 0.0),
-    Tolerance("exit_cwnd_packets", "exit cwnd, packets", 0.01),
-    Tolerance("retransmitted_packets", "retransmissions", 0.02, 2.0),
-    Tolerance("goodput_bits_per_second", "goodput, bit/s", 0.01),
+    MetricTolerance("exit_cause", "exit cause", 0.0),
+    MetricTolerance("exit_cwnd_packets", "exit cwnd, packets", 0.01),
+    MetricTolerance("retransmitted_packets", "retransmissions", 0.02, 2.0),
+    MetricTolerance("goodput_bits_per_second", "goodput, bit/s", 0.01),
 )
 
 
@@ -77,7 +77,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Point:
+class ComparedPoint:
     """One run of the profile on both engines. ``problems`` is what makes a comparison meaningless."""
 
     name: str
@@ -102,7 +102,7 @@ def measures_of(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Valu
     }
 
 
-def compare(name: str, algorithm: str, path: str, first: Side, second: Side) -> Point:
+def compare(name: str, algorithm: str, path: str, first: Side, second: Side) -> ComparedPoint:
     """Every measure of every flow. A run that is invalid, or two kernels that differ, is a problem of its own."""
     problems = [f"{side.engine}: {side.problem or side.verdict}" for side in (first, second) if side.verdict != "pass"]
     if first.kernel and second.kernel and first.kernel != second.kernel:
@@ -115,4 +115,4 @@ def compare(name: str, algorithm: str, path: str, first: Side, second: Side) -> 
             pairs.append(Pair(tolerance.metric, flow, one, other, tolerance.agrees(one, other)))
     if not pairs and not problems:
         problems.append("there is nothing to compare: neither run has a measured flow")
-    return Point(name, algorithm, path, (first, second), tuple(pairs), tuple(problems))
+    return ComparedPoint(name, algorithm, path, (first, second), tuple(pairs), tuple(problems))

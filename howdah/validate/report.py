@@ -7,14 +7,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from howdah.validate.comparison import TOLERANCES, Pair, Point, Value
+from howdah.validate.comparison import TOLERANCES, ComparedPoint, Pair, Value
 
 FORMAT = 1
 _LABELS = {tolerance.metric: tolerance.label for tolerance in TOLERANCES}
 _HEAD = ("path", "algorithm", "flow", "measure", "{first}", "{second}", "difference", "")
 
 
-def to_json(points: Sequence[Point]) -> dict[str, Any]:
+def to_json(points: Sequence[ComparedPoint]) -> dict[str, Any]:
     """``agrees`` is the answer; each pair says what was compared and how far it may differ."""
     tolerances = {item.metric: {"share": item.share, "absolute": item.absolute} for item in TOLERANCES}
     return {
@@ -25,11 +25,11 @@ def to_json(points: Sequence[Point]) -> dict[str, Any]:
     }
 
 
-def agree(points: Sequence[Point]) -> bool:
+def agree(points: Sequence[ComparedPoint]) -> bool:
     return bool(points) and all(point.agrees for point in points)
 
 
-def _point(point: Point) -> dict[str, Any]:
+def _point(point: ComparedPoint) -> dict[str, Any]:
     return {
         "run": point.name,
         "algorithm": point.algorithm,
@@ -53,7 +53,7 @@ def _point(point: Point) -> dict[str, Any]:
     }
 
 
-def rows(points: Sequence[Point]) -> list[tuple[str, ...]]:
+def rows(points: Sequence[ComparedPoint]) -> list[tuple[str, ...]]:
     """A head and a row for each measure; what repeats from one row to the next is left out."""
     first, second = (side.engine for side in points[0].sides)
     table = [tuple(title.format(first=first, second=second) for title in _HEAD)]
@@ -90,7 +90,7 @@ def _difference(pair: Pair) -> str:
     return "0" if pair.difference == 0 else f"{pair.difference:+.2%}"
 
 
-def times(points: Sequence[Point]) -> list[str]:
+def times(points: Sequence[ComparedPoint]) -> list[str]:
     """A line for each run: verdicts, kernel and wall time of both sides."""
     lines = []
     for point in points:
@@ -100,7 +100,7 @@ def times(points: Sequence[Point]) -> list[str]:
     return lines
 
 
-def markdown(points: Sequence[Point]) -> str:
+def markdown(points: Sequence[ComparedPoint]) -> str:
     head, *body = rows(points)
     lines = [_line(head), _line(["---"] * len(head)), *map(_line, body), ""]
     lines += [f"- {line.strip()}" for line in times(points)]

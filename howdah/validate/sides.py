@@ -15,7 +15,7 @@ from howdah.number import counted
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
 from howdah.record.result import Run
-from howdah.validate.comparison import Point, Side, compare, measures_of
+from howdah.validate.comparison import ComparedPoint, Side, compare, measures_of
 from howdah.work.batch import Outcome
 from howdah.work.display import Display
 from howdah.work.executor import Executor
@@ -43,7 +43,7 @@ def validate(
     jobs: int,
     again: bool = False,
     executor: Executor | None = None,
-) -> list[Point]:
+) -> list[ComparedPoint]:
     """Make what is missing of both sides and compare every run of the one with that of the other.
 
     A run that fails makes its point a problem and stops no other. Raises HowdahError where nothing can be run, or the
@@ -91,7 +91,7 @@ def _make(
 
 def _side(engine: str, outcome: Outcome, run: Run | None) -> Side:
     if outcome.error is not None or run is None:
-        problem = outcome.error.what if outcome.error is not None else "the run is not there"
+        problem = outcome.error.what if outcome.error is not None else "the run is missing"
         return Side(engine, FAILED, "", outcome.wall_s, problem=problem)
     wrong = [check["message"] for check in run.ordered_checks() if check["ok"] is False]
     verdict = (run.verdict or {})["verdict"]

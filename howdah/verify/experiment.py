@@ -14,7 +14,7 @@ from howdah.record.claims import CLAIMS_NAME
 from howdah.record.directory import PARTIAL, RunDirectory, read_json
 from howdah.record.provenance import sha256_text
 from howdah.record.reading import read_index, read_record, read_verdict
-from howdah.verify.finding import Finding, Report
+from howdah.verify.finding import Discrepancy, Report
 
 _DERIVED = ("report.html", "prometheus")
 
@@ -36,7 +36,7 @@ def verify_experiment(path: Path) -> Report:
         _check_index(path, cells, report)
         _check_profile(path, index, report)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        report.findings.append(Finding("experiment.json", f"it cannot be read: {error!r}"))
+        report.findings.append(Discrepancy("experiment.json", f"it cannot be read: {error!r}"))
         return report
     _check_claims(path, report)
     there = [name for name in _DERIVED if (path / name).exists()]
@@ -53,12 +53,14 @@ def _check_index(path: Path, cells: list[dict[str, Any]], report: Report) -> Non
         run = RunDirectory(path / str(cell["run"]))
         if not run.provenance.exists():
             if cell["status"] != "pending":
-                report.findings.append(Finding("experiment.json", f"{cell['run']} is {cell['status']}, and not there"))
+                report.findings.append(
+                    Discrepancy("experiment.json", f"{cell['run']} is {cell['status']}, and is missing")
+                )
             continue
         for name, said, found in _cell(cell, run):
             if said != found:
                 what = f"{name} of {cell['run']} is {said!r}, the run says {found!r}"
-                report.findings.append(Finding("experiment.json", what, said, found))
+                report.findings.append(Discrepancy("experiment.json", what, said, found))
     listed = {str(cell["run"]) for cell in cells}
     unlisted = [run.name for run in runs_below(path) if run.name not in listed]
     if unlisted:
@@ -80,7 +82,7 @@ def _check_profile(path: Path, index: dict[str, Any], report: Report) -> None:
         return
     report.checked.append("profile.yaml against experiment.json")
     if sha256_text(profile.read_text(encoding="utf-8")) != index["profile"]["sha256"]:
-        report.findings.append(Finding(profile.name, "it is not the profile that experiment.json names"))
+        report.findings.append(Discrepancy(profile.name, "it is not the profile that experiment.json names"))
 
 
 def _check_claims(path: Path, report: Report) -> None:
@@ -94,7 +96,7 @@ def _check_claims(path: Path, report: Report) -> None:
             return
         found = json.loads(json.dumps(judged(path, judged_with(path))))
     except (HowdahError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        report.findings.append(Finding(CLAIMS_NAME, f"the claims cannot be judged again: {error}"))
+        report.findings.append(Discrepancy(CLAIMS_NAME, f"the claims cannot be judged again: {error}"))
         return
     report.checked.append(f"{CLAIMS_NAME} against the runs")
     claims, again = ({claim["id"]: claim for claim in (each or {}).get("claims", [])} for each in (said, found))
@@ -106,4 +108,4 @@ def _check_claims(path: Path, report: Report) -> None:
         what = f"{name} is {verdicts[0]}, judged again it is {verdicts[1]}"
         if verdicts[0] == verdicts[1]:
             what = f"{name}: what was measured is not what the runs give"
-        report.findings.append(Finding(CLAIMS_NAME, what, *verdicts))
+        report.findings.append(Discrepancy(CLAIMS_NAME, what, *verdicts))

@@ -10,7 +10,7 @@ VERIFIED, DIGESTS_ONLY, DIFFERS, UNCHECKED = "verified", "digests only", "differ
 
 
 @dataclass(frozen=True)
-class Finding:
+class Discrepancy:
     """Something that is not what it should be. ``said`` is what the file says, ``found`` what came out anew."""
 
     file: str
@@ -33,7 +33,7 @@ class Report:
 
     path: str
     checked: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Discrepancy] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     computed: bool = True

@@ -21,8 +21,8 @@ from howdah.record.reading import read_record
 from howdah.record.retention import RAW_LEFT_OUT, REMOVED, has_data
 from howdah.record.schema import TABLES
 from howdah.record.table import TRIPPED, first_difference, read
-from howdah.verify.finding import Finding, Report
-from howdah.work.again import Difference, make_again, measure_differences, verdict_differences
+from howdah.verify.finding import Discrepancy, Report
+from howdah.work.again import FileDifference, make_again, measure_differences, verdict_differences
 from howdah.work.analysis import evaluate
 from howdah.work.stage import read_plan
 
@@ -37,7 +37,7 @@ def verify_run(directory: RunDirectory, *, compute: bool = True) -> Report:
     try:
         record = read_record(directory)
     except (OSError, RecordError) as error:
-        report.findings.append(Finding("run.json", f"it cannot be read: {error}"))
+        report.findings.append(Discrepancy("run.json", f"it cannot be read: {error}"))
         return report
     _check_digests(directory, record, report)
     _check_plan(directory, record, report)
@@ -49,7 +49,7 @@ def verify_run(directory: RunDirectory, *, compute: bool = True) -> Report:
         report.notes.append(f"the run is {record['status']}: it has no results to compute")
     elif not has_data(directory):
         report.computed = False
-        report.notes.append("its results cannot be computed anew: the data were removed (keep: first); digests only")
+        report.notes.append("its results cannot be recomputed: the data were removed (keep: first); digests only")
     else:
         _compute(directory, record, report)
     return report
@@ -60,7 +60,7 @@ def _check_digests(directory: RunDirectory, record: dict[str, Any], report: Repo
         report.gaps.append("no digests: made by an earlier version of howdah, so any file may have been changed since")
         return
     report.checked.append(f"{len(record[DIGESTS])} files against their digests")
-    report.findings += [Finding(each.file, str(each)) for each in mismatches(directory, record)]
+    report.findings += [Discrepancy(each.file, str(each)) for each in mismatches(directory, record)]
 
 
 def _check_plan(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
@@ -72,12 +72,12 @@ def _check_plan(directory: RunDirectory, record: dict[str, Any], report: Report)
         text = directory.plan.read_text(encoding="utf-8")
         was_given = given.read_text(encoding="utf-8") if given.exists() else None
     except (OSError, UnicodeError) as error:
-        report.findings.append(Finding("plan.json", f"it or the guest's copy of it cannot be read: {_why(error)}"))
+        report.findings.append(Discrepancy("plan.json", f"it or the guest's copy of it cannot be read: {_why(error)}"))
         return
     if record.get("plan_sha256") != sha256_text(text):
-        report.findings.append(Finding("plan.json", "it is not the plan that run.json names (plan_sha256)"))
+        report.findings.append(Discrepancy("plan.json", "it is not the plan that run.json names (plan_sha256)"))
     if was_given is not None and was_given != text:
-        report.findings.append(Finding("share/plan.json", "the guest was given another plan"))
+        report.findings.append(Discrepancy("share/plan.json", "the guest was given another plan"))
 
 
 def _why(error: OSError | UnicodeError) -> str:
@@ -87,17 +87,17 @@ def _why(error: OSError | UnicodeError) -> str:
 def _check_provenance(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
     """What run.json says the run was made on, against what the guest said; and that its data are there or not."""
     if record.get(REMOVED, False) and directory.raw.is_dir():
-        report.findings.append(Finding("run.json", "it says that the data were removed, and raw/ is there"))
+        report.findings.append(Discrepancy("run.json", "it says that the data were removed, and raw/ is there"))
     agent = _raw_json(directory.raw / "agent.json")
     said, found = (record.get("kernel") or {}).get("release"), agent.get("kernel_release")
     if said and found and said != found:
-        report.findings.append(Finding("run.json", f"kernel {said!r}, the guest said {found!r}", said, found))
+        report.findings.append(Discrepancy("run.json", f"kernel {said!r}, the guest said {found!r}", said, found))
     for name, module in (agent.get("modules") or {}).items():
         said = ((record.get("modules") or {}).get(name) or {}).get("srcversion")
         found = (module or {}).get("srcversion")
         if said and found and said != found:
             what = f"module {name} of version {said!r}, the guest loaded {found!r}"
-            report.findings.append(Finding("run.json", what, said, found))
+            report.findings.append(Discrepancy("run.json", what, said, found))
 
 
 def _compute(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
@@ -111,7 +111,7 @@ def _compute(directory: RunDirectory, record: dict[str, Any], report: Report) ->
         plan = read_plan(directory)
         if record.get(RAW_LEFT_OUT):
             report.computed = False
-            report.notes.append("its tables cannot be computed anew: large files of raw/ were left out of the pack")
+            report.notes.append("its tables cannot be recomputed: large files of raw/ were left out of the pack")
         else:
             with _scratch(directory, "tables") as scratch:
                 ingest(scratch)
@@ -121,7 +121,7 @@ def _compute(directory: RunDirectory, record: dict[str, Any], report: Report) ->
             _compare_results(directory, scratch, report)
     except (HowdahError, OSError, *TRIPPED) as error:
         what = re.sub(rf"\S*/{_SCRATCH}[^/]+/{re.escape(directory.name)}/", "", str(error))
-        report.findings.append(Finding("raw/", f"the results cannot be computed from it: {what}"))
+        report.findings.append(Discrepancy("raw/", f"the results cannot be computed from it: {what}"))
 
 
 @contextmanager
@@ -143,19 +143,19 @@ def _compare_tables(directory: RunDirectory, scratch: RunDirectory, report: Repo
         there = [each.table(name).exists() for each in (directory, scratch)]
         file = f"tables/{name}.parquet"
         if there[0] != there[1]:
-            what = "raw/ gives no such table" if there[0] else "raw/ gives this table, and it is not there"
-            report.findings.append(Finding(file, what))
+            what = "raw/ gives no such table" if there[0] else "raw/ gives this table, and it is missing"
+            report.findings.append(Discrepancy(file, what))
         elif there[0]:
             try:
                 found = first_difference(name, read(directory, name, axes=True), read(scratch, name, axes=True))
             except HowdahError as error:
-                report.findings.append(Finding(file, error.what))
+                report.findings.append(Discrepancy(file, error.what))
                 continue
             if found is not None:
-                report.findings.append(Finding(file, f"not what raw/ gives, at {found}"))
+                report.findings.append(Discrepancy(file, f"not what raw/ gives, at {found}"))
     said, now = (read_object(each.tables / "ingest.json") for each in (directory, scratch))
     if said != now:
-        report.findings.append(Finding("tables/ingest.json", "not what raw/ gives"))
+        report.findings.append(Discrepancy("tables/ingest.json", "not what raw/ gives"))
 
 
 def _compare_results(directory: RunDirectory, scratch: RunDirectory, report: Report) -> None:
@@ -163,7 +163,7 @@ def _compare_results(directory: RunDirectory, scratch: RunDirectory, report: Rep
     said, now = (read_object(each.metrics) for each in (directory, scratch))
     report.findings += [_finding(each) for each in measure_differences(*_rows(said, now))]
     if said.get("cross_checks") != now.get("cross_checks"):
-        report.findings.append(Finding("metrics.json", "its cross-checks are not what the tables give"))
+        report.findings.append(Discrepancy("metrics.json", "its cross-checks are not what the tables give"))
     verdicts = [read_object(each.verdict) for each in (directory, scratch)]
     report.findings += [_finding(each) for each in verdict_differences(*verdicts)]
 
@@ -174,8 +174,8 @@ def _rows(said: dict[str, Any], now: dict[str, Any]) -> Iterator[list[dict[str, 
         yield rows if isinstance(rows, list) else []
 
 
-def _finding(difference: Difference, when: str = "") -> Finding:
-    return Finding(difference.file, difference.what + when, difference.said, difference.found)
+def _finding(difference: FileDifference, when: str = "") -> Discrepancy:
+    return Discrepancy(difference.file, difference.what + when, difference.said, difference.found)
 
 
 def _raw_json(file: Path) -> dict[str, Any]:

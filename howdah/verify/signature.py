@@ -140,7 +140,7 @@ def _differing(path: Path, text: str) -> list[str]:
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
         if match is None:
-            raise HowdahError(f"this is no line of a list of digests: {line[:80]!r}", where=str(path / MANIFEST))
+            raise HowdahError(f"this is not a line of a list of digests: {line[:80]!r}", where=str(path / MANIFEST))
         known[match[2]] = match[1]
     now = {name: file_sha256(path / name) for name in signed_files(path)}
     found = [f"{name} was changed since it was signed" for name in known if name in now and now[name] != known[name]]

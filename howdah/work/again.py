@@ -29,7 +29,7 @@ METRICS, VERDICT = "metrics.json", "verdict.json"
 
 
 @dataclass(frozen=True)
-class Difference:
+class FileDifference:
     """Something in ``file`` that is not what it was: ``what`` in words, ``said`` before and ``found`` now."""
 
     file: str
@@ -50,7 +50,7 @@ class Again:
 
     directory: RunDirectory
     verdict: str
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[FileDifference] = field(default_factory=list)
     changed: dict[str, list[Any]] = field(default_factory=dict)
     tables_compared: bool = True
 
@@ -83,7 +83,7 @@ def make_again(
         raise HowdahError(
             "the results of this run were made by another version of the analysis, and its data were not kept",
             where=str(original.path),
-            hint="There is nothing to compare with; 'howdah run --again' makes the run anew.",
+            hint="There is nothing to compare with; 'howdah run --again' makes the run again.",
         )
     partial = RunDirectory(final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}"))
     partial.raw.mkdir(parents=True)
@@ -108,11 +108,11 @@ def make_again(
     return Again(RunDirectory(final), verdict, found, changed, has_data(original))
 
 
-def differences(original: RunDirectory, again: RunDirectory, plan: Plan) -> list[Difference]:
+def differences(original: RunDirectory, again: RunDirectory, plan: Plan) -> list[FileDifference]:
     """The first difference of the tables, where the original has them, then those of measures and verdict."""
     found = []
     if has_data(original) and (first := equal(original, again)):
-        found.append(Difference(f"tables/{first.table}.parquet", str(first)))
+        found.append(FileDifference(f"tables/{first.table}.parquet", str(first)))
     rows = [_rows(run, plan) for run in (original, again)]
     return (
         found
@@ -128,14 +128,14 @@ def _rows(run: RunDirectory, plan: Plan) -> list[dict[str, Any]]:
     return [row for row in rows if not (of_the_machine and str(row["metric"]).startswith("cpu_"))]
 
 
-def measure_differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[Difference]:
+def measure_differences(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[FileDifference]:
     """Every measure that has another value, or that only one of the two has."""
     found = []
     left, right = _named(before), _named(after)
     for name in dict.fromkeys([*left, *right]):
         one, other = left.get(name), right.get(name)
         if one is None or other is None:
-            found.append(Difference(METRICS, f"{name}: only {'before' if one else 'now'}", one, other))
+            found.append(FileDifference(METRICS, f"{name}: only {'before' if one else 'now'}", one, other))
         elif one != other:
             key = next(key for key in ("value", *one, *other) if one.get(key) != other.get(key))
             what = name if key == "value" else f"{name}: {key}"
@@ -143,8 +143,8 @@ def measure_differences(before: list[dict[str, Any]], after: list[dict[str, Any]
     return found
 
 
-def _between(file: str, what: str, said: Any, found: Any) -> Difference:
-    return Difference(file, f"{what}: {said!r} against {found!r}", said, found)
+def _between(file: str, what: str, said: Any, found: Any) -> FileDifference:
+    return FileDifference(file, f"{what}: {said!r} against {found!r}", said, found)
 
 
 def _named(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -162,7 +162,7 @@ def _named(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def verdict_differences(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
+def verdict_differences(before: dict[str, Any], after: dict[str, Any]) -> list[FileDifference]:
     """Another verdict, and every check that came out otherwise."""
     found = []
     if before.get("verdict") != after.get("verdict"):
@@ -172,7 +172,7 @@ def verdict_differences(before: dict[str, Any], after: dict[str, Any]) -> list[D
         one, other = left.get((stage, check)), right.get((stage, check))
         name = f"check '{check}' ({stage})"
         if one is None or other is None:
-            found.append(Difference(VERDICT, f"{name}: only {'before' if one else 'now'}", one, other))
+            found.append(FileDifference(VERDICT, f"{name}: only {'before' if one else 'now'}", one, other))
         elif one != other:
             key = next(key for key in ("ok", "measured", *one, *other) if one.get(key) != other.get(key))
             found.append(_between(VERDICT, f"{name}: {key}", one.get(key), other.get(key)))

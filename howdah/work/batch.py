@@ -58,7 +58,7 @@ def run_cells(
     return sorted(outcomes, key=lambda outcome: order[id(outcome.job)])
 
 
-class Queue(Protocol):
+class JobQueue(Protocol):
     """Jobs in the order in which they are made."""
 
     @property
@@ -103,7 +103,7 @@ class Queue(Protocol):
         ...
 
 
-def run_queue(queue: Queue, place: Executor, listen: Listener, *, keep_going: bool = False) -> list[Outcome]:
+def run_queue(queue: JobQueue, place: Executor, listen: Listener, *, keep_going: bool = False) -> list[Outcome]:
     """Have all jobs of a queue made, as ``run_cells`` says; the outcomes that the queue holds on to."""
     outcomes = queue.settle([])
     stop = False

@@ -47,7 +47,7 @@ OTHER = "other"
 
 
 @dataclass(frozen=True)
-class Entry:
+class ShippedProfile:
     """A shipped profile. ``file`` is below profiles/; ``core_s`` is of one core, rounded to two digits."""
 
     profile: str
@@ -89,14 +89,14 @@ def profile_core_s(profile: Profile) -> float:
     return float(f"{core_s:.2g}")
 
 
-def examine(name: str, file: Path) -> Entry:
+def examine(name: str, file: Path) -> ShippedProfile:
     """Read a profile and plan it."""
     profile = load(file)
     place, words = str(file.relative_to(PROFILES)), " ".join(profile.description.split())
-    return Entry(name, place, len(profile.cells()), profile_core_s(profile), words)
+    return ShippedProfile(name, place, len(profile.cells()), profile_core_s(profile), words)
 
 
-def entries() -> list[Entry]:
+def entries() -> list[ShippedProfile]:
     """Every shipped profile, in the order of the groups."""
     kept = _kept()
     found = []
@@ -105,11 +105,11 @@ def entries() -> list[Entry]:
         if row is None or row["sha256"] != sha256_text(file.read_text(encoding="utf-8")):
             found.append(examine(name, file))
         else:
-            found.append(Entry(**{key: value for key, value in row.items() if key != "sha256"}))
+            found.append(ShippedProfile(**{key: value for key, value in row.items() if key != "sha256"}))
     return sorted(found, key=_order)
 
 
-def _order(entry: Entry) -> tuple[int, int, str]:
+def _order(entry: ShippedProfile) -> tuple[int, int, str]:
     """By group; those that a group names, in its order, before the others."""
     for number, (title, members, _) in enumerate(GROUPS):
         if entry.group == title:

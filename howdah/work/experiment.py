@@ -34,7 +34,7 @@ EXPERIMENT_FORMAT = 1
 
 
 @dataclass
-class Cell:
+class PlannedRun:
     """One run the profile asks for: its plan, its key and where it will lie.
 
     Without ``keep_data`` only its results stay when it is done (see ``run/retention.py``).
@@ -50,7 +50,7 @@ class Cell:
         return f"{self.plan.run}-{self.key[:8]}" if self.key else self.plan.run
 
 
-class Experiment:
+class ExperimentDirectory:
     """``runs/<name>/``. Finished runs are never touched: a changed plan has another key and so another directory."""
 
     def __init__(self, path: Path) -> None:
@@ -109,7 +109,7 @@ class Experiment:
             removed += [str(entry.relative_to(self.path)) for entry in sweep_writing(directory)]
         return removed
 
-    def finished(self, cell: Cell) -> RunDirectory | None:
+    def finished(self, cell: PlannedRun) -> RunDirectory | None:
         """The run of this cell, when a finished one with the same key and all that is to be kept is there.
 
         A run of which only the results were kept must be as this analysis would have it: nothing can be measured anew.
@@ -129,11 +129,11 @@ class Experiment:
             return directory
         return None if cell.keep_data or record.get("analysis_sha256") != analysis_sha256() else directory
 
-    def begin(self, cell: Cell) -> RunDirectory:
+    def begin(self, cell: PlannedRun) -> RunDirectory:
         """A partial directory with the plan in it, ready for a worker."""
         return begin_run(self.path / cell.directory_name, cell.plan.to_json(), cell.key, cell.plan.parameter_places)
 
-    def keep(self, cell: Cell, partial: RunDirectory) -> RunDirectory:
+    def keep(self, cell: PlannedRun, partial: RunDirectory) -> RunDirectory:
         """Give a whole run its name. A failed run of the same key that was there before gives way."""
         final = RunDirectory(self.path / cell.directory_name)
         if not cell.keep_data:
@@ -151,7 +151,7 @@ class Experiment:
         profile_text: str,
         profile_file: str,
         description: str,
-        cells: list[Cell],
+        cells: list[PlannedRun],
         *,
         quick: bool = False,
         axes: dict[str, list[str]] | None = None,
@@ -273,7 +273,7 @@ def begin_run(final: Path, plan_json: str, key: str, parameter_places: dict[str,
     return directory
 
 
-def set_latest(runs: Path, experiment: Experiment) -> None:
+def set_latest(runs: Path, experiment: ExperimentDirectory) -> None:
     """Point ``runs/latest`` at the experiment, by rename so that it is never missing."""
     sweep_writing(runs)
     temporary = writing_name(runs / "latest")
@@ -307,7 +307,7 @@ def find(runs: Path, name: str) -> Path:
         raise HowdahError(f"'{name}' means more than one run: {names}", hint="Name one of them.")
     if (given := Path(name)).is_dir() and name != "latest":
         raise HowdahError(
-            "this directory is no run and no experiment",
+            "this directory is neither a run nor an experiment",
             where=name,
             hint="A run has a plan.json, an experiment an experiment.json. --runs names a directory of experiments.",
         )

@@ -9,15 +9,15 @@ from functools import cached_property
 
 from howdah.errors import HowdahError
 from howdah.work.cost import expected_core_s
-from howdah.work.experiment import Cell, Experiment
+from howdah.work.experiment import ExperimentDirectory, PlannedRun
 
 
 @dataclass(frozen=True)
 class Job:
     """A cell and the experiment it belongs to, whose lock the caller holds."""
 
-    experiment: Experiment
-    cell: Cell
+    experiment: ExperimentDirectory
+    cell: PlannedRun
 
     @property
     def name(self) -> str:
@@ -41,7 +41,7 @@ class Outcome:
     worker: str | None = None
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> PlannedRun:
         return self.job.cell
 
 
@@ -56,7 +56,7 @@ class Work:
     of_us: int = 0
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> PlannedRun:
         return self.job.cell
 
     @property

@@ -29,7 +29,7 @@ from howdah.record.provenance import agent_sha256, analysis_sha256, run_key, sha
 from howdah.record.reading import read_record, read_verdict
 from howdah.record.retention import keeps_data
 from howdah.work.cost import expected_core_s
-from howdah.work.experiment import Cell, Experiment
+from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from howdah.work.job import Job, Outcome, Past
 from howdah.work.ledger import Ledger
 from howdah.work.stage import is_current, refresh
@@ -93,7 +93,9 @@ class LongQueue:
     experiments = 1
     planned = False
 
-    def __init__(self, experiment: Experiment, plans: LongPlans, identities: dict[str, dict[str, Any]]) -> None:
+    def __init__(
+        self, experiment: ExperimentDirectory, plans: LongPlans, identities: dict[str, dict[str, Any]]
+    ) -> None:
         self.experiment, self.plans, self._identities = experiment, plans, identities
         self._needs = set().union(*(needs(plan) for plan in plans.some.values()))
         self._keep = plans.profile.keep
@@ -116,10 +118,10 @@ class LongQueue:
         parts = [profile.text, str(profile.path.resolve()), str(self.total), code, agent_sha256(), analysis_sha256()]
         return sha256_text("\0".join([*parts, self._keep, repr(sorted(self._identities.items())), *keys]))
 
-    def cell(self, place: int, plan: Plan | None = None) -> Cell:
+    def cell(self, place: int, plan: Plan | None = None) -> PlannedRun:
         plan = plan or self.plans[place]
         key = run_key(plan.to_json(), self._identities[plan.engine])
-        return Cell(plan, key, keeps_data(self._keep, plan.repetition), place)
+        return PlannedRun(plan, key, keeps_data(self._keep, plan.repetition), place)
 
     @property
     def some(self) -> list[Job]:
@@ -172,7 +174,7 @@ class LongQueue:
     def _unplanned(self, place: int) -> Job:
         """A job of a point that is wrong: by its name, with the plan of another."""
         run, axes = self.plans.cells.name(place)
-        return Job(self.experiment, Cell(replace(self.plans.some[0], run=run, axes=axes), "", number=place))
+        return Job(self.experiment, PlannedRun(replace(self.plans.some[0], run=run, axes=axes), "", number=place))
 
     def _there(self, job: Job) -> Outcome | None:
         run = None if self.again else self.experiment.finished(job.cell)
@@ -204,7 +206,7 @@ class LongQueue:
             yield {name: row[name] for name in ("run", "axes", "algorithm", "repetition", "status", "verdict")}
 
 
-def _reader(run: RunDirectory, cell: Cell) -> Any:
+def _reader(run: RunDirectory, cell: PlannedRun) -> Any:
     """Reads a row of the ledger; it holds on to no plan."""
     plan = cell.plan
     about = {"axes": plan.axes, "algorithm": plan.algorithm, "repetition": plan.repetition}

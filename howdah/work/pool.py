@@ -32,7 +32,7 @@ def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     except BrokenProcessPool:
         raise HowdahError(
             "a process that worked for this command was ended from outside",
-            hint="It was killed, or memory ran out (dmesg tells). What was finished is kept: give the command again.",
+            hint="It was killed, or memory ran out (see dmesg). What was finished is kept: run the command again.",
         ) from None
     finally:
         executor.shutdown(cancel_futures=True)

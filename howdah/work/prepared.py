@@ -29,7 +29,7 @@ from howdah.record.reading import read_record
 from howdah.record.retention import keeps_data
 from howdah.work.batch import WORKER, Job, Listener, Outcome, run_cells, run_queue
 from howdah.work.executor import Executor
-from howdah.work.experiment import Cell, Experiment
+from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from howdah.work.local import LocalExecutor
 from howdah.work.long import LongPlans, LongQueue
 from howdah.work.results import Tell, refresh_all, say
@@ -42,9 +42,9 @@ class Prepared:
     """An experiment whose engine is ready. ``parallel``: whether several of its runs may be made at once. A long sweep
     has no cells, but a queue that makes them."""
 
-    experiment: Experiment
+    experiment: ExperimentDirectory
     profile: Profile
-    cells: list[Cell]
+    cells: list[PlannedRun]
     parallel: bool
     long: LongQueue | None = None
 
@@ -78,19 +78,19 @@ def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | 
     return [compile_plan(cell, engine=engine, kernel=kernel) for cell in cells]
 
 
-def hold(path: Path, locks: ExitStack) -> Experiment:
+def hold(path: Path, locks: ExitStack) -> ExperimentDirectory:
     """The experiment in a directory, made if need be, and held until ``locks`` closes; leftovers in it are removed.
 
     Raises HowdahError where another command holds it, or it cannot be written.
     """
-    experiment = Experiment(path)
+    experiment = ExperimentDirectory(path)
     experiment.create()
     locks.enter_context(experiment.locked())
     experiment.sweep_partial()
     return experiment
 
 
-def prepare(experiment: Experiment, profile: Profile, plans: Sequence[Plan], build: Build) -> Prepared:
+def prepare(experiment: ExperimentDirectory, profile: Profile, plans: Sequence[Plan], build: Build) -> Prepared:
     """Make the engines ready for these plans of a profile, of which a control may have its own, and write down what the
     experiment, which is held, will be.
 
@@ -108,7 +108,7 @@ def prepare(experiment: Experiment, profile: Profile, plans: Sequence[Plan], bui
     if long is not None:
         return Prepared(experiment, profile, [], parallel, LongQueue(experiment, long, identities))
     cells = [
-        Cell(plan, run_key(plan.to_json(), identities[plan.engine]), keeps_data(profile.keep, plan.repetition))
+        PlannedRun(plan, run_key(plan.to_json(), identities[plan.engine]), keeps_data(profile.keep, plan.repetition))
         for plan in plans
     ]
     return Prepared(experiment, profile, cells, parallel)
@@ -138,7 +138,7 @@ def make(
         return _make_long(prepared[0], prepared[0].long, workers, again, listen, keep_going, tell, executor)
     if any(each.long is not None for each in prepared):
         raise HowdahError(
-            "a sweep of more than 1000 runs is made by itself, and whole",
+            "a sweep of more than 1000 runs must be made on its own, and as a whole",
             hint="Make it with 'howdah run', or split the profile.",
         )
     if jobs is None:

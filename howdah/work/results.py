@@ -126,7 +126,9 @@ def bring_up_to_date(
         done += refreshed is not None
     if old:
         with suppress(OSError):  # the index of a directory that cannot be written holds no measures
-            run_experiment.Experiment(path if (path / "experiment.json").exists() else path.parent).update_index()
+            run_experiment.ExperimentDirectory(
+                path if (path / "experiment.json").exists() else path.parent
+            ).update_index()
     _tell_of_old(path, [run for run in old if outdated(run)], tell)
     unchecked = [run for run in unknown if DIGESTS not in read_record(run)]
     if unchecked:
@@ -189,7 +191,7 @@ class Listed:
     run: str
     status: str
     verdict: str
-    outdated: bool = False  # the verdict is that of another analysis
+    outdated: bool = False  # the verdict is from another version of the analysis
     changed: bool = False
 
     @property
@@ -234,6 +236,6 @@ def _tell_of_old(path: Path, runs: list[RunDirectory], tell: Tell) -> None:
             path,
             f"{counted(len(runs), 'run')} {'was' if one else 'were'} analysed by another version of howdah, and "
             f"{'its' if one else 'their'} data were not kept (keep: first); 'howdah run --again' makes "
-            f"{'it' if one else 'them'} anew",
+            f"{'it' if one else 'them'} again",
             tell,
         )

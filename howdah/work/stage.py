@@ -53,7 +53,7 @@ def _told(directory: RunDirectory) -> Iterator[None]:
         raise HowdahError(
             f"the records of this run cannot be analysed: {type(error).__name__}: {str(error)[:200]}",
             where=str(directory.raw),
-            hint=f"They are damaged, or another version of howdah wrote them. {directory.log} says where it was met.",
+            hint=f"They are damaged, or another version of howdah wrote them. {directory.log} says where.",
         ) from error
 
 
@@ -203,7 +203,7 @@ def refresh(directory: RunDirectory, *, force: bool = False) -> bool:
                 raise HowdahError(
                     "the results were made by another version of the analysis, and raw/ is gone",
                     where=str(directory.path),
-                    hint="'howdah run --again' makes the run anew.",
+                    hint="'howdah run --again' makes the run again.",
                 )
             # Who finds it so, after this process was killed, makes the results again.
             write_json(directory.provenance, {**only(record, is_source), "analysis_sha256": None})

@@ -41,14 +41,6 @@ void receiver_remember(struct receiver_flow *flow, const struct sk_buff *ack)
 	flow->answer = skb_copy(ack, GFP_ATOMIC | __GFP_NOWARN);
 }
 
-/* Nothing is out of order: data are taken again. */
-void receiver_resume(struct receiver_flow *flow)
-{
-	flow->suppressed = false;
-	kfree_skb(flow->answer);
-	flow->answer = NULL;
-}
-
 /* Adds [start, end) to the sorted blocks, joining those it touches. There is room for one more. */
 static void insert(struct receiver_flow *flow, u32 start, u32 end)
 {

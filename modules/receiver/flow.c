@@ -42,6 +42,14 @@ struct receiver_flow *receiver_add(struct receiver *receiver, const struct recei
 	return flow;
 }
 
+/* Nothing is out of order: data are taken again. */
+void receiver_resume(struct receiver_flow *flow)
+{
+	flow->suppressed = false;
+	kfree_skb(flow->answer);
+	flow->answer = NULL;
+}
+
 /* All of them; no ACK waits any more. */
 void receiver_forget(struct receiver *receiver)
 {

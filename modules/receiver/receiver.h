@@ -69,13 +69,13 @@ struct receiver {
 
 struct receiver_flow *receiver_find(struct receiver *receiver, const struct receiver_tuple *tuple);
 struct receiver_flow *receiver_add(struct receiver *receiver, const struct receiver_tuple *tuple, u32 next);
+void receiver_resume(struct receiver_flow *flow);
 void receiver_forget(struct receiver *receiver);
 
 int receiver_limit_sack(struct sk_buff *skb, unsigned int blocks);
 
 void receiver_acknowledged(struct receiver_flow *flow, u32 next);
 void receiver_remember(struct receiver_flow *flow, const struct sk_buff *ack);
-void receiver_resume(struct receiver_flow *flow);
 int receiver_listen(struct receiver *receiver, struct Qdisc *sch);
 void receiver_deafen(struct receiver *receiver, struct Qdisc *sch);
 

@@ -30,7 +30,6 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/file.h>
-#include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/proc_fs.h>
 #include <linux/rcupdate.h>
@@ -60,24 +59,9 @@ static const char * const state_names[] = { "open", "done", "closed" };
 
 static LIST_HEAD(traffic_sockets);
 static DEFINE_MUTEX(traffic_mutex);	/* the list, attaching and detaching */
-struct workqueue_struct *traffic_queue;
 
 /* Copies of the address families' operations with our release(); filled on first use, never changed afterwards. */
 static struct proto_ops traffic_ops[2][2];	/* stream and datagram; IPv4 and IPv6 */
-
-void traffic_count(struct traffic_socket *traffic, size_t bytes)
-{
-	u64 now;
-
-	/* With bottom halves off, reading the clock costs no virtual time in a user-mode kernel. */
-	local_bh_disable();
-	now = ktime_get_ns();
-	local_bh_enable();
-	if (!traffic->bytes)
-		WRITE_ONCE(traffic->first_ns, now);
-	WRITE_ONCE(traffic->last_ns, now);
-	WRITE_ONCE(traffic->bytes, traffic->bytes + bytes);
-}
 
 static struct traffic_socket *traffic_find(const struct socket *sock)
 {

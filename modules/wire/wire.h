@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Several user-mode kernels in one virtual time, joined by wires. wire_qdisc.c is what a plan installs, wire_ring.c
- * carries frames through memory that all kernels share, wire_barrier.c keeps their clocks together.
+ * Several user-mode kernels in one virtual time, joined by wires. wire_qdisc.c is what a plan installs, wire_line.c
+ * holds frames until their time, wire_ring.c carries them through memory that all kernels share, wire_barrier.c keeps
+ * the kernels' clocks together.
  */
 #ifndef HOWDAH_WIRE_H
 #define HOWDAH_WIRE_H
@@ -89,7 +90,9 @@ void wire_release_held(void);
 void wire_barrier_start(void);
 void wire_barrier_stop(void);
 
-/* wire_qdisc.c */
+/* wire_line.c */
+void wire_insert(struct wire *wire, struct sk_buff *skb);
+void wire_wait(struct wire *wire);
 void wire_arrived(struct Qdisc *sch, struct sk_buff *skb, u64 stamp_ns);
 
 /* What a frame has to wait for lies in its control block, behind what the qdisc layer keeps there. */

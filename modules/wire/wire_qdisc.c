@@ -27,7 +27,6 @@ static int part = -1;
 module_param(part, int, 0444);
 MODULE_PARM_DESC(part, "which of the kernels this one is; -1: it is alone");
 
-struct Qdisc *wire_arriving[WIRE_MOST_WIRES];
 static struct Qdisc *wires[WIRE_MOST_WIRES];	/* all of this kernel; changed under RTNL */
 
 static int leave(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
@@ -48,42 +47,6 @@ static int leave(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_fre
 	return sch->parent == TC_H_ROOT ? NET_XMIT_SUCCESS : NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
 }
 
-static void insert(struct wire *wire, struct sk_buff *skb)
-{
-	struct sk_buff *before = skb_peek_tail(&wire->waiting);
-
-	while (before && wire_control(before)->due_ns > wire_control(skb)->due_ns)
-		before = skb_queue_is_first(&wire->waiting, before) ? NULL : skb_queue_prev(&wire->waiting, before);
-	if (before)
-		__skb_queue_after(&wire->waiting, before, skb);
-	else
-		__skb_queue_head(&wire->waiting, skb);
-}
-
-static void wait_for_first(struct wire *wire)
-{
-	struct sk_buff *first = skb_peek(&wire->waiting);
-
-	if (first)
-		qdisc_watchdog_schedule_ns(&wire->watchdog, wire_control(first)->due_ns);
-}
-
-/* A frame from another kernel, in a softirq. */
-void wire_arrived(struct Qdisc *sch, struct sk_buff *skb, u64 stamp_ns)
-{
-	spinlock_t *lock = qdisc_root_sleeping_lock(sch);
-	struct wire *wire = qdisc_priv(sch);
-
-	skb->dev = qdisc_dev(sch);
-	qdisc_skb_cb(skb)->pkt_len = skb->len;
-	wire_control(skb)->due_ns = stamp_ns + wire->options.delay_ns;
-	spin_lock(lock);
-	insert(wire, skb);
-	if (skb_peek(&wire->waiting) == skb)
-		wait_for_first(wire);
-	spin_unlock(lock);
-}
-
 /* One of a host that lives here, too: the line is the same. */
 static int stay(struct sk_buff *skb, struct Qdisc *sch)
 {
@@ -94,7 +57,7 @@ static int stay(struct sk_buff *skb, struct Qdisc *sch)
 	wire->left_bytes += qdisc_pkt_len(skb);
 	sch->q.qlen++;
 	sch->qstats.backlog += qdisc_pkt_len(skb);
-	insert(wire, skb);
+	wire_insert(wire, skb);
 	return NET_XMIT_SUCCESS;
 }
 
@@ -116,7 +79,7 @@ static struct sk_buff *dequeue(struct Qdisc *sch)
 	now = ktime_get_ns();
 	due = wire_control(skb)->due_ns;
 	if (due > now) {
-		wait_for_first(wire);
+		wire_wait(wire);
 		return NULL;
 	}
 	__skb_unlink(skb, &wire->waiting);

@@ -45,7 +45,7 @@ howdah.bands = (() => {
     context.globalAlpha = 1;
   }
 
-  // What the shading is, in words; nothing where there is none.
+  // What the shading is, in words; empty without shading.
   function words(bands) {
     const counts = [...new Set(bands.map((band) => band.count))].sort((a, b) => a - b);
     if (!counts.length) return null;

@@ -158,7 +158,7 @@ howdah.Figure = (() => {
       const shaded = howdah.bands.words(lines.bands(this.description, this.lines));
       if (shaded) this.notes.append(element("p", "note", shaded));
       const told = lines.events(this.description, this.lines).length;
-      if (told) this.notes.append(element("p", "note", "◇ what a slow-start module told of its decisions: point at one, or move the cursor to it."));
+      if (told) this.notes.append(element("p", "note", "◇ a decision that a slow-start module reported: point at it, or move the cursor to it."));
       if (this.description.note) this.notes.append(element("p", "note", this.description.note));
       if (this.axis === "exit") this.notes.append(element("p", "note", this.fullText()));
     }

@@ -196,7 +196,7 @@ howdah.lines = (() => {
     return [...marked.values()];
   }
 
-  // Events that modules told of, of the runs and flows shown; in figures around an exit, those within its records.
+  // Events that modules reported, of the runs and flows shown; in figures around an exit, those within its records.
   function events(figure, shown) {
     if (!figure.events) return [];
     const found = [];

@@ -139,7 +139,7 @@ howdah.state = (() => {
         each.zoom[axis] = range;
         if (axis === "time") each.frame = range ? null : "whole";
       }, "zoom"),
-    // "start": the start-up; "whole": everything. Figures around exits show all of theirs in both.
+    // "start": the start-up; "whole": everything. Figures around exits show all their records in both.
     show: (frame) =>
       change((each) => {
         each.frame = frame;

@@ -46,12 +46,12 @@ from pathlib import Path
 from howdah.library.growing import Growing
 from howdah.record.reading import read_plan_file
 from howdah.work.batch import Job, Outcome, Rest
-from howdah.work.experiment import Cell, Experiment
+from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from howdah.work.job import Past
-experiment = Experiment(Path(sys.argv[1]))
+experiment = ExperimentDirectory(Path(sys.argv[1]))
 names = sorted(file.parent.name for file in experiment.path.glob("*/run.json"))
 plan = read_plan_file(experiment.path / names[0] / "plan.json")
-class Named(Cell):
+class Named(PlannedRun):
     directory_name = property(lambda self: self.key)
 begun = resource.getrusage(resource.RUSAGE_SELF)
 with Growing(lambda *_: None) as listen:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from howdah.profile import load
-from howdah.work.experiment import Experiment
+from howdah.work.experiment import ExperimentDirectory
 from howdah.work.long import LongPlans, LongQueue
 from howdah.work.prepared import compile_plans
 from tests.bench.figure import Figure
@@ -57,7 +57,7 @@ def _measure(place: Path, runs: int) -> dict[str, float]:
     start = time.process_time()
     plans = compile_plans(load(file, confirmed_runs=runs))
     if isinstance(plans, LongPlans):
-        experiment = Experiment(place / "runs")
+        experiment = ExperimentDirectory(place / "runs")
         experiment.create()
         queue = LongQueue(experiment, plans, {plans[0].engine: {}})
         queue.begin(again=False)

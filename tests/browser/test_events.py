@@ -120,7 +120,7 @@ def test_without_events_there_is_neither_table_nor_mark(visit: Open, report_page
     page = visit(report_page).page
     expect(page.locator("table.events")).to_have_count(0)
     assert marks(page, "cwnd") == []
-    assert "What the slow-start modules told" not in page.inner_text("main")
+    assert "What the slow-start modules reported" not in page.inner_text("main")
 
 
 @pytest.mark.parametrize("width", [390, 1440])

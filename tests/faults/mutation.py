@@ -14,121 +14,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tests.faults.material import (
+    AMOUNTS,
+    DIMENSIONS,
+    LARGE,
+    LINE,
+    NUMBERS,
+    PATHS,
+    QUANTITY,
+    TEXT_PIECES,
+    TEXTS,
+    UNITS,
+)
+
 Tree = Any
 Place = tuple[str | int, ...]
-
-_NUMBERS = (
-    *("0", "-1", "1", "-0", "00", "0x10", "0o17", "1e3", "1e-300", "1e300", "1e999", ".5", "5.", "+7", "1_000"),
-    *("nan", ".nan", ".NaN", "inf", ".inf", "-.inf", "9" * 19, "9" * 40, "9" * 63, "9" * 70, "9" * 5000, "2147483648"),
-    *("4294967296", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1e18", "0.1", "1/3", "٣"),
-)
-_UNITS = (
-    *("bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", "Mbps", "MBps", "ns", "us", "µs", "ms", "s", "min", "h", "day"),
-    *("B", "kB", "MB", "GB", "KiB", "GiB", "bdp", "packets", "rtt", "%", "", "furlong"),
-)
-_TEXTS = (
-    *("", " ", "\t", "\n", "~", "null", "true", "off", "no", "yes", "<<", "=", "-", "?", ":", "#", "*a", "&a b", "!!x"),
-    *(
-        "'",
-        '"',
-        "''",
-        '"\\x00"',
-        "\x00",
-        "\x07",
-        "\x1b[31m",
-        "\ufeff",
-        "\u2028",
-        "\ud7ff",
-        "é",
-        "日本",
-        "🐘",
-        "%s",
-        "{0}",
-    ),
-    *("[", "]", "{", "}", "[]", "{}", "[[]]", "[1, [2, 3]]", "{a: {b: c}}", "a" * 300, "a" * 20_000, "a b c", "A.B.C"),
-    *(
-        "cubic",
-        "reno",
-        "bbr",
-        "fifo",
-        "unlimited",
-        "kernel",
-        "auto",
-        "latest",
-        "linux",
-        "uml",
-        "flow1",
-        "dumbbell",
-        "Own",
-        "Other",
-        "NOTHING",
-        "Topo",
-    ),
-)
-_PATHS = (
-    *(".", "..", "/", "~", "~nobody-of-that-name/x", "/dev/null", "/dev/zero", "/dev/full", "/dev/stdin", "/dev/tty"),
-    *(
-        "/proc/self/mem",
-        "/proc/self/environ",
-        "/proc/self/fd/0",
-        "/etc/passwd",
-        "/no/such/file.c",
-        "quick.yaml",
-        "own_topology.py",
-        "walk.csv",
-        "walk.up",
-    ),
-    *(
-        "../quick.yaml",
-        "../../profiles",
-        "x" * 300 + ".c",
-        "x/" * 3000,
-        "a\x00b.c",
-        "*.yaml",
-        "fifo",
-        "fifo.csv",
-        "loop",
-    ),
-    *("loop.c", "fifo.c", "/dev/zero/x", "/root/.ssh/id.c", "paths/geo", "paths/lte", "-rf", "--help", "$HOME", "`id`"),
-)
-# Right in many fields, and much.
-_LARGE = (
-    *("86400 s", "1440 min", "1 ms", "1 us", "10 ms", "1 Tbit/s", "1 kbit/s", "400 Gbit/s", "10000 GB", "1 B", "1 bdp"),
-    *("100000000 bdp", "65535 packets", "1000 rtt", "0.001 rtt", "50 %", "0.0001 %", "10 %", "off", "unlimited"),
-    *(1, 2, 32, 200, 500, 1000, 5000, 10_000, 65_535, 1_000_000, 2**31, 2**32 - 1, 0.5, 1.0001, 100.0),
-)
-_DIMENSIONS = (
-    ("ns", "us", "ms", "s", "min"),
-    ("bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"),
-    ("B", "kB", "MB", "GB", "KiB", "bdp", "packets"),
-    ("%",),
-    ("rtt",),
-)
-_AMOUNTS = (
-    "0.001",
-    "0.1",
-    "0.5",
-    "1",
-    "1.5",
-    "2",
-    "3",
-    "10",
-    "50",
-    "60",
-    "100",
-    "999",
-    "1000",
-    "1440",
-    "86400",
-    "1000000",
-)
-_QUANTITY = re.compile(r"\s*([\d.]+)\s*([A-Za-z%/]+)\s*")
-_TEXT_PIECES = (
-    *("\t", "  ", "\n", "\r", "\r\n", "\x00", "\ufeff", "\x85", "---\n", "...\n", "%YAML 9.9\n---\n", "- ", "? ", ": "),
-    *("&a ", "*a", "!!python/object:os.system ", "!!float ", "! ", "!<x> ", "<<: *a", "'", '"', "|", ">", "|+9\n", "#"),
-    *("{", "}", "[", "]", ",", "[[[[", "}}}}", "@", "`", "%", "\\", "a: " * 40, "- " * 200, "[" * 3000, "{a: " * 3000),
-)
-_LINE = re.compile(r"[^\n]*\n?")
 
 
 @dataclass(frozen=True)
@@ -205,7 +105,7 @@ class Mutator:
             name = ".".join(parts)
         if chance.random() < 0.05:
             name = chance.choice(["", ".", "..", "a." * 40, "=", "path..rate", "flows." + "9" * 30, " path.rate "])
-        value = json.dumps(self.value(), ensure_ascii=False) if chance.random() < 0.7 else chance.choice(_TEXT_PIECES)
+        value = json.dumps(self.value(), ensure_ascii=False) if chance.random() < 0.7 else chance.choice(TEXT_PIECES)
         # Nobody can give a NUL or a lone surrogate on a command line.
         return f"{name}={value}".replace("\x00", "")[:100_000]
 
@@ -213,11 +113,11 @@ class Mutator:
         """A text with one to four pieces taken out, put in, moved or doubled."""
         chance = self.chance
         for _ in range(chance.choice([1, 1, 2, 4])):
-            lines = _LINE.findall(text)
+            lines = LINE.findall(text)
             at, line = chance.randrange(len(text) + 1), chance.randrange(len(lines))
             match chance.randrange(9):
                 case 0:
-                    text = text[:at] + chance.choice(_TEXT_PIECES) + text[at:]
+                    text = text[:at] + chance.choice(TEXT_PIECES) + text[at:]
                 case 1:
                     text = text[:at]
                 case 2:
@@ -238,7 +138,7 @@ class Mutator:
                     text = "".join(lines)
                 case 8:
                     head, colon, _ = lines[line].partition(":")
-                    written = chance.choice([*_TEXTS, *_PATHS, *_NUMBERS])
+                    written = chance.choice([*TEXTS, *PATHS, *NUMBERS])
                     lines[line] = f"{head}{colon} {written}\n"
                     text = "".join(lines)
             if not text:
@@ -308,11 +208,11 @@ class Mutator:
             return not value
         if isinstance(value, int | float):
             return chance.choice([0, 1, 2, value + 1, value * 2, value * 10, value * 100, 200, 1000, 65535])
-        match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+        match = QUANTITY.fullmatch(value) if isinstance(value, str) else None
         if match is None:
             return [value, value] if isinstance(value, str) else value
-        units = next((units for units in _DIMENSIONS if match.group(2) in units), _UNITS)
-        return f"{chance.choice(_AMOUNTS)} {chance.choice(units)}"
+        units = next((units for units in DIMENSIONS if match.group(2) in units), UNITS)
+        return f"{chance.choice(AMOUNTS)} {chance.choice(units)}"
 
     def plausible(self, name: str) -> Tree:
         """A value that a field of that name may well have, or one that is rather large for it."""
@@ -323,7 +223,7 @@ class Mutator:
             case 0 if isinstance(value, str):
                 return self._renumbered(value)
             case 1:
-                return chance.choice(_LARGE)
+                return chance.choice(LARGE)
             case 2 if isinstance(value, int | float):
                 return chance.choice([value * 10, value + 1, -value, value * 1000, 0])
             case _:
@@ -336,13 +236,13 @@ class Mutator:
             case 0:
                 return chance.choice([None, True, False, 0, -1, 1, 2, 1.5, -0.5, 10**9, 10**18, 2**63, 10**60, 1e300])
             case 1 | 2:
-                return f"{chance.choice(_NUMBERS)}{chance.choice(['', ' '])}{chance.choice(_UNITS)}"
+                return f"{chance.choice(NUMBERS)}{chance.choice(['', ' '])}{chance.choice(UNITS)}"
             case 3:
-                return chance.choice(_NUMBERS)
+                return chance.choice(NUMBERS)
             case 4:
-                return chance.choice(_TEXTS)
+                return chance.choice(TEXTS)
             case 5:
-                return chance.choice(_PATHS)
+                return chance.choice(PATHS)
             case 6:
                 return [self.value() for _ in range(chance.randrange(4))]
             case 7:
@@ -355,7 +255,7 @@ class Mutator:
                 return copy.deepcopy(chance.choice(self.corpus.values))
 
     def _nested(self, depth: int) -> Tree:
-        value: Tree = self.chance.choice(_TEXTS)
+        value: Tree = self.chance.choice(TEXTS)
         for _ in range(depth):
             value = [value] if self.chance.random() < 0.5 else {self.chance.choice(self.corpus.keys): value}
         return value
@@ -364,12 +264,12 @@ class Mutator:
         """The text with one of its numbers, or its unit, replaced."""
         numbers = list(re.finditer(r"\d+(\.\d+)?", text))
         if not numbers:
-            return f"{text} {self.chance.choice(_NUMBERS)}"
+            return f"{text} {self.chance.choice(NUMBERS)}"
         match = self.chance.choice(numbers)
         if self.chance.random() < 0.3:
-            rest = re.sub(r"^\s*[A-Za-z%/]+", f" {self.chance.choice(_UNITS)}", text[match.end() :], count=1)
+            rest = re.sub(r"^\s*[A-Za-z%/]+", f" {self.chance.choice(UNITS)}", text[match.end() :], count=1)
             return text[: match.end()] + rest
-        return text[: match.start()] + self.chance.choice([*_NUMBERS, "2", "30", "1000", "86400"]) + text[match.end() :]
+        return text[: match.start()] + self.chance.choice([*NUMBERS, "2", "30", "1000", "86400"]) + text[match.end() :]
 
     def _encode(self, text: str) -> bytes:
         chance = self.chance.random()

@@ -42,7 +42,7 @@ def test_results_of_all_and_data_of_the_first(tmp_path: Path, capsys: pytest.Cap
         assert (root / name / "tables" / "tcp_probe.parquet").exists() is first
 
     page = (root / "report.html").read_text()
-    assert "of 2 others the profile keeps the results alone" in page
+    assert "of 2 other runs the profile keeps only the results" in page
     assert "n = 2" in page
     assert "Nothing to draw" not in page[page.index('id="declared"') : page.index('id="figures"')]
 

@@ -34,7 +34,7 @@ def engine() -> UmlEngine:
 
 
 def test_a_parameter_reaches_the_module(engine: UmlEngine, tmp_path: Path) -> None:
-    """Limited slow start bends at its max_ssthresh; the module tells of that window."""
+    """Limited slow start bends at its max_ssthresh; the module reports that window."""
     found = slow_start(engine, tmp_path / "run", "limited", parameters={"max_ssthresh": "200"})
     agent = json.loads((found.directory.raw / "agent.json").read_text())
     assert agent["modules"]["ss_limited"]["parameters"]["max_ssthresh"] == "200"

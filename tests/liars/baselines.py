@@ -10,7 +10,7 @@ from howdah.errors import HowdahError
 from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import label
 from howdah.nightly.proof import check_provable
-from howdah.nightly.sheet import Repetition, Sheet, Value
+from howdah.nightly.sheet import NightSheet, Repetition, Value
 from howdah.nightly.suite import chosen, read_suite
 from howdah.record.directory import read_json, write_json
 from tests.liars.bench import Bench
@@ -22,11 +22,11 @@ Told = Callable[[Bench, Path], list[Catch]]
 NAME = "test-made-debian-6.12"
 
 
-def _usual() -> Sheet:
+def _usual() -> NightSheet:
     return sheet(NAME, usual)
 
 
-def _night(tonight: Callable[[], Sheet], before: Callable[[], Sheet | None] = _usual) -> Told:
+def _night(tonight: Callable[[], NightSheet], before: Callable[[], NightSheet | None] = _usual) -> Told:
     """Each cell that makes a night fail, and what the night says."""
 
     def told(_bench: Bench, path: Path) -> list[Catch]:
@@ -86,7 +86,7 @@ def _suite(repetitions: int) -> Told:
     return told
 
 
-def _measures(**values: Value) -> Callable[[], Sheet]:
+def _measures(**values: Value) -> Callable[[], NightSheet]:
     """A night on which some measures of CUBIC are these, with a little noise where they are numbers."""
 
     def measures(slug: str, number: int) -> dict[str, Value]:
@@ -98,31 +98,31 @@ def _measures(**values: Value) -> Callable[[], Sheet]:
     return lambda: sheet(NAME, measures)
 
 
-def _invalid() -> Sheet:
+def _invalid() -> NightSheet:
     made = sheet(NAME, usual)
     made.cells["cubic"].repetitions[4] = Repetition("invalid", 1, {}, "the buffer was 3 packets deep")
     return made
 
 
-def _absent() -> Sheet:
+def _absent() -> NightSheet:
     made = sheet(NAME, usual)
     del made.cells["cubic"].repetitions[9]
     return made
 
 
-def _not_built() -> Sheet:
+def _not_built() -> NightSheet:
     made = sheet(NAME, usual)
     made.cells, made.problem = {}, "tcp_cubic.c:57: error"
     return made
 
 
-def _rare_losses() -> Sheet:
+def _rare_losses() -> NightSheet:
     return sheet(
         NAME, lambda slug, number: changed(slug, number, retransmitted_packets__1=900.0 if number in (1, 6) else 0.0)
     )
 
 
-def _few_repetitions() -> Sheet:
+def _few_repetitions() -> NightSheet:
     """Three of ten count, and the path is used a little more."""
     made = sheet(NAME, lambda slug, number: changed(slug, number, utilisation=0.9001 + 0.001 * number))
     for number in range(3, 10):
@@ -130,22 +130,22 @@ def _few_repetitions() -> Sheet:
     return made
 
 
-def _without_primary_measures(shift: float) -> Callable[[], Sheet]:
+def _without_primary_measures(shift: float) -> Callable[[], NightSheet]:
     return lambda: sheet(NAME, lambda _slug, number: {"exit_round@1": 7.0 + shift + number})
 
 
-def _other_seeds() -> Sheet:
+def _other_seeds() -> NightSheet:
     made = _usual()
     for each in made.cells["cubic"].repetitions.values():
         each.seed = 2
     return made
 
 
-def _of_one_kernel() -> Sheet:
+def _of_one_kernel() -> NightSheet:
     return sheet(NAME, usual, made_by=origin("kernel"))
 
 
-def _one_float() -> Sheet:
+def _one_float() -> NightSheet:
     """The same kernel and plan; one measure of one repetition differs by as little as a float can."""
     made = _of_one_kernel()
     measures = made.cells["cubic"].repetitions[7].metrics
@@ -153,7 +153,7 @@ def _one_float() -> Sheet:
     return made
 
 
-def _other_analysis() -> Sheet:
+def _other_analysis() -> NightSheet:
     return sheet(NAME, lambda slug, number: changed(slug, number, utilisation=0.5),
                  made_by=origin("kernel", analysis="newer"))  # fmt: skip
 
@@ -174,14 +174,14 @@ def _state(
     lie: str,
     state: str,
     words: str,
-    tonight: Callable[[], Sheet],
-    before: Callable[[], Sheet | None] = _usual,
+    tonight: Callable[[], NightSheet],
+    before: Callable[[], NightSheet | None] = _usual,
     honest: str = _EQUAL,
 ) -> ToldLiar:
     return ToldLiar(name, "baseline", lie, Catch("state", state, words), honest, _night(tonight, before))
 
 
-def _regression(name: str, lie: str, words: str, tonight: Callable[[], Sheet]) -> ToldLiar:
+def _regression(name: str, lie: str, words: str, tonight: Callable[[], NightSheet]) -> ToldLiar:
     return ToldLiar(name, "baseline", lie, Catch("state", "regression", words), _EQUAL, _night(tonight))
 
 
@@ -232,7 +232,7 @@ BASELINES = [
         "baseline-damaged",
         "baseline",
         "The file of the baseline is cut short.",
-        Catch("error", "HowdahError", "not a baseline that can be read"),
+        Catch("error", "HowdahError", "this baseline cannot be read"),
         _WHOLE,
         _stored(_written('{"format": 2')),
     ),
@@ -240,7 +240,7 @@ BASELINES = [
         "baseline-of-another-format",
         "baseline",
         "The file of the baseline has a format of another release.",
-        Catch("error", "HowdahError", "not a baseline that can be read"),
+        Catch("error", "HowdahError", "this baseline cannot be read"),
         _WHOLE,
         _stored(_written('{"format": 99}')),
     ),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from howdah.measure.event import Event
+from howdah.measure.event import SlowStartEvent
 from howdah.report.event import cause_words
 from tests.liars.bench import Bench
 from tests.liars.liar import Catch, ToldLiar
@@ -27,7 +27,7 @@ def _cause(claimed: str, measured: Callable[[], str]) -> Told:
     return told
 
 
-def _exit(events: list[Event]) -> Told:
+def _exit(events: list[SlowStartEvent]) -> Told:
     """What the trace says against a module's word; the trace shows a window that falls from 34 to 20 packets."""
 
     def told(_bench: Bench, _path: Path) -> list[Catch]:
@@ -41,7 +41,7 @@ def _exit(events: list[Event]) -> Told:
     return told
 
 
-def _rolled_back(events: list[Event]) -> Told:
+def _rolled_back(events: list[SlowStartEvent]) -> Told:
     """Why nothing is said to be rolled back."""
 
     def told(_bench: Bench, _path: Path) -> list[Catch]:
@@ -94,7 +94,7 @@ def _marked() -> str:
 
 _LOST, _TRAIN, _TIMEOUT, _MARKED = "a loss", "HyStart's own counter", "a timeout", "marks of congestion"
 _FILLS, _LOSES = "BBR that fills its path", "BBR version 3 that loses too much"
-_TELLS, _ROLLS = "a module that tells of its exit", "a window that is rolled back"
+_TELLS, _ROLLS = "a module that reports its exit", "a window that is rolled back"
 
 HONEST_CAUSES: dict[str, Told] = {
     _LOST: _cause("loss", _lost),
@@ -164,14 +164,14 @@ CAUSES = [
     ),
     _liar(
         "exit-told-after-the-cut",
-        "A module tells of its exit after it has cut the window, so that the exit's window is the smaller one.",
+        "A module reports its exit after it has cut the window, so that the exit's window is the smaller one.",
         ("cross-check", "cut already"),
         _TELLS,
         _exit([said(44, "exit", "delivery-rate", 20)]),
     ),
     _liar(
         "exit-told-late",
-        "A module tells of its exit three ACKs late.",
+        "A module reports its exit three ACKs late.",
         ("cross-check", "at another ACK"),
         _TELLS,
         _exit([said(50, "exit", "delivery-rate", 20)]),

@@ -91,7 +91,7 @@ COLLECTED = [
     doctored(
         "losses-not-counted",
         "Nobody counted the records that the trace lost.",
-        check("collection", "lost trace records", "nobody counted lost records"),
+        check("collection", "lost trace records", "lost records were not counted"),
         remove("trace.json"),
         about="capture",
     ),
@@ -141,7 +141,7 @@ COLLECTED = [
     doctored(
         "events-not-counted",
         "Nobody counted the events that the trace lost.",
-        check("collection", "lost event records", "nobody counted lost records"),
+        check("collection", "lost event records", "lost records were not counted"),
         remove("slow_start.json"),
         about="capture",
         honest="events",
@@ -175,7 +175,7 @@ COLLECTED = [
     doctored(
         "module-nobody-looked-at",
         "Nobody looked whether the flows use the profile's module.",
-        check("engine", "module of cubic", "nobody looked"),
+        check("engine", "module of cubic", "not checked whether"),
         _module(uses_most=None),
         about="module",
         honest="own",
@@ -259,7 +259,7 @@ COLLECTED = [
     doctored(
         "capture-not-counted",
         "tcpdump's own count of the packets is missing.",
-        check("collection", f"capture {PLACE}", "nobody counted"),
+        check("collection", f"capture {PLACE}", "were not counted"),
         remove("pcap.json"),
         about="capture",
         honest="capture",

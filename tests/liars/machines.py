@@ -46,7 +46,7 @@ MACHINES = [
     doctored(
         "processor-not-watched",
         "Nobody watched the processor of a machine.",
-        check("engine", "processor of beta", "nobody watched"),
+        check("engine", "processor of beta", "was not watched"),
         edit_agent(lambda a: a["machines"]["beta"].pop("processor")),
         honest="machines",
     ),

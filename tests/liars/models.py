@@ -33,7 +33,7 @@ MODELS = [
     doctored(
         "simulation-without-an-end",
         "The simulation left no record of its flows.",
-        check("engine", "agent", "did not come to its end"),
+        check("engine", "agent", "did not finish"),
         remove("agent.json"),
         honest="model",
         appears=False,
@@ -41,7 +41,7 @@ MODELS = [
     doctored(
         "simulated-packets-not-counted",
         "Nobody counted the packets of a simulation.",
-        check("accounting", "accounting", "nobody counted packets"),
+        check("accounting", "accounting", "packets were not counted"),
         remove("links.tsv"),
         honest="model",
         appears=False,

@@ -62,7 +62,7 @@ RECORDS = [
     doctored(
         "no-end",
         "The guest died before it could write what it did.",
-        check("engine", "agent", "did not come to its end"),
+        check("engine", "agent", "did not finish"),
         remove("agent.json"),
     ),
     doctored(
@@ -236,7 +236,7 @@ RECORDS = [
     doctored(
         "nobody-counted",
         "Nobody counted packets.",
-        check("accounting", "accounting", "nobody counted packets"),
+        check("accounting", "accounting", "packets were not counted"),
         remove("accounting.json"),
         appears=False,
     ),
@@ -249,14 +249,14 @@ RECORDS = [
     ),
     doctored(
         "packets-vanish",
-        "50 packets are lost where no counter tells of it.",
+        "50 packets are lost where no counter counts them.",
         check("accounting", "packets forward", "the path drops 50 packets that no queue admits to"),
         change_interface("r1", "r1-eth0", "rx_packets", -50),
         about="path",
     ),
     doctored(
         "acknowledgements-vanish",
-        "Three acknowledgements are lost where no counter tells of it.",
+        "Three acknowledgements are lost where no counter counts them.",
         check("accounting", "packets reverse", "the path drops 3 packets that no queue admits to"),
         change_interface("s1", "s1-eth0", "rx_packets", -3),
         about="path",
@@ -357,7 +357,7 @@ RECORDS = [
     # Tables
     doctored(
         "table-with-another-rate",
-        "The table of the queue tells of 1 % more bytes than were sent.",
+        "The table of the queue has 1 % more bytes than were sent.",
         check("during", "dequeue rate", "too high"),
         change_column("qdisc", "sent_bytes", lambda values: values + values // 4),
         about="table",
@@ -365,7 +365,7 @@ RECORDS = [
     ),
     doctored(
         "table-with-a-larger-queue",
-        "The table of the queue tells of more bytes than its limit.",
+        "The table of the queue has more bytes than its limit.",
         check("during", "peak backlog", "the buffer is larger than configured"),
         change_column("qdisc", "backlog_bytes", lambda values: values * 2),
         about="table",

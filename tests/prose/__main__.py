@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m tests.prose [PAGE …]``: print what the rules find. Without a page: all but those of legacy.txt."""
+"""``python -m tests.prose [PAGE …]``: print what the rules find. Without a page: all pages, and what programs say."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from tests.prose.rule import HERE, check
+from tests.prose.rule import Finding, check
+from tests.prose.source import PLACES, check_source
 
 ROOT = Path(__file__).resolve().parents[2]
 _PLACES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/algorithms/*.md", "modules/README.md")
@@ -16,15 +17,14 @@ GENERATED = ("docs/profile-reference.md",)
 
 
 def pages() -> list[Path]:
-    """Every page that is linted, legacy pages included."""
+    """Every page that is linted."""
     found = [page for place in (*_PLACES, *_MORE) for page in sorted(ROOT.glob(place))]
     return [page for page in found if _name(page) not in GENERATED]
 
 
-def legacy() -> set[str]:
-    """Names of pages that are excused until they are rewritten."""
-    lines = (HERE / "legacy.txt").read_text(encoding="utf-8").splitlines()
-    return {line for line in lines if line and not line.startswith("#")}
+def sources() -> list[Path]:
+    """Every file whose texts a user reads in another place: on a terminal, on a page that it makes, in a profile."""
+    return [file for place in PLACES for file in sorted(ROOT.glob(place))]
 
 
 def _name(page: Path) -> str:
@@ -32,14 +32,17 @@ def _name(page: Path) -> str:
     return str(page.relative_to(ROOT)) if page.is_relative_to(ROOT) else str(page)
 
 
+def _findings(file: Path) -> list[Finding]:
+    if file.suffix == ".md" and _name(file) not in GENERATED:
+        return check(file.read_text(encoding="utf-8"))
+    return check_source(file)
+
+
 def main(arguments: list[str]) -> int:
-    excused = set() if arguments else legacy()
     number = 0
-    for page in [Path(argument) for argument in arguments] or pages():
-        if _name(page) in excused:
-            continue
-        for finding in check(page.read_text(encoding="utf-8")):
-            sys.stderr.write(f"{_name(page)}:{finding.line}: {finding.rule}: {finding.message}\n")
+    for file in [Path(argument) for argument in arguments] or [*pages(), *sources()]:
+        for finding in _findings(file):
+            sys.stderr.write(f"{_name(file)}:{finding.line}: {finding.rule}: {finding.message}\n")
             number += 1
     if number:
         sys.stderr.write(f"{number} findings; the rules are in tests/prose\n")

@@ -23,7 +23,7 @@ from howdah.record.digest import seal
 from howdah.record.directory import PARTIAL, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.work.batch import Outcome, run_cells
-from howdah.work.experiment import Cell, Experiment, begin_run
+from howdah.work.experiment import ExperimentDirectory, PlannedRun, begin_run
 from howdah.work.job import Job
 from tests.unit.plan_factory import make_plan
 
@@ -132,7 +132,7 @@ class Engine:
 
 
 @contextmanager
-def in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Experiment]:
+def in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExperimentDirectory]:
     """An experiment, and the executor with the stand-ins around it; no part of a run is left at the end."""
     agent = tmp_path / "cache" / "agent" / "a"
     (agent / "howdah").mkdir(parents=True)
@@ -142,14 +142,14 @@ def in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Experi
     monkeypatch.setattr(executor_module, "fire_and_forget", lambda _future: None)
     for each in (executor_module, publisher):
         monkeypatch.setattr(each, "call", lambda *_, **__: None)
-    found = Experiment(tmp_path / "runs" / "exp")
+    found = ExperimentDirectory(tmp_path / "runs" / "exp")
     found.create()
     yield found
     assert not list(found.path.glob(f"{PARTIAL}*"))
 
 
-def make_job(experiment: Experiment, number: int = 0) -> Job:
-    return Job(experiment, Cell(make_plan(run=f"cubic-r{number}", repetition=number), f"{number:064x}"))
+def make_job(experiment: ExperimentDirectory, number: int = 0) -> Job:
+    return Job(experiment, PlannedRun(make_plan(run=f"cubic-r{number}", repetition=number), f"{number:064x}"))
 
 
 def make_answer(place: Path, order: dict[str, Any], *, value: float = 1.0, worker: str = HERE) -> dict[str, Any]:

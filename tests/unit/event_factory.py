@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from howdah.measure.event import Event
+from howdah.measure.event import SlowStartEvent
 from howdah.record.directory import RunDirectory
 from howdah.record.event import EVENTS, REASONS
 from tests.unit.recorded_run import EPOCH_NS, GOLDEN
@@ -64,9 +64,9 @@ def add_events(run: RunDirectory, rows: Sequence[tuple[int, bytes]], **account: 
     (run.raw / "slow_start.json").write_text(json.dumps(whole))
 
 
-def told(time_ms: float, event: str, reason: str = "none", cwnd: int = 40, **changes: Any) -> Event:
+def told(time_ms: float, event: str, reason: str = "none", cwnd: int = 40, **changes: Any) -> SlowStartEvent:
     """An event as measures see it. ``ssthresh`` is the window unless it is given."""
     assert event in EVENTS
     assert reason in REASONS
     values: dict[str, Any] = {"ssthresh_packets": cwnd, "quantity": 0, "threshold": 0, "round": 3, "min_rtt_us": 40_000}
-    return Event(int(time_ms * 1_000_000), event, reason, cwnd, **{**values, **changes})
+    return SlowStartEvent(int(time_ms * 1_000_000), event, reason, cwnd, **{**values, **changes})

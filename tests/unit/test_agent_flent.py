@@ -94,7 +94,7 @@ def test_only_runs_by_flent_have_the_tree_with_flent(tmp_path: Path) -> None:
     ("change", "said"),
     [
         (("sink: flent", "sink: kernel"), "must both be flent"),
-        (("duration: 4 s", "duration: 4 s\nflows: [{start: 0 s, size: 1 MB}]"), "lasts a time"),
+        (("duration: 4 s", "duration: 4 s\nflows: [{start: 0 s, size: 1 MB}]"), "runs for a time"),
         (("duration: 4 s", "duration: 4 s\nflows: [{start: 0 s, opener: receiver}]"), "the sender that connects"),
         (("howdah: 1", "howdah: 1\nengine: host"), "real time"),
     ],

@@ -20,7 +20,7 @@ from howdah.build.cache import Cache, cache_root
 from howdah.build.kernel_source import find_source
 from howdah.build.plain_path import require_plain
 from howdah.command.main import main
-from howdah.engine.vm.machine import Machine, Speed, command_line
+from howdah.engine.vm.machine import QemuMachine, Speed, command_line
 from howdah.errors import HowdahError
 from howdah.machines.inventory import directory_of, inventory_of, write_inventory
 from howdah.machines.life import bring_up, take_down
@@ -134,7 +134,7 @@ def test_qemu_takes_the_files_of_a_run_there(kind: str, tmp_path: Path) -> None:
     initrd, delivered, signs = (place / name for name in ("initrd", "delivered", "signs"))
     delivered.write_bytes(bytes(1 << 20))
     initrd.touch()
-    machine = Machine(
+    machine = QemuMachine(
         kernel=tmp_path / "vmlinuz",
         first=(),
         command=("true",),

@@ -34,7 +34,7 @@ def test_entries_keep_the_order_of_the_kinds(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (("id: Astart_tab1", "id: Astart_fig9"), "there is no entry 'Astart_fig9'"),
-        (("id: Astart_tab2", "id: Astart_tab1"), "the entry Astart_tab1 is there twice"),
+        (("id: Astart_tab2", "id: Astart_tab1"), "the entry Astart_tab1 is defined twice"),
         (
             ("{id: Astart_fig1, title: The map, where: Fig. 3, says: A map., reason: It is a map.}", ""),
             "expected|list|valid",
@@ -53,7 +53,7 @@ def test_a_wrong_entry_is_told_with_its_place(tmp_path: Path, change: tuple[str,
 
 def test_missing_entries_are_all_named(tmp_path: Path) -> None:
     made = make_atlas(tmp_path, entries="".join(ENTRIES.splitlines(keepends=True)[:-2]))
-    with pytest.raises(ProfileError, match="2 entries are not written: Astart_fig1, Astart_fig16"):
+    with pytest.raises(ProfileError, match="2 entries are missing: Astart_fig1, Astart_fig16"):
         made.read()
 
 

@@ -168,7 +168,7 @@ def test_the_page_says_which_sentences_have_fallen(made: Made) -> None:
         ("{made/more: pass}", "{made/more: differs}", "'holds' stands on no claim that is pass", 6),
         ("{made/losses: differs}", "{made/losses: pass}", "'cured' stands on no claim that is fail or differs", 9),
         ("{made/more.than}", "{made/more.that}", "and no that", 7),
-        ("{made/more.than}", "{more}", "is no reference", 7),
+        ("{made/more.than}", "{more}", "is not a reference", 7),
         ("{made/more.than}", "90 %", "'90 %' is typed", 7),
         ("{made/more.than}", "is 1.1 times slower", "'1.1 times' is typed", 7),
         ("    by: HyStart.\n", "", "needs 'by'", 9),
@@ -184,7 +184,7 @@ def test_a_wrong_finding_is_told_with_its_line(tmp_path: Path, was: str, now: st
 
 def test_a_paper_has_one_file(tmp_path: Path) -> None:
     (tmp_path / "another.yaml").write_text(FINDINGS)
-    with pytest.raises(ProfileError, match="the findings of Astart are there twice"):
+    with pytest.raises(ProfileError, match="the findings of Astart are defined twice"):
         statements(tmp_path)
 
 

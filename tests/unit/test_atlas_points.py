@@ -124,7 +124,7 @@ def test_without_points_the_numbers_of_claims_are_drawn(published: Published) ->
     )
     assert own == of_runs
     assert "cubic, 1 bdp: 0, n = 6" in drawn["against"] and "reno" not in drawn["against"], "no claim has Reno's"
-    assert "reno, 1 bdp, cause: no number of it is published" in drawn["numbers"]
+    assert "reno, 1 bdp, cause: it has no published number" in drawn["numbers"]
 
 
 def test_the_page_names_figures_that_have_no_points(published: Published, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_words_of_a_figure_may_change(published: Published) -> None:
 @pytest.mark.parametrize("damaged", ["{", "[]", '{"format": 2}', '{"format": 1}'])
 def test_a_damaged_file_is_told(published: Published, damaged: str) -> None:
     published.file.write_text(damaged)
-    with pytest.raises(HowdahError, match="no points of figures") as caught:
+    with pytest.raises(HowdahError, match="not a file of figure points") as caught:
         published.drawn()
     assert caught.value.where == str(published.file)
 

@@ -323,7 +323,7 @@ def test_a_damaged_file_is_told(elsewhere: Made) -> None:
     text = (elsewhere.profiles / "made.yaml").read_text()
     for damaged in ("{", '{"format": 1}', '{"format": 2, "profile": "made"}'):
         (elsewhere.results / "made.json").write_text(damaged)
-        with pytest.raises(HowdahError, match="no published results") as caught:
+        with pytest.raises(HowdahError, match="not a file of published results") as caught:
             published("made", text, [], elsewhere.results)
         assert caught.value.where == str(elsewhere.results / "made.json")
 

@@ -16,7 +16,7 @@ from howdah.profile.unknown import UNKNOWN_AXIS
 from howdah.work import prepared
 from howdah.work.batch import Job, Outcome, Rest
 from howdah.work.display import Display
-from howdah.work.experiment import Cell, Experiment
+from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from howdah.work.prepared import compile_plans
 from tests.atlas_factory import PROFILE, make_atlas, measured
 from tests.claim_factory import make_runs
@@ -24,7 +24,7 @@ from tests.unit.plan_factory import make_plan
 
 
 def test_runs_of_an_interrupted_sitting_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = Job(Experiment(tmp_path / "exp"), Cell(make_plan(), "a" * 64))
+    job = Job(ExperimentDirectory(tmp_path / "exp"), PlannedRun(make_plan(), "a" * 64))
 
     def interrupted(_jobs: Any, _workers: int, _again: bool, listen: Callable[..., None], **_more: Any) -> None:
         listen([], [Outcome(job, verdict="pass", wall_s=2.5), Outcome(job, verdict="pass", reused=True)], Rest(3))
@@ -77,8 +77,8 @@ class _Ready:
     """A prepared experiment without an engine."""
 
     def __init__(self, profile: Profile) -> None:
-        self.cells = [Cell(plan, "a" * 64) for plan in compile_plans(profile)]
+        self.cells = [PlannedRun(plan, "a" * 64) for plan in compile_plans(profile)]
 
     @property
     def jobs(self) -> list[Job]:
-        return [Job(Experiment(Path("nowhere")), cell) for cell in self.cells]
+        return [Job(ExperimentDirectory(Path("nowhere")), cell) for cell in self.cells]

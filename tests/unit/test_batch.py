@@ -20,7 +20,7 @@ import pytest
 from howdah.record.directory import PARTIAL
 from howdah.work.batch import Job, Outcome, Rest, Work, run_cells
 from howdah.work.cost import expected_core_s
-from howdah.work.experiment import Cell, Experiment
+from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from tests.unit.plan_factory import make_plan, on_engine
 from tests.unit.stand_in import stand_in
 
@@ -39,18 +39,20 @@ def _worker(folder: Path, body: str) -> tuple[str, ...]:
     return stand_in(folder / "worker.py", body)
 
 
-def _cells(count: int) -> list[Cell]:
-    return [Cell(make_plan(run=f"cubic-r{number}", repetition=number), f"{number:064x}") for number in range(count)]
+def _cells(count: int) -> list[PlannedRun]:
+    return [
+        PlannedRun(make_plan(run=f"cubic-r{number}", repetition=number), f"{number:064x}") for number in range(count)
+    ]
 
 
 @pytest.fixture
-def experiment(tmp_path: Path) -> Experiment:
-    experiment = Experiment(tmp_path / "runs with a space" / "exp")
+def experiment(tmp_path: Path) -> ExperimentDirectory:
+    experiment = ExperimentDirectory(tmp_path / "runs with a space" / "exp")
     experiment.create()
     return experiment
 
 
-def _jobs(experiment: Experiment, cells: list[Cell]) -> list[Job]:
+def _jobs(experiment: ExperimentDirectory, cells: list[PlannedRun]) -> list[Job]:
     return [Job(experiment, cell) for cell in cells]
 
 
@@ -58,16 +60,16 @@ def _ignore(_active: list[Work], _outcomes: list[Outcome], _rest: Rest) -> None:
     return None
 
 
-def test_every_cell_gets_a_whole_directory(experiment: Experiment, tmp_path: Path) -> None:
+def test_every_cell_gets_a_whole_directory(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     cells = _cells(3)
-    cells = [Cell(cell.plan, f"{number}" * 64) for number, cell in enumerate(cells)]
+    cells = [PlannedRun(cell.plan, f"{number}" * 64) for number, cell in enumerate(cells)]
     outcomes = run_cells(_jobs(experiment, cells), 2, False, _ignore, _worker(tmp_path, WHOLE))
     assert [outcome.verdict for outcome in outcomes] == ["pass"] * 3
     assert sorted(entry.name for entry in experiment.path.iterdir()) == [cell.directory_name for cell in cells]
 
 
-def test_a_finished_run_is_not_made_again(experiment: Experiment, tmp_path: Path) -> None:
-    cells = [Cell(make_plan(), "a" * 64)]
+def test_a_finished_run_is_not_made_again(experiment: ExperimentDirectory, tmp_path: Path) -> None:
+    cells = [PlannedRun(make_plan(), "a" * 64)]
     run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, WHOLE))
     failing = _worker(tmp_path, "import sys; sys.exit(3)")
     outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, failing)
@@ -78,10 +80,10 @@ def test_a_finished_run_is_not_made_again(experiment: Experiment, tmp_path: Path
 
 @pytest.mark.parametrize(("engine", "reused"), [("uml", True), ("vm", True), ("machines", False), ("host", False)])
 def test_an_invalid_run_in_real_time_is_made_again(
-    experiment: Experiment, tmp_path: Path, engine: str, reused: bool
+    experiment: ExperimentDirectory, tmp_path: Path, engine: str, reused: bool
 ) -> None:
     """The machine may have its processors free this time; in virtual time it would come out the same."""
-    cells = [Cell(on_engine(make_plan(), engine), "a" * 64)]
+    cells = [PlannedRun(on_engine(make_plan(), engine), "a" * 64)]
     invalid = WHOLE.replace('"verdict": "pass"', '"verdict": "invalid"')
     run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, invalid))
     (outcome,) = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, WHOLE))
@@ -89,14 +91,14 @@ def test_an_invalid_run_in_real_time_is_made_again(
     assert outcome.verdict == ("invalid" if reused else "pass")
 
 
-def test_a_changed_plan_leaves_the_old_run_alone(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_changed_plan_leaves_the_old_run_alone(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     worker = _worker(tmp_path, WHOLE)
     for key in ("a" * 64, "b" * 64):
-        run_cells(_jobs(experiment, [Cell(make_plan(), key)]), 1, False, _ignore, worker)
+        run_cells(_jobs(experiment, [PlannedRun(make_plan(), key)]), 1, False, _ignore, worker)
     assert sorted(entry.name for entry in experiment.path.iterdir()) == ["cubic-r0-aaaaaaaa", "cubic-r0-bbbbbbbb"]
 
 
-def test_an_error_stops_the_rest_and_keeps_what_finished(experiment: Experiment, tmp_path: Path) -> None:
+def test_an_error_stops_the_rest_and_keeps_what_finished(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     body = WHOLE + "\n    if False: pass\n"
     body = textwrap.dedent(body).replace(
         "import json, sys, pathlib",
@@ -104,7 +106,7 @@ def test_an_error_stops_the_rest_and_keeps_what_finished(experiment: Experiment,
         "    print(json.dumps({'error': 'no space left', 'where': '/full', 'hint': None})); raise Ended",
         1,
     )
-    cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
+    cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
     outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, body))
     assert [outcome.verdict for outcome in outcomes] == ["pass", None]
     assert str(outcomes[1].error) == "/full: no space left"
@@ -112,16 +114,18 @@ def test_an_error_stops_the_rest_and_keeps_what_finished(experiment: Experiment,
 
 
 def test_a_worker_that_dies_without_a_word_is_an_error_with_its_last_lines(
-    experiment: Experiment, tmp_path: Path
+    experiment: ExperimentDirectory, tmp_path: Path
 ) -> None:
     worker = _worker(tmp_path, "raise SystemError('out of luck')")
-    outcome = run_cells(_jobs(experiment, [Cell(make_plan(), "a" * 64)]), 1, False, _ignore, worker)[0]
+    outcome = run_cells(_jobs(experiment, [PlannedRun(make_plan(), "a" * 64)]), 1, False, _ignore, worker)[0]
     assert outcome.error is not None
     assert "out of luck" in str(outcome.error)
     assert list(experiment.path.iterdir()) == []
 
 
-def test_interruption_ends_workers_and_removes_their_directories(experiment: Experiment, tmp_path: Path) -> None:
+def test_interruption_ends_workers_and_removes_their_directories(
+    experiment: ExperimentDirectory, tmp_path: Path
+) -> None:
     pids = tmp_path / "pids"
     worker = _worker(tmp_path, f"import os, time\nopen({str(pids)!r}, 'a').write(f'{{os.getpid()}} ')\ntime.sleep(60)")
 
@@ -129,7 +133,7 @@ def test_interruption_ends_workers_and_removes_their_directories(experiment: Exp
         if len(active) == 2 and pids.exists() and len(pids.read_text().split()) == 2:
             raise KeyboardInterrupt
 
-    cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(3)]
+    cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(3)]
     with pytest.raises(KeyboardInterrupt):
         run_cells(_jobs(experiment, cells), 2, False, interrupt, worker)
     assert list(experiment.path.iterdir()) == []
@@ -138,7 +142,7 @@ def test_interruption_ends_workers_and_removes_their_directories(experiment: Exp
 
 
 def test_interruption_while_a_run_is_being_begun(
-    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    experiment: ExperimentDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its directory is there, its worker is not yet one of those in progress."""
 
@@ -149,7 +153,7 @@ def test_interruption_while_a_run_is_being_begun(
     worker = _worker(tmp_path, WHOLE)
     monkeypatch.setattr(subprocess, "Popen", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_cells(_jobs(experiment, [Cell(make_plan(), "a" * 64)]), 1, False, _ignore, worker)
+        run_cells(_jobs(experiment, [PlannedRun(make_plan(), "a" * 64)]), 1, False, _ignore, worker)
     assert list(experiment.path.iterdir()) == []
 
 
@@ -173,12 +177,12 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
         import sys
         from pathlib import Path
         from howdah.work.batch import Job, run_cells
-        from howdah.work.experiment import Cell, Experiment
+        from howdah.work.experiment import ExperimentDirectory, PlannedRun
         from tests.unit.plan_factory import make_plan
-        experiment = Experiment(Path({str(runs)!r}))
+        experiment = ExperimentDirectory(Path({str(runs)!r}))
         experiment.create()
         with experiment.locked():
-            run_cells([Job(experiment, Cell(make_plan(), "a" * 64))], 1, False, lambda *_: None,
+            run_cells([Job(experiment, PlannedRun(make_plan(), "a" * 64))], 1, False, lambda *_: None,
                       {command!r})
         """
     )
@@ -193,24 +197,24 @@ def test_a_killed_command_takes_its_workers_along(tmp_path: Path) -> None:
     while Path(f"/proc/{worker_pid}").exists():
         assert time.monotonic() < deadline, "the worker outlived its parent"
         time.sleep(0.02)
-    experiment = Experiment(runs)
+    experiment = ExperimentDirectory(runs)
     with experiment.locked():
         assert [name[: len(PARTIAL)] for name in experiment.sweep_partial()] == [PARTIAL]
     assert [entry.name for entry in runs.iterdir()] == [".lock"]
 
 
-def test_index_tells_what_is_there(experiment: Experiment, tmp_path: Path) -> None:
-    cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(2)]
+def test_index_tells_what_is_there(experiment: ExperimentDirectory, tmp_path: Path) -> None:
+    cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(2)]
     run_cells(_jobs(experiment, cells[:1]), 1, False, _ignore, _worker(tmp_path, WHOLE))
     experiment.write_index("text", "a.yaml", "words", cells)
     index = json.loads(experiment.index.read_text())
     assert [(cell["status"], cell["verdict"]) for cell in index["cells"]] == [("finished", "pass"), ("pending", None)]
 
 
-def test_two_commands_in_one_experiment(experiment: Experiment) -> None:
+def test_two_commands_in_one_experiment(experiment: ExperimentDirectory) -> None:
     other = (
-        "import sys; from pathlib import Path; from howdah.work.experiment import Experiment; "
-        "experiment = Experiment(Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from howdah.work.experiment import ExperimentDirectory; "
+        "experiment = ExperimentDirectory(Path(sys.argv[1]))\n"
         "with experiment.locked(): pass"
     )
     with experiment.locked():
@@ -221,15 +225,17 @@ def test_two_commands_in_one_experiment(experiment: Experiment) -> None:
     assert f"process {os.getpid()}" in answer.stderr
 
 
-def _sized(number: int, seconds: float) -> Cell:
+def _sized(number: int, seconds: float) -> PlannedRun:
     """A run whose one flow lasts so long."""
     plan = make_plan(run=f"cubic-r{number}", repetition=number)
     flow = dataclasses.replace(plan.flows[0], start_us=0, stop_us=int(seconds * 1e6), size_bytes=None)
     plan = dataclasses.replace(plan, flows=[flow], duration_us=int(seconds * 1e6))
-    return Cell(plan, f"{number:064x}")
+    return PlannedRun(plan, f"{number:064x}")
 
 
-def test_the_longest_runs_come_first_and_outcomes_in_their_own_order(experiment: Experiment, tmp_path: Path) -> None:
+def test_the_longest_runs_come_first_and_outcomes_in_their_own_order(
+    experiment: ExperimentDirectory, tmp_path: Path
+) -> None:
     begun: list[str] = []
     waiting: dict[int, float] = {}
 
@@ -247,10 +253,10 @@ def test_the_longest_runs_come_first_and_outcomes_in_their_own_order(experiment:
 
 
 def test_runs_of_several_experiments_go_to_their_own_directories(tmp_path: Path) -> None:
-    experiments = [Experiment(tmp_path / name) for name in ("one", "two")]
+    experiments = [ExperimentDirectory(tmp_path / name) for name in ("one", "two")]
     for each in experiments:
         each.create()
-    cell = Cell(make_plan(), "a" * 64)  # the same run in both: each has its own
+    cell = PlannedRun(make_plan(), "a" * 64)  # the same run in both: each has its own
     rests: list[Rest] = []
     outcomes = run_cells(
         [Job(each, cell) for each in experiments],
@@ -265,7 +271,7 @@ def test_runs_of_several_experiments_go_to_their_own_directories(tmp_path: Path)
 
 
 def test_experiments_are_finished_one_after_the_other_the_cheapest_first(tmp_path: Path) -> None:
-    dear, cheap = (Experiment(tmp_path / name) for name in ("a dear one", "cheap"))
+    dear, cheap = (ExperimentDirectory(tmp_path / name) for name in ("a dear one", "cheap"))
     for each in (dear, cheap):
         each.create()
     begun: list[str] = []
@@ -288,16 +294,18 @@ _ONE_FAILS = textwrap.dedent(WHOLE).replace(
 )
 
 
-def test_an_atlas_goes_on_after_an_error(experiment: Experiment, tmp_path: Path) -> None:
-    cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
+def test_an_atlas_goes_on_after_an_error(experiment: ExperimentDirectory, tmp_path: Path) -> None:
+    cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
     outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, _ONE_FAILS), keep_going=True)
     assert [outcome.verdict for outcome in outcomes] == ["pass", None, "pass", "pass"]
     assert not list(experiment.path.glob(f"{PARTIAL}*"))
 
 
-def test_but_not_on_a_full_disk(experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_but_not_on_a_full_disk(
+    experiment: ExperimentDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=1_000_000))
-    cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
+    cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(4)]
     outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, _ONE_FAILS), keep_going=True)
     assert [outcome.verdict for outcome in outcomes] == ["pass", None]
 
@@ -309,12 +317,12 @@ def test_a_disk_that_fills_half_way_leaves_the_finished_runs(tmp_path: Path) -> 
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "none", disk], check=False).returncode != 0:
         pytest.skip("a file system of its own cannot be mounted here")
     try:
-        experiment = Experiment(disk / "exp")
+        experiment = ExperimentDirectory(disk / "exp")
         experiment.create()
         body = textwrap.dedent(WHOLE).replace(
             "print(", "(directory / 'raw' / 'x').write_bytes(bytes(100_000))\nprint(", 1
         )
-        cells = [Cell(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(6)]
+        cells = [PlannedRun(make_plan(run=f"cubic-r{number}"), f"{number}" * 64) for number in range(6)]
         outcomes = run_cells(_jobs(experiment, cells), 1, False, _ignore, _worker(tmp_path, body))
         finished = [outcome for outcome in outcomes if outcome.verdict == "pass"]
         failed = [outcome for outcome in outcomes if outcome.error is not None]

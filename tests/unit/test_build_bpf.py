@@ -72,7 +72,7 @@ def test_a_kernel_without_types_is_refused(tmp_path: Path) -> None:
     image, source = tmp_path / "vmlinux", tmp_path / "tcp_mine.bpf.c"
     shutil.copyfile("/bin/true", image)
     source.write_text(SOURCE)
-    with pytest.raises(HowdahError, match="does not tell its types") as refused:
+    with pytest.raises(HowdahError, match="does not describe its types") as refused:
         build_bpf(kernel_of(image), source, silent, Cache(tmp_path / "cache"))
     assert "CONFIG_DEBUG_INFO_BTF" in str(refused.value.hint)
 

@@ -15,7 +15,7 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 from howdah.build.cache import Cache
 from howdah.cluster import crew as module
 from howdah.cluster import worker
-from howdah.cluster.call import UnreachableError
+from howdah.cluster.call import WorkerUnreachableError
 from howdah.cluster.crew import Crew, Load
 from howdah.cluster.store import Store
 from howdah.engine.kit import Kit, Piece
@@ -54,7 +54,7 @@ def _crew(
 def test_one_that_cannot_be_reached_for_a_moment_is_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crew, heard = _crew(tmp_path, monkeypatch, [UnreachableError("gone"), UnreachableError("gone")])
+    crew, heard = _crew(tmp_path, monkeypatch, [WorkerUnreachableError("gone"), WorkerUnreachableError("gone")])
     wait_for(lambda: bool(heard))
     crew.close()
     assert [what for what, _ in heard] == ["ready"]

@@ -28,7 +28,7 @@ from howdah.errors import HowdahError
 from howdah.publish.sweep import sweep_families
 from howdah.record.directory import RunDirectory
 from howdah.work.batch import run_cells
-from howdah.work.experiment import Experiment
+from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Job, Outcome, Rest
 from tests.unit import cluster_stand_in as stand_in
 from tests.unit.cluster_stand_in import (
@@ -45,12 +45,12 @@ from tests.unit.cluster_stand_in import (
 
 
 @pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Experiment]:
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExperimentDirectory]:
     with stand_in.in_place(tmp_path, monkeypatch) as found:
         yield found
 
 
-def test_a_run_comes_back_whole(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_run_comes_back_whole(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     jobs = [make_job(experiment, number) for number in range(3)]
     outcomes, client, _ = make_runs(jobs, lambda order, n: make_answer(tmp_path / f"w{n}", order), tmp_path)
     assert [(each.verdict, each.worker) for each in outcomes] == [("pass", "one")] * 3
@@ -63,7 +63,7 @@ def test_a_run_comes_back_whole(experiment: Experiment, tmp_path: Path) -> None:
     assert all(each.reused for each in again)
 
 
-def test_a_run_of_a_lost_worker_is_given_to_another(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_run_of_a_lost_worker_is_given_to_another(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     lost = [CancelledError(), {"error": "it ended with -9", "where": "x", "hint": None, "host": "one", "killed": True}]
 
     def answers(order: dict[str, Any], number: int) -> Any:
@@ -76,7 +76,7 @@ def test_a_run_of_a_lost_worker_is_given_to_another(experiment: Experiment, tmp_
 
 
 def test_its_numbers_are_there_while_it_goes_on(
-    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    experiment: ExperimentDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two of three runs are made, one of them at the second attempt; the third is not given."""
     jobs = [make_job(experiment, number) for number in range(3)]
@@ -107,19 +107,19 @@ def test_its_numbers_are_there_while_it_goes_on(
     assert sweep_families(tmp_path) == {}
 
 
-def test_one_that_is_lost_each_time_is_an_error(experiment: Experiment, tmp_path: Path) -> None:
+def test_one_that_is_lost_each_time_is_an_error(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     outcomes, _, _ = make_runs([make_job(experiment)], lambda _order, _number: CancelledError(), tmp_path)
-    assert "the run was begun 20 times" in str(outcomes[0].error)
+    assert "the run was started 20 times" in str(outcomes[0].error)
 
 
-def test_an_error_of_a_run_is_its_outcome(experiment: Experiment, tmp_path: Path) -> None:
+def test_an_error_of_a_run_is_its_outcome(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     said = {"error": "no such module", "where": None, "hint": "build it", "host": "one", "killed": False}
     outcomes, client, _ = make_runs([make_job(experiment)], lambda *_: said, tmp_path)
     assert str(outcomes[0].error) == "one: no such module\n  build it"
     assert len(client.orders) == 1
 
 
-def test_a_full_disk_ends_one_machine_and_not_the_sweep(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_full_disk_ends_one_machine_and_not_the_sweep(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     full = {"error": "No space left on device", "where": None, "hint": None, "host": "one", "worker": HERE}
 
     def answers(order: dict[str, Any], number: int) -> Any:
@@ -131,7 +131,7 @@ def test_a_full_disk_ends_one_machine_and_not_the_sweep(experiment: Experiment, 
 
 
 def test_a_sweep_whose_workers_all_lack_room_waits_for_it(
-    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    experiment: ExperimentDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But not for ever."""
     full = {"error": "No space left on device", "where": None, "hint": None, "host": "one", "errno": errno.ENOSPC}
@@ -156,14 +156,14 @@ def test_a_sweep_whose_workers_all_lack_room_waits_for_it(
         executor.wait(0.01)
 
 
-def test_the_disk_of_the_command_itself_is_not_waited_for(experiment: Experiment, tmp_path: Path) -> None:
+def test_the_disk_of_the_command_itself_is_not_waited_for(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     full = {"error": "No space left on device", "where": None, "hint": None, "host": "one", "worker": "here"}
     outcomes, client, _ = make_runs([make_job(experiment)], lambda *_: {**full, "errno": errno.ENOSPC}, tmp_path)
     assert "No space left on device" in str(outcomes[0].error)
     assert len(client.orders) == 1
 
 
-def test_a_worker_that_lacks_something_is_made_ready_again(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_worker_that_lacks_something_is_made_ready_again(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     """However long that takes: a run that was not begun is not lost."""
 
     def answers(order: dict[str, Any], number: int) -> Any:
@@ -174,7 +174,7 @@ def test_a_worker_that_lacks_something_is_made_ready_again(experiment: Experimen
     assert executor.crew.forgotten == [HERE] * 29  # type: ignore[attr-defined]
 
 
-def test_a_run_waits_for_a_worker_that_is_ready(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_run_waits_for_a_worker_that_is_ready(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     client = Client(lambda order, _n: make_answer(tmp_path / "w", order))
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
     executor.open([make_job(experiment)])
@@ -188,7 +188,7 @@ def test_a_run_waits_for_a_worker_that_is_ready(experiment: Experiment, tmp_path
     assert client.may == [[THERE]], "the other one lacks what the run is made with"
 
 
-def test_a_guest_that_dies_each_time_dies_by_itself(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_guest_that_dies_each_time_dies_by_itself(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     outcomes, client, _ = make_runs(
         [make_job(experiment)], lambda order, n: {**make_answer(tmp_path / f"w{n}", order), "failed": True}, tmp_path
     )
@@ -201,7 +201,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     return Waiting.in_place(monkeypatch)
 
 
-def _begun(experiment: Experiment, tmp_path: Path, waiting: Waiting) -> tuple[ClusterExecutor, Client]:
+def _begun(experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting) -> tuple[ClusterExecutor, Client]:
     """One run, begun by the second worker, which is lost then."""
     client = Client(waiting)
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
@@ -219,7 +219,7 @@ def _begun(experiment: Experiment, tmp_path: Path, waiting: Waiting) -> tuple[Cl
 
 
 def test_a_run_that_its_lost_worker_had_finished_is_not_made_again(
-    experiment: Experiment, tmp_path: Path, waiting: Waiting
+    experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     executor, client = _begun(experiment, tmp_path, waiting)
     executor._told.put(("spool", make_answer(tmp_path / "w", client.orders[0], worker=THERE)))
@@ -229,7 +229,7 @@ def test_a_run_that_its_lost_worker_had_finished_is_not_made_again(
 
 
 def test_a_run_that_a_lost_worker_may_have_begun_unheard_is_held_too(
-    experiment: Experiment, tmp_path: Path, waiting: Waiting
+    experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     client = Client(waiting)
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))
@@ -244,7 +244,7 @@ def test_a_run_that_a_lost_worker_may_have_begun_unheard_is_held_too(
 
 
 def test_a_run_that_its_lost_worker_still_makes_is_given_to_it(
-    experiment: Experiment, tmp_path: Path, waiting: Waiting
+    experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     executor, client = _begun(experiment, tmp_path, waiting)
     executor.crew.members[1].making = [client.orders[0]["key"]]
@@ -254,7 +254,7 @@ def test_a_run_that_its_lost_worker_still_makes_is_given_to_it(
 
 
 def test_a_run_that_a_worker_makes_for_a_command_before_is_joined(
-    experiment: Experiment, tmp_path: Path, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+    experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether that worker was ready before the run was given, or after another one had begun it."""
     called: list[Any] = []
@@ -279,7 +279,7 @@ def test_a_run_that_a_worker_makes_for_a_command_before_is_joined(
 
 
 def test_a_run_that_its_lost_worker_had_not_finished_is_given_to_any(
-    experiment: Experiment, tmp_path: Path, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+    experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As soon as the worker is back, or after some time without it."""
     executor, client = _begun(experiment, tmp_path, waiting)
@@ -297,7 +297,9 @@ def test_a_run_that_its_lost_worker_had_not_finished_is_given_to_any(
     assert len(client.orders) == 3
 
 
-def test_workers_that_were_lost_do_not_count_as_guests_that_died(experiment: Experiment, tmp_path: Path) -> None:
+def test_workers_that_were_lost_do_not_count_as_guests_that_died(
+    experiment: ExperimentDirectory, tmp_path: Path
+) -> None:
     def answers(order: dict[str, Any], number: int) -> Any:
         return (
             CancelledError() if number <= 5 else {**make_answer(tmp_path / f"w{number}", order), "failed": number == 6}
@@ -308,7 +310,7 @@ def test_workers_that_were_lost_do_not_count_as_guests_that_died(experiment: Exp
     assert len(client.orders) == 7
 
 
-def test_a_sweep_that_no_worker_can_make_ends_with_the_reason(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_sweep_that_no_worker_can_make_ends_with_the_reason(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     executor = ClusterExecutor(Client(None), lambda _text: None, cache=Cache(tmp_path / "cache"))
     executor.open([make_job(experiment)])
     for member in executor.crew.members:
@@ -318,7 +320,7 @@ def test_a_sweep_that_no_worker_can_make_ends_with_the_reason(experiment: Experi
 
 
 def test_a_batch_that_waits_for_its_first_worker_rests_meanwhile(
-    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    experiment: ExperimentDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cluster may have no worker for hours."""
     client = Client(lambda order, _n: make_answer(tmp_path / "w", order))
@@ -357,7 +359,9 @@ class _Held(Future):
         return self.error
 
 
-def test_a_packed_run_does_not_stay_in_memory(experiment: Experiment, tmp_path: Path, waiting: Waiting) -> None:
+def test_a_packed_run_does_not_stay_in_memory(
+    experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
+) -> None:
     """Neither that of the scheduler, which is told, nor here until Python looks for cycles."""
     client = Client(waiting)
     executor = ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"))

@@ -18,7 +18,7 @@ from howdah.cluster.attachment import DetachedError
 from howdah.cluster.executor import ClusterExecutor
 from howdah.profile import load
 from howdah.work.batch import run_queue
-from howdah.work.experiment import Experiment
+from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Outcome, Rest, Work
 from howdah.work.long import LongPlans, LongQueue
 from howdah.work.prepared import compile_plans
@@ -38,7 +38,7 @@ repetitions: {RUNS // 2}
 
 
 @pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Experiment]:
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExperimentDirectory]:
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sys.modules["howdah.profile.load"], "MOST_CELLS", 20)
     (tmp_path / "wide.yaml").write_text(PROFILE)
@@ -62,7 +62,7 @@ class Sweep:
         self.executor = ClusterExecutor(self.client, lambda _text: None, cache=Cache(tmp_path / "cache"))
         plans = compile_plans(load(tmp_path / "wide.yaml", confirmed_runs=RUNS))
         assert isinstance(plans, LongPlans)
-        self.queue = LongQueue(Experiment(tmp_path / "runs" / "exp"), plans, {"uml": {"kernel": "a"}})
+        self.queue = LongQueue(ExperimentDirectory(tmp_path / "runs" / "exp"), plans, {"uml": {"kernel": "a"}})
         self.there = self.queue.begin(again=False)
         self.told = 0
         self.most = 0
@@ -89,12 +89,12 @@ class Sweep:
         return [order["name"] for order in self.client.orders]
 
 
-def _finished(experiment: Experiment) -> list[str]:
+def _finished(experiment: ExperimentDirectory) -> list[str]:
     return sorted(file.parent.name for file in experiment.path.glob("[!.]*/run.json"))
 
 
 def test_runs_are_handed_out_in_a_window_and_forgotten(
-    experiment: Experiment, tmp_path: Path, waiting: Waiting
+    experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     sweep = Sweep(tmp_path, waiting)
     assert sweep.make() == []
@@ -107,7 +107,7 @@ def test_runs_are_handed_out_in_a_window_and_forgotten(
 
 
 def test_ctrl_c_ends_what_was_handed_out_and_the_rest_is_made_later(
-    experiment: Experiment, tmp_path: Path, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+    experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[Any] = []
     hear(called, monkeypatch)
@@ -128,7 +128,7 @@ def test_ctrl_c_ends_what_was_handed_out_and_the_rest_is_made_later(
 
 
 def test_what_workers_finished_while_the_client_was_away_is_taken(
-    experiment: Experiment, tmp_path: Path, waiting: Waiting
+    experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     """Its terminal was closed: what it had handed out goes on."""
     first = Sweep(tmp_path, waiting, (4, DetachedError()))

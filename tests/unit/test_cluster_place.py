@@ -44,12 +44,12 @@ def test_what_is_no_cluster_is_told(cluster: str) -> None:
 
 @pytest.mark.parametrize("address", ["far:8786", "tcp://far", "http://far:8786"])
 def test_what_is_no_scheduler_is_told(address: str) -> None:
-    with pytest.raises(HowdahError, match="no address of a scheduler"):
+    with pytest.raises(HowdahError, match="not the address of a scheduler"):
         read_place(address, None)
 
 
 def test_both_at_once_are_refused() -> None:
-    with pytest.raises(HowdahError, match="give one of them"):
+    with pytest.raises(HowdahError, match="give only one of them"):
         read_place("tcp://far:8786", "local")
 
 
@@ -124,5 +124,5 @@ def test_a_command_whose_terminal_closes_can_be_attached(tmp_path: Path, monkeyp
 def test_one_that_is_at_work_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / ".attach.json"
     file.write_text('{"arguments": [], "directory": "/", "process": 1}')
-    with pytest.raises(HowdahError, match="still at work"):
+    with pytest.raises(HowdahError, match="still running"):
         attached(tmp_path)

@@ -21,7 +21,7 @@ from howdah.cluster.executor import ClusterExecutor
 from howdah.cluster.shared import SharedStore
 from howdah.errors import HowdahError
 from howdah.work.batch import run_cells
-from howdah.work.experiment import Experiment
+from howdah.work.experiment import ExperimentDirectory
 from tests.unit import cluster_stand_in as stand_in
 from tests.unit.cluster_stand_in import (
     HERE,
@@ -37,7 +37,7 @@ from tests.unit.cluster_stand_in import (
 
 
 @pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Experiment]:
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExperimentDirectory]:
     with stand_in.in_place(tmp_path, monkeypatch) as found:
         yield found
 
@@ -47,7 +47,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     return Waiting.in_place(monkeypatch)
 
 
-def test_a_changed_file_is_not_published(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_changed_file_is_not_published(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     def answers(order: dict[str, Any], number: int) -> Any:
         answer = make_answer(tmp_path / f"w{number}", order)
         return {**answer, "pack": answer["pack"][:-9] + b"\0" + answer["pack"][-8:]}
@@ -57,14 +57,14 @@ def test_a_changed_file_is_not_published(experiment: Experiment, tmp_path: Path)
     assert not list(experiment.path.glob("[!.]*"))
 
 
-def test_another_run_than_was_asked_for_is_not_published(experiment: Experiment, tmp_path: Path) -> None:
+def test_another_run_than_was_asked_for_is_not_published(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     outcomes, _, _ = make_runs(
         [make_job(experiment)], lambda order, _n: make_answer(tmp_path / "w", {**order, "key": "f" * 64}), tmp_path
     )
     assert "another run than it was asked for" in str(outcomes[0].error)
 
 
-def test_two_results_of_one_key_are_an_alarm(experiment: Experiment, tmp_path: Path) -> None:
+def test_two_results_of_one_key_are_an_alarm(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     """The first one stays. The second comes from a worker that was given up."""
     _, client, executor = make_runs(
         [make_job(experiment)], lambda order, _n: make_answer(tmp_path / "w", order), tmp_path
@@ -80,7 +80,7 @@ def test_two_results_of_one_key_are_an_alarm(experiment: Experiment, tmp_path: P
 
 @pytest.mark.parametrize("value", [1.0, 2.0])
 def test_a_run_of_a_command_before_is_compared_with_what_is_in_its_place(
-    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
+    experiment: ExperimentDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
 ) -> None:
     """That command was killed after it had put the run there, before the worker was told."""
     job, later = make_job(experiment), make_job(experiment, 1)
@@ -98,7 +98,9 @@ def test_a_run_of_a_command_before_is_compared_with_what_is_in_its_place(
             executor.wait(0.1)
 
 
-def test_a_result_of_another_version_of_the_analysis_is_no_alarm(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_result_of_another_version_of_the_analysis_is_no_alarm(
+    experiment: ExperimentDirectory, tmp_path: Path
+) -> None:
     _, client, executor = make_runs(
         [make_job(experiment)], lambda order, _n: make_answer(tmp_path / "w", order), tmp_path
     )
@@ -106,7 +108,7 @@ def test_a_result_of_another_version_of_the_analysis_is_no_alarm(experiment: Exp
     assert executor._done(client.orders[0]["key"], 1, Future({**other, "analysis": "0" * 64})) == []
 
 
-def test_what_was_made_while_nobody_listened_is_not_made_again(experiment: Experiment, tmp_path: Path) -> None:
+def test_what_was_made_while_nobody_listened_is_not_made_again(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     orders: list[dict[str, Any]] = []
 
     def answers(order: dict[str, Any], _number: int) -> Any:
@@ -128,7 +130,7 @@ def test_what_was_made_while_nobody_listened_is_not_made_again(experiment: Exper
 
 
 def test_a_run_that_is_finished_elsewhere_is_ended(
-    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    experiment: ExperimentDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker died with a run that it had finished, and came back while another was making it once more."""
     client = Client(lambda *_: None)
@@ -149,7 +151,7 @@ def test_a_run_that_is_finished_elsewhere_is_ended(
 
 
 def test_a_run_that_waits_to_be_begun_is_not_begun_when_it_is_there(
-    experiment: Experiment, tmp_path: Path, waiting: Waiting
+    experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     """A worker tells of what it has finished after the run was given to another one."""
     client = Client(waiting)
@@ -168,7 +170,7 @@ def _put(shared: SharedStore, place: Path, answer: dict[str, Any]) -> None:
     shared.put({name: value for name, value in answer.items() if name not in ("pack", "worker")}, pack)
 
 
-def _orders(experiment: Experiment, tmp_path: Path) -> dict[str, Any]:
+def _orders(experiment: ExperimentDirectory, tmp_path: Path) -> dict[str, Any]:
     """The order of the run, as a worker gets it."""
     first = Client(lambda *_: {"error": "", "where": "", "hint": "", "host": ""})
     executor = ClusterExecutor(first, print, cache=Cache(tmp_path / "cache"))
@@ -180,7 +182,7 @@ def _executor(client: Client, tmp_path: Path, shared: SharedStore) -> ClusterExe
     return ClusterExecutor(client, lambda _text: None, cache=Cache(tmp_path / "cache"), shared=shared)
 
 
-def test_a_run_of_the_shared_store_is_taken_and_not_made(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_run_of_the_shared_store_is_taken_and_not_made(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     shared = SharedStore(f"file://{tmp_path}/shared")
     _put(shared, tmp_path, make_answer(tmp_path / "w", _orders(experiment, tmp_path)))
     client = Client(None)
@@ -192,7 +194,7 @@ def test_a_run_of_the_shared_store_is_taken_and_not_made(experiment: Experiment,
     assert client.orders == []
 
 
-def test_a_damaged_one_of_the_shared_store_is_made_again(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_damaged_one_of_the_shared_store_is_made_again(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     shared = SharedStore(f"file://{tmp_path}/shared")
     _put(shared, tmp_path, make_answer(tmp_path / "w", _orders(experiment, tmp_path)))
     (pack,) = (tmp_path / "shared").glob("*/*.zst")
@@ -205,7 +207,7 @@ def test_a_damaged_one_of_the_shared_store_is_made_again(experiment: Experiment,
     assert [order["store"] for order in client.orders] == [f"file://{tmp_path}/shared"]
 
 
-def test_two_results_in_the_shared_store_are_an_alarm(experiment: Experiment, tmp_path: Path) -> None:
+def test_two_results_in_the_shared_store_are_an_alarm(experiment: ExperimentDirectory, tmp_path: Path) -> None:
     shared, order = SharedStore(f"file://{tmp_path}/shared"), _orders(experiment, tmp_path)
     for value in (1.0, 2.0):
         _put(shared, tmp_path, make_answer(tmp_path / f"w{value}", order, value=value))
@@ -216,7 +218,7 @@ def test_two_results_in_the_shared_store_are_an_alarm(experiment: Experiment, tm
 
 
 def test_what_a_lost_worker_had_put_into_the_store_is_taken_at_once(
-    experiment: Experiment, tmp_path: Path, waiting: Waiting
+    experiment: ExperimentDirectory, tmp_path: Path, waiting: Waiting
 ) -> None:
     shared, client = SharedStore(f"file://{tmp_path}/shared"), Client(waiting)
     executor = _executor(client, tmp_path, shared)

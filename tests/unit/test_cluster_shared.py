@@ -100,7 +100,7 @@ def test_a_worker_that_cannot_put_it_there_says_why_and_keeps_it(
 
 
 def test_a_store_that_is_none_is_told() -> None:
-    with pytest.raises(HowdahError, match="no store that can be used"):
+    with pytest.raises(HowdahError, match="this store cannot be used"):
         SharedStore("nothing://x")
     assert read_place(None, "local", None, "file:///x") == Place(kind="local", store="file:///x")
     with pytest.raises(HowdahError, match="--store is for runs of a cluster"):

@@ -66,7 +66,7 @@ def test_none_at_all(secured: Secured) -> None:
 
 
 def test_those_of_another_authority(secured: Secured) -> None:
-    assert "the scheduler's certificate is not taken" in _refusal(secured.place(secured.foreign))
+    assert "the scheduler's certificate is not accepted" in _refusal(secured.place(secured.foreign))
 
 
 def test_a_certificate_of_another_authority_than_the_clusters(secured: Secured) -> None:
@@ -76,7 +76,7 @@ def test_a_certificate_of_another_authority_than_the_clusters(secured: Secured) 
 
 
 def test_an_address_without_tls(secured: Secured) -> None:
-    assert "this address is one without TLS" in _refusal(secured.place(secured.own, "tcp"))
+    assert "this address has no TLS" in _refusal(secured.place(secured.own, "tcp"))
     assert "this scheduler speaks TLS alone" in _refusal(secured.place(None, "tcp"))
 
 

@@ -37,7 +37,7 @@ def _error(text: str) -> dict[str, Any]:
             "there is no option --rnus",
             "did you mean --runs?",
         ),
-        (["run", "--json"], "howdah run", "profile", "'howdah run --help' tells what it takes"),
+        (["run", "--json"], "howdah run", "profile", "'howdah run --help' lists its arguments"),
         (["list", "profilez", "--json"], "howdah list", "not 'profilez'", "did you mean profiles?"),
     ],
 )

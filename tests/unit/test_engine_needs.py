@@ -13,7 +13,7 @@ import pytest
 
 from howdah.command import doctor
 from howdah.engine import check, host
-from howdah.engine.check import MISSING, OK, Check, lacks_of, prerequisites
+from howdah.engine.check import MISSING, OK, EngineCheck, lacks_of, prerequisites
 from howdah.engine.engine import Lack, require
 from howdah.engine.registry import engine
 from howdah.engine.uml import memory, needs
@@ -29,9 +29,9 @@ def test_engines_by_name() -> None:
 
 def test_only_what_is_missing_keeps_an_engine_from_running() -> None:
     checks = [
-        Check("uml", "a", OK, "there"),
-        Check("uml", "b", "note", "slow"),
-        Check("uml", "c", MISSING, "no", "buy"),
+        EngineCheck("uml", "a", OK, "there"),
+        EngineCheck("uml", "b", "note", "slow"),
+        EngineCheck("uml", "c", MISSING, "no", "buy"),
     ]
     assert lacks_of(checks) == [Lack("c", "no", "buy")]
 

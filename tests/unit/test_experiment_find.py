@@ -106,5 +106,5 @@ def test_where_there_are_no_runs_the_first_command_is_named(tmp_path: Path) -> N
 
 def test_a_directory_that_is_no_experiment_is_called_so(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    with pytest.raises(HowdahError, match="is no run and no experiment"):
+    with pytest.raises(HowdahError, match="neither a run nor an experiment"):
         find(runs, str(tmp_path / "other"))

@@ -20,7 +20,7 @@ from howdah.command.main import main
 from howdah.linux.netlink.message import Message, attribute
 from howdah.publish.exporter import AddressError, Exporter, require_address
 from howdah.publish.exposition import MACHINE, Reading, text_format
-from howdah.publish.machine import Connection, Machine, aggregate, cpu_seconds, parse_connection
+from howdah.publish.machine import LiveConnection, LiveMachine, aggregate, cpu_seconds, parse_connection
 from tests.prometheus_fixture import prometheus_or_skip
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +29,7 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @contextmanager
 def _exporter(address: str = "127.0.0.1") -> Iterator[Exporter]:
-    exporter = Exporter(address, 0, Machine("bench"))
+    exporter = Exporter(address, 0, LiveMachine("bench"))
     thread = threading.Thread(target=exporter.serve_forever, daemon=True)
     thread.start()
     try:
@@ -137,7 +137,7 @@ def _answer(state: int = 1, info_bytes: int = 232, algorithm: bytes = b"cubic\0"
 
 def test_fields_of_tcp_info_are_found_by_their_place() -> None:
     connection = parse_connection(_answer())
-    assert connection == Connection("cubic", 20, None, 7, 40_000, 30_000, None, 125_000)
+    assert connection == LiveConnection("cubic", 20, None, 7, 40_000, 30_000, None, 125_000)
     assert connection.in_slow_start
 
 
@@ -147,8 +147,8 @@ def test_what_is_not_established_or_too_short_is_passed_over(answer: Message) ->
 
 
 def test_aggregates_are_sums_means_and_extremes() -> None:
-    first = Connection("cubic", 20, None, 7, 40_000, 30_000, 1000, 500)
-    second = Connection("cubic", 60, 50, 3, 20_000, None, None, 250)
+    first = LiveConnection("cubic", 20, None, 7, 40_000, 30_000, 1000, 500)
+    second = LiveConnection("cubic", 60, 50, 3, 20_000, None, None, 250)
     found = {reading.name: reading.value for reading in aggregate("n", [first, second])}
     assert found == {
         "howdah_tcp_connections": 2,

@@ -46,5 +46,5 @@ def test_a_rerun_of_an_experiment_asks_for_one_of_its_runs(tmp_path: Path, capsy
     run = make_recorded_experiment(tmp_path / "mine")
     assert main(["rerun", str(run.path.parent)]) == 1
     said = capsys.readouterr().err
-    assert f"{run.path.parent}: this is an experiment; one run is made again" in said
+    assert f"{run.path.parent}: this is an experiment; name one of its runs" in said
     assert f"Name one of its runs: {run.path.name}." in said

@@ -319,7 +319,7 @@ def test_a_transfer_that_the_end_of_the_run_cuts_short_moves_what_it_had_written
 
 
 def test_a_missing_agent_record_fails() -> None:
-    assert "did not come to its end" in failed(engine_checks(path_factory.path_plan(), None, VIRTUAL))["agent"]
+    assert "did not finish" in failed(engine_checks(path_factory.path_plan(), None, VIRTUAL))["agent"]
 
 
 # Collection

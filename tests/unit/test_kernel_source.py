@@ -81,7 +81,7 @@ def test_a_set_that_is_not_there_for_a_release(name: str, release: str, what: st
 
 @pytest.mark.parametrize("about", ["", "of 6.12\n"])
 def test_a_set_that_does_not_say_what_it_is_for(tmp_path: Path, about: str) -> None:
-    with pytest.raises(HowdahError, match="no set of patches"):
+    with pytest.raises(HowdahError, match="not a set of patches"):
         patch_sets(_patches(tmp_path, about, a="1"))
 
 

@@ -21,7 +21,7 @@ from howdah.errors import HowdahError
 from howdah.publish.scratch import scratch_directory, sweep_scratch
 from howdah.publish.serve import experiments
 from howdah.record.directory import PARTIAL, WRITING, RunDirectory, remove_whole, write_json, write_whole
-from howdah.work.experiment import Cell, Experiment, find
+from howdah.work.experiment import ExperimentDirectory, PlannedRun, find
 from tests.unit.recorded_run import recorded_plan
 
 
@@ -38,13 +38,13 @@ def gone() -> int:
 
 
 @pytest.fixture
-def experiment(tmp_path: Path) -> Experiment:
-    made = Experiment(tmp_path / "runs" / "exp")
+def experiment(tmp_path: Path) -> ExperimentDirectory:
+    made = ExperimentDirectory(tmp_path / "runs" / "exp")
     made.create()
     return made
 
 
-def _whole(experiment: Experiment, cell: Cell, note: str) -> RunDirectory:
+def _whole(experiment: ExperimentDirectory, cell: PlannedRun, note: str) -> RunDirectory:
     partial = experiment.begin(cell)
     write_json(partial.provenance, {"status": "finished", "key": cell.key, "note": note})
     write_json(partial.verdict, {"verdict": "pass", "checks": []})
@@ -69,10 +69,10 @@ def test_a_file_is_the_old_or_the_new_one(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("step", [0, 1])
 def test_a_run_made_again_is_the_old_or_the_new_one(
-    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, step: int
+    experiment: ExperimentDirectory, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     """``--again``, killed at each removal of a directory: before and after the new one has its name."""
-    cell = Cell(recorded_plan(), "a" * 64)
+    cell = PlannedRun(recorded_plan(), "a" * 64)
     experiment.keep(cell, _whole(experiment, cell, "old"))
     partial = _whole(experiment, cell, "new")
     calls = []
@@ -143,8 +143,8 @@ def test_an_experiment_that_is_being_removed_is_none(tmp_path: Path, capsys: pyt
     assert PARTIAL not in str(caught.value)
 
 
-def test_a_damaged_run_is_made_again(experiment: Experiment) -> None:
-    cell = Cell(recorded_plan(), "a" * 64)
+def test_a_damaged_run_is_made_again(experiment: ExperimentDirectory) -> None:
+    cell = PlannedRun(recorded_plan(), "a" * 64)
     run = experiment.keep(cell, _whole(experiment, cell, "old"))
     assert experiment.finished(cell) is not None
     for file in (run.provenance, run.verdict):
@@ -157,8 +157,8 @@ def test_a_damaged_run_is_made_again(experiment: Experiment) -> None:
     assert experiment.finished(cell) is None
 
 
-def test_files_of_killed_commands_go_with_the_next_one(experiment: Experiment, gone: int) -> None:
-    cell = Cell(recorded_plan(), "a" * 64)
+def test_files_of_killed_commands_go_with_the_next_one(experiment: ExperimentDirectory, gone: int) -> None:
+    cell = PlannedRun(recorded_plan(), "a" * 64)
     run = experiment.keep(cell, _whole(experiment, cell, "old"))
     blocks = experiment.path / "prometheus"
     blocks.mkdir()
@@ -215,7 +215,7 @@ def test_a_servers_directory_goes_before_and_after_it_is_locked(
 
 
 def test_clean_removes_what_is_left_everywhere(
-    tmp_path: Path, gone: int, monkeypatch: pytest.MonkeyPatch, experiment: Experiment
+    tmp_path: Path, gone: int, monkeypatch: pytest.MonkeyPatch, experiment: ExperimentDirectory
 ) -> None:
     for name in ("cache/agent", "tmp", "run"):
         (tmp_path / name).mkdir(parents=True)

@@ -22,7 +22,7 @@ from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.result import Run, load_experiment
 from howdah.work.batch import Outcome, Rest
-from howdah.work.experiment import Cell, Experiment
+from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from howdah.work.job import Job, Past
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.indexed import assert_same, plain_tables, runs_read, tables
@@ -79,7 +79,7 @@ def _tell(listen: Growing, root: Path, runs: list[RunDirectory], *, held: bool =
     for number, run in enumerate(runs):
         plan = load_experiment(run.path).runs[0].plan
         assert plan is not None
-        job = Job(Experiment(root), Cell(plan, run.name.rpartition("-")[2]))
+        job = Job(ExperimentDirectory(root), PlannedRun(plan, run.name.rpartition("-")[2]))
         assert job.cell.directory_name == run.name
         outcomes.append(Outcome(job, verdict="pass"))
         if held:
@@ -240,7 +240,7 @@ def test_only_runs_that_were_made_are_read(swept: Path) -> None:
     heard: list[int] = []
     plan = load_experiment(_runs(swept)[0].path).runs[0].plan
     assert plan is not None
-    job = Job(Experiment(swept), Cell(plan, "00000000"))
+    job = Job(ExperimentDirectory(swept), PlannedRun(plan, "00000000"))
     outcomes = [Outcome(job, verdict="pass", reused=True), Outcome(job, error=HowdahError("no engine"))]
     with Growing(lambda _active, told, _rest: heard.append(len(told))) as listen:
         listen([], outcomes, Rest(RUNS))

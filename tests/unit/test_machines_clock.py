@@ -10,21 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from howdah.engine.machines.clock import Offset, Sample, correction, described, estimate
+from howdah.engine.machines.clock import ClockSample, Offset, correction, described, estimate
 from howdah.errors import RunFailedError
 from howdah.record.clock import Correction, correction_of, read_clocks
 
 MS = 1_000_000
 
 
-def samples(offset_ns: int, seed: int, count: int = 60, gain: float = 0.0) -> list[Sample]:
+def samples(offset_ns: int, seed: int, count: int = 60, gain: float = 0.0) -> list[ClockSample]:
     """Questions to a clock that is ``offset_ns`` ahead; the two ways take anything, and never the same."""
     chance = random.Random(seed)
     found, now = [], 1_000 * MS
     for _ in range(count):
         there, back = (round(chance.expovariate(1 / 0.8) * MS) for _ in range(2))
         told = now + there + offset_ns + round(gain * (now - 1_000 * MS))
-        found.append(Sample(now, told, now + there + back))
+        found.append(ClockSample(now, told, now + there + back))
         now += there + back + 50_000
     return found
 
@@ -39,7 +39,7 @@ def test_the_offset_lies_within_the_bounds(seed: int, offset_ns: int) -> None:
 
 
 def test_one_lopsided_answer_is_no_better_than_its_round_trip() -> None:
-    found = estimate([Sample(0, 9 * MS, 10 * MS)], "m")
+    found = estimate([ClockSample(0, 9 * MS, 10 * MS)], "m")
     assert (found.offset_ns, found.uncertainty_ns) == (4 * MS, 5 * MS)
 
 
@@ -84,5 +84,5 @@ def test_the_record_of_clocks_says_what_is_needed_to_put_times_right(tmp_path: P
 def test_a_run_on_one_machine_has_no_such_record(tmp_path: Path) -> None:
     assert read_clocks(tmp_path) is None
     (tmp_path / "clock.json").write_text('{"format": 9}')
-    with pytest.raises(ValueError, match="no record of clocks"):
+    with pytest.raises(ValueError, match="not a record of clocks"):
         read_clocks(tmp_path)

@@ -18,25 +18,25 @@ import pytest
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
-from howdah.agent.session import Session
+from howdah.agent.session import AgentSession
 from howdah.engine.machines.clock import Ours
-from howdah.engine.machines.conversation import Conversation, hear_all
+from howdah.engine.machines.conversation import AgentConversation, hear_all
 from howdah.errors import RunFailedError
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PROLOGUE = """
 import sys, time
-from howdah.agent.session import Session
-session = Session.of_standard_streams()
+from howdah.agent.session import AgentSession
+session = AgentSession.of_standard_streams()
 """
-Start = Callable[..., Conversation]
+Start = Callable[..., AgentConversation]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     with ExitStack() as stack:
 
-        def begin(body: str, name: str = "m") -> Conversation:
+        def begin(body: str, name: str = "m") -> AgentConversation:
             pipe = subprocess.PIPE
             process = subprocess.Popen(
                 [sys.executable, "-c", _PROLOGUE + textwrap.dedent(body)],
@@ -45,7 +45,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
                 stderr=pipe,
                 cwd=_ROOT,
             )
-            conversation = Conversation(name, process, tmp_path / f"{name}.log")
+            conversation = AgentConversation(name, process, tmp_path / f"{name}.log")
             stack.callback(conversation.end)
             return conversation
 
@@ -95,7 +95,7 @@ def test_an_agent_that_fails_is_named_with_what_it_did(start: Start) -> None:
 
 
 def test_an_agent_that_dies_is_told_with_its_last_lines(start: Start) -> None:
-    with pytest.raises(RunFailedError, match="ended with status 3 and without its last word") as caught:
+    with pytest.raises(RunFailedError, match="ended with status 3 and without its final message") as caught:
         hear_all([start("sys.stderr.write('out of luck\\n'); sys.exit(3)")], "ready", 30, nothing)
     assert "out of luck" in str(caught.value)
 
@@ -116,10 +116,10 @@ def test_print_does_not_reach_the_engine(start: Start) -> None:
     assert hear_all([conversation], "ready", 30, nothing)
 
 
-def _session() -> tuple[Session, int, int]:
+def _session() -> tuple[AgentSession, int, int]:
     asks, ask = os.pipe()
     heard, says = os.pipe()
-    return Session(asks, says), ask, heard
+    return AgentSession(asks, says), ask, heard
 
 
 def test_the_clock_is_told_while_the_loop_runs() -> None:

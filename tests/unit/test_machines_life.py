@@ -332,7 +332,7 @@ def test_a_machine_that_refuses_is_told_at_once(
 
 def test_a_machine_that_is_not_there_yet_is_waited_for(programs: Path, tmp_path: Path) -> None:
     (programs / "refused").write_text("ssh: connect to host 127.0.0.1 port 1: Connection refused\n")
-    with pytest.raises(UnreachableError, match="SSH does not get there") as caught:
+    with pytest.raises(UnreachableError, match="SSH cannot connect") as caught:
         Way("a", "127.0.0.1", 1, "root", tmp_path, accept_new=False).run(["true"], timeout_s=10)
     assert not caught.value.final
 

@@ -101,7 +101,7 @@ def test_an_agent_of_all_is_the_senders_where_only_one_can_be() -> None:
 def test_an_end_that_nobody_told_of_fails_the_run() -> None:
     found = agents()
     found["to"]["flows"] = []
-    with pytest.raises(RunFailedError, match="flow 1: of its two ends sender left a record"):
+    with pytest.raises(RunFailedError, match="flow 1: of its two ends only sender left a record"):
         merge_agents(make_plan(), found, dict.fromkeys(found, Correction()), 0)
 
 

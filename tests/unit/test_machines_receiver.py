@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.machines.receiver import Receiver, main
+from howdah.machines.receiver import StreamReceiver, main
 
 ROOT = Path(__file__).resolve().parents[2]
 ALONE = (ROOT / "howdah" / "machines" / "receiver.py", ROOT / "collectors" / "siftr.py")
@@ -21,7 +21,7 @@ ALONE = (ROOT / "howdah" / "machines" / "receiver.py", ROOT / "collectors" / "si
 
 def test_every_connection_is_read_to_its_end_and_told_of(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    receiver = Receiver("127.0.0.1", 0, str(log))
+    receiver = StreamReceiver("127.0.0.1", 0, str(log))
     thread = threading.Thread(target=receiver.serve, args=(2,))
     thread.start()
     sizes = {}
@@ -41,7 +41,7 @@ def test_every_connection_is_read_to_its_end_and_told_of(tmp_path: Path) -> None
 
 def test_a_fixed_buffer_is_that_of_its_connections(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    receiver = Receiver("127.0.0.1", 0, str(log), buffer_bytes=65_536)
+    receiver = StreamReceiver("127.0.0.1", 0, str(log), buffer_bytes=65_536)
     thread = threading.Thread(target=receiver.serve, args=(1,))
     thread.start()
     with socket.create_connection(("127.0.0.1", receiver.port)) as end:

@@ -14,7 +14,7 @@ import pytest
 
 from howdah.errors import EngineUnavailableError, HowdahError
 from howdah.machines import tap
-from howdah.machines.tap import Network, lost, remove, require
+from howdah.machines.tap import TapNetwork, lost, remove, require
 
 ONE, OTHER = bytes.fromhex("525400000001"), bytes.fromhex("525400000002")
 LLDP = bytes.fromhex("0180c200000e")
@@ -30,19 +30,19 @@ def _read(descriptor: int, limit_s: float = 5.0) -> bytes | None:
 
 
 @pytest.fixture
-def network(tmp_path: Path) -> Iterator[Network]:
+def network(tmp_path: Path) -> Iterator[TapNetwork]:
     try:
         require()
     except EngineUnavailableError as error:
         pytest.skip(str(error))
-    found = Network("attic", tmp_path)
+    found = TapNetwork("attic", tmp_path)
     found.make(["left", "right"])
     yield found
     remove(found.namespace)
 
 
 @pytest.fixture
-def ends(network: Network) -> Iterator[dict[str, int]]:
+def ends(network: TapNetwork) -> Iterator[dict[str, int]]:
     """Descriptors of the taps, by wire and host."""
     found = {f"{wire}-{host}": network.tap(wire, host) for wire, host in (("left", "a"), ("left", "b"), ("right", "b"))}
     yield found
@@ -59,7 +59,7 @@ def test_a_frame_arrives_at_the_other_end_and_nowhere_else(ends: dict[str, int])
     assert _read(ends["right-b"], 0.2) is None
 
 
-def test_this_machine_sees_nothing_of_it(network: Network) -> None:
+def test_this_machine_sees_nothing_of_it(network: TapNetwork) -> None:
     own = Path("/proc/self/ns/net").readlink()
     os.close(network.tap("left", "a"))
     assert Path("/proc/thread-self/ns/net").readlink() == own
@@ -73,7 +73,7 @@ def test_a_wire_says_nothing_itself(ends: dict[str, int]) -> None:
     assert [_read(descriptor, 1.0) for descriptor in ends.values()] == [None, None, None]
 
 
-def test_what_a_machine_does_not_take_is_counted(network: Network, ends: dict[str, int]) -> None:
+def test_what_a_machine_does_not_take_is_counted(network: TapNetwork, ends: dict[str, int]) -> None:
     assert lost(network.namespace) == {"left to a": 0, "left to b": 0, "right to b": 0}
     sent = tap._QUEUE_PACKETS + 500
     for number in range(sent):
@@ -87,7 +87,7 @@ def test_what_a_machine_does_not_take_is_counted(network: Network, ends: dict[st
     assert taken + missing["left to b"] == sent
 
 
-def test_the_taps_go_with_who_holds_them_and_the_rest_when_it_is_removed(network: Network) -> None:
+def test_the_taps_go_with_who_holds_them_and_the_rest_when_it_is_removed(network: TapNetwork) -> None:
     def links() -> str:
         return subprocess.run(
             ["ip", "-n", network.namespace, "link", "show"], capture_output=True, text=True, check=True
@@ -104,17 +104,17 @@ def test_the_taps_go_with_who_holds_them_and_the_rest_when_it_is_removed(network
     assert not remove(network.namespace)
 
 
-def test_wires_that_a_killed_howdah_left_are_made_anew(network: Network) -> None:
-    again = Network(network.machine_set, network.directory)
+def test_wires_that_a_killed_howdah_left_are_made_anew(network: TapNetwork) -> None:
+    again = TapNetwork(network.machine_set, network.directory)
     again.make(["left"])  # would be refused by names that are taken
     assert lost(again.namespace) == {}
 
 
 def test_two_machine_sets_of_one_name_have_wires_of_their_own(tmp_path: Path) -> None:
-    assert Network("attic", tmp_path / "one").namespace != Network("attic", tmp_path / "two").namespace
+    assert TapNetwork("attic", tmp_path / "one").namespace != TapNetwork("attic", tmp_path / "two").namespace
 
 
-def test_what_cannot_be_made_is_told_and_nothing_stays(network: Network) -> None:
+def test_what_cannot_be_made_is_told_and_nothing_stays(network: TapNetwork) -> None:
     with pytest.raises(HowdahError, match="no-such-wire"):
         network.tap("no-such-wire", "a")
     remove(network.namespace)

@@ -67,7 +67,7 @@ def test_virtual_hosts_get_addresses_and_a_link_of_monitoring_by_themselves(tmp_
     [
         ("debian-6.1,", "debian6.1,", 3, "there is no kernel 'debian6.1'"),
         ("debian-6.12", "./mine.deb", 7, "there is no kernel './mine.deb'"),
-        ("{role: sender}", "{role: sender, address: 192.0.2.1}", 5, "gets this by itself"),
+        ("{role: sender}", "{role: sender, address: 192.0.2.1}", 5, "gets this automatically"),
         ("{role: sender}", "{role: sender, memory: 64 MiB}", 5, "256 MiB at the least"),
         (
             "{role: sender}",
@@ -75,9 +75,9 @@ def test_virtual_hosts_get_addresses_and_a_link_of_monitoring_by_themselves(tmp_
             5,
             "no wire of that name",
         ),
-        ("{role: sender}", "{role: sender, links: {manage: 10.1.0.1/24}}", 5, "gets this link by itself"),
+        ("{role: sender}", "{role: sender, links: {manage: 10.1.0.1/24}}", 5, "gets this link automatically"),
         ("{role: sender}", "{role: sender, image: no.qcow2}", 5, "there is no file no.qcow2"),
-        ("{role: emulator, processors: 2}", "{role: emulator, image: machines.yaml}", 2, "gets no link of monitoring"),
+        ("{role: emulator, processors: 2}", "{role: emulator, image: machines.yaml}", 2, "gets no monitoring link"),
         ("memory: 400 MiB}", "memory: 400 MiB, taps: perhaps}", 3, "virtual.taps"),
         ("[a, b]", "[a]", 9, "a wire has two ends, not 1"),
         ("[a, b]", "[a, d]", 9, "there is no host 'd'"),
@@ -251,7 +251,7 @@ def test_cloud_init_gets_the_key_and_the_names_of_the_interfaces(tmp_path: Path)
 def test_an_image_that_is_none_is_told(tmp_path: Path) -> None:
     image = tmp_path / "disk.img"
     image.write_bytes(b"this is a text" * 100)
-    with pytest.raises(HowdahError, match="is no disk image"):
+    with pytest.raises(HowdahError, match="is not a disk image"):
         check_image(image, "machines.yaml:7")
     image.write_bytes(b"")
     with pytest.raises(HowdahError, match="is empty"):
@@ -264,14 +264,14 @@ def test_a_kernel_package_that_is_none_is_told(tmp_path: Path) -> None:
     package = tmp_path / "mine.deb"
     package.write_bytes(b"no archive")
     cache = Cache(tmp_path / "cache")
-    with pytest.raises(HowdahError, match="this is no Debian package"):
+    with pytest.raises(HowdahError, match="this is not a Debian package"):
         provide_machine_kernel("mine.deb", tmp_path, cache, lambda *_: None)
     (tmp_path / "tree" / "boot").mkdir(parents=True)
     with pytest.raises(HowdahError, match="there is none"):
         provide_machine_kernel("tree", tmp_path, cache, lambda *_: None)
     (tmp_path / "tree" / "boot" / "vmlinuz-6.12.9").write_bytes(b"a text")
     (tmp_path / "tree" / "lib/modules/6.12.9").mkdir(parents=True)
-    with pytest.raises(HowdahError, match="is no Linux kernel of this processor"):
+    with pytest.raises(HowdahError, match="is not a Linux kernel for this processor"):
         provide_machine_kernel("tree", tmp_path, cache, lambda *_: None)
 
 

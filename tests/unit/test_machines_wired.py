@@ -99,7 +99,7 @@ def test_a_machine_set_that_fails_leaves_no_wires(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found, directory, file = machine_set
-    namespace = tap.Network(found.name, directory.path).namespace
+    namespace = tap.TapNetwork(found.name, directory.path).namespace
     (programs / "behaviour").write_text("dies")
     with pytest.raises(HowdahError, match="no such thing"):
         bring_up(found, directory, file, how(tmp_path))
@@ -122,4 +122,4 @@ def test_without_root_it_is_refused_before_anything_is_made(
     with pytest.raises(EngineUnavailableError, match="wires by taps need root"):
         bring_up(found, directory, file, replace(how(tmp_path), bound=False))
     ran = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
-    assert tap.Network(found.name, directory.path).namespace not in ran.stdout
+    assert tap.TapNetwork(found.name, directory.path).namespace not in ran.stdout

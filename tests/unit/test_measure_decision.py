@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from howdah.measure.event import Event
+from howdah.measure.event import SlowStartEvent
 from howdah.measure.exit_rows import exit_rows, find_startup
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
@@ -39,7 +39,9 @@ DRAINS = ([30, 34, 34, 30, 26, 20, 20], [INF, INF, INF, INF, INF, 20, 20])  # fr
 STAYS = ([30, 32, 34, 35, 35], [INF, INF, INF, 34, 34])
 
 
-def measure(trace: FlowTrace, events: list[Event] | None = None, **info: list[int]) -> tuple[dict[str, Any], Sheet]:
+def measure(
+    trace: FlowTrace, events: list[SlowStartEvent] | None = None, **info: list[int]
+) -> tuple[dict[str, Any], Sheet]:
     readings = make_info([41, 51, 61], ca_state=[0, 0, 0]) if not info else make_info([41, 51, 61], **info)
     counters = make_counters([(time, "s1", "TcpExtTCPTimeouts", 0) for time in (0, 500)])
     data = make_measured([trace], events={1: events or []}, info=readings, counters=counters)
@@ -62,7 +64,7 @@ PLUG_IN = [
 @pytest.mark.parametrize(
     ("algorithm", "events"), [("search_reno", PLUG_IN), ("theirs", [])], ids=["plug-in", "outside"]
 )
-def test_the_window_of_an_exit_is_the_one_before_the_roll_back(algorithm: str, events: list[Event]) -> None:
+def test_the_window_of_an_exit_is_the_one_before_the_roll_back(algorithm: str, events: list[SlowStartEvent]) -> None:
     rows, sheet = measure(trace_of(*ROLLS_BACK, algorithm), events)
     assert numbers(rows, WHEN) == (0.044, 0.044)
     assert numbers(rows, WINDOWS) == (34, 34, 14)
@@ -86,7 +88,7 @@ DRAIN = [
 
 
 @pytest.mark.parametrize(("algorithm", "events"), [("search_reno", DRAIN), ("theirs", [])], ids=["plug-in", "outside"])
-def test_a_drain_was_decided_when_it_began(algorithm: str, events: list[Event]) -> None:
+def test_a_drain_was_decided_when_it_began(algorithm: str, events: list[SlowStartEvent]) -> None:
     rows, sheet = measure(trace_of(*DRAINS, algorithm), events)
     assert numbers(rows, WHEN) == (0.048, 0.044)
     assert numbers(rows, WINDOWS)[1:] == (34, 14)
@@ -119,7 +121,7 @@ def test_the_roll_back_of_a_later_exit_is_not_that_of_the_first() -> None:
 
 
 @pytest.mark.parametrize("events", [[told(44, "exit", "delay", 34)], []], ids=["plug-in", "in-tree"])
-def test_an_exit_that_keeps_the_window_takes_nothing_back(events: list[Event]) -> None:
+def test_an_exit_that_keeps_the_window_takes_nothing_back(events: list[SlowStartEvent]) -> None:
     rows, _ = measure(trace_of(*STAYS), events)
     assert rows["decision_time_s"]["value"] == rows["exit_time_s"]["value"]
     assert rows["decision_cwnd_packets"]["value"] == rows["exit_cwnd_packets"]["value"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from howdah.measure.event import Event, count, told_cause, told_exit
+from howdah.measure.event import SlowStartEvent, count, told_cause, told_exit
 from howdah.measure.exit_rows import exit_rows, find_startup
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
@@ -38,7 +38,7 @@ NONE = trace_of([], [])
 DELAY = trace_of([10, 14, 16, 17, 17], [INF, INF, INF, 16, 16])  # the ACK at 42 ms
 
 
-def sheet_of(events: list[Event], trace: FlowTrace = DELAY) -> Sheet:
+def sheet_of(events: list[SlowStartEvent], trace: FlowTrace = DELAY) -> Sheet:
     data = make_measured([trace], events={1: events})
     data = dataclasses.replace(data, plan=dataclasses.replace(data.plan, required_modules=["ss_hystartpp"]))
     sheet = Sheet({})
@@ -150,7 +150,7 @@ def test_the_modules_exit_is_the_measure_and_the_trace_agrees() -> None:
         (told(41, "phase", "delay", 17), "exit_time_s", "only one"),
     ],
 )
-def test_a_module_that_says_otherwise_is_reported(event: Event, metric: str, words: str) -> None:
+def test_a_module_that_says_otherwise_is_reported(event: SlowStartEvent, metric: str, words: str) -> None:
     found = check(sheet_of([event]), metric)
     assert not found["agree"]
     assert words in found["message"]

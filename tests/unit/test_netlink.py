@@ -19,7 +19,14 @@ from howdah.linux.netlink.address import address_request
 from howdah.linux.netlink.link import mac_bytes, parse_link, veth_request
 from howdah.linux.netlink.message import Message, attribute, build, parse_attributes, parse_error, split
 from howdah.linux.netlink.neighbour import neighbour_request
-from howdah.linux.netlink.route import RTAX_INITCWND, RTAX_INITRWND, RTM_NEWROUTE, Route, parse_route, route_request
+from howdah.linux.netlink.route import (
+    RTAX_INITCWND,
+    RTAX_INITRWND,
+    RTM_NEWROUTE,
+    RouteState,
+    parse_route,
+    route_request,
+)
 
 RECORDED = Path(__file__).parents[1] / "golden" / "netlink" / "left-router.json"
 
@@ -131,13 +138,13 @@ def _told(payload: bytes) -> Message:
 @pytest.mark.parametrize(
     "route",
     [
-        Route("10.2.0.1/32", "10.1.0.254", 3, {RTAX_INITCWND: 20, RTAX_INITRWND: 40}),
-        Route("10.2.0.0/16", None, 3, {}),
-        Route("default", "10.1.0.254", 2, {}),
-        Route("fd00::/64", "fd01::1", 2, {RTAX_INITCWND: 30}),
+        RouteState("10.2.0.1/32", "10.1.0.254", 3, {RTAX_INITCWND: 20, RTAX_INITRWND: 40}),
+        RouteState("10.2.0.0/16", None, 3, {}),
+        RouteState("default", "10.1.0.254", 2, {}),
+        RouteState("fd00::/64", "fd01::1", 2, {RTAX_INITCWND: 30}),
     ],
 )
-def test_a_route_is_read_as_it_was_set(route: Route) -> None:
+def test_a_route_is_read_as_it_was_set(route: RouteState) -> None:
     request = route_request(route.index, route.destination, route.via, route.metrics)
     assert parse_route(_told(request)) == route
     kernels = request[:5] + bytes([2]) + request[6:]  # of protocol "kernel": of an address

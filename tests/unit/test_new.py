@@ -66,7 +66,7 @@ def test_nothing_is_written_over(work: Path, capsys: pytest.CaptureFixture[str])
     assert main(["new", "mine"]) == 0
     before = Path("mine.yaml").read_bytes()
     assert main(["new", "mine", "--rate", "1 Gbit/s"]) == 1
-    assert "mine.yaml: this file is there already" in capsys.readouterr().err
+    assert "mine.yaml: this file exists already" in capsys.readouterr().err
     assert Path("mine.yaml").read_bytes() == before
     Path("dangling.yaml").symlink_to(work / "elsewhere.yaml")
     assert main(["new", "dangling"]) == 1
@@ -83,7 +83,7 @@ def test_nothing_is_written_over(work: Path, capsys: pytest.CaptureFixture[str])
         (["x", "--rate", "20 MB/s"], "--rate 20 MB/s: expected a rate"),
         (["x", "--buffer", "1 bpd"], "expected a buffer"),
         (["x", "--algorithm", "cubicc"], "did you mean cubic?"),
-        (["x", "--algorithm", "cubic,cubic"], "cubic is there twice"),
+        (["x", "--algorithm", "cubic,cubic"], "cubic is given twice"),
         (["x", "--repetitions", "0"], "from 1 to 1000"),
         (["x", "--flows", "many"], "from 1 to 1000"),
         (["x", "--duration", "0 s"], "longer than 0"),

@@ -16,7 +16,7 @@ from howdah.nightly.junit import junit
 from howdah.nightly.night import Night
 from howdah.nightly.primary import PRIMARY, Measures
 from howdah.nightly.proof import check_provable, primary_comparisons
-from howdah.nightly.sheet import Origin, Repetition, Sheet, Value
+from howdah.nightly.sheet import NightSheet, Origin, Repetition, Value
 from howdah.nightly.significance import (
     ALPHA,
     OTHER_ALPHA,
@@ -179,7 +179,7 @@ def test_howdahs_own_change_is_told_as_its_own(tmp_path: Path) -> None:
 
 
 def test_processor_time_is_of_the_machine_and_need_not_repeat(tmp_path: Path) -> None:
-    def nights(seconds: float) -> Sheet:
+    def nights(seconds: float) -> NightSheet:
         values = {"cpu_seconds_per_simulated_second": seconds}
         return sheet(NAME, lambda slug, n: {**usual(slug, n), **values}, made_by=origin("kernel"))
 

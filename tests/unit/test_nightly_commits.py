@@ -206,10 +206,10 @@ def test_the_reproducing_command_compares_that_commit_alone(history: Any) -> Non
 def test_a_range_that_is_none_is_refused_before_anything_is_built(history: Any) -> None:
     tree = history("0.9", "0.8")
     for words, what in (
-        (("--range", "HEAD"), "is no range"),
+        (("--range", "HEAD"), "is not a range"),
         (("--range", "HEAD..HEAD"), "there is no commit in"),
         (("--range", "nothing..HEAD"), "there is no commit 'nothing'"),
-        (("--range", "HEAD~1...HEAD"), "is no range"),
+        (("--range", "HEAD~1...HEAD"), "is not a range"),
         (("--last", "7"), "there is no commit"),
     ):
         code, found = tree.run(*words)

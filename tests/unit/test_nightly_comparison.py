@@ -14,7 +14,7 @@ from howdah.nightly.cell import CellResult
 from howdah.nightly.comparison import compare_sheets
 from howdah.nightly.night import Night
 from howdah.nightly.primary import Measures
-from howdah.nightly.sheet import Repetition, Sheet, Value
+from howdah.nightly.sheet import NightSheet, Repetition, Value
 from tests.nightly_factory import as_stored, changed, night, sheet, usual
 
 NAME = "test-made-debian-6.12"
@@ -196,7 +196,7 @@ def test_other_settings_are_compared_and_told(tmp_path: Path) -> None:
         each.plan = f"another {number}"
     cell = _cell(night(tmp_path, sheet(NAME, usual), after))
     assert cell.state == "regression"
-    assert "the plan is not that of the baseline" in cell.notes[0]
+    assert "the plan differs from the baseline's" in cell.notes[0]
 
 
 def test_the_reproducing_command_names_the_cell(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_the_reproducing_command_names_the_cell(tmp_path: Path) -> None:
     assert "--kernel debian-6.12" in made.look(_cell(made))
 
 
-def _noisy(rng: random.Random) -> Sheet:
+def _noisy(rng: random.Random) -> NightSheet:
     def measures(_slug: str, _number: int) -> dict[str, Value]:
         found: dict[str, Value] = {f"measure_{index}_s": rng.gauss(10, 3) for index in range(30)}
         found |= {f"count_{index}": float(rng.randrange(3)) for index in range(20)}
@@ -275,7 +275,7 @@ def test_a_baseline_is_stored_and_read_back(tmp_path: Path) -> None:
 def test_a_damaged_baseline_is_told(tmp_path: Path, text: str) -> None:
     baseline = Baseline(tmp_path)
     baseline.file(NAME).write_text(text)
-    with pytest.raises(HowdahError, match="not a baseline that can be read") as caught:
+    with pytest.raises(HowdahError, match="this baseline cannot be read") as caught:
         baseline.read(NAME)
     assert f"{NAME}.json" in str(caught.value)
 

@@ -15,8 +15,8 @@ from howdah.command.main import main
 from howdah.nightly.ktap import ktap
 from howdah.nightly.mail import mail, regression_lines
 from howdah.nightly.night import Night
-from howdah.nightly.sheet import Sheet, Value
-from howdah.nightly.work import Made
+from howdah.nightly.sheet import NightSheet, Value
+from howdah.nightly.work import MadeSheets
 from tests.ktap_reader import read_ktap
 from tests.nightly_factory import changed, night, sheet, usual, write_suite
 
@@ -53,7 +53,7 @@ def test_ktap_skips_what_has_nothing_to_be_compared_with(tmp_path: Path) -> None
     assert [case.directive for case in subtest.cases] == ["", "SKIP new"]
     (required,) = read_ktap(ktap(night(tmp_path, part, sheet(NAME, usual), require_baseline=True)))
     assert [case.ok for case in required.cases] == [True, False]
-    broken = Sheet(NAME, "made", "debian-6.12", "", {}, problem="no such option")
+    broken = NightSheet(NAME, "made", "debian-6.12", "", {}, problem="no such option")
     both = night(tmp_path, broken, broken)
     (unbuilt,) = read_ktap(ktap(both))
     assert [case.ok for case in unbuilt.cases] == [False, False], "nothing at all was compared"
@@ -100,7 +100,7 @@ def test_two_nights_differ_only_where_their_results_do(tmp_path: Path) -> None:
 def test_the_night_leaves_both_and_copies_them_where_they_are_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = Made({NAME: sheet(NAME, usual)}, 20, 0, [])
+    made = MadeSheets({NAME: sheet(NAME, usual)}, 20, 0, [])
     made.sheets["test-made-debian-6.1"] = sheet("test-made-debian-6.1", usual, kernel="debian-6.1")
     monkeypatch.setattr(command, "make", lambda *_: made)
     words = ["nightly", str(write_suite(tmp_path)), "--runs", str(tmp_path / "runs")]

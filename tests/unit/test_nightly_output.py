@@ -18,8 +18,8 @@ from howdah.nightly.junit import junit
 from howdah.nightly.night import Night
 from howdah.nightly.page import headline, write_page
 from howdah.nightly.series import METRICS, families
-from howdah.nightly.sheet import Sheet, Value
-from howdah.nightly.work import Made
+from howdah.nightly.sheet import NightSheet, Value
+from howdah.nightly.work import MadeSheets
 from howdah.publish.openmetrics import openmetrics
 from howdah.publish.serve import Importer
 from tests.nightly_factory import as_stored, changed, night, sheet, usual, write_suite
@@ -166,11 +166,11 @@ def test_the_page_says_what_the_night_found(tmp_path: Path) -> None:
     assert page.count("http") == page.count("http-equiv"), "it asks nobody"
 
 
-def _stand_in(monkeypatch: pytest.MonkeyPatch, tonight: Sheet) -> None:
+def _stand_in(monkeypatch: pytest.MonkeyPatch, tonight: NightSheet) -> None:
     """Runs are made by others' tests; here they are what a sheet says."""
 
-    def make(_series: list[object], wanted: dict[str, object], *_rest: object) -> Made:
-        return Made(dict.fromkeys(wanted, tonight), made=3, found=17)
+    def make(_series: list[object], wanted: dict[str, object], *_rest: object) -> MadeSheets:
+        return MadeSheets(dict.fromkeys(wanted, tonight), made=3, found=17)
 
     monkeypatch.setattr(command, "make", make)
 

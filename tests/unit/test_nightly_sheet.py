@@ -13,7 +13,7 @@ import pytest
 
 from howdah.nightly import sheet as module
 from howdah.nightly.sheet import CellSheet, Origin, read_experiment
-from howdah.nightly.suite import Series, read_suite
+from howdah.nightly.suite import SuiteExperiment, read_suite
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import RealTime
 from howdah.record.directory import RunDirectory
@@ -34,14 +34,18 @@ RECORD: dict[str, Any] = {
 
 
 @pytest.fixture
-def series(tmp_path: Path) -> Series:
+def series(tmp_path: Path) -> SuiteExperiment:
     return read_suite(
         write_suite(tmp_path, "suite: test\ncells:\n- {profile: made.yaml, algorithms: [cubic]}\n")
     ).series[0]
 
 
 def _read(
-    series: Series, monkeypatch: pytest.MonkeyPatch, record: dict[str, Any], rows: list[dict[str, Any]], **plan: Any
+    series: SuiteExperiment,
+    monkeypatch: pytest.MonkeyPatch,
+    record: dict[str, Any],
+    rows: list[dict[str, Any]],
+    **plan: Any,
 ) -> CellSheet:
     compiled = compile_plan(series.profile.cells()[0], engine="uml", kernel=series.kernel)
     made = on_engine(compiled, plan.pop("engine", "uml"), **plan)
@@ -54,7 +58,7 @@ def _read(
     return cell
 
 
-def _origin(series: Series, monkeypatch: pytest.MonkeyPatch, record: dict[str, Any], **plan: Any) -> Origin:
+def _origin(series: SuiteExperiment, monkeypatch: pytest.MonkeyPatch, record: dict[str, Any], **plan: Any) -> Origin:
     cell = _read(series, monkeypatch, record, [], **plan)
     each = cell.repetitions[0]
     assert (each.key, each.plan, each.wall_s) == ("a key", "a plan", 2.5)
@@ -83,7 +87,9 @@ def _changed(*path: str, value: Any = "another") -> dict[str, Any]:
     ],
     ids="/".join,
 )
-def test_another_guest_is_another(series: Series, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]) -> None:
+def test_another_guest_is_another(
+    series: SuiteExperiment, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
+) -> None:
     value = {"srcversion": "other"} if path[-1] == "tcp_other" else "another"
     first = _origin(series, monkeypatch, RECORD)
     second = _origin(series, monkeypatch, _changed(*path, value=value))
@@ -91,13 +97,13 @@ def test_another_guest_is_another(series: Series, monkeypatch: pytest.MonkeyPatc
     assert replace(first, guest="") == replace(second, guest="")
 
 
-def test_what_took_how_long_is_no_part_of_it(series: Series, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_took_how_long_is_no_part_of_it(series: SuiteExperiment, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _origin(series, monkeypatch, RECORD) == _origin(
         series, monkeypatch, _changed("engine", "guest_wall_s", value=9)
     )
 
 
-def test_the_analysis_and_the_agent_are_told_apart(series: Series, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_analysis_and_the_agent_are_told_apart(series: SuiteExperiment, monkeypatch: pytest.MonkeyPatch) -> None:
     first = _origin(series, monkeypatch, RECORD)
     assert first.analysis == "an analysis"
     assert _origin(series, monkeypatch, _changed("analysis_sha256")) == replace(first, analysis="another")
@@ -107,19 +113,19 @@ def test_the_analysis_and_the_agent_are_told_apart(series: Series, monkeypatch: 
 
 @pytest.mark.parametrize("path", [("kernel", "image_sha256"), ("modules", "tcp_mine", "srcversion")])
 def test_a_guest_of_which_something_is_not_known_is_not_known(
-    series: Series, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
+    series: SuiteExperiment, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...]
 ) -> None:
     assert _origin(series, monkeypatch, _changed(*path, value=None)).guest == ""
 
 
-def test_whether_time_is_virtual_is_the_engines_trait(series: Series, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whether_time_is_virtual_is_the_engines_trait(series: SuiteExperiment, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _origin(series, monkeypatch, RECORD).virtual_clock
     assert _origin(series, monkeypatch, RECORD, engine="vm").virtual_clock
     assert not _origin(series, monkeypatch, RECORD, engine="vm", real_time=RealTime("kvm")).virtual_clock
     assert not _origin(series, monkeypatch, RECORD, engine="host").virtual_clock
 
 
-def test_a_value_that_is_no_number_is_missing(series: Series, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_that_is_no_number_is_missing(series: SuiteExperiment, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would pass every comparison: nothing is smaller than it, or larger, or equal."""
     values: dict[str, Any] = {"nan": math.nan, "infinite": math.inf, "whole": 3, "text": "loss", "none": None}
     rows = [{"metric": name, "flow": None, "value": value, "unit": ""} for name, value in values.items()]

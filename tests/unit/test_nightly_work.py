@@ -16,7 +16,7 @@ from howdah.errors import EngineUnavailableError, HowdahError
 from howdah.plan.plan import Plan
 from howdah.record.provenance import analysis_sha256
 from howdah.work import prepared
-from howdah.work.experiment import Experiment
+from howdah.work.experiment import ExperimentDirectory
 from tests.nightly_factory import write_suite
 from tests.unit.stand_in import stand_in
 
@@ -173,7 +173,7 @@ def test_a_run_that_fails_tonight_is_a_regression_and_stops_no_other(night: _Nig
 
 def test_what_is_no_fault_of_a_kernel_is_no_regression(night: _Night, monkeypatch: pytest.MonkeyPatch) -> None:
     night.run("--accept")
-    with Experiment(night.root / "runs" / "test-made-debian-6.12").locked():
+    with ExperimentDirectory(night.root / "runs" / "test-made-debian-6.12").locked():
         code, said = night.run()
     assert code == 1
     assert "another howdah" in said["error"]["what"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.publish.openmetrics import Samples, families, openmetrics, run_labels, start_ms
+from howdah.publish.openmetrics import MetricSamples, families, openmetrics, run_labels, start_ms
 from howdah.record.result import Experiment, load_experiment
 from tests.experiment_factory import Scenario, make_experiment
 from tests.prometheus_fixture import exposition, prometheus_or_skip
@@ -73,7 +73,7 @@ def test_hostile_label_values_are_escaped() -> None:
     from howdah.publish.metric import INFO
 
     nasty = 'a"b\\c\nd} 1 2\n# EOF'
-    text = "".join(openmetrics({INFO[0]: [Samples({"run": nasty}, [0], [1.0])]}))
+    text = "".join(openmetrics({INFO[0]: [MetricSamples({"run": nasty}, [0], [1.0])]}))
     assert 'run="a\\"b\\\\c\\nd} 1 2\\n# EOF"' in text
     assert text.count("\n# EOF") == 1
 

@@ -22,7 +22,7 @@ import howdah
 from howdah.command.main import main
 from howdah.pack import archive as archive_module
 from howdah.pack.archive import FORMAT, PackError, extract, write_archive
-from howdah.pack.content import Entry
+from howdah.pack.content import PackedFile
 from howdah.pack.local import Paths, paths_in
 from howdah.pack.pack import pack, unpack
 from howdah.record import raw as raw_module
@@ -257,7 +257,7 @@ def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     place = tmp_path / "target"
     place.symlink_to(outside)
     (outside / "there").touch()
-    with pytest.raises(PackError, match="something already"):
+    with pytest.raises(PackError, match="this exists already"):
         unpack(good, place)
     assert sorted(entry.name for entry in outside.iterdir()) == ["there"]
     unpack(good, tmp_path / "new")
@@ -306,7 +306,11 @@ def test_paths_are_replaced_at_their_ends_only(tmp_path: Path, monkeypatch: pyte
 def test_what_each_run_has_is_in_a_pack_once(tmp_path: Path) -> None:
     """Also where megabytes are between, as the raw data of a run."""
     agent, raw = (random.Random(seed).randbytes(size) for seed, size in ((1, 1_000_000), (2, 4_000_000)))
-    entries = [Entry("1/agent", content=agent), Entry("1/raw", content=raw), Entry("2/agent", content=agent)]
+    entries = [
+        PackedFile("1/agent", content=agent),
+        PackedFile("1/raw", content=raw),
+        PackedFile("2/agent", content=agent),
+    ]
     write_archive(tmp_path / "pack", "p", {}, entries)
     assert 5_000_000 < (tmp_path / "pack").stat().st_size < 5_100_000
     extract(tmp_path / "pack", tmp_path / "there")

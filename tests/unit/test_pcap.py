@@ -73,7 +73,7 @@ def test_whole_packets_of_a_file_are_counted(tmp_path: Path) -> None:
         file.write_bytes(capture(66, 128, 54)[:-cut])
         assert count_packets(file) == (2, "s1-s1-eth0.pcap is cut off after 2 packets")
     file.write_bytes(b"no capture")
-    assert count_packets(file)[1] == "s1-s1-eth0.pcap is no capture with times in nanoseconds"
+    assert count_packets(file)[1] == "s1-s1-eth0.pcap is not a capture with nanosecond timestamps"
     file.unlink()
     assert "cannot be read" in str(count_packets(file)[1])
 

@@ -103,7 +103,7 @@ def test_what_there_cannot_be_is_refused(override: str, words: str) -> None:
 
 
 def test_no_module_no_processor() -> None:
-    with pytest.raises(ProfileError, match="made by a kernel module") as raised:
+    with pytest.raises(ProfileError, match="emulated by a kernel module") as raised:
         plan("sender.processor=of-2007", engine="host")
     assert "uml" in str(raised.value.hint)
 

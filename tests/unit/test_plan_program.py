@@ -104,7 +104,7 @@ def test_quic_off_is_the_plan_without_it(tmp_path: Path) -> None:
         ),
         ("traffic:\n  server: {command: [nginx]}\n  client: {command: [./gone]}\n", "there is no file", 9),
         ("traffic: {quic: aioquic}\nalgorithm: hystart-plus-plus\n", "aioquic has no congestion control for", 8),
-        (f"traffic: {{{PAIR}}}\nengine: vm\n", "programs as traffic need a guest of ours in virtual time", 7),
+        (f"traffic: {{{PAIR}}}\nengine: vm\n", "programs as traffic need howdah's own guest, in virtual time", 7),
         (f"traffic: {{{PAIR}}}\nsplit: true\n", "the ends of programs must be in one kernel", 7),
         (
             f"topology: {{pairs: 1}}\nflows:\n  - traffic: {{{PAIR}, ports: [5002]}}\n  - {{}}\n",

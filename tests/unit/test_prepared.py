@@ -64,7 +64,7 @@ def test_a_kernel_that_was_removed_since_is_told(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     remember_kernel(TREE, kernel(cache, "first"))
     os.rename(cache.path("kernel", "first"), tmp_path / "away")  # noqa: PTH104
-    with pytest.raises(HowdahError, match="not in the cache any more"):
+    with pytest.raises(HowdahError, match="no longer in the cache"):
         prepared_kernel(TREE, cache)
 
 

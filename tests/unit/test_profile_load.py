@@ -89,7 +89,7 @@ def test_wrong_fields(tmp_path: Path, extra: str, line: int, what: str, hint: st
         ("rate: 20 Mbit/s\n  rtt: 2000 min", 5, "at most one day"),
         ("rate: 20 Mbit/s\n  rtt: 40 ms\n  buffer: 1", 6, "path.buffer: expected a buffer such as 1 bdp"),
         ("rate: 20 Mbit/s\n  rtt: 40 ms\n  loss: 60 %", 6, "a loss of at most 50 %"),
-        ("rate: 20 Mbit/s\n  rtt: 40 ms\n  gso_max_segs: 0", 6, "between 1 and 65535, or kernel"),
+        ("rate: 20 Mbit/s\n  rtt: 40 ms\n  gso_max_segs: 0", 6, "between 1 and 65535 segments, or kernel"),
         (
             "rate: 20 Mbit/s\n  rtt: 40 ms\n  delay_variation: {distribution: uniform, correlation_time: 0, source: x}",
             6,

@@ -17,7 +17,7 @@ from howdah.work import job as job_module
 from howdah.work.batch import Job, Outcome, Rest, Work
 from howdah.work.cost import carried_bits, expected_core_s
 from howdah.work.display import Display, time_left
-from howdah.work.experiment import Cell, Experiment
+from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from tests.unit.plan_factory import make_plan
 
 
@@ -29,7 +29,7 @@ def _plan(rate: int, duration_s: float = 10.0) -> Plan:
 
 
 def _job(plan: Plan, folder: str = "exp") -> Job:
-    return Job(Experiment(Path(folder)), Cell(plan, "a" * 64))
+    return Job(ExperimentDirectory(Path(folder)), PlannedRun(plan, "a" * 64))
 
 
 def _work(plan: Plan, since_s: float, share: float) -> Work:

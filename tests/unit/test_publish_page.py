@@ -16,11 +16,11 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
-from howdah.publish.endpoint import Endpoint
+from howdah.publish.endpoint import ScrapeEndpoint
 from howdah.publish.exporter import Exporter
-from howdah.publish.machine import Machine
-from howdah.publish.metric import Metric
-from howdah.publish.openmetrics import Samples
+from howdah.publish.machine import LiveMachine
+from howdah.publish.metric import PublishedMetric
+from howdah.publish.openmetrics import MetricSamples
 from howdah.publish.page import OPENMETRICS, TEXT, negotiated, takes_gzip
 
 _LIMIT_S = 30.0
@@ -39,19 +39,19 @@ class _Slow:
         return "x" * 20_000_000
 
 
-def _endpoint(write: Callable[[], str]) -> Endpoint:
-    metric = Metric("things_total", "counter", "Things.")
-    return Endpoint(lambda: {metric: [Samples({"name": write()}, [0], [1.0])]})
+def _endpoint(write: Callable[[], str]) -> ScrapeEndpoint:
+    metric = PublishedMetric("things_total", "counter", "Things.")
+    return ScrapeEndpoint(lambda: {metric: [MetricSamples({"name": write()}, [0], [1.0])]})
 
 
 def _exporter(write: Callable[[], str]) -> Exporter:
-    exporter = Exporter("127.0.0.1", 0, Machine("here"))
+    exporter = Exporter("127.0.0.1", 0, LiveMachine("here"))
     exporter.text = lambda content_type=TEXT: f"{content_type} {write()}"  # type: ignore[method-assign]
     return exporter
 
 
 @contextmanager
-def _serving(server: Endpoint | Exporter) -> Iterator[http.client.HTTPConnection]:
+def _serving(server: ScrapeEndpoint | Exporter) -> Iterator[http.client.HTTPConnection]:
     with server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
@@ -104,7 +104,7 @@ def test_gzip_is_used_where_it_is_allowed(accept: str | None, wanted: bool) -> N
 @pytest.mark.parametrize("accept", [_PROMETHEUS, "text/plain;version=0.0.4"])
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
 def test_head_says_what_get_would_answer(
-    make: Callable[[Callable[[], str]], Endpoint | Exporter], accept: str, encoding: str
+    make: Callable[[Callable[[], str]], ScrapeEndpoint | Exporter], accept: str, encoding: str
 ) -> None:
     with _serving(make(lambda: "x" * 2000)) as connection:
         answers = []
@@ -129,7 +129,7 @@ def test_head_says_what_get_would_answer(
 
 @pytest.mark.parametrize("make", [_endpoint, _exporter])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_there_is_no_other_page(make: Callable[[Callable[[], str]], Endpoint | Exporter], method: str) -> None:
+def test_there_is_no_other_page(make: Callable[[Callable[[], str]], ScrapeEndpoint | Exporter], method: str) -> None:
     with _serving(make(str)) as connection:
         connection.request(method, "/other")
         assert connection.getresponse().status == 404
@@ -142,7 +142,7 @@ def _refuse() -> str:
 @pytest.mark.parametrize("make", [_endpoint, _exporter])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_what_cannot_be_read_is_an_error_of_the_server(
-    make: Callable[[Callable[[], str]], Endpoint | Exporter], method: str
+    make: Callable[[Callable[[], str]], ScrapeEndpoint | Exporter], method: str
 ) -> None:
     with _serving(make(_refuse)) as connection:
         connection.request(method, "/metrics")
@@ -152,7 +152,7 @@ def test_what_cannot_be_read_is_an_error_of_the_server(
 
 
 def test_the_exporter_speaks_both_formats() -> None:
-    with _serving(Exporter("127.0.0.1", 0, Machine("here"))) as connection:
+    with _serving(Exporter("127.0.0.1", 0, LiveMachine("here"))) as connection:
         texts = []
         for accept in (_PROMETHEUS, "text/plain"):
             connection.request("GET", "/metrics", headers={"Accept": accept})
@@ -168,11 +168,11 @@ def test_the_exporter_speaks_both_formats() -> None:
     assert texts[0].endswith("# EOF\n")
 
 
-def _place(server: Endpoint | Exporter) -> tuple[str, int]:
+def _place(server: ScrapeEndpoint | Exporter) -> tuple[str, int]:
     return cast("tuple[str, int]", server.socket.getsockname())
 
 
-def _connect(server: Endpoint | Exporter) -> socket.socket:
+def _connect(server: ScrapeEndpoint | Exporter) -> socket.socket:
     return socket.create_connection(_place(server), timeout=_LIMIT_S)
 
 
@@ -183,7 +183,7 @@ def _give_up(end: socket.socket) -> None:
 
 @pytest.mark.parametrize("make", [_endpoint, _exporter])
 def test_a_reader_that_goes_away_is_no_error(
-    make: Callable[[Callable[[], str]], Endpoint | Exporter], capfd: pytest.CaptureFixture[str]
+    make: Callable[[Callable[[], str]], ScrapeEndpoint | Exporter], capfd: pytest.CaptureFixture[str]
 ) -> None:
     slow = _Slow()
     with make(slow) as server:

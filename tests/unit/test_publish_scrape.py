@@ -18,13 +18,13 @@ from ruamel.yaml import YAML
 
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
-from howdah.publish.dashboard import GRAFANA_FILE, LIVE_JOB, WINDOW, Panel, grafana, grafana_text, panels
+from howdah.publish.dashboard import GRAFANA_FILE, LIVE_JOB, WINDOW, DashboardPanel, grafana, grafana_text, panels
 from howdah.publish.endpoint import endpoint
 from howdah.publish.exporter import Exporter
-from howdah.publish.machine import Machine
-from howdah.publish.metric import Metric
+from howdah.publish.machine import LiveMachine
+from howdah.publish.metric import PublishedMetric
 from howdah.publish.node_exporter import fetch as fetch_node_exporter
-from howdah.publish.openmetrics import Families, Samples, end_ms
+from howdah.publish.openmetrics import Families, MetricSamples, end_ms
 from howdah.publish.prometheus import PrometheusUnavailableError
 from howdah.publish.query import Client, Value, matchers
 from howdah.publish.scrape import configuration, scrape
@@ -39,7 +39,9 @@ from tests.unit.underway_run import Underway, make_underway
 _STEPS = 24
 _LIMIT_S = 60.0
 EXTRA: Families = {
-    Metric("extra_things", "gauge", "Things that another exporter has."): [Samples({"colour": "blue"}, [0], [7.0])]
+    PublishedMetric("extra_things", "gauge", "Things that another exporter has."): [
+        MetricSamples({"colour": "blue"}, [0], [7.0])
+    ]
 }
 
 
@@ -68,7 +70,7 @@ def _grow(underway: Underway, ended: threading.Event) -> None:
 _NAMES = [panel.id for panel in panels()]
 
 
-def _of_the_page(panel: Panel) -> str:
+def _of_the_page(panel: DashboardPanel) -> str:
     return panel.promql(matchers({"job": LIVE_JOB, "experiment": "live", "point": ""}), WINDOW)
 
 
@@ -107,7 +109,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     growing = threading.Thread(target=_grow, args=(underway, ended))
     with (
         endpoint(lambda: EXTRA) as other,
-        Exporter("127.0.0.1", 0, Machine("here")) as exporter,
+        Exporter("127.0.0.1", 0, LiveMachine("here")) as exporter,
         scrape(runs, parent, (other.address, "{}:{}".format(*exporter.place)), said.append) as live,
         running(prometheus, data, live=live) as server,
     ):
@@ -246,7 +248,10 @@ def test_the_files_that_provision_grafana_name_what_is_there() -> None:
 
 
 def test_a_target_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(HowdahError, match="no address"), scrape(tmp_path, tmp_path, ("http://elsewhere",), print):
+    with (
+        pytest.raises(HowdahError, match="is not an address"),
+        scrape(tmp_path, tmp_path, ("http://elsewhere",), print),
+    ):
         pass
 
 

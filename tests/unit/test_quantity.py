@@ -109,7 +109,7 @@ def test_ratios_and_spans() -> None:
     for wrong in ("101 %", "-1 %", "1.5", "5 ms"):
         with pytest.raises(QuantityError, match="expected a share"):
             parse_ratio(wrong)
-    with pytest.raises(QuantityError, match="expected a duration such as 20 ms, or a number of round trips"):
+    with pytest.raises(QuantityError, match="expected a duration such as 20 ms, or round trips"):
         Span.parse("2 rounds")
 
 

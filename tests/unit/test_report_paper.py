@@ -21,14 +21,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.report.ackwindow import exit_of, measured
-from howdah.report.paper import NAMES, Choice, Sheet, draw, parse_length_inches
+from howdah.report.paper import NAMES, Choice, FigureSheet, draw, parse_length_inches
 from howdah.report.paper.line import DASHES, MARKS, MOST_LINES
-from howdah.report.paper.strip import Mark, Row, draw_rows
+from howdah.report.paper.strip import Mark, StripRow, draw_rows
 from howdah.work.results import read_results
 from tests.experiment_factory import Scenario, make_experiment
 
 SVG = "{http://www.w3.org/2000/svg}"
-WIDTH = Sheet(3.4)
+WIDTH = FigureSheet(3.4)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_experiment(tmp_path_factory.mktemp("paper"), scenario)
 
 
-def drawn(experiment: Path, name: str, target: Path, choice: Choice | None = None, sheet: Sheet = WIDTH) -> Path:
+def drawn(experiment: Path, name: str, target: Path, choice: Choice | None = None, sheet: FigureSheet = WIDTH) -> Path:
     return draw(name, [read_results(experiment, lambda _: None)], choice or Choice(), sheet, target, target.suffix[1:])
 
 
@@ -134,13 +134,13 @@ def test_every_flow_of_every_repetition_is_a_mark_of_the_strip(experiment: Path,
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_width_is_the_one_asked_for_and_fonts_are_in_the_file(experiment: Path, tmp_path: Path, name: str) -> None:
-    pdf = drawn(experiment, name, tmp_path / "figure.pdf", sheet=Sheet(parse_length_inches("86 mm"))).read_bytes()
+    pdf = drawn(experiment, name, tmp_path / "figure.pdf", sheet=FigureSheet(parse_length_inches("86 mm"))).read_bytes()
     box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", pdf)
     assert box is not None
     assert float(box.group(1)) == pytest.approx(86 / 25.4 * 72, abs=0.01)
     assert b"/FontFile2" in pdf
     assert b"/Type3" not in pdf
-    svg = ElementTree.parse(drawn(experiment, name, tmp_path / "figure.svg", sheet=Sheet(3.4, 2.0))).getroot()
+    svg = ElementTree.parse(drawn(experiment, name, tmp_path / "figure.svg", sheet=FigureSheet(3.4, 2.0))).getroot()
     assert (svg.get("width"), svg.get("height")) == ("244.8pt", "144pt")
     assert not list(svg.iter(f"{SVG}text"))  # letters are outlines: no font is asked of the reader's machine
 
@@ -162,7 +162,7 @@ def test_the_same_figure_has_the_same_bytes_whatever_the_user_has_set(experiment
 
 
 def test_a_png_has_the_size_in_dots_and_no_date(experiment: Path, tmp_path: Path) -> None:
-    png = drawn(experiment, "exit-strip", tmp_path / "figure.png", sheet=Sheet(2.0, 1.0)).read_bytes()
+    png = drawn(experiment, "exit-strip", tmp_path / "figure.png", sheet=FigureSheet(2.0, 1.0)).read_bytes()
     assert struct.unpack(">II", png[16:24]) == (1200, 600)
     assert b"Software" not in png
     assert b"Creation" not in png
@@ -194,7 +194,7 @@ def test_more_lines_than_print_can_hold_are_refused(tmp_path: Path) -> None:
     made = make_experiment(
         tmp_path, Scenario(name="sweep", algorithms=("cubic",), repetitions=1, flows=1, duration_s=1.0, axes=axes)
     )
-    with pytest.raises(HowdahError, match="cannot be told apart"):
+    with pytest.raises(HowdahError, match="cannot be distinguished"):
         drawn(made, "start-up", tmp_path / "figure.svg")
     two = drawn(made, "start-up", tmp_path / "figure.svg", Choice(point="path.rate=2000000"))
     assert len(points(two, "line-0")) > 1
@@ -239,7 +239,7 @@ def test_the_command_draws_all_that_can_be_drawn(
 
 @pytest.mark.parametrize(("full", "share"), [(2.0, 1.9), (2.0, 4.0), (1.1, 1.0), (1.05, 5.0), (9.0, 2.0)])
 def test_names_of_limits_stand_apart_and_on_the_sheet(full: float, share: float) -> None:
-    row = Row("cubic", "#000000", full, [Mark("run", 0, "flow1", True, share, True)])
+    row = StripRow("cubic", "#000000", full, [Mark("run", 0, "flow1", True, share, True)])
     with WIDTH.styled():
         figure = draw_rows([row], WIDTH)
         canvas = FigureCanvasAgg(figure)

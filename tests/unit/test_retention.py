@@ -16,7 +16,7 @@ from howdah.record.result import load_experiment
 from howdah.record.retention import has_data, keeps_data, remove_data
 from howdah.report import report
 from howdah.report.figure import drawn_runs
-from howdah.work.experiment import Cell, Experiment
+from howdah.work.experiment import ExperimentDirectory, PlannedRun
 from howdah.work.stage import outdated, refresh
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.plan_factory import make_plan
@@ -60,8 +60,8 @@ def test_a_run_that_does_not_count_keeps_everything(tmp_path: Path, verdict: str
 
 
 def test_what_is_kept_is_decided_when_the_run_gets_its_name(tmp_path: Path) -> None:
-    experiment = Experiment(tmp_path)
-    cell = Cell(make_plan(run="cubic-r1", repetition=1), "a" * 64, keep_data=False)
+    experiment = ExperimentDirectory(tmp_path)
+    cell = PlannedRun(make_plan(run="cubic-r1", repetition=1), "a" * 64, keep_data=False)
     partial = experiment.begin(cell)
     write_json(partial.verdict, {"verdict": "pass"})
     write_json(partial.metrics, {"rows": []})
@@ -72,19 +72,19 @@ def test_what_is_kept_is_decided_when_the_run_gets_its_name(tmp_path: Path) -> N
     assert experiment.finished(cell) is not None
     write_json(final.provenance, {**read_json(final.provenance), "analysis_sha256": "older"})
     assert experiment.finished(cell) is None, "what was measured otherwise, and cannot be measured anew, is made again"
-    everything = Cell(cell.plan, cell.key)
+    everything = PlannedRun(cell.plan, cell.key)
     assert experiment.finished(everything) is None, "who asks for everything gets the run anew"
 
 
 def test_more_than_is_asked_for_is_there_already(tmp_path: Path) -> None:
-    experiment = Experiment(tmp_path)
-    cell = Cell(make_plan(run="cubic-r1", repetition=1), "a" * 64)
+    experiment = ExperimentDirectory(tmp_path)
+    cell = PlannedRun(make_plan(run="cubic-r1", repetition=1), "a" * 64)
     partial = experiment.begin(cell)
     write_json(partial.provenance, {**read_json(partial.provenance), "status": "finished"})
     write_json(partial.metrics, {"format": 1, "rows": []})
     write_json(partial.verdict, {"format": 1, "verdict": "pass", "checks": []})
     experiment.keep(cell, partial)
-    assert experiment.finished(Cell(cell.plan, cell.key, keep_data=False)) is not None
+    assert experiment.finished(PlannedRun(cell.plan, cell.key, keep_data=False)) is not None
 
 
 def test_a_run_without_data_is_not_analysed_again(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_the_report_draws_what_there_is_and_says_what_is_not(tmp_path: Path) -> 
     root = _thinned_experiment(tmp_path)
     assert [run.repetition for run in drawn_runs([load_experiment(root)])] == [0, 0]
     page = report(root, prometheus="off").read_text()
-    assert "of 4 others the profile keeps the results alone (keep: first)" in page
+    assert "of 4 other runs the profile keeps only the results (keep: first)" in page
     assert "n=3" in page, "all repetitions count in the results"
     assert "the collector was off" not in page
 

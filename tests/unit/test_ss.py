@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from collectors.ss import dumps_text
 from howdah.linux.netlink.message import build
 
 # Prints a line for each netlink message, as ss does, but leaves out those that say "gone"; counts how often it is run.
-_SS = """#!{python}
+_SS = """\
 import os, struct
 with open({count!r}, "a") as count:
     count.write("x")
@@ -33,8 +34,11 @@ while data:
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A stand-in for ss is on the path; the file has a letter for each time it was run."""
     count = tmp_path / "started"
+    script = tmp_path / "ss.py"
+    script.write_text(_SS.format(count=str(count)))
     program = tmp_path / "ss"
-    program.write_text(_SS.format(python=sys.executable, count=str(count)))
+    # The first line of a script cannot name an interpreter whose path has a space.
+    program.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(script))}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     return count

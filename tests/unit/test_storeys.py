@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports point down: the storeys of pyproject.toml's contract, which docs/architecture.md shows."""
+"""Imports point down, as pyproject.toml's contract and docs/architecture.md say; one class for a name; short files."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-from howdah.place import DOCS, PACKAGE, PROJECT
+from howdah.place import COLLECTORS, DOCS, MODULES, PACKAGE, PROJECT, REPORTS, TOPOLOGIES
 
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
 CONTRACTS = PYPROJECT["tool"]["importlinter"]["contracts"]
+LONGEST_FILE = 400
+LONGEST_FILE_OF_C = 440  # a plug-in and its cases are each one file
 STOREYS = [re.split(r"\s*:\s*", line) for line in CONTRACTS[0]["layers"]]
 _LINT = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 
@@ -67,3 +71,37 @@ def test_a_planted_import_is_found(tmp_path: Path, file: str, line: str, said: s
     found = _lint(tmp_path)
     assert found.returncode != 0
     assert said in found.stdout
+
+
+def _classes(roots: list[Path]) -> dict[str, list[str]]:
+    """Where each name of a class is defined."""
+    found = defaultdict(list)
+    for root in roots:
+        for path in sorted(root.rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    found[node.name].append(f"{path.relative_to(root.parent)}:{node.lineno}")
+    return found
+
+
+def test_a_class_name_is_given_once() -> None:
+    """A reader who searches for one finds one: no two classes share a name."""
+    found = _classes([PACKAGE, COLLECTORS, TOPOLOGIES])
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+def test_a_name_given_twice_is_found_with_both_places(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text("class Cell:\n    pass\n")
+    places = [f"{tmp_path.name}/one.py:1", f"{tmp_path.name}/two.py:1"]
+    assert _classes([tmp_path]) == {"Cell": places}
+
+
+def test_no_file_is_longer_than_a_reader_keeps_in_mind() -> None:
+    roots = (PACKAGE, COLLECTORS, TOPOLOGIES, MODULES, REPORTS / "js", REPORTS / "dashboard", PROJECT / "tests")
+    long = {}
+    for file in (file for root in roots for file in root.rglob("*") if file.suffix in (".py", ".js", ".c", ".h")):
+        lines = len(file.read_bytes().splitlines())
+        if lines > (LONGEST_FILE_OF_C if file.suffix in (".c", ".h") else LONGEST_FILE):
+            long[str(file.relative_to(PROJECT))] = lines
+    assert long == {}

@@ -200,7 +200,7 @@ def test_results_whose_data_were_removed(recorded: _Recorded) -> None:
     recorded.record_again()
     assert remove_data(recorded.run)
     _, said = recorded.verify()
-    assert "cannot be computed anew: the data were removed (keep: first); digests only" in said
+    assert "cannot be recomputed: the data were removed (keep: first); digests only" in said
     assert "1 digests only" in said.splitlines()[-1], "which is not verified"
     _metrics(recorded)
     assert recorded.verify()[0] == 6

@@ -13,17 +13,17 @@ from howdah.build import accelerator
 from howdah.build.cache import Cache
 from howdah.build.tools import build_tools
 from howdah.engine.vm import machine
-from howdah.engine.vm.machine import Machine, Speed, command_line, run
+from howdah.engine.vm.machine import QemuMachine, Speed, command_line, run
 from howdah.engine.vm.watch import UP
 from howdah.errors import EngineUnavailableError, RunFailedError
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Machine:
+def made(tmp_path: Path) -> QemuMachine:
     for name in ("kernel", "tree.cpio"):
         (tmp_path / name).write_bytes(name.encode())
     (tmp_path / "raw").mkdir()
-    return Machine(
+    return QemuMachine(
         kernel=tmp_path / "kernel",
         first=(tmp_path / "tree.cpio",),
         command=("/usr/bin/python3", "-m", "howdah.agent"),
@@ -55,7 +55,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> No
 def quiet(_phase: str, _done: int, _total: int) -> None: ...
 
 
-def test_nothing_that_could_differ_is_left_open(made: Machine) -> None:
+def test_nothing_that_could_differ_is_left_open(made: QemuMachine) -> None:
     words = command_line(made, Path("initrd"), Path("disk"), Path("signs"))
     line = " ".join(words)
     assert "shift=1,sleep=off,align=off" in words
@@ -72,7 +72,7 @@ def test_nothing_that_could_differ_is_left_open(made: Machine) -> None:
     assert "-net" not in line, "it has no network but its own namespaces"
 
 
-def test_real_time_has_no_virtual_clock(made: Machine) -> None:
+def test_real_time_has_no_virtual_clock(made: QemuMachine) -> None:
     virtual, real = (
         command_line(replace(made, speed=Speed(shift)), Path("initrd"), Path("disk"), Path("signs"))
         for shift in (0, None)
@@ -83,7 +83,7 @@ def test_real_time_has_no_virtual_clock(made: Machine) -> None:
     assert "HOWDAH_SETTLE_S=" not in " ".join(real)
 
 
-def test_a_word_with_a_space_is_refused(made: Machine) -> None:
+def test_a_word_with_a_space_is_refused(made: QemuMachine) -> None:
     with pytest.raises(ValueError, match="command line"):
         command_line(replace(made, kernel_arguments=("a b",)), Path("initrd"), Path("disk"), Path("signs"))
 
@@ -94,7 +94,7 @@ def test_speed_in_words(shift: int | None, text: str) -> None:
 
 
 def test_what_it_delivers_is_unpacked_and_its_end_is_read(
-    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: QemuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(
         tmp_path,
@@ -111,7 +111,7 @@ def test_what_it_delivers_is_unpacked_and_its_end_is_read(
 
 
 def test_a_kernel_that_panics_is_told_with_its_console(
-    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: QemuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(tmp_path, monkeypatch, 'echo "Kernel panic - not syncing: VFS" > "$console"\n')
     with pytest.raises(RunFailedError, match="a panic of its kernel - not syncing: VFS") as error:
@@ -119,14 +119,16 @@ def test_a_kernel_that_panics_is_told_with_its_console(
     assert "Last lines of the console" in str(error.value)
 
 
-def test_one_that_ends_without_a_word_is_told(made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_ends_without_a_word_is_told(
+    made: QemuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stand_in(tmp_path, monkeypatch, 'echo "Freeing initrd memory" > "$console"\n')
     with pytest.raises(RunFailedError, match="without delivering what it recorded"):
         run(made, quiet)
 
 
 def test_a_kernel_that_never_comes_up_is_ended_after_its_processor_time(
-    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: QemuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(tmp_path, monkeypatch, 'echo "tsc: Fast TSC calibration" > "$console"\nwhile :; do :; done\n')
     with pytest.raises(RunFailedError, match=r"did not come up.*processor time") as error:
@@ -135,7 +137,7 @@ def test_a_kernel_that_never_comes_up_is_ended_after_its_processor_time(
 
 
 def test_one_that_sleeps_while_it_boots_is_ended_after_some_wall_time(
-    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: QemuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(tmp_path, monkeypatch, "sleep 600\n")
     with pytest.raises(RunFailedError, match="did not come up"):
@@ -143,7 +145,7 @@ def test_one_that_sleeps_while_it_boots_is_ended_after_some_wall_time(
 
 
 def test_a_machine_that_falls_silent_is_ended_and_the_message_says_where_it_was(
-    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: QemuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = f"echo '{UP.decode()}' > \"$console\"; printf '=385\\nc123\\n' > \"$signs\"; while :; do :; done\n"
     stand_in(tmp_path, monkeypatch, script)
@@ -153,7 +155,7 @@ def test_a_machine_that_falls_silent_is_ended_and_the_message_says_where_it_was(
     assert ("flows", 12_300_000, 38_500_000) in seen, "progress is shown while it runs"
 
 
-def test_one_that_was_killed_says_so(made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_was_killed_says_so(made: QemuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = f"echo '{UP.decode()}' > \"$console\"; printf 'b70\\n' > \"$signs\"; kill -9 $$\n"
     stand_in(tmp_path, monkeypatch, script)
     with pytest.raises(RunFailedError, match=r"killed from outside \(SIGKILL, phase calibrate-before, 7\.0 s"):
@@ -161,7 +163,7 @@ def test_one_that_was_killed_says_so(made: Machine, tmp_path: Path, monkeypatch:
 
 
 def test_a_machine_without_qemu_says_what_to_install(
-    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: QemuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "QEMU", str(tmp_path / "no-qemu"))
     with pytest.raises(EngineUnavailableError, match="no-qemu") as error:
@@ -170,7 +172,7 @@ def test_a_machine_without_qemu_says_what_to_install(
 
 
 def test_what_is_no_kernel_is_told_in_qemus_words(
-    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: QemuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(tmp_path, monkeypatch, "echo 'qemu: invalid kernel header' >&2; exit 1\n")
     with pytest.raises(RunFailedError, match="status 1: qemu: invalid kernel header"):
@@ -178,7 +180,7 @@ def test_what_is_no_kernel_is_told_in_qemus_words(
 
 
 def test_one_that_never_ends_is_ended_and_nothing_of_it_stays(
-    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: QemuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(tmp_path, monkeypatch, f'echo $$ > {tmp_path}/pid; echo booting > "$console"; sleep 600\n')
     with pytest.raises(RunFailedError, match="wall-clock limit of 1 s"):
@@ -192,7 +194,7 @@ def test_one_that_never_ends_is_ended_and_nothing_of_it_stays(
 
 
 def test_a_slow_machine_may_take_longer_than_the_limit(
-    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: QemuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the limit a sixteenth passes between two of its clock's steps."""
     script = (
@@ -207,7 +209,7 @@ def test_a_slow_machine_may_take_longer_than_the_limit(
 
 
 def test_a_program_that_ran_out_of_the_machines_time_is_told(
-    made: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: QemuMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = 'cd "$(mktemp -d)"; echo \'{"exit": null, "signal": null}\' > guest-exit.json; tar cf "$disk" *\n'
     stand_in(tmp_path, monkeypatch, script)

@@ -14,7 +14,7 @@ from howdah.profile import Profile, load
 from howdah.record.directory import write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.work.batch import Rest, run_queue
-from howdah.work.experiment import Experiment
+from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Job, Outcome, Work
 from howdah.work.long import LongPlans, LongQueue
 from howdah.work.prepared import Prepared, compile_plans
@@ -115,9 +115,9 @@ def profile(tmp_path: Path) -> Profile:
 
 
 @pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Experiment:
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ExperimentDirectory:
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
-    experiment = Experiment(tmp_path / "runs" / "wide")
+    experiment = ExperimentDirectory(tmp_path / "runs" / "wide")
     experiment.create()
     return experiment
 
@@ -128,13 +128,13 @@ def _short_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["howdah.profile.load"], "MOST_CELLS", 20)
 
 
-def _sweep(experiment: Experiment, profile: Profile) -> LongQueue:
+def _sweep(experiment: ExperimentDirectory, profile: Profile) -> LongQueue:
     plans = compile_plans(profile)
     assert isinstance(plans, LongPlans)
     return LongQueue(experiment, plans, {"uml": {"kernel": "a"}})
 
 
-def _stopped(experiment: Experiment, profile: Profile, place: _Place) -> None:
+def _stopped(experiment: ExperimentDirectory, profile: Profile, place: _Place) -> None:
     """Made until the place has made as many as it may."""
     sweep = _sweep(experiment, profile)
     sweep.begin(again=False)
@@ -154,7 +154,7 @@ def _made(sweep: LongQueue, place: _Place, *, keep_going: bool = False) -> list[
 
 
 def test_a_plan_is_compiled_as_its_turn_comes_and_once(
-    experiment: Experiment, profile: Profile, compiled: list[str]
+    experiment: ExperimentDirectory, profile: Profile, compiled: list[str]
 ) -> None:
     sweep = _sweep(experiment, profile)
     assert len(compiled) == SOME
@@ -169,7 +169,7 @@ def test_a_plan_is_compiled_as_its_turn_comes_and_once(
 
 
 def test_what_is_there_is_resumed_without_a_plan_for_each(
-    experiment: Experiment, profile: Profile, compiled: list[str]
+    experiment: ExperimentDirectory, profile: Profile, compiled: list[str]
 ) -> None:
     first, second = _Place(most=30), _Place(most=10)
     _stopped(experiment, profile, first)
@@ -185,7 +185,7 @@ def test_what_is_there_is_resumed_without_a_plan_for_each(
     assert compiled[:-1] == second.made
 
 
-def test_runs_are_found_without_a_ledger(experiment: Experiment, profile: Profile) -> None:
+def test_runs_are_found_without_a_ledger(experiment: ExperimentDirectory, profile: Profile) -> None:
     first, second = _Place(most=10), _Place(most=3)
     _stopped(experiment, profile, first)
     (experiment.path / ".ledger").unlink()
@@ -197,20 +197,20 @@ def test_runs_are_found_without_a_ledger(experiment: Experiment, profile: Profil
     assert sweep.past.reused == 10
 
 
-def test_a_run_whose_file_was_changed_is_looked_at_anew(experiment: Experiment, profile: Profile) -> None:
+def test_a_run_whose_file_was_changed_is_looked_at_anew(experiment: ExperimentDirectory, profile: Profile) -> None:
     _stopped(experiment, profile, _Place(most=10))
     next(experiment.path.glob("*/verdict.json")).write_text('{"verdict": "fail"} ')
     assert _sweep(experiment, profile).begin(again=False) == 9
 
 
-def test_a_line_that_another_wrote_does_not_count(experiment: Experiment, profile: Profile) -> None:
+def test_a_line_that_another_wrote_does_not_count(experiment: ExperimentDirectory, profile: Profile) -> None:
     _stopped(experiment, profile, _Place(most=10))
     ledger = experiment.path / ".ledger"
     ledger.write_text(ledger.read_text().replace('"pass"', '"fail"', 1))
     assert _sweep(experiment, profile).begin(again=False) == 9
 
 
-def test_another_kernel_takes_nothing_from_the_ledger(experiment: Experiment, profile: Profile) -> None:
+def test_another_kernel_takes_nothing_from_the_ledger(experiment: ExperimentDirectory, profile: Profile) -> None:
     _stopped(experiment, profile, _Place(most=5))
     plans = compile_plans(profile)
     assert isinstance(plans, LongPlans)
@@ -218,7 +218,7 @@ def test_another_kernel_takes_nothing_from_the_ledger(experiment: Experiment, pr
 
 
 def test_what_is_told_before_the_first_run_needs_no_plan_more(
-    experiment: Experiment, profile: Profile, compiled: list[str]
+    experiment: ExperimentDirectory, profile: Profile, compiled: list[str]
 ) -> None:
     sweep = _sweep(experiment, profile)
     sweep.begin(again=False)
@@ -232,7 +232,7 @@ def test_what_is_told_before_the_first_run_needs_no_plan_more(
 
 @pytest.mark.usefixtures("_short_are_long")
 def test_the_last_run_ends_a_sweep_and_nothing_is_left_for_another_command(
-    experiment: Experiment, tmp_path: Path, compiled: list[str]
+    experiment: ExperimentDirectory, tmp_path: Path, compiled: list[str]
 ) -> None:
     file = tmp_path / "right.yaml"
     file.write_text(WRONG.replace(" 1 s]", " 1500 ms]"))
@@ -256,7 +256,9 @@ def test_the_last_run_ends_a_sweep_and_nothing_is_left_for_another_command(
 
 
 @pytest.mark.usefixtures("_short_are_long")
-def test_a_point_that_is_wrong_fails_in_its_turn_and_by_its_name(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_point_that_is_wrong_fails_in_its_turn_and_by_its_name(
+    experiment: ExperimentDirectory, tmp_path: Path
+) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(WRONG)
     sweep, place = _sweep(experiment, load(file, confirmed_runs=FEW)), _Place()
@@ -272,7 +274,9 @@ def test_a_point_that_is_wrong_fails_in_its_turn_and_by_its_name(experiment: Exp
 
 
 @pytest.mark.usefixtures("_short_are_long")
-def test_a_point_that_is_wrong_ends_a_sweep_that_is_not_to_go_on(experiment: Experiment, tmp_path: Path) -> None:
+def test_a_point_that_is_wrong_ends_a_sweep_that_is_not_to_go_on(
+    experiment: ExperimentDirectory, tmp_path: Path
+) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(WRONG)
     sweep, place = _sweep(experiment, load(file, confirmed_runs=FEW)), _Place()

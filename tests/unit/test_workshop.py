@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,11 +24,12 @@ from howdah.build.cache import Cache
 from howdah.build.source_tree import TreeContent, read_tree
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import Tools, build_tools
-from howdah.build.uml_kernel import Kernel, build_kernel
-from howdah.build.workshop import Workshop, included_names
+from howdah.build.uml_kernel import build_kernel
+from howdah.build.workshop import included_names
 from howdah.command.main import main
 from howdah.errors import HowdahError
 from tests.unit.kernel_tree import image_of, write_tree
+from tests.unit.workshop_bench import Bench, until
 
 
 @pytest.fixture(scope="module")
@@ -37,36 +37,14 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
     return build_tools(Cache(tmp_path_factory.mktemp("tools")))
 
 
-class _Bench:
-    def __init__(self, root: Path) -> None:
-        self.tree = write_tree(root / "my linux")  # with a space: make sees its copy alone
-        self.cache = Cache(root / "cache")
-        self.workshop = Workshop(self.tree, self.cache)
-        self.hold = root / "hold"
-
-    def edit(self, name: str, text: str) -> Path:
-        file = self.tree / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"{text}\n")
-        return file
-
-    def build(self) -> Kernel:
-        return build_kernel(str(self.tree), lambda _what, _done, _total: None, self.cache)
-
-    def compiled(self, kernel: Kernel) -> list[str]:
-        """What the build of a kernel compiled, by its log."""
-        log = self.cache.log("kernel", kernel.key).read_text()
-        return sorted(line.split("/")[-1] for line in log.splitlines() if line.startswith("  CC"))
-
-
 @pytest.fixture
-def bench(tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> _Bench:
+def bench(tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(kernel_module, "build_tools", lambda _cache: tools)
     monkeypatch.setattr(kernel_module, "_SPACE_BYTES", 0)
-    return _Bench(tmp_path)
+    return Bench(tmp_path)
 
 
-def test_an_edit_compiles_one_file_and_a_key_is_the_contents(bench: _Bench) -> None:
+def test_an_edit_compiles_one_file_and_a_key_is_the_contents(bench: Bench) -> None:
     first = bench.build()
     assert first.image.read_text() == image_of()
     assert bench.compiled(first) == ["cubic.o", "tcp.o"]
@@ -79,7 +57,7 @@ def test_an_edit_compiles_one_file_and_a_key_is_the_contents(bench: _Bench) -> N
     assert bench.build() == first
 
 
-def test_nothing_is_written_into_the_tree(bench: _Bench) -> None:
+def test_nothing_is_written_into_the_tree(bench: Bench) -> None:
     def state() -> list[tuple[str, int]]:
         return [(str(path), path.stat().st_mtime_ns) for path in sorted(bench.tree.rglob("*"))]
 
@@ -89,7 +67,7 @@ def test_nothing_is_written_into_the_tree(bench: _Bench) -> None:
 
 
 @pytest.mark.parametrize("time_ns", [0, None], ids=["an older time", "the same time"])
-def test_no_time_of_change_hides_an_edit(bench: _Bench, time_ns: int | None) -> None:
+def test_no_time_of_change_hides_an_edit(bench: Bench, time_ns: int | None) -> None:
     bench.build()
     file = bench.tree / "net/ipv4/tcp.c"
     kept_ns = file.stat().st_mtime_ns if time_ns is None else time_ns
@@ -99,13 +77,13 @@ def test_no_time_of_change_hides_an_edit(bench: _Bench, time_ns: int | None) -> 
     assert kernel.image.read_text() == image_of(tcp="tcp two")
 
 
-def test_a_time_of_change_is_no_edit(bench: _Bench) -> None:
+def test_a_time_of_change_is_no_edit(bench: Bench) -> None:
     first = bench.build()
     (bench.tree / "net/ipv4/tcp.c").touch()
     assert bench.build().key == first.key
 
 
-def test_a_header_is_compiled_in_everywhere_and_older_kernels_keep_theirs(bench: _Bench) -> None:
+def test_a_header_is_compiled_in_everywhere_and_older_kernels_keep_theirs(bench: Bench) -> None:
     first = bench.build()
     bench.edit("include/net/tcp.h", "header two")
     second = bench.build()
@@ -115,7 +93,7 @@ def test_a_header_is_compiled_in_everywhere_and_older_kernels_keep_theirs(bench:
     assert (second.source_dir / "include/net/tcp.h").read_text() == "header two\n"
 
 
-def test_a_file_system_without_links_will_do(bench: _Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_links_will_do(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def link(*_: object, **__: object) -> None:
         raise PermissionError
 
@@ -123,7 +101,7 @@ def test_a_file_system_without_links_will_do(bench: _Bench, monkeypatch: pytest.
     assert (bench.build().source_dir / "include/net/tcp.h").read_text() == "header one\n"
 
 
-def test_modules_serve_all_kernels_of_one_interface(bench: _Bench) -> None:
+def test_modules_serve_all_kernels_of_one_interface(bench: Bench) -> None:
     first = bench.build()
     bench.edit("net/ipv4/tcp.c", "tcp two")
     assert bench.build().interface == first.interface
@@ -133,7 +111,7 @@ def test_modules_serve_all_kernels_of_one_interface(bench: _Bench) -> None:
     assert first.vermagic == "6.99.1-rc2 mod_unload "
 
 
-def test_what_does_not_compile_is_told_at_the_persons_line_and_costs_no_object(bench: _Bench) -> None:
+def test_what_does_not_compile_is_told_at_the_persons_line_and_costs_no_object(bench: Bench) -> None:
     bench.build()
     bench.edit("include/net/tcp.h", "header two")
     bench.edit("net/ipv4/tcp.c", "BROKEN")
@@ -147,7 +125,7 @@ def test_what_does_not_compile_is_told_at_the_persons_line_and_costs_no_object(b
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_build_leaves_no_wrong_object(bench: _Bench, number: int) -> None:
+def test_a_killed_build_leaves_no_wrong_object(bench: Bench, number: int) -> None:
     bench.build()
     bench.edit("net/ipv4/tcp.c", "tcp two")
     bench.hold.touch()
@@ -155,7 +133,7 @@ def test_a_killed_build_leaves_no_wrong_object(bench: _Bench, number: int) -> No
     environment = {**os.environ, "HOWDAH_CACHE": str(bench.cache.root)}
     command = subprocess.Popen([sys.executable, "-c", code, str(bench.tree)], env=environment)
     half = bench.workshop.build / "net/ipv4/tcp.o"
-    _until(lambda: half.read_text() == "half\n")
+    until(lambda: half.read_text() == "half\n")
     command.send_signal(number)
     command.wait()
     bench.hold.unlink()
@@ -165,7 +143,7 @@ def test_a_killed_build_leaves_no_wrong_object(bench: _Bench, number: int) -> No
     assert bench.compiled(kernel) == ["tcp.o"], "what was whole stays"
 
 
-def test_a_command_waits_until_the_children_of_a_killed_one_are_gone(bench: _Bench) -> None:
+def test_a_command_waits_until_the_children_of_a_killed_one_are_gone(bench: Bench) -> None:
     bench.build()
     with bench.workshop.held(lambda: None) as lock:
         heir = subprocess.Popen(["sleep", "60"], pass_fds=(lock,))
@@ -180,7 +158,7 @@ def test_a_command_waits_until_the_children_of_a_killed_one_are_gone(bench: _Ben
     heir.wait()
 
 
-def test_everything_that_make_starts_holds_the_workshop(bench: _Bench, tools: Tools, tmp_path: Path) -> None:
+def test_everything_that_make_starts_holds_the_workshop(bench: Bench, tools: Tools, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with bench.workshop.held(lambda: None) as lock:
         command = ["sh", "-c", "sh -c 'readlink /proc/self/fd/*; true'"]
@@ -200,7 +178,7 @@ def test_everything_that_make_starts_holds_the_workshop(bench: _Bench, tools: To
     assert held[0] != ()
 
 
-def test_a_copy_that_was_cut_off_is_mended(bench: _Bench) -> None:
+def test_a_copy_that_was_cut_off_is_mended(bench: Bench) -> None:
     first = bench.build()
     copy = bench.workshop.source / "net/ipv4/tcp.c"
     copy.unlink()
@@ -214,7 +192,7 @@ def test_a_copy_that_was_cut_off_is_mended(bench: _Bench) -> None:
 
 
 @pytest.mark.parametrize("damage", ["truncated", "gone", "state"])
-def test_objects_that_are_not_as_they_were_left_are_compiled_again(bench: _Bench, damage: str) -> None:
+def test_objects_that_are_not_as_they_were_left_are_compiled_again(bench: Bench, damage: str) -> None:
     bench.build()
     victim = bench.workshop.build / "net/ipv4/tcp.o"
     if damage == "truncated":
@@ -227,14 +205,14 @@ def test_objects_that_are_not_as_they_were_left_are_compiled_again(bench: _Bench
     assert bench.build().image.read_text() == image_of(cubic="cubic two")
 
 
-def test_a_copy_of_the_cache_with_links_costs_nothing(bench: _Bench, tmp_path: Path) -> None:
+def test_a_copy_of_the_cache_with_links_costs_nothing(bench: Bench, tmp_path: Path) -> None:
     bench.build()
     shutil.copytree(bench.cache.root, tmp_path / "copy", copy_function=os.link)
     bench.edit("net/ipv4/cubic.c", "cubic two")
     assert bench.compiled(bench.build()) == ["cubic.o"]
 
 
-def test_with_another_configuration_left_half_done_all_is_compiled(bench: _Bench) -> None:
+def test_with_another_configuration_left_half_done_all_is_compiled(bench: Bench) -> None:
     bench.build()
     (bench.workshop.build / ".config").write_text("CONFIG_OTHER=y\n")
     bench.edit("net/ipv4/cubic.c", "cubic two")
@@ -245,7 +223,7 @@ def test_with_another_configuration_left_half_done_all_is_compiled(bench: _Bench
     ("name", "again"),
     [("net/ipv4/cubic.c", False), ("net/Kconfig", True), ("net/Makefile", True), ("scripts/conf.c", True)],
 )
-def test_the_configuration_is_made_again_where_it_may_differ(bench: _Bench, name: str, again: bool) -> None:
+def test_the_configuration_is_made_again_where_it_may_differ(bench: Bench, name: str, again: bool) -> None:
     def configured() -> bool:
         return "  configured" in bench.cache.log("kernel", bench.build().key).read_text()
 
@@ -254,7 +232,7 @@ def test_the_configuration_is_made_again_where_it_may_differ(bench: _Bench, name
     assert configured() is again
 
 
-def test_a_configuration_that_was_cut_off_is_made_again(bench: _Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configuration_that_was_cut_off_is_made_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.build()
     bench.edit("Kconfig", "new")
     with monkeypatch.context() as patch, pytest.raises(HowdahError, match="not configured"):
@@ -268,14 +246,14 @@ def test_a_configuration_that_was_cut_off_is_made_again(bench: _Bench, monkeypat
     assert "  configured" in bench.cache.log("kernel", kernel.key).read_text()
 
 
-def test_with_another_compiler_all_is_compiled(bench: _Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_another_compiler_all_is_compiled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.build()
     monkeypatch.setattr(kernel_build, "toolchain", lambda: "gcc of tomorrow")
     bench.edit("net/ipv4/cubic.c", "cubic two")
     assert bench.compiled(bench.build()) == ["cubic.o", "tcp.o"]
 
 
-def test_where_the_clock_was_set_back_all_is_compiled(bench: _Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_clock_was_set_back_all_is_compiled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.build()
     tomorrow = time.time() + 86400
     for path in bench.workshop.build.rglob("*.o"):
@@ -299,7 +277,7 @@ def test_where_the_clock_was_set_back_all_is_compiled(bench: _Bench, monkeypatch
         ("include/asked.h", ["cubic.o", "tcp.o"]),
     ],
 )
-def test_a_new_file_that_could_take_the_place_of_another(bench: _Bench, name: str, compiled: list[str]) -> None:
+def test_a_new_file_that_could_take_the_place_of_another(bench: Bench, name: str, compiled: list[str]) -> None:
     bench.edit("net/ipv4/tcp.c", '__has_include("asked.h")')
     bench.build()
     bench.edit(name, "new")
@@ -307,7 +285,7 @@ def test_a_new_file_that_could_take_the_place_of_another(bench: _Bench, name: st
     assert bench.compiled(bench.build()) == compiled
 
 
-def test_a_link_that_leads_elsewhere(bench: _Bench) -> None:
+def test_a_link_that_leads_elsewhere(bench: Bench) -> None:
     """Its time, to make, is that of the file it leads to, which may be older than every object."""
     bench.edit("net/ipv4/one.c", "cubic one")
     bench.edit("net/ipv4/two.c", "cubic two")
@@ -320,7 +298,7 @@ def test_a_link_that_leads_elsewhere(bench: _Bench) -> None:
     assert bench.build().image.read_text() == image_of(cubic="cubic two")
 
 
-def test_a_header_that_code_only_asks_for_and_that_goes(bench: _Bench) -> None:
+def test_a_header_that_code_only_asks_for_and_that_goes(bench: Bench) -> None:
     bench.edit("include/asked.h", "here")
     bench.edit("net/ipv4/tcp.c", '__has_include("asked.h")')
     bench.build()
@@ -330,7 +308,7 @@ def test_a_header_that_code_only_asks_for_and_that_goes(bench: _Bench) -> None:
 
 @pytest.mark.parametrize("after", ["copy_file", "_remove_empty_directories"])
 def test_a_copy_that_is_cut_off_does_not_hide_a_new_header(
-    bench: _Bench, monkeypatch: pytest.MonkeyPatch, after: str
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, after: str
 ) -> None:
     bench.build()
     bench.edit("net/ipv4/tcp.h", "new")
@@ -346,7 +324,7 @@ def test_a_copy_that_is_cut_off_does_not_hide_a_new_header(
     assert bench.compiled(bench.build()) == ["cubic.o", "tcp.o"]
 
 
-def test_a_tree_edited_while_it_is_copied_is_read_again(bench: _Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_edited_while_it_is_copied_is_read_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[TreeContent] = []
 
     def read_and_edit(root: Path) -> TreeContent:
@@ -363,7 +341,7 @@ def test_a_tree_edited_while_it_is_copied_is_read_again(bench: _Bench, monkeypat
     assert len(reads) == 2
 
 
-def test_a_tree_that_never_stays_the_same_is_refused(bench: _Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_that_never_stays_the_same_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_and_edit(root: Path) -> TreeContent:
         content = read_tree(root)
         if root == bench.tree:
@@ -375,13 +353,13 @@ def test_a_tree_that_never_stays_the_same_is_refused(bench: _Bench, monkeypatch:
         bench.build()
 
 
-def test_the_environment_has_no_say(bench: _Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_has_no_say(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCALVERSION", "-mine")
     monkeypatch.setenv("KCFLAGS", "-O0")
     assert bench.build().image.read_text() == image_of()
 
 
-def test_one_content_in_two_places_is_one_kernel_with_two_names(bench: _Bench, tmp_path: Path) -> None:
+def test_one_content_in_two_places_is_one_kernel_with_two_names(bench: Bench, tmp_path: Path) -> None:
     here = bench.build()
     there = build_kernel(str(write_tree(tmp_path / "other").rename(tmp_path / "clone")), lambda *_: None, bench.cache)
     text = (tmp_path / "clone/Makefile").read_text()
@@ -393,7 +371,7 @@ def test_one_content_in_two_places_is_one_kernel_with_two_names(bench: _Bench, t
 
 
 def test_clean_removes_workshops_of_trees_that_are_gone(
-    bench: _Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOWDAH_CACHE", str(bench.cache.root))
     kernel = bench.build()
@@ -420,14 +398,3 @@ def test_names_that_kbuild_says_an_object_was_made_of() -> None:
         b"net/ipv4/tcp.o: $(deps_net/ipv4/tcp.o)\n"
     )
     assert included_names(record) >= {b"kconfig.h", b"autoconf.h", b"plain.h"}
-
-
-def _until(there: Callable[[], bool]) -> None:
-    for _ in range(3000):
-        try:
-            if there():
-                return
-        except OSError:
-            pass
-        time.sleep(0.01)
-    raise AssertionError("it did not come")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from howdah.measure.counters import Counters
-from howdah.measure.event import Event
+from howdah.measure.event import SlowStartEvent
 from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples
 from howdah.measure.trace import FlowTrace
@@ -97,7 +97,7 @@ def make_measured(
     queue: Samples | None = None,
     info: Samples | None = None,
     counters: Counters | None = None,
-    events: dict[int, list[Event]] | None = None,
+    events: dict[int, list[SlowStartEvent]] | None = None,
 ) -> Measured:
     plan = plan or dataclasses.replace(make_plan(), flows=[trace.flow for trace in traces])
     none = make_info([])

@@ -18,7 +18,7 @@ from howdah.build.accelerator import QEMU
 from howdah.build.cache import Cache
 from howdah.build.preload import library
 from howdah.build.tools import build_tools
-from howdah.engine.vm.machine import WARP, Machine, Speed, run
+from howdah.engine.vm.machine import WARP, QemuMachine, Speed, run
 from howdah.errors import RunFailedError
 
 pytestmark = pytest.mark.vm
@@ -41,12 +41,12 @@ def endless_kernel() -> bytes:
 
 
 @pytest.fixture
-def endless(tmp_path: Path) -> Machine:
+def endless(tmp_path: Path) -> QemuMachine:
     if shutil.which(QEMU) is None:
         pytest.skip(f"{QEMU} is not on this machine; apt-get install qemu-system-x86")
     (tmp_path / "kernel").write_bytes(endless_kernel())
     (tmp_path / "tree.cpio").write_bytes(b"")
-    return Machine(
+    return QemuMachine(
         kernel=tmp_path / "kernel",
         first=(tmp_path / "tree.cpio",),
         command=("/usr/bin/true",),
@@ -87,14 +87,14 @@ def wait_for(place: Path, there: bool) -> list[int]:
     return found
 
 
-def test_a_machine_that_never_comes_up_is_ended(endless: Machine) -> None:
+def test_a_machine_that_never_comes_up_is_ended(endless: QemuMachine) -> None:
     with pytest.raises(RunFailedError, match=r"did not come up: its kernel has not started the first program after"):
         run(replace(endless, boot_limit_s=1.0), quiet)
     assert wait_for(endless.raw, there=False) == []
     assert [file.name for file in endless.raw.iterdir() if file.name.startswith(".")] == []
 
 
-def test_a_qemu_that_is_killed_is_told(endless: Machine) -> None:
+def test_a_qemu_that_is_killed_is_told(endless: QemuMachine) -> None:
     def kill() -> None:
         for process in wait_for(endless.raw, there=True):
             os.kill(process, signal.SIGKILL)
@@ -106,7 +106,7 @@ def test_a_qemu_that_is_killed_is_told(endless: Machine) -> None:
     killer.join()
 
 
-def test_an_interrupt_leaves_nothing(endless: Machine) -> None:
+def test_an_interrupt_leaves_nothing(endless: QemuMachine) -> None:
     """Ctrl-C reaches howdah, which ends the machine and removes what it wrote for it."""
 
     def interrupt(_phase: str, _done: int, _total: int) -> None:
@@ -119,7 +119,7 @@ def test_an_interrupt_leaves_nothing(endless: Machine) -> None:
     assert [file.name for file in endless.raw.iterdir() if file.name.startswith(".")] == []
 
 
-def test_a_file_that_is_no_kernel_is_told_in_qemus_words(endless: Machine) -> None:
+def test_a_file_that_is_no_kernel_is_told_in_qemus_words(endless: QemuMachine) -> None:
     endless.kernel.write_bytes(b"nothing that starts")
     with pytest.raises(RunFailedError, match=r"ended with status 1: .*kernel"):
         run(endless, quiet)

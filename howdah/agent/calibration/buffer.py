@@ -49,7 +49,7 @@ class BufferResult:
 
 
 @dataclass(frozen=True)
-class Load:
+class BufferLoad:
     """What one sender sends: frames in large sends, then frames one by one."""
 
     bulk_frames: int
@@ -63,7 +63,7 @@ class Load:
 
 def divide_load(
     buffer_bytes: int, frame_bytes: int, rate: int, interface_rate: int | None, senders: int
-) -> Load | None:
+) -> BufferLoad | None:
     """Frames of each sender that make the queue grow to 1.15 buffers; None when the senders are too slow for it.
 
     While ``X`` bytes arrive at the senders' rate I, the bottleneck forwards X R / I: the queue grows by X (1 - R / I).
@@ -80,7 +80,7 @@ def divide_load(
     per_sender = growth * frame_bytes * senders
     bulk = int((buffer_bytes - room) / per_sender)
     single = int((room + overfill) / per_sender) + 1
-    return Load(bulk, single)
+    return BufferLoad(bulk, single)
 
 
 class Filler:
@@ -92,7 +92,7 @@ class Filler:
         target: dict[str, Any],
         namespaces: dict[str, Namespace],
         loop: Loop,
-        load: Load,
+        load: BufferLoad,
     ) -> None:
         self._address = target["receiver_address"]
         self._loop = loop
@@ -240,7 +240,7 @@ def measure_buffer(
     return depth_of(filled, [base_delays_ns[number] for number in chosen], rate, frame_bytes)
 
 
-def choose_load(plan: dict[str, Any]) -> tuple[Load | None, list[int]]:
+def choose_load(plan: dict[str, Any]) -> tuple[BufferLoad | None, list[int]]:
     """What each sender sends, and the targets whose senders do; no load where all together are too slow."""
     calibration = plan["calibration"]
     by_sender = {target["sender"]: number for number, target in enumerate(calibration["targets"])}

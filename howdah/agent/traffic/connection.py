@@ -12,7 +12,7 @@ from typing import Any
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.driver import FlowDriver
-from howdah.agent.traffic.endpoint import Endpoint, Transferred
+from howdah.agent.traffic.endpoint import TrafficEndpoint, Transferred
 from howdah.agent.traffic.kernel import KernelEndpoint, cookie_of
 from howdah.agent.traffic.python import PythonEndpoint
 from howdah.agent.traffic.segments import Segments, segments_of
@@ -25,7 +25,7 @@ _NAME_BYTES = 16  # TCP_CA_NAME_MAX
 NOTHING = Transferred(0, None, None, done=False)
 
 
-def make_endpoint(driver: str, role: str, limit_bytes: int = 0) -> Endpoint:
+def make_endpoint(driver: str, role: str, limit_bytes: int = 0) -> TrafficEndpoint:
     if driver == "kernel":
         return KernelEndpoint(role, limit_bytes)
     if driver == "python":
@@ -51,8 +51,8 @@ class ConnectedFlow(FlowDriver):
         self._opening: socket.socket | None = None
         self._sender: socket.socket | None = None
         self._receiver: socket.socket | None = None
-        self._source: Endpoint | None = None
-        self._sink: Endpoint | None = None
+        self._source: TrafficEndpoint | None = None
+        self._sink: TrafficEndpoint | None = None
         self._connected_ns: int | None = None
         self._error: str | None = None
         self._stopped = False

@@ -22,7 +22,7 @@ class Transferred:
     error: str | None = None
 
 
-class Endpoint(Protocol):
+class TrafficEndpoint(Protocol):
     """``attach`` once per flow, with the socket connected; ``state`` at any time after it."""
 
     def attach(self, connection: socket.socket) -> None: ...

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.link import (
-    Link,
+    LinkState,
     create_vlan,
     delete_link,
     links,
@@ -33,7 +33,7 @@ _OWN = "/proc/thread-self/ns/net"
 class _Taken:
     """``before`` is the NIC as it was; ``tagged``: the interface is a part of it. ``host`` holds it, once it does."""
 
-    before: Link
+    before: LinkState
     tagged: bool
     host: Namespace | None = None
 
@@ -45,7 +45,7 @@ class Adoption:
         self._home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
         self._netlink = NetlinkSocket()
         self._taken: dict[str, _Taken] = {}
-        self._woken: list[Link] = []
+        self._woken: list[LinkState] = []
 
     def prepare(self, interface: str, mac: str, nic_mac: str, tag: int | None) -> None:
         """Give the NIC that was made with the address ``nic_mac`` the name and address of the plan, still at home.
@@ -67,12 +67,12 @@ class Adoption:
         set_name(self._netlink, nic.index, interface)
         set_mac(self._netlink, nic.index, mac)
 
-    def _wake(self, nic: Link) -> None:
+    def _wake(self, nic: LinkState) -> None:
         if not nic.up:
             set_up(self._netlink, nic.index)
             self._woken.append(nic)
 
-    def _find(self, mac: str) -> Link:
+    def _find(self, mac: str) -> LinkState:
         deadline = time.monotonic() + _COMES_HOME_S
         while (found := self._look(mac)) is None and time.monotonic() < deadline:
             time.sleep(_LOOK_S)  # one of a host that has just ended comes home a little later
@@ -82,7 +82,7 @@ class Adoption:
             raise OSError(errno.ENODEV, f"no NIC has the address {mac} (there are {has})")
         return found
 
-    def _look(self, mac: str) -> Link | None:
+    def _look(self, mac: str) -> LinkState | None:
         found = links(self._netlink)
         # Interfaces on a NIC have its address too, but only the NIC was made with it.
         for name in ("permanent_mac", "mac"):

@@ -35,7 +35,7 @@ class Ours:
 
 
 @dataclass(frozen=True)
-class Sample:
+class ClockSample:
     """``sent_ns`` and ``received_ns`` by our clock, ``told_ns`` by the machine's."""
 
     sent_ns: int
@@ -57,7 +57,7 @@ class Offset:
     samples: int
 
 
-def estimate(samples: Sequence[Sample], machine: str) -> Offset:
+def estimate(samples: Sequence[ClockSample], machine: str) -> Offset:
     """Raises RunFailedError where no offset fits all samples: the clock was set meanwhile."""
     middle = samples[len(samples) // 2].told_ns
     lower = max(item.told_ns - item.received_ns - _slack(item, middle) for item in samples)
@@ -71,7 +71,7 @@ def estimate(samples: Sequence[Sample], machine: str) -> Offset:
     return Offset((lower + upper) // 2, -(-(upper - lower) // 2), middle, shortest, len(samples))
 
 
-def _slack(item: Sample, middle_ns: int) -> int:
+def _slack(item: ClockSample, middle_ns: int) -> int:
     return round(abs(item.told_ns - middle_ns) * _DRIFT)
 
 

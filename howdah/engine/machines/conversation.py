@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from howdah.engine.machines.clock import Offset, Ours, Sample, estimate
+from howdah.engine.machines.clock import ClockSample, Offset, Ours, estimate
 from howdah.errors import RunFailedError
 from howdah.record.console import console_tail
 
@@ -27,7 +27,7 @@ _LOOK_S = 1.0
 Listener = Callable[[str, dict[str, Any]], None]  # machine, what it says beside what is waited for
 
 
-class Conversation:
+class AgentConversation:
     """With the agent of one machine, which ``process`` (ssh) carries; what it says of errors goes to ``console``."""
 
     def __init__(self, machine: str, process: subprocess.Popen[bytes], console: Path) -> None:
@@ -77,7 +77,7 @@ class Conversation:
             return self._said.popleft()
         if self._ended:
             status = self._process.wait(_ENDS_S)
-            raise self.failed(f"its agent ended with status {status} and without its last word")
+            raise self.failed(f"its agent ended with status {status} and without its final message")
         return None
 
     def failed(self, how: str) -> RunFailedError:
@@ -89,7 +89,7 @@ class Conversation:
 
     def offset(self, samples: int, ours: Ours) -> Offset:
         """Ask for the time, one question after the other. Raises RunFailedError."""
-        found: list[Sample] = []
+        found: list[ClockSample] = []
         with selectors.DefaultSelector() as selector:
             selector.register(self.descriptor, selectors.EVENT_READ)
             for number in range(samples):
@@ -98,15 +98,15 @@ class Conversation:
                 found.append(self._sample(selector, number, sent, ours))
         return estimate(found, self.machine)
 
-    def _sample(self, selector: selectors.BaseSelector, number: int, sent_ns: int, ours: Ours) -> Sample:
+    def _sample(self, selector: selectors.BaseSelector, number: int, sent_ns: int, ours: Ours) -> ClockSample:
         while True:
             if not selector.select(ours.real_s(_ANSWER_S)):
-                raise self.failed(f"did not tell its time within {ours.real_s(_ANSWER_S):.0f} s")
+                raise self.failed(f"did not report its time within {ours.real_s(_ANSWER_S):.0f} s")
             received = ours.now_ns()
             self.read()
             while (message := self.next()) is not None:
                 if message["say"] == "clock" and message["number"] == number:
-                    return Sample(sent_ns, int(message["monotonic_ns"]), received)
+                    return ClockSample(sent_ns, int(message["monotonic_ns"]), received)
 
     def end(self) -> None:
         """Close the agent's input, on which it gives everything back, and see it end; kill ssh if it does not."""
@@ -129,7 +129,7 @@ def _copy(source: IO[bytes], target: Path) -> None:
 
 
 def hear_all(
-    conversations: Sequence[Conversation], kind: str, limit_s: float, listen: Listener
+    conversations: Sequence[AgentConversation], kind: str, limit_s: float, listen: Listener
 ) -> dict[str, dict[str, Any]]:
     """Wait until every agent has said ``kind``; return what each said. Other words go to ``listen``.
 
@@ -154,7 +154,7 @@ def hear_all(
             selector.select(min(rest, _LOOK_S))
 
 
-def _hear(conversation: Conversation, kind: str, heard: dict[str, dict[str, Any]], listen: Listener) -> None:
+def _hear(conversation: AgentConversation, kind: str, heard: dict[str, dict[str, Any]], listen: Listener) -> None:
     """What one agent has said up to ``kind``; what it says after that waits for whoever listens next."""
     conversation.read()
     while (message := conversation.next()) is not None:
@@ -165,7 +165,7 @@ def _hear(conversation: Conversation, kind: str, heard: dict[str, dict[str, Any]
         listen(conversation.machine, message)
 
 
-def _check(conversation: Conversation, message: dict[str, Any]) -> None:
+def _check(conversation: AgentConversation, message: dict[str, Any]) -> None:
     if message["say"] == "done" and not message["ok"]:
         error = message.get("error") or {}
         operation = error.get("operation")

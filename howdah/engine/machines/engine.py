@@ -16,8 +16,8 @@ from typing import IO, Any
 from howdah.engine import share
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
 from howdah.engine.machines.clock import Offset, Ours, described
-from howdah.engine.machines.conversation import Conversation, hear_all
-from howdah.engine.machines.machine import Fleet, Machine
+from howdah.engine.machines.conversation import AgentConversation, hear_all
+from howdah.engine.machines.machine import RunFleet, RunMachine
 from howdah.engine.machines.merge import merge
 from howdah.engine.machines.placement import Placement, place
 from howdah.engine.machines.priority import preferred
@@ -48,7 +48,7 @@ class MachinesEngine:
     name = "machines"
     parallel = False
 
-    def __init__(self, fleet: Fleet | None = None, wiring: str = "mininet") -> None:
+    def __init__(self, fleet: RunFleet | None = None, wiring: str = "mininet") -> None:
         self._fleet = fleet
         self._wiring = wiring
 
@@ -81,7 +81,7 @@ class MachinesEngine:
             progress(f"look at the machines of {fleet.machine_set.name}", number, len(fleet.machines))
         return identity
 
-    def _up(self) -> Fleet:
+    def _up(self) -> RunFleet:
         require(self.lacks(), self.name, _INSTEAD)
         assert self._fleet is not None
         return self._fleet
@@ -121,7 +121,7 @@ class _Session:
         directory: RunDirectory,
         plan: Plan,
         parts: Mapping[str, dict[str, Any]],
-        machines: Mapping[str, Machine],
+        machines: Mapping[str, RunMachine],
         ours: Ours,
         log: IO[str],
         progress: RunProgress,
@@ -151,7 +151,7 @@ class _Session:
         write_json(self._directory.raw / CLOCK_FILE, clocks)
         return clocks
 
-    def _deliver(self, machine: Machine) -> None:
+    def _deliver(self, machine: RunMachine) -> None:
         """The agent, unless the machine has it, and its part of the plan in a new directory.
 
         The agent stays there: its byte code is then made once, which takes an emulated machine many seconds.
@@ -170,7 +170,7 @@ class _Session:
         # What the wiring of Mininet looks for beside the plan.
         machine.check(["ln", "-s", f"{self._code}/topologies", f"{remote}/topologies"], timeout_s=_COMMAND_S)
 
-    def _install(self, machine: Machine) -> None:
+    def _install(self, machine: RunMachine) -> None:
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w:gz") as archive:
             for item in sorted(self._directory.share.iterdir()):
@@ -183,7 +183,7 @@ class _Session:
         machine.check(["mv", "-T", partial, self._code], timeout_s=_COMMAND_S)
 
     @contextmanager
-    def _conversations(self) -> Iterator[list[Conversation]]:
+    def _conversations(self) -> Iterator[list[AgentConversation]]:
         """One with the agent of each machine; whatever happens, all agents have ended when this ends."""
         with ExitStack() as stack:
             conversations = []
@@ -193,7 +193,7 @@ class _Session:
                 command = ["env", f"PYTHONPATH={self._code}", "PYTHONHASHSEED=0", "python3", "-m", "howdah.agent"]
                 command += ["--in", place_, "--out", f"{place_}/out"]
                 self._note(f"{name}$ {' '.join(command)}")
-                conversation = Conversation(name, machine.spawn(command), console)
+                conversation = AgentConversation(name, machine.spawn(command), console)
                 stack.callback(conversation.end)
                 conversations.append(conversation)
             try:
@@ -204,7 +204,7 @@ class _Session:
                         conversation.ask("stop", why="another machine failed, or the run was interrupted")
                 raise
 
-    def _converse(self, conversations: list[Conversation]) -> dict[str, Any]:
+    def _converse(self, conversations: list[AgentConversation]) -> dict[str, Any]:
         self._hear(conversations, "hello", _HELLO_S)
         self._hear(conversations, "ready", _READY_S + self._ours.real_s(_SETUP_S))
         before = self._offsets(conversations)
@@ -229,7 +229,7 @@ class _Session:
             "machines": {name: described(before[name], after[name], epochs[name]) for name in before},
         }
 
-    def _hear(self, conversations: list[Conversation], kind: str, limit_s: float) -> None:
+    def _hear(self, conversations: list[AgentConversation], kind: str, limit_s: float) -> None:
         self._note(f"waiting until all are {kind}")
         hear_all(conversations, kind, limit_s, self._listen)
 
@@ -237,7 +237,7 @@ class _Session:
         if message["say"] == "progress" and machine == next(iter(self._machines)):
             self._progress(str(message["phase"]), int(message["time_us"]), int(message["of_us"]))
 
-    def _offsets(self, conversations: list[Conversation]) -> dict[str, Offset]:
+    def _offsets(self, conversations: list[AgentConversation]) -> dict[str, Offset]:
         found = {
             conversation.machine: conversation.offset(_CLOCK_SAMPLES, self._ours) for conversation in conversations
         }
@@ -271,9 +271,9 @@ class _Session:
 
 
 def _report(
-    fleet: Fleet,
+    fleet: RunFleet,
     placement: Placement,
-    machines: Mapping[str, Machine],
+    machines: Mapping[str, RunMachine],
     agent: dict[str, Any],
     clocks: dict[str, Any],
     wall_s: float,

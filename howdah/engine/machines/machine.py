@@ -13,7 +13,7 @@ from typing import Protocol
 MACHINES_FILE, MACHINE_SETS = "HOWDAH_MACHINES", "HOWDAH_MACHINE_SETS"
 
 
-class Interface(Protocol):
+class WireEnd(Protocol):
     """The NIC at an end of a wire."""
 
     @property
@@ -23,7 +23,7 @@ class Interface(Protocol):
     def mac(self) -> str: ...
 
 
-class Machine(Protocol):
+class RunMachine(Protocol):
     """``role`` is ``sender``, ``emulator`` or ``receiver``. ``interfaces`` are its ends of wires, by the wire's name;
     a wire joins the machines that have it. Methods raise HowdahError when the machine cannot be reached."""
 
@@ -34,7 +34,7 @@ class Machine(Protocol):
     def role(self) -> str: ...
 
     @property
-    def interfaces(self) -> Mapping[str, Interface]: ...
+    def interfaces(self) -> Mapping[str, WireEnd]: ...
 
     @property
     def kernel_release(self) -> str: ...
@@ -61,32 +61,32 @@ class Machine(Protocol):
         ...
 
 
-class MachineSet(Protocol):
+class RunMachineSet(Protocol):
     @property
     def name(self) -> str: ...
 
 
-class Fleet(Protocol):
+class RunFleet(Protocol):
     """All machines, by name, in the order of the machines file. Their clocks run ``dilation`` times slower than
     ours (howdah/machines/dilation.py)."""
 
     @property
-    def machine_set(self) -> MachineSet: ...
+    def machine_set(self) -> RunMachineSet: ...
 
     @property
-    def machines(self) -> Mapping[str, Machine]: ...
+    def machines(self) -> Mapping[str, RunMachine]: ...
 
     @property
     def dilation(self) -> int: ...
 
 
-def fleet_of_environment() -> Fleet | None:
+def fleet_of_environment() -> RunFleet | None:
     """The machines that the environment names, None without. Raises HowdahError if they are not up."""
     file = os.environ.get(MACHINES_FILE)
     if not file:
         return None
     # Here: no other engine needs what a machines file is read with.
-    from howdah.machines.fleet import Fleet as SshFleet
+    from howdah.machines.fleet import Fleet
 
-    fleet: Fleet = SshFleet.load(Path(file), Path(os.environ.get(MACHINE_SETS) or "var/machines"))
+    fleet: RunFleet = Fleet.load(Path(file), Path(os.environ.get(MACHINE_SETS) or "var/machines"))
     return fleet

@@ -127,7 +127,7 @@ def _flow(
         return ends["both"]
     if ends.keys() != {"sender", "receiver"}:
         told = ", ".join(ends) or "neither end"
-        raise RunFailedError(f"flow {flow}: of its two ends {told} left a record")
+        raise RunFailedError(f"flow {flow}: of its two ends only {told} left a record")
     return join_ends(ends["sender"], ends["receiver"], size_bytes)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from howdah.engine.machines.machine import Machine
+from howdah.engine.machines.machine import RunMachine
 from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 
@@ -41,7 +41,7 @@ class Placement:
         return list(dict.fromkeys(self.machines.values()))
 
 
-def place(plan: Plan, machines: Mapping[str, Machine]) -> Placement:
+def place(plan: Plan, machines: Mapping[str, RunMachine]) -> Placement:
     """Hosts of a role take turns among the machines of that role; all routers share one emulator, and so one clock.
 
     Raises HowdahError when a machine or a wire is missing.
@@ -72,7 +72,7 @@ def runs_kernel(release: str, asked: str) -> bool:
     return release == wanted or bool(re.match(rf"{re.escape(wanted)}(?![0-9])", release))
 
 
-def _candidates(plan: Plan, machines: Mapping[str, Machine], role: str) -> list[str]:
+def _candidates(plan: Plan, machines: Mapping[str, RunMachine], role: str) -> list[str]:
     of_role = {name: machine for name, machine in machines.items() if machine.role == role}
     if not of_role:
         raise HowdahError(f"the machine set has no {role}", hint=f"Give one of its hosts the role {role}.")
@@ -90,7 +90,7 @@ def _candidates(plan: Plan, machines: Mapping[str, Machine], role: str) -> list[
 
 
 def _attach(
-    first: Machine, second: Machine, links: Sequence[dict[str, Any]], placed: Mapping[str, str]
+    first: RunMachine, second: RunMachine, links: Sequence[dict[str, Any]], placed: Mapping[str, str]
 ) -> dict[tuple[str, str], Attachment]:
     """A wire for each link; where there are fewer, links share them, each with a tag of its own."""
     wires = [wire for wire in first.interfaces if wire in second.interfaces]

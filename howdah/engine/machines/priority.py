@@ -15,19 +15,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from howdah.engine.machines.machine import Machine
+from howdah.engine.machines.machine import RunMachine
 
 _HOST, _EMULATOR, _PACKETS = 1, 2, 3
 
 
-def local_process(machine: Machine) -> int | None:
+def local_process(machine: RunMachine) -> int | None:
     """QEMU's process here, for a virtual machine of howdah/machines."""
     state = getattr(machine, "state", None)
     return int(state.process.pid) if state is not None else None
 
 
 @contextmanager
-def preferred(machines: Iterable[Machine], note: Callable[[str], None]) -> Iterator[None]:
+def preferred(machines: Iterable[RunMachine], note: Callable[[str], None]) -> Iterator[None]:
     """Only root may; without it the machines compete with what else runs here, and the run's own watch of processor
     time tells."""
     changed: list[int] = []

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from howdah.engine.check import MISSING, OK, Check
+from howdah.engine.check import MISSING, OK, EngineCheck
 from howdah.profile.ns2 import declared
 
 NS = "ns"
@@ -18,17 +18,17 @@ _ASK = "puts [ns-version]\nexit 0\n"
 _PATIENCE_S = 30
 
 
-def checks() -> list[Check]:
+def checks() -> list[EngineCheck]:
     """The simulator is started and asked for its version."""
     if shutil.which(NS) is None:
-        return [Check(_ENGINE, NS, MISSING, "the simulator", _REMEDY)]
+        return [EngineCheck(_ENGINE, NS, MISSING, "the simulator", _REMEDY)]
     wanted = declared().release
     found = _version()
     if found is None:
-        return [Check(_ENGINE, NS, MISSING, "does not start, or is another program of that name", _REMEDY)]
+        return [EngineCheck(_ENGINE, NS, MISSING, "does not start, or is another program of that name", _REMEDY)]
     if f"ns-2 {found}" != wanted:
-        return [Check(_ENGINE, NS, MISSING, f"it is ns-2 {found}; the declared sets are of {wanted}", _REMEDY)]
-    return [Check(_ENGINE, NS, OK, f"tried: {wanted}, a model; for controls alone")]
+        return [EngineCheck(_ENGINE, NS, MISSING, f"it is ns-2 {found}; the declared sets are of {wanted}", _REMEDY)]
+    return [EngineCheck(_ENGINE, NS, OK, f"tried: {wanted}, a model; for controls alone")]
 
 
 def _version() -> str | None:

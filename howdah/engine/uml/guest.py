@@ -128,7 +128,7 @@ def command_line(guest: Guest) -> list[str]:
     ]
     for argument in arguments:
         if not _PLAIN.fullmatch(argument):
-            raise ValueError(f"not a word a kernel command line can carry: {argument!r}")
+            raise ValueError(f"this cannot be passed on a kernel command line: {argument!r}")
     return arguments
 
 
@@ -296,7 +296,7 @@ def _ending(guest: Guest, status: int, wall_s: float, life: Life) -> Ending:
         raise RunFailedError(
             f"something outside howdah ended the guest's launcher ({name}), and the guest with it",
             where=str(guest.console),
-            hint="a person, a job's limit, or the kernel where memory was short (dmesg tells); run it again",
+            hint="a person, a job limit, or the kernel when memory ran out (see dmesg); run it again",
         )
     panic = next((line for line in console_tail(guest.console, 400) if "Kernel panic" in line), None)
     if panic:

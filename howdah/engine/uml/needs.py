@@ -18,7 +18,7 @@ from howdah.build.guest_tree import tree_key
 from howdah.build.kernel_source import find_source
 from howdah.build.uml_kernel import kernel_key
 from howdah.default import DEFAULT_KERNEL
-from howdah.engine.check import MISSING, NOTE, OK, Check, Prerequisite, lacks_of, prerequisites
+from howdah.engine.check import MISSING, NOTE, OK, EngineCheck, Prerequisite, lacks_of, prerequisites
 from howdah.engine.ending import runtime_base
 from howdah.engine.engine import Lack
 from howdah.engine.uml import memory
@@ -35,7 +35,7 @@ def lacks(kernel: str = DEFAULT_KERNEL) -> list[Lack]:
     return lacks_of(checks(kernel, can_build=True)) and lacks_of(checks(kernel))
 
 
-def checks(kernel: str = DEFAULT_KERNEL, *, can_build: bool = False) -> list[Check]:
+def checks(kernel: str = DEFAULT_KERNEL, *, can_build: bool = False) -> list[EngineCheck]:
     """Every check, in the order in which a person would set them right; with ``can_build`` as if nothing were built."""
     cache = Cache()
     kernel_built = not can_build and _kernel_built(cache, kernel)
@@ -48,23 +48,24 @@ def checks(kernel: str = DEFAULT_KERNEL, *, can_build: bool = False) -> list[Che
     return found
 
 
-def _machine() -> Check:
+def _machine() -> EngineCheck:
     name = platform.machine()
     if name == "x86_64" and sys.platform == "linux":
-        return Check(_ENGINE, "machine", OK, "Linux, x86_64")
-    return Check(
+        return EngineCheck(_ENGINE, "machine", OK, "Linux, x86_64")
+    return EngineCheck(
         _ENGINE, "machine", MISSING, f"{sys.platform}, {name}", "User-mode Linux needs an x86_64 machine with Linux."
     )
 
 
-def _packages(kernel_built: bool, tree_built: bool, kernel: str) -> list[Check]:
+def _packages(kernel_built: bool, tree_built: bool, kernel: str) -> list[EngineCheck]:
     needed = [item for item in prerequisites() if _is_needed(item, kernel_built, tree_built, kernel)]
     absent = [item for item in needed if not item.there]
     if not absent:
-        return [Check(_ENGINE, "packages", OK, f"{len(needed)} there")]
+        return [EngineCheck(_ENGINE, "packages", OK, f"{len(needed)} there")]
     command = f"apt install {' '.join(item.package for item in absent)}"
     return [
-        Check(_ENGINE, f"package {item.package}", MISSING, f"needed for {item.purpose}", command) for item in absent
+        EngineCheck(_ENGINE, f"package {item.package}", MISSING, f"needed for {item.purpose}", command)
+        for item in absent
     ]
 
 
@@ -93,14 +94,14 @@ def _try() -> dict[str, Any] | str:
     return value
 
 
-def _trial() -> list[Check]:
+def _trial() -> list[EngineCheck]:
     trial = _try()
     if isinstance(trial, str):
-        return [Check(_ENGINE, "ptrace", NOTE, f"could not be tried: {trial}")]
+        return [EngineCheck(_ENGINE, "ptrace", NOTE, f"could not be tried: {trial}")]
     found = [_ptrace(trial["ptrace"]), _traced()]
     if trial["namespaces"]:
         found.append(
-            Check(
+            EngineCheck(
                 _ENGINE,
                 "PID namespaces",
                 NOTE,
@@ -109,49 +110,55 @@ def _trial() -> list[Check]:
             )
         )
     else:
-        found.append(Check(_ENGINE, "PID namespaces", OK, "a guest gets its own"))
+        found.append(EngineCheck(_ENGINE, "PID namespaces", OK, "a guest gets its own"))
     size = trial["xstate_bytes"]
     if size is None:
-        found.append(Check(_ENGINE, "processor state", NOTE, "no XSAVE area; the older register set is used"))
+        found.append(EngineCheck(_ENGINE, "processor state", NOTE, "no XSAVE area; the older register set is used"))
     elif size > _XSTATE_BYTES:
         found.append(
-            Check(_ENGINE, "processor state", OK, f"{size} bytes; the kernel keeps {_XSTATE_BYTES}, the shim all of it")
+            EngineCheck(
+                _ENGINE, "processor state", OK, f"{size} bytes; the kernel keeps {_XSTATE_BYTES}, the shim all of it"
+            )
         )
     else:
-        found.append(Check(_ENGINE, "processor state", OK, f"{size} bytes"))
+        found.append(EngineCheck(_ENGINE, "processor state", OK, f"{size} bytes"))
     return found
 
 
-def _ptrace(problem: str | None) -> Check:
+def _ptrace(problem: str | None) -> EngineCheck:
     if problem is None:
-        return Check(_ENGINE, "ptrace", OK, "tried: a child can be traced, its system calls taken over")
+        return EngineCheck(_ENGINE, "ptrace", OK, "tried: a child can be traced, its system calls taken over")
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     hint = "sysctl -w kernel.yama.ptrace_scope=1" if scope.exists() and scope.read_text().strip() == "3" else None
-    return Check(_ENGINE, "ptrace", MISSING, problem, hint or "A container must allow ptrace (--cap-add SYS_PTRACE).")
+    return EngineCheck(
+        _ENGINE, "ptrace", MISSING, problem, hint or "A container must allow ptrace (--cap-add SYS_PTRACE)."
+    )
 
 
-def _traced() -> Check:
+def _traced() -> EngineCheck:
     status = Path("/proc/self/status").read_text()
     tracer = re.search(r"^TracerPid:\s*(\d+)$", status, re.MULTILINE)
     if tracer and tracer[1] != "0":
-        return Check(
+        return EngineCheck(
             _ENGINE,
             "debugger",
             NOTE,
             f"process {tracer[1]} traces this one: a guest cannot be traced twice",
             "Run without strace -f or a debugger that follows children.",
         )
-    return Check(_ENGINE, "debugger", OK, "none attached")
+    return EngineCheck(_ENGINE, "debugger", OK, "none attached")
 
 
-def _memory() -> Check:
+def _memory() -> EngineCheck:
     tried = [memory.examine(path, _MEMORY_BYTES) for path in memory.candidates()]
     good = next((item for item in tried if item.problem is None), None)
     if good:
         others = "".join(f"; {item.path}: {item.problem}" for item in tried if item.problem)
-        return Check(_ENGINE, "guest memory", OK, f"{good.path}, {good.free_bytes >> 20} MiB free, executable{others}")
+        return EngineCheck(
+            _ENGINE, "guest memory", OK, f"{good.path}, {good.free_bytes >> 20} MiB free, executable{others}"
+        )
     problems = "; ".join(f"{item.path}: {item.problem}" for item in tried)
-    return Check(
+    return EngineCheck(
         _ENGINE,
         "guest memory",
         MISSING,
@@ -160,21 +167,21 @@ def _memory() -> Check:
     )
 
 
-def _runtime() -> Check:
+def _runtime() -> EngineCheck:
     try:
-        return Check(_ENGINE, "control files", OK, str(runtime_base()))
+        return EngineCheck(_ENGINE, "control files", OK, str(runtime_base()))
     except HowdahError as error:
-        return Check(_ENGINE, "control files", MISSING, error.what, error.hint)
+        return EngineCheck(_ENGINE, "control files", MISSING, error.what, error.hint)
 
 
-def _disk(cache: Cache) -> Check:
+def _disk(cache: Cache) -> EngineCheck:
     place = cache.root
     while not place.exists():
         place = place.parent
     free = shutil.disk_usage(place).free
     if free >= _DISK_BYTES:
-        return Check(_ENGINE, "disk", OK, f"{free >> 20} MiB free for the cache at {cache.root}")
-    return Check(
+        return EngineCheck(_ENGINE, "disk", OK, f"{free >> 20} MiB free for the cache at {cache.root}")
+    return EngineCheck(
         _ENGINE,
         "disk",
         MISSING,
@@ -190,7 +197,7 @@ def _kernel_built(cache: Cache, kernel: str) -> bool:
         return False
 
 
-def _built(what: str, there: bool) -> Check:
+def _built(what: str, there: bool) -> EngineCheck:
     if there:
-        return Check(_ENGINE, what, OK, "built")
-    return Check(_ENGINE, what, NOTE, "not built yet", "'howdah build', or the first run, builds it.")
+        return EngineCheck(_ENGINE, what, OK, "built")
+    return EngineCheck(_ENGINE, what, NOTE, "not built yet", "'howdah build', or the first run, builds it.")

@@ -19,7 +19,6 @@ _MOST_PARTS = 8
 _HEADER = struct.Struct("=IIIIQQ")
 _MAGIC, _VERSION = 0x77647772, 1
 _RECORD_BYTES = 96  # beside the frame, and rounding
-_LEAST_FRAME_BYTES = 66
 _SLACK = 1.25
 _BURST_BYTES = 4 << 20
 

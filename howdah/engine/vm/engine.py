@@ -25,7 +25,7 @@ from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress,
 from howdah.engine.share import build_agent, stage
 from howdah.engine.vm import needs
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
-from howdah.engine.vm.machine import MACHINE, SILENCE_S, WARP, Machine, Speed, run
+from howdah.engine.vm.machine import MACHINE, SILENCE_S, WARP, QemuMachine, Speed, run
 from howdah.engine.vm.profile import Look, perf_archive
 from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
 from howdah.plan.plan import OwnKernel, Plan
@@ -154,7 +154,7 @@ class VmEngine:
         with tempfile.TemporaryDirectory(prefix="howdah-machine-") as place:
             own = Path(place) / "run.cpio"
             _pack_run(own, built.init, directory.share)
-            machine = Machine(
+            machine = QemuMachine(
                 kernel=built.kernel.image,
                 first=(built.packed, built.kernel.modules_archive, own),
                 command=_COMMAND,

@@ -120,7 +120,7 @@ def _libraries(root: Path, programs: list[str]) -> set[str]:
             raise HowdahError(f"the guest tree has no {program}", where=str(root))
         answer = list_libraries(root, program)
         if answer.returncode:
-            raise HowdahError(f"what {program} loads is not all there: {answer.stderr.strip()}", where=str(root))
+            raise HowdahError(f"what {program} loads is incomplete: {answer.stderr.strip()}", where=str(root))
         waiting += listed_files(answer)
     while waiting:
         file = waiting.pop()

@@ -20,7 +20,7 @@ from howdah.build.plain_path import qemu_value
 from howdah.build.preload import variable
 from howdah.engine.ending import EXIT_FILE, Ending, runtime_base
 from howdah.engine.processor import own_processor
-from howdah.engine.vm.watch import Watch
+from howdah.engine.vm.watch import MachineWatch
 from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.linux.beacon import PORT
 from howdah.record.console import CONSOLE_LINES, console_tail
@@ -63,7 +63,7 @@ class Speed:
 
 
 @dataclass(frozen=True)
-class Machine:
+class QemuMachine:
     """What a machine is made of. ``first`` are the archives of its first file system; ``raw`` gets what it leaves.
 
     ``command`` is the program that init runs; neither it nor ``kernel_arguments`` may hold white space. ``observers``
@@ -89,7 +89,7 @@ class Machine:
     silence_limit_s: float = SILENCE_S  # of processor time, without a sign of life
 
 
-def command_line(machine: Machine, initrd: Path, delivered: Path, signs: Path) -> list[str]:
+def command_line(machine: QemuMachine, initrd: Path, delivered: Path, signs: Path) -> list[str]:
     """QEMU's arguments. Everything that could differ from run to run (address layout, clock, seeds) is fixed.
 
     ``delivered`` is the disk for what the machine leaves, ``signs`` the file its beacon writes to.
@@ -115,7 +115,7 @@ def command_line(machine: Machine, initrd: Path, delivered: Path, signs: Path) -
     ]
     for argument in kernel:
         if any(character.isspace() for character in argument):
-            raise ValueError(f"not a word a kernel command line can carry: {argument!r}")
+            raise ValueError(f"this cannot be passed on a kernel command line: {argument!r}")
     return [
         QEMU,
         *("-accel", machine.accelerator, "-cpu", "host" if machine.accelerator == "kvm" else "qemu64"),
@@ -138,7 +138,7 @@ def command_line(machine: Machine, initrd: Path, delivered: Path, signs: Path) -
     ]
 
 
-def run(machine: Machine, progress: Progress) -> tuple[Ending, list[str]]:
+def run(machine: QemuMachine, progress: Progress) -> tuple[Ending, list[str]]:
     """Run the machine to its end and unpack what it delivered; return how it ended and QEMU's command line.
 
     Raises RunFailedError when it dies, hangs or panics (the console is kept), EngineUnavailableError without QEMU.
@@ -163,7 +163,7 @@ def run(machine: Machine, progress: Progress) -> tuple[Ending, list[str]]:
     return _ending(machine, wall_s), command
 
 
-def _watch(machine: Machine, command: list[str], signs: Path, progress: Progress) -> float:
+def _watch(machine: QemuMachine, command: list[str], signs: Path, progress: Progress) -> float:
     """In virtual time all of QEMU's threads share one processor: they take turns, and on two each turn is a wake-up."""
     environment = [_ENV, *([] if machine.library is None else [variable(machine.library)])]
     if machine.speed.shift is None:
@@ -178,9 +178,11 @@ def _one_processor() -> list[str]:
     return [_TASKSET, "--cpu-list", str(random.choice(sorted(os.sched_getaffinity(0))))]
 
 
-def _watch_pinned(machine: Machine, command: list[str], pinned: list[str], signs: Path, progress: Progress) -> float:
+def _watch_pinned(
+    machine: QemuMachine, command: list[str], pinned: list[str], signs: Path, progress: Progress
+) -> float:
     if shutil.which(command[0]) is None:
-        raise EngineUnavailableError(f"{command[0]} is not there", hint="apt install qemu-system-x86")
+        raise EngineUnavailableError(f"{command[0]} is not installed", hint="apt install qemu-system-x86")
     started = time.monotonic()
     errors = machine.console.with_name("qemu.log")
     with errors.open("wb") as log:
@@ -192,7 +194,9 @@ def _watch_pinned(machine: Machine, command: list[str], pinned: list[str], signs
             start_new_session=True,
         )
         patience = _PATIENCE if machine.speed.shift is not None else _REAL_TIME_PATIENCE
-        watch = Watch(process.pid, machine.console, signs, machine.boot_limit_s, machine.silence_limit_s, patience)
+        watch = MachineWatch(
+            process.pid, machine.console, signs, machine.boot_limit_s, machine.silence_limit_s, patience
+        )
         moved, position = started, watch.position()
         try:
             while process.poll() is None:
@@ -217,7 +221,7 @@ def _watch_pinned(machine: Machine, command: list[str], pinned: list[str], signs
     return time.monotonic() - started
 
 
-def _how_it_ended(status: int, errors: Path, watch: Watch) -> str:
+def _how_it_ended(status: int, errors: Path, watch: MachineWatch) -> str:
     said = " / ".join(errors.read_text(errors="replace").strip().splitlines()[-3:])
     if status > _SIGNALLED:
         watch.position()
@@ -226,7 +230,7 @@ def _how_it_ended(status: int, errors: Path, watch: Watch) -> str:
     return f"ended with status {status}{f': {said}' if said else ''}"
 
 
-def _unpack(machine: Machine, delivered: Path) -> None:
+def _unpack(machine: QemuMachine, delivered: Path) -> None:
     with delivered.open("rb") as disk:
         began = any(disk.read(tarfile.BLOCKSIZE))
     if not began:  # nothing was written; and of an empty disk tarfile reads every block
@@ -238,7 +242,7 @@ def _unpack(machine: Machine, delivered: Path) -> None:
         raise _failed(machine, _panic(machine) or "ended without delivering what it recorded") from None
 
 
-def _ending(machine: Machine, wall_s: float) -> Ending:
+def _ending(machine: QemuMachine, wall_s: float) -> Ending:
     try:
         record = json.loads((machine.raw / EXIT_FILE).read_text())
     except (OSError, ValueError):
@@ -248,7 +252,7 @@ def _ending(machine: Machine, wall_s: float) -> Ending:
     return Ending(record["exit"], record["signal"], wall_s, 0)
 
 
-def _panic(machine: Machine) -> str | None:
+def _panic(machine: QemuMachine) -> str | None:
     lines = console_tail(machine.console, _PANIC_LINES)
     said = next((line.partition(_PANIC)[2] for line in lines if _PANIC in line), None)
     return None if said is None else f"ended by a panic of its kernel{said}"
@@ -261,7 +265,7 @@ def _last_lines(console: Path) -> list[str]:
     return lines[max(panic + 1 - CONSOLE_LINES, 0) : panic + 1]
 
 
-def _failed(machine: Machine, how: str) -> RunFailedError:
+def _failed(machine: QemuMachine, how: str) -> RunFailedError:
     said = "\n    ".join(_last_lines(machine.console))
     hint = f"Last lines of the console:\n    {said}" if said else None
     return RunFailedError(f"the virtual machine {how}", where=str(machine.console), hint=hint)

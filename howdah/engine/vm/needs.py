@@ -9,18 +9,18 @@ from pathlib import Path
 
 from howdah.build.accelerator import KVM, QEMU, tried
 from howdah.build.cache import Cache
-from howdah.engine.check import MISSING, NOTE, OK, Check
+from howdah.engine.check import MISSING, NOTE, OK, EngineCheck
 
 _ENGINE = "vm"
 _KMOD = "depmod"
 
 
-def checks() -> list[Check]:
+def checks() -> list[EngineCheck]:
     """Programs that must be here; nothing is started but ``qemu --version``."""
     return [_qemu(), _kmod()]
 
 
-def every_check(cache: Cache | None = None) -> list[Check]:
+def every_check(cache: Cache | None = None) -> list[EngineCheck]:
     """The same, and KVM: tried with the newest stock kernel in the cache, which takes some seconds."""
     return [*checks(), _kvm(cache or Cache())]
 
@@ -33,28 +33,30 @@ def qemu_version() -> str | None:
     return answer.stdout.splitlines()[0] if answer.stdout and not answer.returncode else None
 
 
-def _qemu() -> Check:
+def _qemu() -> EngineCheck:
     version = qemu_version()
     if version is not None:
-        return Check(_ENGINE, QEMU, OK, version)
+        return EngineCheck(_ENGINE, QEMU, OK, version)
     found = "does not start" if shutil.which(QEMU) else "runs the machine"
-    return Check(_ENGINE, QEMU, MISSING, found, "apt install qemu-system-x86")
+    return EngineCheck(_ENGINE, QEMU, MISSING, found, "apt install qemu-system-x86")
 
 
-def _kmod() -> Check:
+def _kmod() -> EngineCheck:
     if shutil.which(_KMOD) or Path("/sbin", _KMOD).exists():
-        return Check(_ENGINE, _KMOD, OK, "there")
-    return Check(_ENGINE, _KMOD, MISSING, "indexes the machine's modules", "apt install kmod")
+        return EngineCheck(_ENGINE, _KMOD, OK, "there")
+    return EngineCheck(_ENGINE, _KMOD, MISSING, "indexes the machine's modules", "apt install kmod")
 
 
-def _kvm(cache: Cache) -> Check:
+def _kvm(cache: Cache) -> EngineCheck:
     images = [image for entry in cache.entries("image") for image in sorted((entry / "boot").glob("vmlinuz-*"))]
     if not KVM.exists():
-        return Check(_ENGINE, "KVM", NOTE, f"there is no {KVM}: machine.time: real is emulated, at 5 Mbit/s or so")
+        return EngineCheck(
+            _ENGINE, "KVM", NOTE, f"there is no {KVM}: machine.time: real is emulated, at 5 Mbit/s or so"
+        )
     if not images:
         what = f"{KVM} is there; whether it runs a stock kernel is tried once one is in the cache"
-        return Check(_ENGINE, "KVM", NOTE, what, "howdah run PROFILE --engine vm fetches one.")
+        return EngineCheck(_ENGINE, "KVM", NOTE, what, "howdah run PROFILE --engine vm fetches one.")
     problem = tried(images[-1], cache)
     if problem is None:
-        return Check(_ENGINE, "KVM", OK, f"tried: it runs {images[-1].name.removeprefix('vmlinuz-')}")
-    return Check(_ENGINE, "KVM", NOTE, f"tried: {problem}; machine.time: real is emulated, at 5 Mbit/s or so")
+        return EngineCheck(_ENGINE, "KVM", OK, f"tried: it runs {images[-1].name.removeprefix('vmlinuz-')}")
+    return EngineCheck(_ENGINE, "KVM", NOTE, f"tried: {problem}; machine.time: real is emulated, at 5 Mbit/s or so")

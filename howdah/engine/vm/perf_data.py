@@ -32,7 +32,7 @@ _PARTS = (
 
 
 @dataclass(frozen=True)
-class Samples:
+class PerfSamples:
     """``found`` are (time in ns of perf's clock, process, address) in the file's order; ``lost`` were not recorded.
 
     ``throttled`` is how often the kernel stopped sampling until its next tick, because there were too many at once.
@@ -43,7 +43,7 @@ class Samples:
     throttled: int
 
 
-def read_samples(content: bytes, where: str) -> Samples:
+def read_samples(content: bytes, where: str) -> PerfSamples:
     """Raises HowdahError if it is no perf.data file, was cut off, or holds what is not read here."""
     try:
         return _read(content)
@@ -51,7 +51,7 @@ def read_samples(content: bytes, where: str) -> Samples:
         raise HowdahError(f"not a file of perf record that can be read: {error}", where=where) from None
 
 
-def _read(content: bytes) -> Samples:
+def _read(content: bytes) -> PerfSamples:
     magic, _size, attribute_bytes, first, attributes_bytes, data, data_bytes, *_types = _HEADER.unpack_from(content)
     if magic != _MAGIC:
         raise ValueError(f"it begins with {magic!r}")
@@ -85,7 +85,7 @@ def _read(content: bytes) -> Samples:
         elif kind == _COMPRESSED:
             raise ValueError("its records are compressed")
         at += size
-    return Samples(found, lost, throttled)
+    return PerfSamples(found, lost, throttled)
 
 
 def _places(kinds: set[int]) -> dict[str, int]:

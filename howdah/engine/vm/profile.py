@@ -27,7 +27,7 @@ from howdah.build.stock_kernel import StockKernel
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.tools import compiler_version
 from howdah.engine.vm.library import LIBRARIES, list_libraries, listed_files
-from howdah.engine.vm.machine import Machine, Speed
+from howdah.engine.vm.machine import QemuMachine, Speed
 from howdah.engine.vm.perf_data import read_samples
 from howdah.engine.vm.symbols import Names, kernel_symbols, module_functions
 from howdah.engine.vm.tally import (
@@ -146,14 +146,14 @@ class Look:
         self._counter = build_counter(cache)
         self._perf = perf_archive(tree, cache, progress)
 
-    def at(self, machine: Machine) -> Machine:
+    def at(self, machine: QemuMachine) -> QemuMachine:
         self._counted.mkdir()
         # Behind the tree, whose directories it fills.
         memory = machine.memory_bytes + _PERF_BYTES
         observers = (*machine.observers, *self._counter.arguments(self._counted))
         return replace(machine, first=(*machine.first, self._perf), observers=observers, memory_bytes=memory)
 
-    def finish(self, machine: Machine, modules: Mapping[str, Path]) -> None:
+    def finish(self, machine: QemuMachine, modules: Mapping[str, Path]) -> None:
         """``machine`` is the one that ran; ``modules`` are the files of modules that are not the kernel's own."""
         if not (machine.raw / ACCOUNT_FILE).exists():
             return  # the agent did not come so far, which is told elsewhere
@@ -195,6 +195,6 @@ class Look:
         return [instructions_by_address(blocks, pairs) for pairs in intervals]
 
 
-def _plain(machine: Machine, command: tuple[str, ...], place: Path) -> Machine:
+def _plain(machine: QemuMachine, command: tuple[str, ...], place: Path) -> QemuMachine:
     """The same machine with another program, that nobody looks at."""
     return replace(machine, command=command, raw=place, console=place / "console.log", observers=(), speed=Speed(0))

@@ -15,7 +15,7 @@ from pathlib import Path
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.inlined import Function, SymbolTable, read_functions
 from howdah.build.stock_kernel import StockKernel
-from howdah.engine.vm.machine import Machine, run
+from howdah.engine.vm.machine import QemuMachine, run
 
 _LAYOUT = "1"  # part of the key: raise it when the files of an entry change
 _FILE = "kallsyms.txt"
@@ -34,7 +34,7 @@ IDLE = (
     "arch_cpu_idle",
 )
 
-MakeMachine = Callable[[tuple[str, ...], Path], Machine]  # program and arguments, directory for what it leaves
+MakeMachine = Callable[[tuple[str, ...], Path], QemuMachine]  # program and arguments, directory for what it leaves
 
 
 def kernel_symbols(kernel: StockKernel, make: MakeMachine, progress: Progress, cache: Cache) -> SymbolTable:

@@ -18,7 +18,7 @@ BOOT, SILENCE = "boot", "silence"
 _EXAMINE_EVERY_S = 0.5
 
 
-class Watch:
+class MachineWatch:
     """One machine. ``position()`` is what is shown to who waits; ``trouble()`` is why it must be ended, or None.
 
     ``boot_s`` and ``silent_s`` are seconds of processor time that the machine may take to come up, and then from one

@@ -54,7 +54,7 @@ _STATISTICS_FIELDS = (
 
 
 @dataclass(frozen=True)
-class Link:
+class LinkState:
     """What an RTM_NEWLINK answer says of an interface; ``running``: it has a carrier and its qdisc works.
 
     ``statistics`` holds the first fields of struct rtnl_link_stats64.
@@ -158,7 +158,7 @@ def set_gso_max_segs(netlink: NetlinkSocket, index: int, gso_max_segs: int) -> N
     netlink.request(RTM_NEWLINK, interface_header(index) + u32(_IFLA_GSO_MAX_SEGS, gso_max_segs))
 
 
-def parse_link(message: Message) -> Link:
+def parse_link(message: Message) -> LinkState:
     _family, _kind, index, flags, _change = _INTERFACE.unpack_from(message.payload)
     found = parse_attributes(message.payload[_INTERFACE.size :])
     statistics = dict.fromkeys(_STATISTICS_FIELDS, 0)
@@ -169,7 +169,7 @@ def parse_link(message: Message) -> Link:
     def number(kind: int) -> int:
         return int.from_bytes(found.get(kind, b"\0"), "little")
 
-    return Link(
+    return LinkState(
         index=index,
         name=found.get(IFLA_IFNAME, b"").rstrip(b"\0").decode(),
         up=bool(flags & _IFF_UP),
@@ -183,7 +183,7 @@ def parse_link(message: Message) -> Link:
     )
 
 
-def links(netlink: NetlinkSocket) -> list[Link]:
+def links(netlink: NetlinkSocket) -> list[LinkState]:
     return [parse_link(message) for message in netlink.dump(RTM_GETLINK, interface_header())]
 
 

@@ -71,7 +71,7 @@ def add_route(
 
 
 @dataclass(frozen=True)
-class Route:
+class RouteState:
     """A unicast route of the main table: ``default`` or a prefix, and ``metrics`` of RTAX_* to values."""
 
     destination: str
@@ -80,7 +80,7 @@ class Route:
     metrics: dict[int, int]
 
 
-def parse_route(message: Message) -> Route | None:
+def parse_route(message: Message) -> RouteState | None:
     """None for what is no unicast route of the main table, and for one the kernel made itself."""
     family, length, _source, _tos, table, protocol, _scope, kind, _flags = _HEADER.unpack_from(message.payload)
     found = parse_attributes(message.payload[_HEADER.size :])
@@ -99,10 +99,10 @@ def parse_route(message: Message) -> Route | None:
         for number, value in parse_attributes(found.get(_RTA_METRICS, b"")).items()
         if len(value) == 4
     }
-    return Route(destination, str(ipaddress.ip_address(gateway)) if gateway else None, index, metrics)
+    return RouteState(destination, str(ipaddress.ip_address(gateway)) if gateway else None, index, metrics)
 
 
-def routes(netlink: NetlinkSocket) -> list[Route]:
+def routes(netlink: NetlinkSocket) -> list[RouteState]:
     """Those that somebody set, of both families; the kernel's own, of its addresses, are left out."""
     answers = netlink.dump(RTM_GETROUTE, _HEADER.pack(socket.AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0, 0))
     return [route for message in answers if (route := parse_route(message)) is not None]

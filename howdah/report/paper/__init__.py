@@ -2,6 +2,6 @@
 """Figures for papers: a column wide, in print, the same bytes each time."""
 
 from howdah.report.paper.figures import NAMES, Choice, available, draw
-from howdah.report.paper.sheet import FORMATS, Sheet, parse_length_inches
+from howdah.report.paper.sheet import FORMATS, FigureSheet, parse_length_inches
 
-__all__ = ["FORMATS", "NAMES", "Choice", "Sheet", "available", "draw", "parse_length_inches"]
+__all__ = ["FORMATS", "NAMES", "Choice", "FigureSheet", "available", "draw", "parse_length_inches"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from howdah.report.ackwindow import flow_start_ns
 from howdah.report.band import Band, Envelope
-from howdah.report.paper.line import Line, Points
+from howdah.report.paper.line import PaperLine, Points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ _CELLS = 600  # across the sheet: a column of a paper has no more dots that are 
 _INK = 0.22  # of a band's colour, so that lines and other bands are seen through it
 
 
-def bands_of(lines: list[Line], points: Points, until_s: float) -> list[tuple[Line, Band]]:
+def bands_of(lines: list[PaperLine], points: Points, until_s: float) -> list[tuple[PaperLine, Band]]:
     """The lines whose repetitions differ, with their bands from the flow's start to ``until_s``."""
     found = []
     for line in lines:
@@ -36,7 +36,7 @@ def bands_of(lines: list[Line], points: Points, until_s: float) -> list[tuple[Li
     return found
 
 
-def draw_bands(axes: Axes, bands: list[tuple[Line, Band]]) -> None:
+def draw_bands(axes: Axes, bands: list[tuple[PaperLine, Band]]) -> None:
     """The bands, below all lines."""
     for line, band in bands:
         low, high = (np.append(side, side[-1]) for side in (band.low, band.high))
@@ -51,7 +51,7 @@ def draw_bands(axes: Axes, bands: list[tuple[Line, Band]]) -> None:
         )
 
 
-def band_legend(bands: list[tuple[Line, Band]]) -> tuple[list[Patch], list[str]]:
+def band_legend(bands: list[tuple[PaperLine, Band]]) -> tuple[list[Patch], list[str]]:
     """One entry of the legend for all bands, in grey; none where there is no band."""
     from matplotlib.patches import Patch
 

@@ -19,8 +19,8 @@ from howdah.record.sample import Float64, bottleneck_queue, column
 from howdah.report.ackwindow import exit_of, flow_start_ns
 from howdah.report.band import Band
 from howdah.report.paper.band import band_legend, bands_of, draw_bands
-from howdah.report.paper.line import MOST_LINES, Line, Points, shown_part
-from howdah.report.paper.sheet import Sheet, write
+from howdah.report.paper.line import MOST_LINES, PaperLine, Points, shown_part
+from howdah.report.paper.sheet import FigureSheet, write
 from howdah.report.paper.strip import draw_strip
 from howdah.report.source import TableSource
 from howdah.report.table import cause_text
@@ -49,7 +49,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Course:
+class CourseFigure:
     """A figure over time. ``points`` gives seconds since the flow's start and values, or None; ``limits`` gives the
     names and values of reference lines; ``second`` is drawn thin beside a line that stands alone."""
 
@@ -127,22 +127,24 @@ def _capacity(run: Run) -> list[tuple[str, float]]:
 
 
 _PROBE = "tcp_probe or tcp_info records of the flow"
-_COURSES: dict[str, Course] = {
-    "start-up": Course("Congestion window", "packets", _cwnd, _windows, _PROBE, exits=True),
-    "time-sequence": Course("Sequence", "MB", _acknowledged, lambda _run: [], _PROBE, second=("sent", _sent)),
-    "queue": Course("Bottleneck queue", "kB", _queue, _buffer, "qdisc records of the bottleneck"),
-    "goodput": Course("Goodput", "Mbit/s", _goodput, _capacity, _PROBE),
+_COURSES: dict[str, CourseFigure] = {
+    "start-up": CourseFigure("Congestion window", "packets", _cwnd, _windows, _PROBE, exits=True),
+    "time-sequence": CourseFigure("Sequence", "MB", _acknowledged, lambda _run: [], _PROBE, second=("sent", _sent)),
+    "queue": CourseFigure("Bottleneck queue", "kB", _queue, _buffer, "qdisc records of the bottleneck"),
+    "goodput": CourseFigure("Goodput", "Mbit/s", _goodput, _capacity, _PROBE),
 }
 NAMES: dict[str, str] = {
-    "exit-strip": "where each flow left slow start, as a share of the BDP: every repetition is a mark",
+    "exit-strip": "where each flow left slow start, as a share of the BDP, with a mark for every repetition",
     "start-up": "the congestion window at every ACK of the start-up, with the exits",
-    "time-sequence": "bytes acknowledged over time; of a single line also the bytes sent",
+    "time-sequence": "bytes acknowledged over time, with one line also the bytes sent",
     "queue": "the backlog of the bottleneck",
-    "goodput": "goodput, the mean over one round trip",
+    "goodput": "mean goodput of each round trip",
 }
 
 
-def draw(name: str, experiments: list[Experiment], choice: Choice, sheet: Sheet, target: Path, format_: str) -> Path:
+def draw(
+    name: str, experiments: list[Experiment], choice: Choice, sheet: FigureSheet, target: Path, format_: str
+) -> Path:
     """Draw one figure into ``target``. Raises HowdahError for an unknown name, and where there is nothing to draw."""
     if name not in NAMES:
         close = nearest(name, NAMES)
@@ -201,7 +203,9 @@ def _runs(experiments: list[Experiment], choice: Choice) -> list[Run]:
     return runs
 
 
-def lines_of(course: Course, experiments: list[Experiment], variants: Variants, choice: Choice) -> list[Line]:
+def lines_of(
+    course: CourseFigure, experiments: list[Experiment], variants: Variants, choice: Choice
+) -> list[PaperLine]:
     """A line for each algorithm (kernel, experiment) and sweep point, of one repetition and one flow of it."""
     runs = _runs(experiments, choice)
     if choice.repetition is not None:
@@ -217,7 +221,7 @@ def lines_of(course: Course, experiments: list[Experiment], variants: Variants, 
     if len(kept) > MOST_LINES:
         points = ", ".join(dict.fromkeys(point for (_key, point), _run in kept if point))
         raise HowdahError(
-            f"{len(kept)} lines cannot be told apart in print; {MOST_LINES} can",
+            f"{len(kept)} lines cannot be distinguished in print; {MOST_LINES} can",
             hint=f"Choose with --algorithm NAME or --point TEXT{f' ({points})' if points else ''}.",
         )
     several_keys, several_points = (len({each[0][place] for each in kept}) > 1 for place in (0, 1))
@@ -235,7 +239,7 @@ def lines_of(course: Course, experiments: list[Experiment], variants: Variants, 
         colour = colours[key] if colours[key] not in used else "#404040"
         used.add(colour)
         exit_ = exit_of(run, flow)
-        lines.append(Line(", ".join(words), number, colour, run, flow, *found, exit_, alike[key, point]))
+        lines.append(PaperLine(", ".join(words), number, colour, run, flow, *found, exit_, alike[key, point]))
     if not lines:
         raise HowdahError(f"no run has {course.needs}", hint="'howdah report' says what each run lacks.")
     until = _until_s(lines, choice)
@@ -254,7 +258,7 @@ def _flow(run: Run, name: str | None) -> Flow:
     raise HowdahError(f"{run.name} has no flow '{name}'", hint=f"Its flows are {names}.")
 
 
-def _until_s(lines: list[Line], choice: Choice) -> float | None:
+def _until_s(lines: list[PaperLine], choice: Choice) -> float | None:
     """The end of the start-up of all lines together: a little behind the last exit."""
     if choice.whole:
         return None
@@ -265,18 +269,20 @@ def _until_s(lines: list[Line], choice: Choice) -> float | None:
     return _WITHOUT_EXIT_RTTS * rtt_s
 
 
-def _cut(line: Line, until_s: float | None) -> Line:
+def _cut(line: PaperLine, until_s: float | None) -> PaperLine:
     x, y = shown_part(line.x, line.y, until_s)
     return replace(line, x=x, y=y)
 
 
-def _last_s(lines: list[Line], choice: Choice) -> float:
+def _last_s(lines: list[PaperLine], choice: Choice) -> float:
     """Where the axis ends."""
     until = _until_s(lines, choice)
     return until if until is not None else max(float(line.x[-1]) for line in lines if len(line.x))
 
 
-def _draw_course(axes: Axes, course: Course, lines: list[Line], bands: list[tuple[Line, Band]], choice: Choice) -> None:
+def _draw_course(
+    axes: Axes, course: CourseFigure, lines: list[PaperLine], bands: list[tuple[PaperLine, Band]], choice: Choice
+) -> None:
     until = _until_s(lines, choice)
     axes.set_xlim(0, _last_s(lines, choice))
     draw_bands(axes, bands)
@@ -317,7 +323,7 @@ def columns(labels: list[str], width_in: float) -> int:
     return max(1, min(len(labels), int(width_in / each_in)))
 
 
-def _named(line: Line, course: Course) -> str:
+def _named(line: PaperLine, course: CourseFigure) -> str:
     if course.second is not None:
         return f"{line.label}, acknowledged"
     if not course.exits or line.exit is None:
@@ -325,7 +331,7 @@ def _named(line: Line, course: Course) -> str:
     return f"{line.label} (exit: {cause_text(line.exit.cause)})"
 
 
-def _limits(axes: Axes, course: Course, lines: list[Line]) -> None:
+def _limits(axes: Axes, course: CourseFigure, lines: list[PaperLine]) -> None:
     """Reference lines of the path, where all lines have the same one; the axis reaches to the lowest at least."""
     limits = course.limits(lines[0].run)
     same = [limit for limit in limits if all(limit in course.limits(line.run) for line in lines)]

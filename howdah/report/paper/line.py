@@ -12,7 +12,7 @@ import numpy as np
 from howdah.plan.plan import Flow
 from howdah.record.result import Run
 from howdah.record.sample import Float64
-from howdah.report.ackwindow import Exit
+from howdah.report.ackwindow import WindowExit
 from howdah.report.downsample import extremes
 
 # No two lines share dash and mark, so that a copy in grey is read as well. The first lines differ in both.
@@ -32,7 +32,7 @@ _MOST_POINTS = 2400  # of a line: more than a column has dots, fewer than would 
 
 
 @dataclass(frozen=True)
-class Line:
+class PaperLine:
     """``x`` in seconds since the flow's start, ``y`` in the unit of the figure.
 
     ``alike`` are the runs that count of the same variant and sweep point, this one among them if it counts.
@@ -45,7 +45,7 @@ class Line:
     flow: Flow
     x: Float64
     y: Float64
-    exit: Exit | None = None
+    exit: WindowExit | None = None
     alike: tuple[Run, ...] = ()
 
     @property

@@ -73,7 +73,7 @@ def parse_length_inches(text: str) -> float:
     """
     match = _LENGTH.fullmatch(text)
     if match is None:
-        raise HowdahError(f"'{text}' is no length", hint="Write it like 3.4in, 86mm, 8.6cm or 245pt.")
+        raise HowdahError(f"'{text}' is not a length", hint="Write it like 3.4in, 86mm, 8.6cm or 245pt.")
     inches = float(match.group(1)) / _PER_INCH[match.group(2)]
     if not _NARROWEST_IN <= inches <= _WIDEST_IN:
         raise HowdahError(
@@ -84,7 +84,7 @@ def parse_length_inches(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class FigureSheet:
     """Width and height in inches, both kept exactly; without a height the figure chooses one."""
 
     width_in: float

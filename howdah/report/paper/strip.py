@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from howdah.errors import HowdahError
 from howdah.record.result import Run
 from howdah.report.ackwindow import exit_of
-from howdah.report.paper.sheet import Sheet
+from howdah.report.paper.sheet import FigureSheet
 from howdah.report.variant import Variants
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Row:
+class StripRow:
     """The exits of one variant at one sweep point; ``full`` is BDP + buffer over the BDP."""
 
     label: str
@@ -44,15 +44,15 @@ class Row:
     marks: list[Mark]
 
 
-def draw_strip(runs: list[Run], variants: Variants, sheet: Sheet) -> Figure:
+def draw_strip(runs: list[Run], variants: Variants, sheet: FigureSheet) -> Figure:
     """The figure. Raises HowdahError when none of the runs reports an exit."""
     rows = rows_of(runs, variants)
     if not rows:
-        raise HowdahError("no run reports a slow-start exit", hint="'howdah report' says why of each flow.")
+        raise HowdahError("no run reports a slow-start exit", hint="'howdah report' says why for each flow.")
     return draw_rows(rows, sheet)
 
 
-def draw_rows(rows: list[Row], sheet: Sheet) -> Figure:
+def draw_rows(rows: list[StripRow], sheet: FigureSheet) -> Figure:
     figure = sheet.figure(_AROUND_IN + _ROW_IN * len(rows))
     axes = figure.subplots()
     _ground(axes, rows)
@@ -69,7 +69,7 @@ def draw_rows(rows: list[Row], sheet: Sheet) -> Figure:
     return figure
 
 
-def rows_of(runs: list[Run], variants: Variants) -> list[Row]:
+def rows_of(runs: list[Run], variants: Variants) -> list[StripRow]:
     points = list(dict.fromkeys(run.point for run in runs))
     rows = []
     for point in points:
@@ -79,7 +79,7 @@ def rows_of(runs: list[Run], variants: Variants) -> list[Row]:
             if marks and (plan := mine[0].plan):
                 label = variant.label if len(points) == 1 else f"{variant.label}, {point}"
                 full = 1 + plan.path.buffer_bytes / max(1, plan.path.bdp_bytes)
-                rows.append(Row(label, variant.colour.light, full, marks))
+                rows.append(StripRow(label, variant.colour.light, full, marks))
     return rows
 
 
@@ -115,7 +115,7 @@ def _legend(figure: Figure, marks: list[Mark]) -> None:
     figure.legend(handles, [kind for kind in _KINDS if kind in present], loc="outside upper left", ncols=3)
 
 
-def _ground(axes: Axes, rows: list[Row]) -> None:
+def _ground(axes: Axes, rows: list[StripRow]) -> None:
     """What fits the path is shaded; where the buffer ends is a line, row by row where it differs."""
     axes.axvspan(0, 1, color="#ebebeb", linewidth=0, zorder=0)
     axes.axvline(1, color="#808080", linewidth=0.6, linestyle=(0, (4, 2)), zorder=0)
@@ -144,7 +144,7 @@ def _names(axes: Axes, full: float) -> None:
         )
 
 
-def _marks(axes: Axes, row: Row, number: int) -> None:
+def _marks(axes: Axes, row: StripRow, number: int) -> None:
     """Repetitions lie above each other, so that equal exits are still counted by eye."""
     repetitions = sorted({mark.repetition for mark in row.marks})
     for mark in row.marks:

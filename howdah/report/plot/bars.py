@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 from howdah.number import significant
 from howdah.profile.figure import FigureSection
 from howdah.report.plot.canvas import AxisLook, Canvas, Drawn, Size
-from howdah.report.plot.grid import Grid, Series, description, drawn_grid, gather, words_of
+from howdah.report.plot.grid import Grid, PanelSeries, description, drawn_grid, gather, words_of
 from howdah.report.plot.sample import AnyExperiment
 from howdah.report.plot.scale import Tick
 from howdah.report.plot.style import cross, mark
@@ -19,7 +19,7 @@ def draw_bars(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
     return drawn_grid(gather(figure, experiment), _bar_panel)
 
 
-def _bar_panel(grid: Grid, panel: list[Series], size: Size) -> str:
+def _bar_panel(grid: Grid, panel: list[PanelSeries], size: Size) -> str:
     log = "y" in (grid.figure.log or "")
     low, high = grid.up(logarithmic=log, from_zero=not log)
     count = len(grid.x.position)
@@ -41,7 +41,7 @@ def _bar_panel(grid: Grid, panel: list[Series], size: Size) -> str:
     return canvas.svg(grid.figure.title, description(grid, panel))
 
 
-def _bar(grid: Grid, series: Series, canvas: Canvas, x: str, box: tuple[float, float, float]) -> str:
+def _bar(grid: Grid, series: PanelSeries, canvas: Canvas, x: str, box: tuple[float, float, float]) -> str:
     """One bar; ``box`` is its middle, its width and where 0 lies, in pixels."""
     at, width, base = box
     each = series.samples[x]

@@ -20,7 +20,7 @@ _MOST_STEPS = 500
 
 
 @dataclass
-class Distribution:
+class CdfLine:
     """Sorted values of one line, in the unit shown; connections ``without`` one, which the curve never reaches; of how
     many runs; and what there is to say of connections and runs that are not in it."""
 
@@ -38,7 +38,7 @@ class Distribution:
 class Distributions:
     """Those of a figure, by panel; values are in the unit ``base`` of metrics.json."""
 
-    panels: dict[str, list[Distribution]]
+    panels: dict[str, list[CdfLine]]
     group: str
     base: str
 
@@ -52,7 +52,7 @@ def distributions(figure: FigureSection, experiment: Experiment) -> Distribution
     every = styles(every_value(experiment, figure.lines))
     looks = {label: every[label] for label in selection.values(figure.lines)}
     places = selection.values(figure.panels) if figure.panels else [""]
-    panels: dict[str, list[Distribution]] = {}
+    panels: dict[str, list[CdfLine]] = {}
     for place in places:
         here = selection.where({figure.panels: place}) if figure.panels else selection
         panels[place] = [
@@ -117,7 +117,7 @@ def _unit(runs: list[Run], metric: str) -> str:
     return next(str(row.get("unit") or "") for run in runs for row in run.metrics if row["metric"] == metric)
 
 
-def _distribution(metric: str, group: str, here: Selection, label: str, style: Style) -> Distribution:
+def _distribution(metric: str, group: str, here: Selection, label: str, style: Style) -> CdfLine:
     values: list[float] = []
     without = counted = 0
     left_out = []
@@ -136,10 +136,10 @@ def _distribution(metric: str, group: str, here: Selection, label: str, style: S
         left_out.append(f"{without} of {without + len(values)} connections have no {metric.replace('_', ' ')}")
     values.sort()
     middle = values[len(values) // 2] if values else None
-    return Distribution(label, style, values, without, counted, left_out, len(values), middle)
+    return CdfLine(label, style, values, without, counted, left_out, len(values), middle)
 
 
-def _ends(each: Distribution) -> tuple[float, float]:
+def _ends(each: CdfLine) -> tuple[float, float]:
     return each.values[0], each.values[-1]
 
 
@@ -147,7 +147,7 @@ def _panel(
     figure: FigureSection,
     measure: Measure,
     group: str,
-    panel: list[Distribution],
+    panel: list[CdfLine],
     ends: tuple[float, float],
     size: Size,
 ) -> str:
@@ -165,7 +165,7 @@ def _panel(
     return canvas.svg(figure.title, f"{measure.label} of the connections of {group}. {'; '.join(words)}.")
 
 
-def _steps(canvas: Canvas, each: Distribution) -> str:
+def _steps(canvas: Canvas, each: CdfLine) -> str:
     values, count = each.values, len(each.values)
     share = 100 * each.count / (each.count + each.without)
     every = max(1, count // _MOST_STEPS)

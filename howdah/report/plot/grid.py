@@ -18,7 +18,7 @@ from howdah.report.plot.sample import (
     AnyExperiment,
     AnyRun,
     NothingToDrawError,
-    Sample,
+    PlotSample,
     Selection,
     axis_value,
     base_unit,
@@ -37,13 +37,13 @@ _MOST_REASONS = 4
 
 
 @dataclass
-class Series:
+class PanelSeries:
     """One line (or the bars of one colour) of one panel. ``samples`` and ``printed`` are by value of x; printed numbers
     are in the unit shown."""
 
     label: str
     style: Style
-    samples: dict[str, Sample]
+    samples: dict[str, PlotSample]
     printed: dict[str, float]
 
 
@@ -54,7 +54,7 @@ class Grid:
     figure: FigureSection
     x: Swept
     measure: Measure
-    panels: dict[str, list[Series]]
+    panels: dict[str, list[PanelSeries]]
 
     @property
     def y_label(self) -> str:
@@ -95,7 +95,7 @@ class Grid:
             high = min(high, 100.0)
         return low, high
 
-    def _samples(self) -> list[Sample]:
+    def _samples(self) -> list[PlotSample]:
         return [each for panel in self.panels.values() for series in panel for each in series.samples.values()]
 
 
@@ -110,7 +110,7 @@ def gather(figure: FigureSection, experiment: AnyExperiment) -> Grid:
     looks = styles(every_value(experiment, figure.lines))
     places = selection.values(figure.panels) if figure.panels else [""]
     reference = str(next(iter(figure.relative_to.values()), ""))
-    panels: dict[str, list[Series]] = {}
+    panels: dict[str, list[PanelSeries]] = {}
     everything: list[float] = []
     for place in places:
         here = selection.where({figure.panels: place}) if figure.panels else selection
@@ -123,7 +123,7 @@ def gather(figure: FigureSection, experiment: AnyExperiment) -> Grid:
                 if label != reference
             }
         panels[place] = [
-            Series(label, looks[label], found, _printed(figure, place, label, values))
+            PanelSeries(label, looks[label], found, _printed(figure, place, label, values))
             for label, found in by_line.items()
             if any(each.runs for each in found.values())
         ]
@@ -133,7 +133,7 @@ def gather(figure: FigureSection, experiment: AnyExperiment) -> Grid:
             each.why for panel in panels.values() for series in panel for each in series.samples.values() if each.runs
         )
         if not reasons:
-            raise NothingToDrawError("no number of it is published")
+            raise NothingToDrawError("it has no published number")
         raise NothingToDrawError(f"no run has a number: {'; '.join(list(reasons)[:_MOST_REASONS])}")
     measure = measure_of(figure.y, base, everything)
     for series in (each for panel in panels.values() for each in panel):
@@ -142,7 +142,7 @@ def gather(figure: FigureSection, experiment: AnyExperiment) -> Grid:
     return Grid(figure, swept(figure.x, values), measure, panels)
 
 
-def _samples(figure: FigureSection, here: Selection, label: str, values: list[str]) -> dict[str, Sample]:
+def _samples(figure: FigureSection, here: Selection, label: str, values: list[str]) -> dict[str, PlotSample]:
     assert figure.x is not None and figure.y is not None
     mine = here.where({figure.lines: label})
     by_x: dict[str, list[AnyRun]] = {value: [] for value in values}
@@ -151,7 +151,7 @@ def _samples(figure: FigureSection, here: Selection, label: str, values: list[st
     return {x: sample(runs, figure.y, figure.flow, figure.take) for x, runs in by_x.items()}
 
 
-def _relative(figure: FigureSection, here: Selection, label: str, x: str, of: Sample, to: Sample) -> Sample:
+def _relative(figure: FigureSection, here: Selection, label: str, x: str, of: PlotSample, to: PlotSample) -> PlotSample:
     """Per cent more than ``to``; of runs that are not here as it is published."""
     assert figure.x is not None and figure.y is not None
     runs = here.where({figure.lines: label, figure.x: x}).runs
@@ -162,7 +162,7 @@ def _relative(figure: FigureSection, here: Selection, label: str, x: str, of: Sa
     return stored_sample(stored, figure.y, figure.flow, figure.take, reference)
 
 
-def _numbers(each: Sample) -> list[float]:
+def _numbers(each: PlotSample) -> list[float]:
     return [each.stored.mean] if each.stored is not None else list(each.numbers.values())
 
 
@@ -177,7 +177,7 @@ def _printed(figure: FigureSection, place: str, label: str, values: list[str]) -
     return {x: factor * printed_number(number, of) for x, number in points.items() if x in values}
 
 
-def drawn_grid(grid: Grid, panel: Callable[[Grid, list[Series], Size], str]) -> Drawn:
+def drawn_grid(grid: Grid, panel: Callable[[Grid, list[PanelSeries], Size], str]) -> Drawn:
     """The figure with every panel drawn by ``panel``."""
     several = len(grid.panels) > 1
     drawn = Drawn()
@@ -242,7 +242,7 @@ def count_words(counts: Counter[int], *, relative: bool = False) -> str:
     return f"{what}, each with the {apart}, {number}; no whisker where all are equal."
 
 
-def description(grid: Grid, panel: list[Series]) -> str:
+def description(grid: Grid, panel: list[PanelSeries]) -> str:
     """All numbers of a panel in words, for those who cannot see it."""
     parts = []
     for series in panel:
@@ -254,7 +254,7 @@ def description(grid: Grid, panel: list[Series]) -> str:
     return f"{grid.y_label} against {grid.x.label}. {'; '.join(parts)}."
 
 
-def words_of(grid: Grid, series: Series, x: str, statistic: Statistic | Mean) -> str:
+def words_of(grid: Grid, series: PanelSeries, x: str, statistic: Statistic | Mean) -> str:
     """One number with its spread, for the title of its mark."""
     interval = grid.spread(statistic)
     text = f"{series.label}, {x}: {significant(grid.shown(statistic.mean))}"

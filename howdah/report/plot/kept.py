@@ -18,11 +18,11 @@ from howdah.number import rounded
 from howdah.profile.figure import FigureSection, Take
 from howdah.record.result import Experiment
 from howdah.report.downsample import extremes
-from howdah.report.plot.cdf import Distribution, Distributions, distributions
+from howdah.report.plot.cdf import CdfLine, Distributions, distributions
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, relative, sample
 from howdah.report.plot.stored import Mean, StoredExperiment, StoredPoint
 from howdah.report.plot.style import flow_dash, styles
-from howdah.report.plot.timeline import TimeLines, Trace, time_lines
+from howdah.report.plot.timeline import TimelineCurve, TimeLines, time_lines
 
 _MOST_OF_A_CURVE = 400
 _MOST_OF_A_FIGURE = 3000
@@ -59,7 +59,7 @@ def _kept_lines(lines: TimeLines) -> dict[str, Any]:
     }
 
 
-def _kept_trace(each: Trace, most: int) -> list[Any]:
+def _kept_trace(each: TimelineCurve, most: int) -> list[Any]:
     thinned = extremes(each.value, most) if len(each.value) > most else np.arange(len(each.value))
     at_ms = [round(float(time) * 1000) for time in each.time_s[thinned]]
     steps = [after - before for before, after in zip([0, *at_ms], at_ms, strict=False)]
@@ -74,12 +74,12 @@ def stored_lines(figure: FigureSection, experiment: StoredExperiment) -> TimeLin
     if not stored:
         raise NothingToDrawError(_NOT_PUBLISHED)
     looks = styles(every_value(experiment, figure.lines))
-    panels: list[tuple[str, list[str], list[Trace]]] = [(title, names, []) for title, names in stored["panels"]]
+    panels: list[tuple[str, list[str], list[TimelineCurve]]] = [(title, names, []) for title, names in stored["panels"]]
     for panel, series, line, flow, number, limits, steps, values in stored["curves"]:
         style = replace(looks[line], dash=flow_dash(number)) if flow else looks[line]
         time_s = np.cumsum(np.array(steps, dtype=np.float64)) / 1000
         value = np.array([np.nan if each is None else each for each in values], dtype=np.float64)
-        panels[panel][2].append(Trace(series, line, flow, number, style, limits, time_s, value))
+        panels[panel][2].append(TimelineCurve(series, line, flow, number, style, limits, time_s, value))
     begin, end = stored["ends"]
     goodput = str(stored.get("goodput", ""))
     return TimeLines(panels, (begin, end), list(stored["repetitions"]), list(stored["missing"]), goodput)
@@ -109,9 +109,9 @@ def stored_distributions(figure: FigureSection, experiment: StoredExperiment) ->
     if not stored:
         raise NothingToDrawError(_NOT_PUBLISHED)
     looks = styles(every_value(experiment, figure.lines))
-    panels: dict[str, list[Distribution]] = {}
+    panels: dict[str, list[CdfLine]] = {}
     for place, label, count, without, runs, left_out, middle, values in stored["curves"]:
-        mine = Distribution(label, looks[label], list(values), without, runs, list(left_out), count, middle)
+        mine = CdfLine(label, looks[label], list(values), without, runs, list(left_out), count, middle)
         panels.setdefault(place, []).append(mine)
     return Distributions(panels, stored["group"], stored["base"])
 

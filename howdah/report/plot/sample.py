@@ -172,7 +172,7 @@ def _fate(run: Run) -> str:
 
 
 @dataclass
-class Sample:
+class PlotSample:
     """One measure at one place over its repetitions: numbers by repetition, and the reasons of what is missing."""
 
     numbers: dict[int, float] = field(default_factory=dict)
@@ -197,14 +197,14 @@ class Sample:
 
 def stored_sample(
     runs: Sequence[StoredPoint], metric: str, flow: int | str | None, take: Take | None, to: str = ""
-) -> Sample:
+) -> PlotSample:
     """As published of the only point among ``runs``."""
-    absent = "no number of it is published"
+    absent = "it has no published number"
     if len(runs) != 1:
-        return Sample(absent=absent)
+        return PlotSample(absent=absent)
     key = runs[0].key(metric, flow, take, to)
     number, missing = runs[0].numbers.get(key), list(runs[0].missing.get(key, ()))
-    found = Sample(missing=missing, runs=len(missing), absent=absent)
+    found = PlotSample(missing=missing, runs=len(missing), absent=absent)
     if isinstance(number, Mean):
         found.stored = number
         found.runs += number.count
@@ -214,7 +214,7 @@ def stored_sample(
     return found
 
 
-def sample(runs: Sequence[AnyRun], metric: str, flow: int | str | None, take: Take | None) -> Sample:
+def sample(runs: Sequence[AnyRun], metric: str, flow: int | str | None, take: Take | None) -> PlotSample:
     """Over the repetitions that count."""
     stored = [run for run in runs if isinstance(run, StoredPoint)]
     if stored:
@@ -222,9 +222,9 @@ def sample(runs: Sequence[AnyRun], metric: str, flow: int | str | None, take: Ta
     return _sample([run for run in runs if not isinstance(run, StoredPoint)], metric, flow, take)
 
 
-def _sample(runs: list[Run], metric: str, flow: int | str | None, take: Take | None) -> Sample:
+def _sample(runs: list[Run], metric: str, flow: int | str | None, take: Take | None) -> PlotSample:
     selector = SelectorSection(metric=metric, flow=flow, take=take)
-    found = Sample(runs=len(runs))
+    found = PlotSample(runs=len(runs))
     for run in runs:
         if not run.counts:
             found.missing.append(run.verdict_name)
@@ -239,9 +239,9 @@ def _sample(runs: list[Run], metric: str, flow: int | str | None, take: Take | N
     return found
 
 
-def relative(of: Sample, to: Sample) -> Sample:
+def relative(of: PlotSample, to: PlotSample) -> PlotSample:
     """Per cent more (or less, below 0) than ``to``, for each repetition that both have: they share a perturbation."""
     both = {number: of.numbers[number] for number in of.numbers if to.numbers.get(number)}
     shares = {number: 100 * (value / to.numbers[number] - 1) for number, value in both.items()}
     missing = of.missing if not of.numbers else [*of.missing, *["what it is compared with is missing"][: not shares]]
-    return Sample(shares, [], list(missing), of.runs)
+    return PlotSample(shares, [], list(missing), of.runs)

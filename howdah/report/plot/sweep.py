@@ -6,7 +6,7 @@ from __future__ import annotations
 from howdah.number import significant
 from howdah.profile.figure import FigureSection
 from howdah.report.plot.canvas import AxisLook, Canvas, Drawn, Size
-from howdah.report.plot.grid import Grid, Series, description, drawn_grid, gather, words_of
+from howdah.report.plot.grid import Grid, PanelSeries, description, drawn_grid, gather, words_of
 from howdah.report.plot.sample import AnyExperiment
 from howdah.report.plot.scale import Tick, bounds
 from howdah.report.plot.style import cross, mark
@@ -17,7 +17,7 @@ def draw_sweep(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
     return drawn_grid(gather(figure, experiment), _sweep_panel)
 
 
-def _sweep_panel(grid: Grid, panel: list[Series], size: Size) -> str:
+def _sweep_panel(grid: Grid, panel: list[PanelSeries], size: Size) -> str:
     log = grid.figure.log or ""
     places = [grid.x.position[x] for x in grid.x.position]
     log_x = "x" in log and grid.x.numeric and min(places) > 0
@@ -32,7 +32,7 @@ def _sweep_panel(grid: Grid, panel: list[Series], size: Size) -> str:
     return canvas.svg(grid.figure.title, description(grid, panel))
 
 
-def _line(grid: Grid, series: Series, canvas: Canvas, number: int, of: int) -> str:
+def _line(grid: Grid, series: PanelSeries, canvas: Canvas, number: int, of: int) -> str:
     """Lines lie a little beside each other, so that whiskers at one place can be told apart."""
     beside = (number - (of - 1) / 2) * min(3.0, 12 / max(of, 1))
     order = sorted(series.samples, key=grid.x.position.__getitem__)
@@ -55,7 +55,7 @@ def _line(grid: Grid, series: Series, canvas: Canvas, number: int, of: int) -> s
     return _printed_marks(grid, series, canvas, beside) + curve + "".join(parts)
 
 
-def _printed_marks(grid: Grid, series: Series, canvas: Canvas, beside: float) -> str:
+def _printed_marks(grid: Grid, series: PanelSeries, canvas: Canvas, beside: float) -> str:
     order = sorted(series.printed, key=grid.x.position.__getitem__)
     places = [(canvas.x.at(grid.x.position[x]) + beside, canvas.y.at(series.printed[x]), x) for x in order]
     label = grid.figure.paper.label if grid.figure.paper else ""

@@ -15,7 +15,15 @@ from howdah.profile.figure import FigureSection, Take
 from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.grid import count_words
 from howdah.report.plot.measure import Measure, measure_of, printed_number
-from howdah.report.plot.sample import AnyExperiment, NothingToDrawError, Sample, Selection, base_unit, sample, select
+from howdah.report.plot.sample import (
+    AnyExperiment,
+    NothingToDrawError,
+    PlotSample,
+    Selection,
+    base_unit,
+    sample,
+    select,
+)
 from howdah.report.plot.swept import field_name
 from howdah.report.table import cause_text
 
@@ -40,7 +48,7 @@ def draw_table(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
     selection = select(figure, experiment, *axes)
     columns = _columns(figure, selection, across)
     rows = list(itertools.product(*(selection.values(axis) for axis in figure.rows)))
-    cells: dict[tuple[tuple[str, ...], int], Sample] = {}
+    cells: dict[tuple[tuple[str, ...], int], PlotSample] = {}
     for row in rows:
         here = selection.where(dict(zip(figure.rows, row, strict=True)))
         for number, column in enumerate(columns):
@@ -50,7 +58,7 @@ def draw_table(figure: FigureSection, experiment: AnyExperiment) -> Drawn:
                 raise NothingToDrawError(f"the column {column.key[0]} needs {free[0]} in its at")
             cells[row, number] = sample(there, column.metric, column.flow, column.take)
     if not any(each.stored or each.texts for each in cells.values()) and not any(each.runs for each in cells.values()):
-        raise NothingToDrawError("no number of it is published")
+        raise NothingToDrawError("it has no published number")
     shown = [row for row in rows if any(cells[row, number].runs for number in range(len(columns)))]
     measures = [
         _measure(column, selection, [cells[row, number] for row in shown]) for number, column in enumerate(columns)
@@ -99,7 +107,7 @@ def _columns(figure: FigureSection, selection: Selection, across: str | None) ->
     ]
 
 
-def _measure(column: Column, selection: Selection, samples: list[Sample]) -> Measure:
+def _measure(column: Column, selection: Selection, samples: list[PlotSample]) -> Measure:
     base = base_unit(selection.runs, column.metric)
     stored = [each.stored.mean for each in samples if each.stored is not None]
     return measure_of(column.metric, base, stored or [number for each in samples for number in each.numbers.values()])
@@ -122,7 +130,7 @@ def _head(figure: FigureSection, columns: list[Column], measures: list[Measure])
     return f"<thead>{over}<tr>{names}{''.join(heads)}</tr></thead><tbody>"
 
 
-def _cell(each: Sample, measure: Measure) -> str:
+def _cell(each: PlotSample, measure: Measure) -> str:
     statistic = each.statistic
     if statistic is None and each.texts:
         counts = Counter(each.texts).most_common()

@@ -35,7 +35,7 @@ _SERIES = drawn_series()
 
 
 @dataclass
-class Trace:
+class TimelineCurve:
     """One curve of one panel: seconds and values, cut to the window, with gaps as NaN."""
 
     series: str
@@ -56,7 +56,7 @@ class Trace:
 class TimeLines:
     """All curves of a figure: panels with title, names of their series and traces; ``ends`` of the axis in seconds."""
 
-    panels: list[tuple[str, list[str], list[Trace]]]
+    panels: list[tuple[str, list[str], list[TimelineCurve]]]
     ends: tuple[float, float]
     repetitions: list[int]
     missing: list[str]
@@ -79,7 +79,7 @@ def time_lines(figure: FigureSection, experiment: Experiment) -> TimeLines:
     looks = styles(every_value(experiment, figure.lines))
     missing: list[str] = []
     used: list[Run] = []
-    panels: list[tuple[str, list[str], list[Trace]]] = []
+    panels: list[tuple[str, list[str], list[TimelineCurve]]] = []
     places = [""] if by_series else selection.values(str(figure.panels))
     for place in places:
         here = selection if by_series else selection.where({str(figure.panels): place})
@@ -128,7 +128,7 @@ def _run_of(figure: FigureSection, here: Selection, where: str, missing: list[st
     return None
 
 
-def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: list[str]) -> list[Trace]:
+def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: list[str]) -> list[TimelineCurve]:
     assert run.plan is not None
     flows = shown_flows(run.plan)
     if figure.flows:
@@ -148,7 +148,9 @@ def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: 
         if _SERIES[name].is_of_the_run:
             cut = [_cut(curve, begin, end) for curve in list(mine.values())[:1]]
             found += [
-                Trace(name, label, "", 0, style, _limits_of(run.plan.path), *part) for part in cut if len(part[0])
+                TimelineCurve(name, label, "", 0, style, _limits_of(run.plan.path), *part)
+                for part in cut
+                if len(part[0])
             ]
         else:
             for number, flow in enumerate(flows):
@@ -156,7 +158,7 @@ def _traces(figure: FigureSection, run: Run, label: str, style: Style, missing: 
                 if curve is not None and len((part := _cut(curve, begin, end))[0]):
                     dashed = style if len(flows) == 1 else replace(style, dash=flow_dash(number))
                     shown = flow.name if len(flows) > 1 else ""
-                    found.append(Trace(name, label, shown, number, dashed, _limits_of(run.plan.path), *part))
+                    found.append(TimelineCurve(name, label, shown, number, dashed, _limits_of(run.plan.path), *part))
         if not any(trace.series == name for trace in found):
             missing.append(f"{label}: no records of {_SERIES[name].name} in {run.name}")
     return found
@@ -210,7 +212,7 @@ def _ends(figure: FigureSection, used: list[Run]) -> tuple[float, float]:
     return 0.0, max(run.plan.duration_us for run in used if run.plan) / 1e6
 
 
-def _legend(figure: FigureSection, traces: list[Trace]) -> list[LegendItem]:
+def _legend(figure: FigureSection, traces: list[TimelineCurve]) -> list[LegendItem]:
     """Colours of the lines, then dashes of the flows, then what the fainter curve is."""
     items: dict[str, LegendItem] = {}
     lines = dict.fromkeys(each.line for each in traces)
@@ -237,8 +239,8 @@ def _ink(dash: tuple[int, ...], css: str) -> str:
 def _panel(
     figure: FigureSection,
     names: list[str],
-    traces: list[Trace],
-    alike: list[Trace],
+    traces: list[TimelineCurve],
+    alike: list[TimelineCurve],
     ends: tuple[float, float],
     size: Size,
     most: int,
@@ -268,7 +270,7 @@ def _panel(
     return canvas.svg(figure.title, f"{words} ({unit}) against time. {drawn or 'nothing'}.")
 
 
-def _reach(each: Trace, alike: list[Trace]) -> tuple[float, float]:
+def _reach(each: TimelineCurve, alike: list[TimelineCurve]) -> tuple[float, float]:
     """Least and greatest; ssthresh counts up to half above the windows: before the first loss it is without bound."""
     known = each.value[~np.isnan(each.value)]
     if not len(known):
@@ -279,7 +281,7 @@ def _reach(each: Trace, alike: list[Trace]) -> tuple[float, float]:
     return float(known.min()), float(known.max())
 
 
-def _free_place(canvas: Canvas, traces: list[Trace], factor: float, at: float, name: str) -> float:
+def _free_place(canvas: Canvas, traces: list[TimelineCurve], factor: float, at: float, name: str) -> float:
     """Where the right end of a limit's name stands: as far right as it covers the fewest points of the curves."""
     width = 6.8 * len(name)
     best, covered = canvas.right - 3, math.inf
@@ -309,7 +311,7 @@ def _limits_of(path: Path) -> dict[str, float]:
     }
 
 
-def _limits(canvas: Canvas, names: list[str], traces: list[Trace], factor: float) -> list[str]:
+def _limits(canvas: Canvas, names: list[str], traces: list[TimelineCurve], factor: float) -> list[str]:
     """What the path can hold, where it is the same for all curves of the panel and lies within it: lines on the canvas,
     and their names, which are painted over the curves."""
     found: list[str] = []
@@ -329,13 +331,13 @@ def _limits(canvas: Canvas, names: list[str], traces: list[Trace], factor: float
     return found
 
 
-def _unit(names: list[str], traces: list[Trace]) -> tuple[str, float]:
+def _unit(names: list[str], traces: list[TimelineCurve]) -> tuple[str, float]:
     unit = _SERIES[names[0]].unit
     most = max((float(np.nanmax(each.value)) for each in traces if not np.isnan(each.value).all()), default=0.0)
     return ("MB", 0.001) if unit == "kB" and most >= 10_000 else (unit, 1.0)
 
 
-def _curve(canvas: Canvas, each: Trace, factor: float, most: int, log_y: bool, *, faint: bool) -> str:
+def _curve(canvas: Canvas, each: TimelineCurve, factor: float, most: int, log_y: bool, *, faint: bool) -> str:
     kept = extremes(each.value, most) if len(each.value) > most else np.arange(len(each.value))
     path, pen = "", "M"
     for time, value in zip(each.time_s[kept], each.value[kept] * factor, strict=True):

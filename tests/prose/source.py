@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What programs say: help, messages and descriptions in Python code, and texts of data, templates and scripts of pages.
+
+They are searched for the phrases of the list alone: a message is no page, so its lines and sentences have no rule.
+Docstrings and comments of Python are for who reads the code.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.prose.rule import Finding, phrases
+
+PLACES = (
+    "howdah/**/*.py",
+    "collectors/*.py",
+    "topologies/*.py",
+    "docs/profile-reference.md",
+    "playbooks/machines/*.yaml",
+    "profiles/*.yaml",
+    "profiles/cpu/*.yaml",
+    "profiles/paths/*.yaml",
+    "profiles/suites/*.yaml",
+    "reports/*.yaml",
+    "reports/dashboard/*.j2",
+    "reports/dashboard/*.js",
+    "reports/dashboard/*.yaml",
+    "reports/js/*.js",
+    "reports/nightly/templates/*.j2",
+    "reports/templates/*.j2",
+    "stacks/*.yaml",
+)
+
+
+def check_source(file: Path) -> list[Finding]:
+    """Phrases of the list in a file, in the order of its lines."""
+    text = file.read_text(encoding="utf-8")
+    lines = _of_code(text) if file.suffix == ".py" else enumerate(text.splitlines(), 1)
+    return sorted({finding for number, line in lines for finding in _phrases(number, line)})
+
+
+def _phrases(number: int, text: str) -> Iterator[Finding]:
+    for pattern, instead in phrases():
+        for match in pattern.finditer(text.replace("\n", " ")):
+            yield Finding(number, "phrase", f"“{match.group()}”; better: {instead}")
+
+
+def _of_code(text: str) -> Iterator[tuple[int, str]]:
+    """Each text that a program may print, and its line; what an f-string fills in is one word."""
+    tree = ast.parse(text)
+    silent = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            silent.add(node.value)  # a docstring
+        elif isinstance(node, ast.JoinedStr):
+            silent.update(node.values)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield node.lineno, "".join(_part(part) for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in silent:
+            yield node.lineno, node.value
+
+
+def _part(part: ast.expr) -> str:
+    return str(part.value) if isinstance(part, ast.Constant) else "X"
