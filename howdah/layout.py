@@ -43,24 +43,36 @@ def folded(text: str, width: int | None, indent: str = "", first: str | None = N
     ) or [begin.rstrip()]
 
 
-def fitted(text: str, whole: str | tuple[str, ...] | None = None, stream: TextIO | None = None) -> str:
+def fitted(text: str, whole: str | None = None) -> str:
     """A text whose lines fit the terminal: one that is wider goes on below, further to the right than it begins.
 
     Lines that begin with ``whole``, after their indentation, are commands to copy: they stay as they are.
-    ``stream`` is where the text goes (default: stdout).
     """
-    width = terminal_width(stream)
-    if width is None:
-        return text
+    width = terminal_width()
+    return text if width is None else _fitted(text, width, re.compile(f" *{re.escape(whole)}") if whole else None)
+
+
+def _fitted(text: str, width: int, stays: re.Pattern[str] | None) -> str:
     lines = []
     for line in text.split("\n"):
         content = line.lstrip(" ")
         indent = line[: len(line) - len(content)]
-        if len(line) <= width or (whole is not None and content.startswith(whole)):
+        if len(line) <= width or (stays and stays.match(line)):
             lines.append(line)
         else:
             lines += folded(content, width, f"{indent}  ", indent)
     return "\n".join(lines)
+
+
+# A line of a hint that is, or has, a command to copy. Hints are indented; an error can begin with "howdah list:".
+_TO_COPY = re.compile(r" +(?:apt install |howdah |sh |run: )")
+
+
+def write_stderr(text: str) -> None:
+    """Write lines to standard error, so that they fit the terminal. Commands to copy stay whole."""
+    width = terminal_width(sys.stderr)
+    sys.stderr.write(text if width is None else _fitted(text, width, _TO_COPY))
+    sys.stderr.flush()
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:

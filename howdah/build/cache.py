@@ -24,18 +24,22 @@ Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in
 _PARTIAL = ".partial-"
 
 
-def cache_root() -> Path:
-    """``$HOWDAH_CACHE``, or ``$XDG_CACHE_HOME/howdah``, or ``~/.cache/howdah``.
-
-    Kernels and modules are built there, so raises HowdahError for a path that the kernel's build cannot work with.
-    """
+def cache_place() -> Path:
+    """``$HOWDAH_CACHE``, or ``$XDG_CACHE_HOME/howdah``, or ``~/.cache/howdah``, whether or not it can be used."""
     named = os.environ.get("HOWDAH_CACHE")
     base = os.environ.get("XDG_CACHE_HOME")
     root = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "howdah"
-    require_plain(
-        root.absolute(), "the cache", "Set HOWDAH_CACHE to a directory with letters, digits, '-', '_' and '.' only."
-    )
     return root.absolute()
+
+
+def cache_root() -> Path:
+    """Where the cache is.
+
+    Kernels and modules are built there, so raises HowdahError for a path that the kernel's build cannot work with.
+    """
+    root = cache_place()
+    require_plain(root, "the cache", "Set HOWDAH_CACHE to a directory with letters, digits, '-', '_' and '.' only.")
+    return root
 
 
 def content_key(*parts: str | bytes) -> str:

@@ -17,6 +17,7 @@ from howdah.cluster.place import TLS_VARIABLE, read_place
 from howdah.command.common import add_runs_option, cores
 from howdah.command.interruption import RUNS_KEPT
 from howdah.errors import HowdahError, explain
+from howdah.layout import write_stderr
 
 _LOOPBACK = "127.0.0.1"
 _DAYS = 365
@@ -60,8 +61,7 @@ def _tls(options: argparse.Namespace) -> Path | None:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"howdah: {text}\n")
-    sys.stderr.flush()
+    write_stderr(f"howdah: {text}\n")
 
 
 def _until_told(serve: Callable[..., None], *arguments: Any) -> int:

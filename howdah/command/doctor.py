@@ -9,6 +9,7 @@ import dataclasses
 from rich.console import Console
 from rich.text import Text
 
+from howdah.build.cache import Cache, cache_place, cache_root
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.engine import host
@@ -54,7 +55,23 @@ __all__ = ["EngineCheck", "examine"]
 
 def examine() -> list[EngineCheck]:
     """All checks of all engines, and of what every engine's results go through."""
-    return [*needs.checks(), _perf(), *host.checks(), *vm_needs.every_check(), *ns2_needs.checks(), _prometheus()]
+    cache = Cache(cache_place())  # the checks are for a machine where it cannot be used, too
+    return [
+        *needs.checks(cache=cache),
+        _perf(),
+        *host.checks(),
+        *vm_needs.every_check(cache),
+        *ns2_needs.checks(),
+        _cache(),
+        _prometheus(),
+    ]
+
+
+def _cache() -> EngineCheck:
+    try:
+        return EngineCheck("all", "cache", OK, str(cache_root()))
+    except HowdahError as error:
+        return EngineCheck("all", "cache", MISSING, error.what, error.hint)
 
 
 def _perf() -> EngineCheck:

@@ -16,6 +16,7 @@ from howdah.export.flent import SUFFIX, write_flent
 from howdah.export.pcapng import write_pcapng
 from howdah.export.qlog import write_qlog
 from howdah.export.xplot import write_xplot
+from howdah.layout import write_stderr
 from howdah.library.data import Data
 from howdah.library.files import Format, write_tables
 from howdah.record.digest import seal_file
@@ -77,7 +78,7 @@ def execute(options: argparse.Namespace) -> int:
         answer("export", {"format": options.format, "written": files, "passed_over": passed_over})
         return 0
     sys.stdout.write("".join(f"{file}\n" for file in written))
-    sys.stderr.write("".join(f"howdah: passed over: {error}\n" for error in refused))
+    write_stderr("".join(f"howdah: passed over: {error}\n" for error in refused))
     return 0
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError
-from howdah.layout import folded, terminal_width
+from howdah.layout import folded, terminal_width, write_stderr
 from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, draw, parse_length_inches
 from howdah.work.experiment import find
 from howdah.work.results import read_results
@@ -87,7 +87,7 @@ def execute(options: argparse.Namespace) -> int:
         answer("figure", {"written": [str(file) for file in written], "passed_over": refused})
         return 0
     sys.stdout.write("".join(f"{file}\n" for file in written))
-    sys.stderr.write("".join(f"howdah: passed over {name}: {problem}\n" for name, problem in refused.items()))
+    write_stderr("".join(f"howdah: passed over {name}: {problem}\n" for name, problem in refused.items()))
     return 0
 
 

@@ -18,7 +18,7 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.engine.machines.machine import MACHINE_SETS
 from howdah.errors import HowdahError, nearest
-from howdah.layout import fitted
+from howdah.layout import fitted, write_stderr
 from howdah.machines.fleet import Fleet
 from howdah.machines.inventory import MachineSetDirectory, directory_of, remove_directory, write_inventory
 from howdah.machines.life import BOOT_LIMIT_S, Starting, bring_up, take_down
@@ -154,7 +154,7 @@ def _run(options: argparse.Namespace) -> int:
         try:
             write_inventory(machine_set, directory, options.file, state)
             found = provision(directory, build_tools(Cache()).launch, progress)
-            sys.stderr.write("\n".join(_provisioned_lines(found)) + "\n")
+            write_stderr("\n".join(_provisioned_lines(found)) + "\n")
             os.environ[MACHINE_SETS] = str(options.machine_sets.resolve())
             arguments = ["run", options.profile, "--engine", "machines", "--machines", str(options.file), *options.rest]
             return _howdah([*arguments, *(["--json"] if options.json else [])])
@@ -272,7 +272,6 @@ class Telling:
             return
         self._last = what
         try:
-            sys.stderr.write(f"{what}\n")
-            sys.stderr.flush()
+            write_stderr(f"{what}\n")
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

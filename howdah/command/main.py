@@ -20,7 +20,7 @@ from howdah.command.commands import add_commands
 from howdah.command.interruption import interruptible, what_is_kept
 from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
 from howdah.errors import HowdahError, explain, remedy
-from howdah.layout import fitted
+from howdah.layout import write_stderr
 
 INTERRUPTED = 130
 
@@ -93,15 +93,11 @@ def _execute(options: argparse.Namespace) -> int:
         return _end(options, HowdahError(explain(error), where=place, hint=remedy(error)))
 
 
-# What a line of an error begins with that is, or has, a command to copy: it is not folded.
-_TO_COPY = ("apt install ", "howdah ", "sh ", "run: ")
-
-
 def _end(options: argparse.Namespace, error: HowdahError) -> int:
     """Say what went wrong; the exit code."""
     if getattr(options, "json", False):
         _answer(error.what, error.where, error.hint)
-    sys.stderr.write(fitted(f"howdah: {error}\n", whole=_TO_COPY, stream=sys.stderr))
+    write_stderr(f"howdah: {error}\n")
     return error.exit_code
 
 
@@ -109,7 +105,7 @@ def _interrupted(kept: str, *, as_data: bool) -> int:
     """Say what there is after Ctrl-C; the exit code."""
     if as_data:
         _answer("interrupted", None, kept)
-    sys.stderr.write(fitted(f"howdah: interrupted; {kept}\n", stream=sys.stderr))
+    write_stderr(f"howdah: interrupted; {kept}\n")
     return INTERRUPTED
 
 

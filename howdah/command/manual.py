@@ -15,6 +15,7 @@ from pathlib import Path
 from howdah import __version__
 from howdah.command.main import build_parser
 from howdah.command.parser import EXIT_CODES, commands_of, entries_of, grouped
+from howdah.layout import write_stderr
 from howdah.place import DOCS
 
 PAGE = Path("man") / "howdah.1"
@@ -167,7 +168,7 @@ def main(arguments: list[str]) -> int:
         return 0
     if file.is_file() and file.read_text(encoding="utf-8") == text:
         return 0
-    sys.stderr.write(f"not current: {file}\n  run python -m howdah.command.manual\n")
+    write_stderr(f"not current: {file}\n  run python -m howdah.command.manual\n")
     return 1
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, NoReturn
 
 from howdah.command.commands import Commands
 from howdah.errors import nearest
-from howdah.layout import fitted
+from howdah.layout import write_stderr
 
 WRONG_USAGE = 2
 EXIT_CODES = {
@@ -110,7 +109,7 @@ class Parser(argparse.ArgumentParser):
         help_is = f"'{self.prog} --help' lists its arguments"
         if message.startswith(_MISSING):
             message += self._choices_of(message.removeprefix(_MISSING).split(", "))
-        sys.stderr.write(fitted(f"{self.prog}: {message}\n  {help_is}\n", stream=sys.stderr))
+        write_stderr(f"{self.prog}: {message}\n  {help_is}\n")
         what, *more = (line.strip() for line in message.split("\n"))
         raise WrongUsageError(what, self.prog, "\n".join([*more, help_is]))
 

@@ -26,6 +26,7 @@ from howdah.command.list_shapes import (
 from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, NightlyPower
 from howdah.command.shape import Shape
 from howdah.compact import compact_json
+from howdah.layout import write_stderr
 from howdah.place import DOCS
 from howdah.plan.plan import Plan
 
@@ -380,7 +381,7 @@ def main(arguments: list[str]) -> int:
     if not check:
         file.write_text(made, encoding="utf-8")
     elif not file.exists() or file.read_text(encoding="utf-8") != made:
-        sys.stderr.write(f"{SCHEMA_NAME} is not current: run make references\n")
+        write_stderr(f"{SCHEMA_NAME} is not current: run make references\n")
         return 1
     return 0
 

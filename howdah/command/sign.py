@@ -9,6 +9,7 @@ from pathlib import Path
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
+from howdah.layout import write_stderr
 from howdah.record.digest import DIGESTS, mismatches, refusal
 from howdah.record.reading import read_record
 from howdah.verify.experiment import runs_below
@@ -35,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
             if wrong:
                 raise refusal(run, wrong[0])
             if DIGESTS not in record:
-                sys.stderr.write(f"howdah: {run.name} has no digests: what is signed is what is there now\n")
+                write_stderr(f"howdah: {run.name} has no digests: what is signed is what is there now\n")
         written.append(sign(path, options.key))
     if options.json:
         answer("sign", {"signatures": [str(file) for file in written]})

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from howdah.errors import HowdahError
+from howdah.layout import write_stderr
 from howdah.metric import TEXT, Metric, known_metrics
 from howdah.place import DOCS
 
@@ -58,7 +59,7 @@ def main(arguments: list[str]) -> int:
     if not check:
         path.write_text(made, encoding="utf-8")
     elif made != present:
-        sys.stderr.write(f"{PAGE_NAME} is not current: run make references\n")
+        write_stderr(f"{PAGE_NAME} is not current: run make references\n")
         return 1
     return 0
 

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from howdah.compact import compact_json
+from howdah.layout import write_stderr
 from howdah.place import DOCS
 from howdah.profile.algorithm import ALGORITHMS
 from howdah.profile.field import QUANTITIES
@@ -184,7 +185,7 @@ def main(arguments: list[str]) -> int:
     stale = check(docs)
     if stale:
         names = ", ".join(str(path) for path in stale)
-        sys.stderr.write(f"not current: {names}\n  run python -m howdah.profile.reference\n")
+        write_stderr(f"not current: {names}\n  run python -m howdah.profile.reference\n")
     return 1 if stale else 0
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.compact import compact_json
+from howdah.layout import write_stderr
 from howdah.place import PROFILES
 from howdah.plan.compile import compile_plan
 from howdah.profile import Profile, load
@@ -141,7 +142,7 @@ def main(arguments: list[str]) -> int:
         return 0
     if INDEX.is_file() and INDEX.read_text(encoding="utf-8") == text:
         return 0
-    sys.stderr.write(f"not current: {INDEX}\n  run python -m howdah.work.catalogue\n")
+    write_stderr(f"not current: {INDEX}\n  run python -m howdah.work.catalogue\n")
     return 1
 
 

@@ -7,7 +7,6 @@ itself could print numbers of another analysis, or of a file that somebody chang
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import as_completed
 from contextlib import suppress
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import HowdahError
-from howdah.layout import fitted
+from howdah.layout import write_stderr
 from howdah.number import counted
 from howdah.record.digest import DIGESTS, MismatchError, check
 from howdah.record.directory import RunDirectory
@@ -33,7 +32,7 @@ _told: set[tuple[Path, str]] = set()
 
 def say(text: str) -> None:
     """A line beside the results, which go to standard output."""
-    sys.stderr.write(fitted(f"howdah: {text}\n"))
+    write_stderr(f"howdah: {text}\n")
 
 
 def read_results(

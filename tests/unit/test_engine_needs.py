@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import types
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +134,16 @@ def test_doctor_covers_every_engine() -> None:
     checks = doctor.examine()
     assert {"uml", "host", "vm", "all"} <= {item.engine for item in checks}
     assert all(item.found and item.status in (OK, MISSING, "note") for item in checks)
+
+
+def test_a_cache_that_cannot_be_used_is_one_of_the_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "vm_needs", types.SimpleNamespace(every_check=lambda _: []))  # it boots a kernel
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "my cache"))
+    found = doctor.examine()
+    (told,) = [each for each in found if each.what == "cache"]
+    assert told.status == MISSING
+    assert "HOWDAH_CACHE" in (told.remedy or "")
+    assert {"machine", "guest tree", "root"} <= {each.what for each in found}, "the other checks are made all the same"
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
+    (told,) = [each for each in doctor.examine() if each.what == "cache"]
+    assert (told.status, told.found) == (OK, str(tmp_path / "cache"))

@@ -13,7 +13,7 @@ from howdah.command import atlas as atlas_command
 from howdah.command import nightly as nightly_command
 from howdah.command.commands import COMMANDS
 from howdah.command.main import main
-from howdah.layout import fitted, headed
+from howdah.layout import fitted, headed, write_stderr
 from howdah.nightly.baseline import Baseline
 from howdah.nightly.power import power_of
 from tests.experiment_factory import Scenario, make_experiment
@@ -21,6 +21,7 @@ from tests.nightly_factory import sheet, usual, write_suite
 from tests.unit.test_machine_set import GOOD as MACHINES
 from tests.unit.test_nightly_power import NAME
 from tests.unit.test_work_reading import Bench, bench
+from tests.wheel import ROOT
 
 __all__ = ["bench"]  # the fixture
 
@@ -135,3 +136,27 @@ def test_labels_of_a_wide_table_stand_above_their_rows(monkeypatch: pytest.Monke
         "10 Mbit/s, 40 ms  2",
         "  exit  80",
     ]
+
+
+def test_what_goes_to_standard_error_fits_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    write_stderr(
+        "howdah: passed over runs/one: it has no table of acknowledgements\n  howdah run one --a-long-option x y\n"
+    )
+    assert capsys.readouterr().err.splitlines() == [
+        "howdah: passed over runs/one: it has no",
+        "  table of acknowledgements",
+        "  howdah run one --a-long-option x y",
+    ]
+
+
+def test_no_command_writes_to_standard_error_by_itself() -> None:
+    in_guests = ("agent", "linux", "machines/receiver.py", "publish/exporter.py")  # they have no howdah.layout
+    writing = [
+        file.relative_to(ROOT / "howdah").as_posix()
+        for file in sorted((ROOT / "howdah").rglob("*.py"))
+        if "sys.stderr.write(" in file.read_text()
+    ]
+    assert [name for name in writing if not name.startswith(in_guests)] == ["layout.py"]

@@ -35,9 +35,9 @@ def lacks(kernel: str = DEFAULT_KERNEL) -> list[Lack]:
     return lacks_of(checks(kernel, can_build=True)) and lacks_of(checks(kernel))
 
 
-def checks(kernel: str = DEFAULT_KERNEL, *, can_build: bool = False) -> list[EngineCheck]:
+def checks(kernel: str = DEFAULT_KERNEL, *, can_build: bool = False, cache: Cache | None = None) -> list[EngineCheck]:
     """Every check, in the order in which a person would set them right; with ``can_build`` as if nothing were built."""
-    cache = Cache()
+    cache = cache or Cache()
     kernel_built = not can_build and _kernel_built(cache, kernel)
     tree_built = not can_build and cache.find("tree", tree_key()) is not None
     found = [_machine(), *_packages(kernel_built, tree_built, kernel), *_trial(), _memory(), _runtime()]
