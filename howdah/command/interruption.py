@@ -14,6 +14,7 @@ from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PATIENCE = b"howdah: cleaning up; a moment\n"
+_PATIENCE_AFTER_S = 2.0  # removing a kernel that was half built can take twenty seconds
 _AGAIN_S = 0.02
 LONGEST_IMPORT_S = 10.0
 RUNS_KEPT = "finished runs are kept, unfinished ones were removed; "
@@ -49,16 +50,16 @@ class _Interrupt:
     def hear(self, _number: int, frame: FrameType | None) -> None:
         """The handler of every signal that interrupts."""
         if self.raised:
-            with contextlib.suppress(OSError):
-                os.write(2, _PATIENCE)  # not through a stream, which the interrupted code may be writing to
+            _ask_for_patience()
             return
         self._raise(frame)
 
     def end(self) -> None:
         """Be as if it had never been; but one that was raised leaves the handlers to what cleans up."""
         sys.unraisablehook = self._before_hook
-        if not self.raised and self._heard_at is not None:
+        if self._heard_at is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
+        if not self.raised and self._heard_at is not None:
             signal.signal(signal.SIGALRM, self._before_alarm)
 
     def _raise(self, frame: FrameType | None) -> None:
@@ -69,6 +70,8 @@ class _Interrupt:
             self._raise_later()
             return
         self.raised = True
+        signal.signal(signal.SIGALRM, lambda _number, _frame: _ask_for_patience() if self.raised else None)
+        signal.setitimer(signal.ITIMER_REAL, _PATIENCE_AFTER_S)
         raise self._kind
 
     def _raise_later(self) -> None:
@@ -83,6 +86,11 @@ class _Interrupt:
         self.raised = False
         self._kind = type(what.exc_value)
         self._raise_later()
+
+
+def _ask_for_patience() -> None:
+    with contextlib.suppress(OSError):
+        os.write(2, _PATIENCE)  # not through a stream, which the interrupted code may be writing to
 
 
 def _is_loading(frame: FrameType | None) -> bool:

@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from howdah.command import interruption
 from howdah.command.interruption import interruptible
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -53,6 +55,21 @@ def test_what_has_begun_to_clean_up_ends_cleaning_up(tmp_path: Path) -> None:
     patience = "howdah: cleaning up; a moment\n"
     said = "howdah: interrupted; runs are as they were; the same command begins again\n"
     assert done.stderr == 2 * patience + said
+
+
+def test_a_clean_up_that_takes_long_says_so(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    monkeypatch.setattr(interruption, "_PATIENCE_AFTER_S", 0.01)
+    try:
+        with pytest.raises(KeyboardInterrupt), interruptible():
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                time.sleep(0.5)
+        assert capfd.readouterr().err == "howdah: cleaning up; a moment\n"
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("number", _SIGNALS)
