@@ -171,10 +171,17 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
 
 
 def _handshake_us(data: Measured, trace: FlowTrace) -> int | None:
-    """Shortest RTT that the sender knows of beside its data's: the kernel's own, or a model's time to connect."""
+    """RTT that the sender measured by its handshake: the kernel's, or a model's time to connect.
+
+    The first record is the state before any data is acknowledged, so its smoothed RTT is that of the handshake alone.
+    The kernel's minimum is only the second choice: after retransmissions it takes RTTs from timestamps
+    (tcp_ack_update_rtt), which count whole milliseconds and can be shorter than the path.
+    """
     info = data.info[trace.flow.id]
     if data.plan.traits.model:
         return None if trace.connected_ns is None else (trace.connected_ns - trace.start_ns) // 1000
+    if len(trace) and trace.snd_una[0] == 0 and trace.srtt_ns[0] > 0:
+        return int(trace.srtt_ns[0]) // 1000
     return info.least("min_rtt_us") if info.has("min_rtt_us") else None
 
 

@@ -29,6 +29,7 @@ FULL = RATE // 8 // 50  # bytes in 20 ms
 
 def trace(rtt_ms: float = 40, **changes: float) -> FlowTrace:
     times = [rtt_ms + index for index in range(6)]
+    changes = {"srtt_ms": rtt_ms, **changes}
     return make_trace(times, [2 * index for index in range(6)], [10 + 2 * index for index in range(6)], **changes)  # type: ignore[arg-type]
 
 
@@ -79,7 +80,20 @@ def test_a_flow_beside_another_need_not_meet_an_empty_queue() -> None:
 @pytest.mark.parametrize(("handshake_us", "ok"), [(40_010, True), (60_000, False), (39_000, False)])
 def test_a_flow_that_overfills_the_path_at_once_is_judged_by_its_handshake(handshake_us: int, ok: bool) -> None:
     info = make_info([100.0], min_rtt_us=[handshake_us])
-    check = minimum_rtt(make_measured([trace(95)], info=info), trace(95), VIRTUAL)
+    queued = trace(95, srtt_ms=0)
+    check = minimum_rtt(make_measured([queued], info=info), queued, VIRTUAL)
+    assert check.ok is ok
+    assert ("handshake" in check.message) is ok
+
+
+@pytest.mark.parametrize(("handshake_ms", "ok"), [(40.01, True), (60, False), (39, False)])
+def test_the_handshake_is_known_where_timestamps_make_the_kernels_minimum_too_short(
+    handshake_ms: float, ok: bool
+) -> None:
+    """A retransmission's RTT comes from timestamps of whole milliseconds: 39 for a path of 39.9."""
+    info = make_info([100.0], min_rtt_us=[39_000])
+    queued = trace(95, srtt_ms=handshake_ms)
+    check = minimum_rtt(make_measured([queued], info=info), queued, VIRTUAL)
     assert check.ok is ok
     assert ("handshake" in check.message) is ok
 
