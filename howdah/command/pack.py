@@ -12,7 +12,7 @@ from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
 from howdah.layout import fitted
 from howdah.number import counted
-from howdah.pack.archive import SUFFIX
+from howdah.pack.archive import SUFFIX, size_on_disk
 from howdah.pack.pack import default_name, pack, unpack
 from howdah.record.digest import file_sha256
 from howdah.work.experiment import find
@@ -71,7 +71,7 @@ def _unpack(options: argparse.Namespace) -> int:
     name = options.file.name.removesuffix(SUFFIX).removesuffix(".tar.zst")
     target = options.directory or Path(name if name != options.file.name else f"{name}.d")
     index = unpack(options.file, target)
-    files, size = len(index["files"]), sum(each["bytes"] for each in index["files"].values())
+    files, size = len(index["files"]), size_on_disk(index)
     if options.json:
         found = {"directory": str(target), "experiments": index["experiments"], "files": files, "bytes": size}
         answer("unpack", found)

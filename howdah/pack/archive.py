@@ -95,6 +95,7 @@ def extract(file: Path, target: Path) -> dict[str, Any]:
 def _extract_all(file: Path, place: Path) -> dict[str, Any]:
     index: dict[str, Any] | None = None
     seen: set[str] = set()
+    shared: dict[str, Path] = {}  # what the guests of several runs were given, by its digest
     with _members(file) as members:
         for member, content in members:
             name = _name(member, file)
@@ -104,13 +105,39 @@ def _extract_all(file: Path, place: Path) -> dict[str, Any]:
             if name in seen or name not in index["files"]:
                 raise PackError(f"it has a file that its index does not have: {name}", where=str(file))
             seen.add(name)
-            _write(place, name, content, index["files"][name], file)
+            said = index["files"][name]
+            _write(place, name, content, said, file)
+            if _is_shared(name):
+                _link(shared.setdefault(said["sha256"], place / name), place / name)
     if index is None:
         raise PackError("it is empty", where=str(file))
     missing = sorted(set(index["files"]) - seen)
     if missing:
         raise PackError(f"{missing[0]} is missing from it", where=str(file), hint="Was it cut off? Fetch it again.")
     return index
+
+
+def _is_shared(name: str) -> bool:
+    """Whether the file is of a run's ``share/``, which howdah itself links between runs (howdah/engine/share.py)."""
+    return "share" in PurePosixPath(name).parts[:-1]
+
+
+def _link(first: Path, again: Path) -> None:
+    """Give ``again`` the content of ``first``, which is equal, without its bytes. Where there are no links it stays."""
+    if first == again:
+        return
+    linked = again.with_name(f"{PARTIAL}{again.name}")
+    try:
+        os.link(first, linked)
+    except OSError:
+        return
+    linked.replace(again)
+
+
+def size_on_disk(index: dict[str, Any]) -> int:
+    """Bytes of the unpacked files, those that runs share counted once."""
+    files = {each["sha256"] if _is_shared(name) else name: int(each["bytes"]) for name, each in index["files"].items()}
+    return sum(files.values())
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -21,7 +22,7 @@ import zstandard
 import howdah
 from howdah.command.main import main
 from howdah.pack import archive as archive_module
-from howdah.pack.archive import FORMAT, PackError, extract, write_archive
+from howdah.pack.archive import FORMAT, PackError, extract, size_on_disk, write_archive
 from howdah.pack.content import PackedFile
 from howdah.pack.local import Paths, paths_in
 from howdah.pack.pack import pack, unpack
@@ -307,11 +308,27 @@ def test_what_each_run_has_is_in_a_pack_once(tmp_path: Path) -> None:
     """Also where megabytes are between, as the raw data of a run."""
     agent, raw = (random.Random(seed).randbytes(size) for seed, size in ((1, 1_000_000), (2, 4_000_000)))
     entries = [
-        PackedFile("1/agent", content=agent),
+        PackedFile("1/share/agent", content=agent),
         PackedFile("1/raw", content=raw),
-        PackedFile("2/agent", content=agent),
+        PackedFile("2/share/agent", content=agent),
     ]
-    write_archive(tmp_path / "pack", "p", {}, entries)
+    index = write_archive(tmp_path / "pack", "p", {}, entries)
     assert 5_000_000 < (tmp_path / "pack").stat().st_size < 5_100_000
     extract(tmp_path / "pack", tmp_path / "there")
-    assert (tmp_path / "there" / "2" / "agent").read_bytes() == agent
+    one, two = (tmp_path / "there" / run / "share" / "agent" for run in "12")
+    assert two.read_bytes() == agent
+    assert two.samefile(one), "unpacked, it is there once, as where it was packed"
+    assert [file.name for file in two.parent.iterdir()] == ["agent"]
+    assert size_on_disk(index) == 5_000_000
+
+
+def test_a_disk_without_links_gets_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [PackedFile(f"{run}/share/agent", content=b"agent") for run in "12"]
+    write_archive(tmp_path / "pack", "p", {}, entries)
+
+    def refused(*_names: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refused)
+    extract(tmp_path / "pack", tmp_path / "there")
+    assert [(tmp_path / "there" / run / "share" / "agent").read_bytes() for run in "12"] == [b"agent", b"agent"]
