@@ -158,7 +158,7 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
     if least <= flow.rtt_us + high:
         message = f"{flow.title} saw a shortest RTT of {least:.10g} us, expected {expected}"
         return Check(name, DURING, True, message, flow.rtt_us, least, high, "us")
-    handshake = _handshake_us(data, trace)
+    handshake = _handshake_us(data, trace, shortest - low)
     if handshake is not None and shortest - low <= handshake <= flow.rtt_us + high:
         # A flow whose first flight overfills the path: no packet of data ever meets an empty queue, its SYN did.
         message = f"{flow.title} saw a shortest RTT of {handshake} us, of its handshake, expected {expected}"
@@ -170,19 +170,21 @@ def minimum_rtt(data: Measured, trace: FlowTrace, tolerance: Tolerance) -> Check
     return Check(name, DURING, False, message, flow.rtt_us, least, high, "us")
 
 
-def _handshake_us(data: Measured, trace: FlowTrace) -> int | None:
+def _handshake_us(data: Measured, trace: FlowTrace, possible_us: float) -> int | None:
     """RTT that the sender measured by its handshake: the kernel's, or a model's time to connect.
 
-    The first record is the state before any data is acknowledged, so its smoothed RTT is that of the handshake alone.
-    The kernel's minimum is only the second choice: after retransmissions it takes RTTs from timestamps
-    (tcp_ack_update_rtt), which count whole milliseconds and can be shorter than the path.
+    After retransmissions the kernel takes RTTs from timestamps (tcp_ack_update_rtt), which count whole milliseconds,
+    so its minimum can be up to one less than ``possible_us``, the shortest that the path can have.
+    Then the first record has the handshake's: it is the state before any data was acknowledged.
     """
     info = data.info[trace.flow.id]
     if data.plan.traits.model:
         return None if trace.connected_ns is None else (trace.connected_ns - trace.start_ns) // 1000
-    if len(trace) and trace.snd_una[0] == 0 and trace.srtt_ns[0] > 0:
+    least = info.least("min_rtt_us") if info.has("min_rtt_us") else None
+    of_timestamps = least is not None and least % 1000 == 0 and least < possible_us < least + 1000
+    if of_timestamps and len(trace) and trace.snd_una[0] == 0 and trace.srtt_ns[0] > 0:
         return int(trace.srtt_ns[0]) // 1000
-    return info.least("min_rtt_us") if info.has("min_rtt_us") else None
+    return least
 
 
 def _starts_alone(data: Measured, trace: FlowTrace) -> bool:

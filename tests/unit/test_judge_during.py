@@ -29,7 +29,6 @@ FULL = RATE // 8 // 50  # bytes in 20 ms
 
 def trace(rtt_ms: float = 40, **changes: float) -> FlowTrace:
     times = [rtt_ms + index for index in range(6)]
-    changes = {"srtt_ms": rtt_ms, **changes}
     return make_trace(times, [2 * index for index in range(6)], [10 + 2 * index for index in range(6)], **changes)  # type: ignore[arg-type]
 
 
@@ -96,6 +95,9 @@ def test_the_handshake_is_known_where_timestamps_make_the_kernels_minimum_too_sh
     check = minimum_rtt(make_measured([queued], info=info), queued, VIRTUAL)
     assert check.ok is ok
     assert ("handshake" in check.message) is ok
+    for no_timestamp_us in (38_000, 39_001):
+        shorter = make_info([100.0], min_rtt_us=[no_timestamp_us])
+        assert minimum_rtt(make_measured([queued], info=shorter), queued, VIRTUAL).ok is False
 
 
 def test_a_flow_without_acks_has_no_rtt_to_judge() -> None:
