@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the project's own files are. Every other module asks here.
+"""Where the project's own files are, and its cache. Every other module asks here.
 
 In a checkout, ``collectors/``, ``profiles/`` and the other folders lie beside ``howdah/``. A wheel has them in
 ``howdah/_shipped/``, because what lies beside ``howdah/`` in site-packages belongs to others. pyproject.toml lists them
@@ -8,6 +8,7 @@ in ``[tool.hatch.build.targets.wheel]``.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -44,3 +45,11 @@ def name_of(file: Path) -> Path:
 def written(file: Path) -> str:
     """How a record names a file: one of the project's as the repository does, another one as the person gave it."""
     return str(name_of(file)) if file.is_absolute() and file.is_relative_to(PROJECT) else str(file)
+
+
+def cache_place() -> Path:
+    """``$HOWDAH_CACHE``, or ``$XDG_CACHE_HOME/howdah``, or ``~/.cache/howdah``, whether or not it can be used."""
+    named = os.environ.get("HOWDAH_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME")
+    root = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "howdah"
+    return root.absolute()

@@ -19,17 +19,10 @@ from pathlib import Path
 from howdah.build.plain_path import require_plain
 from howdah.build.turn import turn
 from howdah.errors import HowdahError
+from howdah.place import cache_place
 
 Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all (0: not known)
 _PARTIAL = ".partial-"
-
-
-def cache_place() -> Path:
-    """``$HOWDAH_CACHE``, or ``$XDG_CACHE_HOME/howdah``, or ``~/.cache/howdah``, whether or not it can be used."""
-    named = os.environ.get("HOWDAH_CACHE")
-    base = os.environ.get("XDG_CACHE_HOME")
-    root = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "howdah"
-    return root.absolute()
 
 
 def cache_root() -> Path:

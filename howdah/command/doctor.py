@@ -9,7 +9,7 @@ import dataclasses
 from rich.console import Console
 from rich.text import Text
 
-from howdah.build.cache import Cache, cache_place, cache_root
+from howdah.build.cache import Cache, cache_root
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.engine import host
@@ -19,6 +19,7 @@ from howdah.engine.uml import needs, profiler
 from howdah.engine.vm import needs as vm_needs
 from howdah.errors import HowdahError
 from howdah.layout import DEFAULT_WIDTH, folded, terminal_width
+from howdah.place import cache_place
 from howdah.publish import prometheus
 
 _MARK = {"ok": ("✓", "green"), "missing": ("✕", "red"), "note": ("i", "yellow")}

@@ -15,7 +15,8 @@ from typing import Any
 from howdah import __version__
 from howdah.metric import TABLE
 from howdah.place import CHECKOUT
-from howdah.record.closure import closure_sha256, modules_of
+from howdah.record.closure import modules_of
+from howdah.record.memory import remembered_sha256
 
 PROVENANCE_FORMAT = 1
 ANALYSIS_DATA = (TABLE,)  # files that the analysis reads beside its modules
@@ -38,7 +39,7 @@ def agent_sha256() -> str:
     Imports in functions do not count: they are those of the wiring by Mininet, which no guest has. The engines that use
     it name its version in their identity.
     """
-    return closure_sha256([*modules_of("howdah.agent"), *modules_of("collectors")], deferred=False)
+    return remembered_sha256([*modules_of("howdah.agent"), *modules_of("collectors")], deferred=False)
 
 
 @cache
@@ -47,7 +48,7 @@ def analysis_sha256() -> str:
 
     It covers ``howdah.work.analysis`` and all that it imports, the table schemas with it, and the table of metrics.
     """
-    return closure_sha256(["howdah.work.analysis"], data=ANALYSIS_DATA)
+    return remembered_sha256(["howdah.work.analysis"], data=ANALYSIS_DATA)
 
 
 def _git(*arguments: str) -> str | None:

@@ -22,9 +22,9 @@ from howdah.plan.plan import Plan
 from howdah.profile import Profile
 from howdah.profile.computed import Computed
 from howdah.profile.long import LongCells
-from howdah.record.closure import closure_sha256
 from howdah.record.digest import check
 from howdah.record.directory import RunDirectory
+from howdah.record.memory import remembered_sha256
 from howdah.record.provenance import agent_sha256, analysis_sha256, run_key, sha256_text
 from howdah.record.reading import read_record, read_verdict
 from howdah.record.retention import keeps_data
@@ -114,7 +114,7 @@ class LongQueue:
         """What all keys depend on. Files that plans are made of show in the plans that stand for all."""
         profile = self.plans.profile
         keys = [self.cell(place, plan).key for place, plan in self.plans.some.items()]
-        code = closure_sha256(["howdah.plan.compile", "howdah.profile.load"])
+        code = remembered_sha256(["howdah.plan.compile", "howdah.profile.load"])
         parts = [profile.text, str(profile.path.resolve()), str(self.total), code, agent_sha256(), analysis_sha256()]
         return sha256_text("\0".join([*parts, self._keep, repr(sorted(self._identities.items())), *keys]))
 

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hashes of closures that an earlier command found, in ``closure/`` of the cache.
+
+To find a closure, some two hundred files are parsed, which takes longer than planning a run. To read every file that
+can belong to one takes a tenth of that. A hash is kept under the content of them all, so it is never out of date.
+Without a cache that can be written, each command finds the closures itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from howdah.place import cache_place, root_of
+from howdah.record.closure import PACKAGES, closure_sha256
+
+_KIND = "closure"
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def remembered_sha256(entries: Iterable[str], *, deferred: bool = True, data: Iterable[Path] = ()) -> str:
+    """As ``closure_sha256`` of the program's own files: from an earlier command, or found now and kept."""
+    entries, data = tuple(entries), tuple(data)
+    key = hashlib.sha256(f"{_modules_sha256()} {deferred} {' '.join(entries)}".encode())
+    for each in data:
+        key.update(f"\0{each}\0".encode() + each.read_bytes())
+    place = cache_place() / _KIND / key.hexdigest()[:20]
+    try:
+        known = place.read_text(encoding="ascii")
+    except (OSError, ValueError):
+        known = ""
+    if _HASH.fullmatch(known):
+        return known
+    found = closure_sha256(entries, deferred=deferred, data=data)
+    partial = place.with_name(f".partial-{place.name}-{os.getpid()}")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(found, encoding="ascii")
+        partial.replace(place)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+    return found
+
+
+@cache
+def _modules_sha256() -> str:
+    """Hash of the names and contents of all modules of ours."""
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        top = root_of(package)
+        for directory, below, files in os.walk(top / package):
+            below.sort()
+            for name in sorted(files):
+                if name.endswith(".py"):
+                    file = Path(directory, name)
+                    content = file.read_bytes()
+                    digest.update(f"{file.relative_to(top)}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
