@@ -161,7 +161,9 @@ def find_profile(name: str) -> Path:
             raise ProfileError(f"there is no file {name}", hint=f"The shipped profile is called {given.stem}.")
         beside = {file.stem: str(given.with_name(file.name)) for file in sorted(given.parent.glob("*.y*ml"))}
         # Without the ending, which would make every two names alike.
-        if given.is_dir() or not (close := nearest(given.stem, [*beside, *shipped])):
+        # Who gives a file's path means a shipped profile only where the names are much alike.
+        close = nearest(given.stem, beside) or nearest(given.stem, shipped, 0.7)
+        if given.is_dir() or not close:
             return given
         raise ProfileError(f"there is no file {name}", hint=f"Did you mean {beside.get(close, close)}?")
     below = {str(file.relative_to(PROFILES).with_suffix("")) for file in shipped.values()}

@@ -18,6 +18,7 @@ from howdah import place
 from howdah.command.common import find_profile
 from howdah.command.manual import PAGE
 from howdah.engine.share import agent_key
+from howdah.errors import ProfileError
 from howdah.machines.archive import modules, programs
 from howdah.machines.image import sources_key
 from howdah.place import PROFILES
@@ -183,6 +184,18 @@ def test_plan_is_that_of_the_checkout(elsewhere: Path) -> None:
 @pytest.mark.parametrize("name", ["hystart-fig1", "atlas/hystart-fig1", "paths/geo"])
 def test_a_shipped_profile_is_found_by_name(name: str) -> None:
     assert find_profile(name).name == f"{name.rpartition('/')[2]}.yaml"
+
+
+def test_a_file_that_is_not_there_is_like_a_shipped_profile_only_where_it_is_much_alike(tmp_path: Path) -> None:
+    other = tmp_path / "such.yaml"
+    assert find_profile(str(other)) == other, "which is then reported as missing; 'quic' has half of its letters"
+    with pytest.raises(ProfileError) as caught:
+        find_profile(str(tmp_path / "quik.yaml"))
+    assert caught.value.hint == "Did you mean quick?"
+    (tmp_path / "sunk.yaml").touch()
+    with pytest.raises(ProfileError) as caught:
+        find_profile(str(other))
+    assert caught.value.hint == f"Did you mean {tmp_path / 'sunk.yaml'}?"
 
 
 def test_doctor_looks_at_every_engine(elsewhere: Path) -> None:
