@@ -253,7 +253,7 @@ def _made(store: Store, kit: Path, order: dict[str, Any], about: dict[str, Any],
                 if other != str(kit):
                     unused.end()
             makers = _makers.setdefault(str(kit), Makers(environment={KIT_VARIABLE: str(kit)}))
-            making = _making[order["key"]] = makers.give(directory)
+            making = _making[order["key"]] = makers.give(directory, keep_data=order["keep_data"])
         try:
             _listen(making, order["key"], worker)
         finally:

@@ -200,6 +200,12 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
+def prepare() -> None:
+    """Build what checks a run's files, which the processes that are forked from this one then have."""
+    for kind in (Plan, _OpenPlan, _Record, _Metrics, _Verdict):
+        _adapter(kind)
+
+
 def _checked(kind: Any, value: Any, path: Path) -> Any:
     """The value itself, when it is of the kind. Raises RecordError."""
     try:

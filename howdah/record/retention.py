@@ -34,6 +34,11 @@ def has_data(directory: RunDirectory) -> bool:
     return not read_json(directory.provenance).get(REMOVED, False)
 
 
+def may_go(record: dict[str, Any], verdict: str) -> bool:
+    """Whether the data of a run may be removed: those of one that failed or is invalid show why, and stay."""
+    return record["status"] == "finished" and verdict != "invalid"
+
+
 def remove_data(directory: RunDirectory) -> bool:
     """Remove raw/, tables/ and share/ of a run that counts; return whether it was done.
 
@@ -42,7 +47,7 @@ def remove_data(directory: RunDirectory) -> bool:
     """
     record = read_json(directory.provenance)
     verdict = read_json(directory.verdict)["verdict"] if directory.verdict.exists() else "invalid"
-    if record["status"] != "finished" or verdict == "invalid":
+    if not may_go(record, verdict):
         return False
     folders = (directory.raw, directory.tables, directory.share)
     gone = tuple(f"{folder.name}/" for folder in folders)

@@ -59,15 +59,17 @@ class Makers:
         self._idle: list[subprocess.Popen[bytes]] = []
         self._started: list[subprocess.Popen[bytes]] = []
 
-    def give(self, directory: RunDirectory) -> Making:
+    def give(self, directory: RunDirectory, *, keep_data: bool = True) -> Making:
         """Have the run in ``directory`` made. What a process says of its own troubles is in its first run's log.
 
-        Raises OSError where no process can be started.
+        ``keep_data`` is false where the caller removes the data of a run that counts. Raises OSError where no process
+        can be started.
         """
+        order = {"run": str(directory.path), "keep_data": keep_data}
         with directory.log.open("w") as errors:
             while self._idle:
                 process = self._idle.pop()
-                if self._tell(process, directory):
+                if self._tell(process, order):
                     return Making(directory, process)
                 reap(process)
             process = subprocess.Popen(
@@ -80,13 +82,13 @@ class Makers:
                 env=None if self.environment is None else {**os.environ, **self.environment},
             )
         self._started.append(process)
-        self._tell(process, directory)  # one that has died already is noticed where its result is waited for
+        self._tell(process, order)  # one that has died already is noticed where its result is waited for
         return Making(directory, process)
 
     @staticmethod
-    def _tell(process: subprocess.Popen[bytes], directory: RunDirectory) -> bool:
+    def _tell(process: subprocess.Popen[bytes], order: dict[str, Any]) -> bool:
         try:
-            pipe(process.stdin).write(json.dumps(str(directory.path)).encode() + b"\n")
+            pipe(process.stdin).write(json.dumps(order).encode() + b"\n")
         except BrokenPipeError:
             return False
         return process.poll() is None

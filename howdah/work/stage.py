@@ -24,7 +24,7 @@ from howdah.record.provenance import analysis_sha256, now
 from howdah.record.raw import compress_raw, raw_exists, read_raw_json
 from howdah.record.reading import read_plan_file, read_record
 from howdah.record.result import load_run
-from howdah.record.retention import can_be_analysed
+from howdah.record.retention import can_be_analysed, may_go
 from howdah.record.table import TRIPPED
 from howdah.work import analysis
 
@@ -116,8 +116,10 @@ def _invalid(directory: RunDirectory, message: str) -> None:
     write_json(directory.metrics, {"format": 1, "rows": []})
 
 
-def execute(directory: RunDirectory, progress: Progress) -> str:
+def execute(directory: RunDirectory, progress: Progress, *, keep_data: bool = True) -> str:
     """Run the plan in ``directory`` and analyse it; return the verdict.
+
+    Without ``keep_data`` the caller removes the data of a run that counts, so they are not compressed first.
 
     A guest that died leaves an *invalid* run with its console, and run.json says ``failed``. Only an error that is not
     about this run (a missing engine, a full disk) is raised.
@@ -139,7 +141,8 @@ def execute(directory: RunDirectory, progress: Progress) -> str:
         said = str(error).replace(directory.path.name, directory.name)
         record["error"] = said
         _invalid(directory, said)
-    if record["status"] == "finished":
+    verdict: str = read_json(directory.verdict)["verdict"]
+    if record["status"] == "finished" and (keep_data or not may_go(record, verdict)):
         with _timed(record, "compress"):
             compress_raw(directory.raw)
     record["ended"] = now()
@@ -147,7 +150,6 @@ def execute(directory: RunDirectory, progress: Progress) -> str:
     record["virtual_s"] = (plan.epoch_us + plan.duration_us) / 1e6
     shutil.rmtree(directory.share / "modules", ignore_errors=True)  # their hashes are in the record
     _conclude(directory, record)
-    verdict: str = read_json(directory.verdict)["verdict"]
     return verdict
 
 

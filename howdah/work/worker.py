@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker: ``python -m howdah.work.worker PARENT`` reads the directories of runs from its standard input, each a JSON
-string on a line of its own.
+"""A worker: ``python -m howdah.work.worker PARENT`` reads runs from its standard input, each a JSON object on a line of
+its own: ``run`` is the directory, ``keep_data`` whether its data stay.
 
 Each run is a process of its own, forked from this one, which has loaded the libraries once for all of them. Progress
 goes to standard output as one JSON object a line; the last one of a run is ``{"verdict": …}``, ``{"error": …}`` or, of
@@ -17,6 +17,8 @@ import sys
 from pathlib import Path
 
 from howdah.errors import HowdahError, explain
+from howdah.metric import known_metrics
+from howdah.record import reading
 from howdah.record.directory import RunDirectory
 from howdah.record.provenance import analysis_sha256
 from howdah.work.parent import die_with_parent
@@ -28,9 +30,12 @@ def _say(**message: object) -> None:
     sys.stdout.flush()
 
 
-def _run(directory: RunDirectory) -> None:
+def _run(directory: RunDirectory, keep_data: bool) -> None:
+    def progress(phase: str, done_us: int, of_us: int) -> None:
+        _say(phase=phase, done_us=done_us, of_us=of_us)
+
     try:
-        verdict = execute(directory, lambda phase, done, total: _say(phase=phase, done_us=done, of_us=total))
+        verdict = execute(directory, progress, keep_data=keep_data)
     except HowdahError as error:
         _say(error=error.what, where=error.where, hint=error.hint)
     except OSError as error:
@@ -39,7 +44,7 @@ def _run(directory: RunDirectory) -> None:
         _say(verdict=verdict)
 
 
-def _fork(directory: RunDirectory) -> None:
+def _fork(directory: RunDirectory, keep_data: bool) -> None:
     """The run in a child. Single-threaded until here, so a fork is safe.
 
     Complaints go to the run's log, also those of the worker itself: the log of the run before is concluded.
@@ -52,7 +57,7 @@ def _fork(directory: RunDirectory) -> None:
         status = 1
         try:
             die_with_parent(worker)
-            _run(directory)
+            _run(directory, keep_data)
             status = 0
         except BaseException:  # noqa: BLE001 - whatever it is, the worker must not go on as a second one
             sys.excepthook(*sys.exc_info())
@@ -64,12 +69,29 @@ def _fork(directory: RunDirectory) -> None:
         _say(died=os.waitstatus_to_exitcode(status))
 
 
+class _WithoutPandas:
+    """A finder of modules, asked before all others, in whose eyes pandas is not installed.
+
+    pyarrow loads pandas for the first array of numpy's, which takes longer than the analysis of a short run.
+    """
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("a worker does without pandas", name=name)
+
+
 def main() -> int:
     die_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its workers in order
-    analysis_sha256()  # once for all runs: it reads every file of the analysis
+    # Once for all runs, whose processes inherit it.
+    analysis_sha256()
+    known_metrics()
+    reading.prepare()
+    sys.meta_path.insert(0, _WithoutPandas())
     for line in iter(sys.stdin.readline, ""):
-        _fork(RunDirectory(Path(json.loads(line))))
+        order = json.loads(line)
+        _fork(RunDirectory(Path(order["run"])), order["keep_data"])
     return 0
 
 

@@ -12,7 +12,7 @@ import json, sys
 class Ended(Exception): pass
 _, parent = sys.argv
 for _line in iter(sys.stdin.readline, ""):
-    sys.argv[1:] = [json.loads(_line), parent]
+    sys.argv[1:] = [json.loads(_line)["run"], parent]
     try:
         exec(compile(BODY, __file__, "exec"), {"__name__": "__main__", "__file__": __file__, "Ended": Ended})
     except Ended:

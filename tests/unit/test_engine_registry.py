@@ -19,8 +19,9 @@ from howdah.plan.plan import Plan
 from howdah.profile import load
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import first_record
+from howdah.record.retention import remove_data
 from howdah.trait import _TRAITS, Traits, engines, traits
-from howdah.work.stage import execute
+from howdah.work import stage
 from tests.unit.plan_factory import on_engine
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
 
@@ -69,17 +70,43 @@ def test_a_further_engine_is_known_to_profiles_plans_and_stages(tmp_path: Path) 
     assert (plan.engine, plan.traits) == (NAME, TRAITS)
     assert Plan.from_json(plan.to_json()) == plan, "the traits are part of the plan"
 
-    directory = RunDirectory(tmp_path / "run")
-    directory.raw.mkdir(parents=True)
-    recorded = on_engine(recorded_plan(), NAME)
-    directory.plan.write_text(recorded.to_json())
-    write_json(directory.provenance, first_record(recorded.to_json(), "key"))
-    execute(directory, lambda _phase, _done, _total: None)
+    directory = _recorded(tmp_path / "run")
+    stage.execute(directory, lambda _phase, _done, _total: None)
     record = read_json(directory.provenance)
     assert (record["status"], record["engine"]["name"]) == ("finished", NAME)
     rows = {row["metric"]: row for row in read_json(directory.metrics)["rows"] if row["flow"] == 1}
     assert rows["exit_cause"]["value"] == "ack-train"
     assert rows["exit_cause"]["engine"] == NAME
+
+
+def _recorded(path: Path) -> RunDirectory:
+    directory = RunDirectory(path)
+    directory.raw.mkdir(parents=True)
+    recorded = on_engine(recorded_plan(), NAME)
+    directory.plan.write_text(recorded.to_json())
+    write_json(directory.provenance, first_record(recorded.to_json(), "key"))
+    return directory
+
+
+@pytest.mark.usefixtures("replay")
+@pytest.mark.parametrize(("keep_data", "verdict"), [(True, "pass"), (False, "pass"), (False, "invalid")])
+def test_data_are_compressed_where_they_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep_data: bool, verdict: str
+) -> None:
+    """Those of an invalid run do, whatever the profile keeps."""
+    compressed: list[Path] = []
+    monkeypatch.setattr(stage, "compress_raw", compressed.append)
+
+    def judged(directory: RunDirectory, *_arguments: object) -> None:
+        write_json(directory.verdict, {"format": 1, "verdict": verdict, "checks": []})
+        write_json(directory.metrics, {"format": 1, "rows": []})
+
+    monkeypatch.setattr("howdah.work.analysis.analyse", judged)
+    directory = _recorded(tmp_path / "run")
+    assert stage.execute(directory, lambda _phase, _done, _total: None, keep_data=keep_data) == verdict
+    stays = keep_data or verdict == "invalid"
+    assert compressed == ([directory.raw] if stays else [])
+    assert remove_data(directory) == (verdict == "pass")
 
 
 @pytest.mark.usefixtures("replay")

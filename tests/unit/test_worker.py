@@ -14,11 +14,15 @@ from typing import Any
 _WORKER = """
 import os, sys
 from howdah.work import worker
-def execute(directory, progress):
-    progress("flows", os.getpid(), 2)
+def execute(directory, progress, *, keep_data):
+    progress("flows" if keep_data else "spare", os.getpid(), 2)
     if directory.path.name == "dies":
         print("no such luck", file=sys.stderr)
         os._exit(7)
+    if directory.path.name == "arrays":
+        import numpy, pyarrow
+        pyarrow.array(numpy.arange(2), mask=numpy.array([True, False]))
+        return "pandas" if "pandas" in sys.modules else "no pandas"
     if directory.path.name == "raises":
         raise ValueError("out of range")
     return "pass"
@@ -27,8 +31,12 @@ sys.exit(worker.main())
 """
 
 
-def _answers(places: list[Path]) -> list[dict[str, Any]]:
-    told = "".join(json.dumps(str(place)) + "\n" for place in places)
+def _order(place: Path, keep_data: bool = True) -> str:
+    return json.dumps({"run": str(place), "keep_data": keep_data}) + "\n"
+
+
+def _answers(places: list[Path], keep_data: bool = True) -> list[dict[str, Any]]:
+    told = "".join(_order(place, keep_data) for place in places)
     command = [sys.executable, "-c", _WORKER, str(os.getpid())]
     done = subprocess.run(command, input=told, capture_output=True, text=True, check=True, timeout=60)
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -47,6 +55,16 @@ def test_each_run_is_a_process_of_its_own(tmp_path: Path) -> None:
     assert answers[0]["done_us"] != answers[2]["done_us"]
 
 
+def test_a_run_is_told_whether_its_data_stay(tmp_path: Path) -> None:
+    places = _places(tmp_path, "one")
+    assert [_answers(places, keep)[0]["phase"] for keep in (True, False)] == ["flows", "spare"]
+
+
+def test_an_array_does_not_load_pandas(tmp_path: Path) -> None:
+    """pyarrow would, in each process that is forked."""
+    assert _answers(_places(tmp_path, "arrays"))[-1] == {"verdict": "no pandas"}
+
+
 def test_one_that_dies_is_told_and_the_next_is_made(tmp_path: Path) -> None:
     places = _places(tmp_path, "dies", "raises", "whole")
     ends = [answer for answer in _answers(places) if "phase" not in answer]
@@ -57,7 +75,7 @@ def test_one_that_dies_is_told_and_the_next_is_made(tmp_path: Path) -> None:
 
 def test_what_is_no_run_is_an_error_with_its_place(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "howdah.work.worker", str(os.getpid())]
-    told = json.dumps(str(tmp_path)) + "\n"
+    told = _order(tmp_path)
     done = subprocess.run(command, input=told, capture_output=True, text=True, check=True, timeout=60)
     (answer,) = map(json.loads, done.stdout.splitlines())
     assert "not a run directory" in answer["error"]
