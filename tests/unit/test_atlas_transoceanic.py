@@ -16,7 +16,7 @@ PROFILES = Path(__file__).parents[2] / "profiles" / "atlas"
 GBYTE = 2**30
 # Runs of the full experiment and of its quick part.
 CELLS = {
-    "transoceanic-chicago-100m": (90, 10),
+    "transoceanic-chicago-100m": (130, 16),
     "transoceanic-chicago-1g": (130, 8),
     "transoceanic-chicago-10g": (40, 4),
     "transoceanic-servers-100m": (60, 4),
