@@ -49,7 +49,7 @@ def main() -> int:
     source = RunDirectory(Path(os.environ[RUN]))
     for line in iter(sys.stdin.readline, ""):
         time.sleep(float(os.environ[SECONDS]))
-        verdict = copy(source, RunDirectory(Path(json.loads(line))))
+        verdict = copy(source, RunDirectory(Path(json.loads(line)["run"])))
         sys.stdout.write(json.dumps({"verdict": verdict}) + "\n")
         sys.stdout.flush()
     return 0

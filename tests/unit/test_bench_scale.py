@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 from howdah.cluster.result import pack_run, unpack_run
 from howdah.record.directory import RunDirectory, read_json
 from howdah.work.experiment import begin_run
+from howdah.work.maker import Makers
 from tests.bench.cluster_cost import Cost
-from tests.bench.copied_run import copy
+from tests.bench.copied_run import RUN, SECONDS, copy
 from tests.bench.scale import CORES, Atlas, makespan, modelled
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.plan_factory import make_plan
@@ -56,3 +58,18 @@ def test_a_copied_run_is_taken_as_one_that_was_made(tmp_path: Path) -> None:
     pack_run(begun, "run", tmp_path / "pack")
     unpack_run(tmp_path / "pack", RunDirectory(tmp_path / "taken"), plan, key, None)
     assert read_json(tmp_path / "taken" / "run.json")["status"] == "finished"
+
+
+def test_the_stand_in_understands_what_a_worker_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = Scenario(duration_s=1.0, flows=1, algorithms=("cubic",))
+    made = next(make_experiment(tmp_path / "made", scenario).glob("*/run.json")).parent
+    monkeypatch.setenv(RUN, str(made))
+    monkeypatch.setenv(SECONDS, "0")
+    makers = Makers((sys.executable, "-m", "tests.bench.copied_run"))
+    try:
+        making = makers.give(begin_run(tmp_path / "run", make_plan().to_json(), "a" * 64, {}), keep_data=False)
+        while making.read():
+            pass
+        assert making.last == {"verdict": read_json(made / "verdict.json")["verdict"]}
+    finally:
+        makers.kill()
