@@ -17,6 +17,7 @@ from howdah.layout import fitted
 from howdah.number import counted, size
 from howdah.publish.scratch import sweep_scratch
 from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
+from howdah.record.memory import memory_place
 from howdah.record.reading import read_index
 from howdah.work.compress import compress_run, is_large, refused
 from howdah.work.experiment import ExperimentDirectory
@@ -111,7 +112,8 @@ def execute(options: argparse.Namespace) -> int:
         sys.stdout.write(f"removed {workshop.directory}: there is no {workshop.tree}\n")
     if options.cache and cache.exists():
         _remove(cache)
-    for left in (*sweep_writing(options.runs), *Cache(cache).sweep(), *sweep(runtime_base()), *sweep_scratch()):
+    written = (*sweep_writing(options.runs), *sweep_writing(memory_place()))
+    for left in (*written, *Cache(cache).sweep(), *sweep(runtime_base()), *sweep_scratch()):
         sys.stdout.write(f"removed {left}\n")
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
         if is_abandoned(left):

@@ -18,9 +18,14 @@ from pathlib import Path
 
 from howdah.place import cache_place, root_of
 from howdah.record.closure import PACKAGES, closure_sha256
+from howdah.record.directory import write_whole
 
-_KIND = "closure"
 _HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def memory_place() -> Path:
+    """Where the hashes are kept, whether or not it is there."""
+    return cache_place() / "closure"
 
 
 def remembered_sha256(entries: Iterable[str], *, deferred: bool = True, data: Iterable[Path] = ()) -> str:
@@ -29,7 +34,7 @@ def remembered_sha256(entries: Iterable[str], *, deferred: bool = True, data: It
     key = hashlib.sha256(f"{_modules_sha256()} {deferred} {' '.join(entries)}".encode())
     for each in data:
         key.update(f"\0{each}\0".encode() + each.read_bytes())
-    place = cache_place() / _KIND / key.hexdigest()[:20]
+    place = memory_place() / key.hexdigest()[:20]
     try:
         known = place.read_text(encoding="ascii")
     except (OSError, ValueError):
@@ -37,14 +42,9 @@ def remembered_sha256(entries: Iterable[str], *, deferred: bool = True, data: It
     if _HASH.fullmatch(known):
         return known
     found = closure_sha256(entries, deferred=deferred, data=data)
-    partial = place.with_name(f".partial-{place.name}-{os.getpid()}")
-    try:
+    with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(found, encoding="ascii")
-        partial.replace(place)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+        write_whole(place, found)
     return found
 
 

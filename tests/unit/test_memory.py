@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from howdah.command.main import main
 from howdah.place import PROJECT
 from howdah.record import memory
 from howdah.record.closure import closure_sha256
+from howdah.record.directory import WRITING
 from howdah.record.memory import remembered_sha256
 
 PIECE = ["howdah.record.clock"]
@@ -63,6 +65,15 @@ def test_what_is_no_hash_is_found_again(cache: Path, content: bytes) -> None:
 def test_a_cache_that_cannot_be_written_is_done_without(cache: Path) -> None:
     cache.write_text("a file where the cache would be")
     assert remembered_sha256(PIECE) == closure_sha256(PIECE)
+
+
+def test_what_a_killed_command_was_writing_is_cleaned_away(cache: Path, tmp_path: Path) -> None:
+    remembered_sha256(PIECE)
+    [kept] = (cache / "closure").iterdir()
+    left = kept.with_name(f"{WRITING}{kept.name}-{2**22 + 1}")  # above every number of a process
+    left.touch()
+    assert main(["clean", "--runs", str(tmp_path / "runs")]) == 0
+    assert list((cache / "closure").iterdir()) == [kept]
 
 
 def test_a_changed_module_is_noticed_and_one_changed_back(tmp_path: Path, cache: Path) -> None:
