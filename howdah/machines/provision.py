@@ -26,6 +26,8 @@ _PROBLEM = re.compile(r"^(?:fatal: \[(?P<host>[^\]]+)\]: )(?P<kind>\w+)! => (?P<
 _CHANGED = re.compile(r"^changed: \[(?P<host>[^\]]+)\]")
 _MESSAGE = re.compile(r'"msg": "(?P<text>(?:[^"\\]|\\.)*)"')
 _FORKS = 16
+_AWAY = "UNREACHABLE"
+_ATTEMPTS = 3
 
 Progress = Callable[[str, int, int], None]
 
@@ -46,6 +48,7 @@ class _Listener:
         self.changed: dict[str, int] = {}
         self.tasks: list[str] = []
         self.problems: list[str] = []
+        self.kinds: set[str] = set()
         self._task = ""
         self._number = 0
         self._progress = progress
@@ -58,16 +61,28 @@ class _Listener:
         elif match := _CHANGED.match(line):
             self.tasks.append(f"{match['host']}: {self._task}")
         elif match := _PROBLEM.match(line):
+            self.kinds.add(match["kind"])
             said = _MESSAGE.search(match["what"])
             text = said["text"].replace("\\n", " ") if said else match["what"]
             self.problems.append(f"{match['host']}, {self._task or 'gathering facts'}: {text[:300]}")
         elif match := _RECAP.match(line):
-            self.changed[match["host"]] = int(match["changed"])
+            self.changed[match["host"]] = self.changed.get(match["host"], 0) + int(match["changed"])
+
+    def lost_alone(self) -> bool:
+        """Whether nothing failed but connections, so that another attempt may succeed."""
+        return self.kinds == {_AWAY}
+
+    def again(self) -> None:
+        """Forget what could not be reached."""
+        self.problems, self.kinds, self._task, self._number = [], set(), "", 0
 
 
-def provision(directory: MachineSetDirectory, launcher: Path, progress: Progress, *arguments: str) -> Provisioned:
+def provision(
+    directory: MachineSetDirectory, launcher: Path | None, progress: Progress, *arguments: str
+) -> Provisioned:
     """Run the playbook; its output goes to provision.log of the directory, that of the last time to .before.
 
+    A machine on a busy processor may lose a connection: then the playbook runs again, at most twice.
     ``arguments`` are further ones of ansible-playbook. Raises HowdahError naming host, task and reason.
     """
     log = directory.path / LOG
@@ -88,13 +103,19 @@ def provision(directory: MachineSetDirectory, launcher: Path, progress: Progress
     environment = strategy(program) | environment
     command = [str(program), "-i", str(directory.inventory), *arguments, str(PLAYBOOKS / "site.yml")]
     started = time.monotonic()
-    try:
-        run_logged(command, log, launcher=launcher, on_line=listener, environment=environment)
-    except CommandFailedError as error:
-        said = listener.problems or error.tail[-3:]
-        raise HowdahError(
-            f"the machines cannot be set up: {said[0]}",
-            where=str(log),
-            hint="\n  ".join([*(f"also {one}" for one in said[1:4]), "The log has all that Ansible said."]),
-        ) from error
+    for attempt in range(_ATTEMPTS):
+        try:
+            run_logged(command, log, launcher=launcher, on_line=listener, environment=environment)
+            break
+        except CommandFailedError as error:
+            if listener.lost_alone() and attempt + 1 < _ATTEMPTS:
+                progress(f"set up again: {listener.problems[0]}", 0, 0)
+                listener.again()
+                continue
+            said = listener.problems or error.tail[-3:]
+            raise HowdahError(
+                f"the machines cannot be set up: {said[0]}",
+                where=str(log),
+                hint="\n  ".join([*(f"also {one}" for one in said[1:4]), "The log has all that Ansible said."]),
+            ) from error
     return Provisioned(listener.changed, listener.tasks, round(time.monotonic() - started, 1))
