@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Container
 from typing import Any
 
 from howdah.claim.comparison import Interval
@@ -23,9 +24,9 @@ from howdah.profile.source import parse_yaml
 from howdah.record.provenance import sha256_text
 
 NOT_RUN = "not run"
-_WORDS_ALONE = ("description", "sources", "claims", "figures", "quick", "unknown")
-_MEASURED = ("value", "than", "each", "control")
-_LEFT_OUT = ("than", "control")  # what remains of a claim without one of these is published
+_NO_RUNS = ("description", "sources", "claims", "figures", "quick", "unknown", "controls")
+_MEASURED = ("value", "than", "each")
+_LEFT_OUT = ("than",)  # what remains of a claim without it is published
 _COUNT = re.compile(r"(\S+?)(?: ([0-9]+))?(?:, |$)")
 
 
@@ -35,11 +36,15 @@ class NeedsRunsError(Exception):
 
 def experiment_sha256(profile_text: str) -> str:
     """A hash of what decides the runs of a profile as it is written: not of what it says, claims and draws, nor of the
-    grid of what its source leaves open."""
+    grid of what its source leaves open. Its controls have hashes of their own."""
     data, _ = parse_yaml(profile_text, "profile")
-    kept = {name: value for name, value in data.items() if name not in _WORDS_ALONE}
-    controls = {name: {**each, "what": ""} for name, each in (kept.pop("controls", None) or {}).items()}
-    return sha256_text(json.dumps({**kept, "controls": controls}, sort_keys=True, default=str))
+    return _sha256_of({name: value for name, value in data.items() if name not in _NO_RUNS})
+
+
+def controls_sha256(profile_text: str) -> dict[str, str]:
+    """A hash of each control of a profile, apart from words, by its name."""
+    data, _ = parse_yaml(profile_text, "profile")
+    return {name: _sha256_of({**each, "what": ""}) for name, each in (data.get("controls") or {}).items()}
 
 
 def unknown_sha256(profile_text: str) -> str:
@@ -49,7 +54,11 @@ def unknown_sha256(profile_text: str) -> str:
     if not section:
         return ""
     fields = {name: {**each, "what": ""} for name, each in section["fields"].items()}
-    return sha256_text(json.dumps({**section, "fields": fields}, sort_keys=True, default=str))
+    return _sha256_of({**section, "fields": fields})
+
+
+def _sha256_of(data: dict[str, Any]) -> str:
+    return sha256_text(json.dumps(data, sort_keys=True, default=str))
 
 
 def without_grid(row: dict[str, Any]) -> dict[str, Any]:
@@ -61,13 +70,16 @@ def without_grid(row: dict[str, Any]) -> dict[str, Any]:
 
 def encoding(claim: ClaimSection) -> dict[str, Any]:
     """What a claim measures and expects, as plain values."""
-    kept = {"id", *_MEASURED, "expect", "hold", "contradiction"}
+    kept = {"id", *_MEASURED, "control", "expect", "hold", "contradiction"}
     return claim.model_dump(mode="json", exclude_none=True, by_alias=True, include=kept)
 
 
-def renewed(claim: ClaimSection, row: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+def renewed(
+    claim: ClaimSection, row: dict[str, Any], before: dict[str, Any], other_controls: Container[str] = ()
+) -> dict[str, Any]:
     """A published row as the claim is written now: its words; its verdict where only what is expected has changed.
 
+    ``other_controls`` are the controls whose runs are not those that are published; a claim that holds needs none.
     ``renewed`` marks a row that is not as it was published.
     Where the published numbers do not decide, the verdict is *not run*, with the reason.
     """
@@ -75,12 +87,17 @@ def renewed(claim: ClaimSection, row: dict[str, Any], before: dict[str, Any]) ->
     says = _says(claim)
     if claim.unsupported is not None:
         return {**row, **says, **_open(claim, claim.unsupported), "verdict": "unsupported"}
-    if now == before:
+    control = claim.control
+    other_control = control is not None and (control in other_controls or control != before.get("control"))
+    if now == before and (not other_control or row["verdict"] == PASS):
         return {**row, **says}
     try:
         if any(now.get(name) != before.get(name) for name in _MEASURED if name in now or name not in _LEFT_OUT):
             raise NeedsRunsError("it measures something else than when its results were published")
-        return {**row, **says, **_judged(claim, row, before), "renewed": True}
+        found = _judged(claim, row, before)
+        if other_control and found["verdict"] != PASS:
+            raise NeedsRunsError(f"the results of its control {control} are not published")
+        return {**row, **says, **found, "renewed": True}
     except NeedsRunsError as error:
         return {**row, **says, **_open(claim, str(error)), "renewed": True}
 

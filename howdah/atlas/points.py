@@ -102,6 +102,7 @@ def _read(profile: Profile, published: Published, directory: Path) -> StoredExpe
     """The points of the very runs that are published, of figures that still show the same."""
     file = directory / FOLDER / f"{profile.name}.json"
     points = points_of(profile)
+    others = published.other_controls(profile.text)
     nothing = StoredExperiment(points)
     try:
         data = read_json(file)
@@ -109,9 +110,9 @@ def _read(profile: Profile, published: Published, directory: Path) -> StoredExpe
             raise ValueError(f"format {data['format']}, known is {FORMAT}")
         if data["runs_sha256"] != published.runs_sha256:
             return nothing
-        current = {figure.id: _drawn_of(figure) for figure in profile.figures}
+        current = {figure.id: _drawn_of(figure) for figure in profile.figures if not _names(figure, others)}
         figures = {name: each for name, each in data["figures"].items() if current.get(name) == each["of"]}
-        by_slug = {point.slug: point for point in points}
+        by_slug = {point.slug: point for point in points if point.axes.get(CONTROL_AXIS) not in others}
         for slug, metric, flow, take, to, *number in data["numbers"]:
             if slug in by_slug:
                 by_slug[slug].numbers[metric, flow, take, to] = number[0] if number[1:] == [] else Mean(*number)
@@ -123,6 +124,12 @@ def _read(profile: Profile, published: Published, directory: Path) -> StoredExpe
     except (ValueError, KeyError, TypeError) as error:
         raise HowdahError(f"this is not a file of figure points: {error}", where=str(file)) from error
     return StoredExperiment(points, figures, OF_RUNS)
+
+
+def _names(figure: FigureSection, controls: set[str]) -> bool:
+    """Whether a figure is of the runs of one of these controls."""
+    named = figure.at.get(CONTROL_AXIS, [])
+    return not controls.isdisjoint(named if isinstance(named, list) else [named])
 
 
 def _has_numbers(figure: FigureSection, experiment: StoredExperiment) -> bool:

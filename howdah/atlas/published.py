@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from howdah.atlas.catalogue import ATLAS
-from howdah.atlas.encoding import encoding, experiment_sha256, renewed, unknown_sha256, unpublished, without_grid
+from howdah.atlas.encoding import (
+    controls_sha256,
+    encoding,
+    experiment_sha256,
+    renewed,
+    unknown_sha256,
+    unpublished,
+    without_grid,
+)
 from howdah.atlas.verdict import count
 from howdah.compact import compact_json
 from howdah.errors import HowdahError
@@ -26,7 +34,7 @@ from howdah.record.result import Experiment, Run
 from howdah.trait import is_model
 
 RESULTS = ATLAS / "results"
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,8 @@ class Published:
     """Claims of one profile as claims.json has them, and where they come from.
 
     ``runs_sha256`` is of the keys of all runs: plan, kernel, modules and agent. ``core_s`` is seconds of one core.
-    ``experiment_sha256`` is of what decides the runs; ``encodings`` are what each claim measured and expected.
+    ``experiment_sha256`` is of what decides the runs, ``controls_sha256`` of each control; ``encodings`` are what each
+    claim measured and expected.
     ``unknown`` is what claims.json says of the grid of what the paper leaves open, ``unknown_sha256`` a hash of it.
     ``outdated`` says what has changed since in what was measured, so that the same profile would find something else;
     a person writes it into the file, publishing again removes it.
@@ -43,6 +52,7 @@ class Published:
     profile: str
     profile_sha256: str
     experiment_sha256: str
+    controls_sha256: dict[str, str]
     runs_sha256: str
     runs: dict[str, int]
     made: list[str]
@@ -69,6 +79,11 @@ class Published:
         models = [name for name in self.kernels if is_model(name)]
         kernels = [name for name in self.kernels if name not in models]
         return ", ".join([*(["Linux " + ", ".join(kernels)] if kernels else []), *models])
+
+    def other_controls(self, profile_text: str) -> set[str]:
+        """The controls that a profile has now and whose runs are not those that are published."""
+        now = controls_sha256(profile_text)
+        return {name for name, sha256 in now.items() if self.controls_sha256.get(name) != sha256}
 
     def differing(
         self, experiment: Experiment, claims: list[dict[str, Any]], of_the_machine: Container[str] = ()
@@ -137,8 +152,9 @@ def published(
     same_grid = found.unknown_sha256 == unknown_sha256(profile_text)
     rows = {row["id"]: row if same_grid else without_grid(row) for row in found.claims}
     before = {each["id"]: each for each in found.encodings}
+    others = found.other_controls(profile_text)
     now = [
-        renewed(claim, rows[claim.id], before.get(claim.id, {})) if claim.id in rows else unpublished(claim)
+        renewed(claim, rows[claim.id], before.get(claim.id, {}), others) if claim.id in rows else unpublished(claim)
         for claim in claims
     ]
     kept = same_grid and not any(row.get("renewed") for row in now)
@@ -173,6 +189,7 @@ def publish(
         profile=experiment.name,
         profile_sha256=sha256_text(profile_text),
         experiment_sha256=experiment_sha256(profile_text),
+        controls_sha256=controls_sha256(profile_text),
         runs_sha256=runs_key(runs),
         runs=count(run.verdict_name for run in runs),
         made=[times[0], times[-1]],

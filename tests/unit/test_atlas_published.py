@@ -114,6 +114,44 @@ def test_a_claim_is_judged_as_it_is_written_now(elsewhere: Made, was: str, now: 
         assert all(view_claim.says for view_claim in view.claims)
 
 
+NO_HYSTART = "no-hystart: {what: HyStart switched off, set: {algorithm: cubic-no-hystart}}"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "losses"),
+    [
+        (NO_HYSTART, NO_HYSTART.replace("switched off", "off"), "differs"),  # words alone
+        (NO_HYSTART, f"deep: {{what: Deep, set: {{path.buffer: 9 bdp}}}}\n  {NO_HYSTART}", "differs"),
+        (NO_HYSTART, NO_HYSTART.replace("no-hystart}", "no-hystart, path.rtt: 41 ms}"), "not run"),
+        (NO_HYSTART, NO_HYSTART.replace("hystart}}", "hystart}, at: {path.buffer: 1 bdp}}"), "not run"),
+        ("{equals: 30}", "{equals: 30}\n    control: no-hystart\n    because: It is late.", "differs"),
+    ],
+)  # fmt: skip
+def test_a_control_that_changes_leaves_what_holds_without_it(elsewhere: Made, was: str, now: str, losses: str) -> None:
+    profile = elsewhere.profiles / "made.yaml"
+    assert was in profile.read_text()
+    profile.write_text(profile.read_text().replace(was, now, 1))
+    found = {row["id"]: row["verdict"] for row in elsewhere.chapters()[0].claims()}
+    assert found == {"window": "pass", "losses": losses, "more": "pass"}
+
+
+def test_a_control_that_is_new_to_a_claim_that_fails_needs_runs(elsewhere: Made) -> None:
+    profile = elsewhere.profiles / "made.yaml"
+    failing = "expect: {equals: 60}\n    control: no-hystart\n    because: It is late."
+    profile.write_text(profile.read_text().replace("expect: {equals: 30}", failing))
+    [row] = [row for row in elsewhere.chapters()[0].claims() if row["id"] == "window"]
+    assert (row["verdict"], row["why"]) == ("not run", "the results of its control no-hystart are not published")
+
+
+def test_a_control_that_is_taken_away_leaves_all_that_was_found_without_it(elsewhere: Made) -> None:
+    profile = elsewhere.profiles / "made.yaml"
+    text = profile.read_text().replace(f"controls:\n  {NO_HYSTART}\n", "")
+    used = "    control: no-hystart\n    because: HyStart leaves slow start before the queue is full.\n"
+    profile.write_text(text.replace(used, ""))
+    found = {row["id"]: row["verdict"] for row in elsewhere.chapters()[0].claims()}
+    assert found == {"window": "pass", "losses": "fail", "more": "pass"}
+
+
 def test_a_claim_that_was_encoded_anew_is_no_difference_of_the_same_runs(tmp_path: Path) -> None:
     made = make_judged_atlas(tmp_path)
     _publish(made)
