@@ -222,7 +222,7 @@ def test_the_command_reports_a_sentence_that_does_not_stand(
 
 def test_the_kernel_is_that_of_most_results() -> None:
     def one(name: str, *kernels: str) -> Published:
-        return Published(name, "", "", "", {}, [], [], list(kernels), 0, 0, [{"id": "a", "verdict": "pass"}])
+        return Published(name, "", "", {}, "", {}, [], [], list(kernels), 0, 0, [{"id": "a", "verdict": "pass"}])
 
     results = [one("a", "6.12.9"), one("b", "6.12.117", "5.10.262"), one("c", "model (ns-2 2.35)"), one("d", "7.1")]
     assert kernel_of(results) == "6.12"

@@ -78,7 +78,11 @@ class Published:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Published:
     directory = tmp_path_factory.mktemp("points")
-    made = make_atlas(directory, profile=PROFILE.replace("repetitions: 3", "repetitions: 6") + FIGURES)
+    return _published(directory, PROFILE.replace("repetitions: 3", "repetitions: 6") + FIGURES)
+
+
+def _published(directory: Path, profile: str) -> Published:
+    made = make_atlas(directory, profile=profile)
     judge_claims(make_runs(directory, made.profiles / "made.yaml", measured))
     chapters = made.chapters()
     experiment = chapters[0].experiment()
@@ -148,6 +152,15 @@ def test_a_figure_that_shows_something_else_now_has_no_points(published: Publish
     profile.write_text(profile.read_text().replace("title: Gain, kind: bars", "title: The gain, kind: sweep"))
     assert "gain" not in published.drawn()
     assert OF_RUNS in published.drawn()["against"]
+
+
+def test_a_figure_of_a_control_that_has_changed_has_no_points(tmp_path: Path) -> None:
+    of_control = "{id: without, entry: Astart_tab2, title: Without, kind: bars, x: path.buffer, y: utilisation,\n"
+    published = _published(tmp_path, f"{PROFILE}  - {of_control}     at: {{control: no-hystart}}}}\n")
+    assert published.drawn().keys() == {"rows", "without"}
+    profile = published.made.profiles / "made.yaml"
+    profile.write_text(profile.read_text().replace("cubic-no-hystart}", "cubic-no-hystart, path.rtt: 41 ms}"))
+    assert published.drawn().keys() == {"rows"}
 
 
 def test_words_of_a_figure_may_change(published: Published) -> None:
