@@ -31,6 +31,7 @@ POINTS = {
     "hystart-fig14b-hystart": (2, 1),
     "hystart-fig14c": (18, 4),
     "hystart-fig14c-hosts": (8, 2),
+    "hystart-fig15": (12, 2),
     "hystart-fig16-bandwidth": (4, 1),
     "hystart-fig16-delay": (4, 1),
     "hystart-fig18": (18, 6),
@@ -45,6 +46,7 @@ QUICK = {
     "hystart-fig14b-hosts": 2,
     "hystart-fig14b-hystart": 2,
     "hystart-fig14c-hosts": 2,
+    "hystart-fig15": 2,
     "hystart-fig18": 2,
 }
 
