@@ -46,11 +46,11 @@ class Chain(Topo):  # type: ignore[misc]
         hops = before + 1 + after
         if not 1 <= pairs <= MOST_PAIRS or not 1 <= hops <= MOST_HOPS:
             raise ValueError(f"a chain has 1 to {MOST_PAIRS} pairs and 1 to {MOST_HOPS} hops, not {pairs} and {hops}")
-        self._classes = _dumbbell()
+        self._nodes = _dumbbell()
         names = ["left", *(f"m{number}" for number in range(1, hops)), "right"]
         for number, name in enumerate(names):
             routes = self._routes(number, hops)
-            self.addHost(name, cls=self._classes.LinuxRouter, role="router", ip=None, routes=routes)
+            self.addHost(name, cls=self._nodes.linux_router, role="router", ip=None, routes=routes)
         for number in range(hops):
             self.addLink(
                 names[number],
@@ -87,9 +87,7 @@ class Chain(Topo):  # type: ignore[misc]
 
     def _host(self, side: int, role: str, router: str, name: str, number: int) -> None:
         network, second = f"10.{side}.{number}", f"10.{10 + side}.{number}"
-        self.addHost(
-            name, cls=self._classes.EndHost, role=role, ip=f"{network}.1/24", defaultRoute=f"via {network}.254"
-        )
+        self.addHost(name, cls=self._nodes.end_host, role=role, ip=f"{network}.1/24", defaultRoute=f"via {network}.254")
         self.addLink(
             name,
             router,

@@ -17,35 +17,52 @@ a second one (``second_ip``), in a prefix of its own that is routed the same way
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from mininet.node import Node
 from mininet.topo import Topo
 
 MOST_PAIRS = 200
 
 
-class EndHost(Node):  # type: ignore[misc]
-    """A host with a second address on each interface that declares one."""
+@cache
+def node_classes() -> tuple[type, type]:
+    """The classes of a host and of a router. Who only plans a topology makes no node, and need not load those of
+    Mininet's, which takes longer than the plan."""
+    from mininet.node import Node
 
-    def config(self, **params: Any) -> Any:
-        result = super().config(**params)
-        for interface in self.intfList():
-            second = interface.params.get("second_ip")
-            if second:
-                self.cmd("ip address add", second, "broadcast + dev", interface.name)
-        return result
+    class EndHost(Node):  # type: ignore[misc]
+        """A host with a second address on each interface that declares one."""
+
+        def config(self, **params: Any) -> Any:
+            result = super().config(**params)
+            for interface in self.intfList():
+                second = interface.params.get("second_ip")
+                if second:
+                    self.cmd("ip address add", second, "broadcast + dev", interface.name)
+            return result
+
+    class LinuxRouter(EndHost):
+        """A node that forwards; ``routes`` is a list of (prefix, gateway)."""
+
+        def config(self, **params: Any) -> Any:
+            self.cmd("sysctl -w net.ipv4.ip_forward=1")
+            result = super().config(**params)
+            for prefix, gateway in self.params.get("routes", []):
+                self.cmd("ip route replace", prefix, "via", gateway)
+            return result
+
+    return EndHost, LinuxRouter
 
 
-class LinuxRouter(EndHost):
-    """A node that forwards; ``routes`` is a list of (prefix, gateway)."""
+def end_host(name: str, **params: Any) -> Any:
+    """Makes a host, as Mininet asks for it."""
+    return node_classes()[0](name, **params)
 
-    def config(self, **params: Any) -> Any:
-        self.cmd("sysctl -w net.ipv4.ip_forward=1")
-        result = super().config(**params)
-        for prefix, gateway in self.params.get("routes", []):
-            self.cmd("ip route replace", prefix, "via", gateway)
-        return result
+
+def linux_router(name: str, **params: Any) -> Any:
+    """Makes a router, as Mininet asks for it."""
+    return node_classes()[1](name, **params)
 
 
 def _mac(side: int, pair: int, end: int) -> str:
@@ -62,14 +79,14 @@ class Dumbbell(Topo):  # type: ignore[misc]
             raise ValueError(f"a dumbbell has 1 to {MOST_PAIRS} pairs, not {pairs}")
         self.addHost(
             "left",
-            cls=LinuxRouter,
+            cls=linux_router,
             role="router",
             ip=None,
             routes=[("10.2.0.0/16", "10.0.0.2"), ("10.12.0.0/16", "10.0.0.2")],
         )
         self.addHost(
             "right",
-            cls=LinuxRouter,
+            cls=linux_router,
             role="router",
             ip=None,
             routes=[("10.1.0.0/16", "10.0.0.1"), ("10.11.0.0/16", "10.0.0.1")],
@@ -89,7 +106,7 @@ class Dumbbell(Topo):  # type: ignore[misc]
 
     def _host(self, side: int, role: str, router: str, name: str, pair: int) -> None:
         network, second = f"10.{side}.{pair}", f"10.{10 + side}.{pair}"
-        self.addHost(name, cls=EndHost, role=role, ip=f"{network}.1/24", defaultRoute=f"via {network}.254")
+        self.addHost(name, cls=end_host, role=role, ip=f"{network}.1/24", defaultRoute=f"via {network}.254")
         self.addLink(
             name,
             router,

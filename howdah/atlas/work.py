@@ -17,13 +17,14 @@ from howdah.errors import HowdahError
 from howdah.number import counted
 from howdah.profile import load
 from howdah.profile.unknown import UNKNOWN_AXIS
-from howdah.report import report
+from howdah.report.build import report
 from howdah.work.batch import Outcome, Rest, Work
+from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
 from howdah.work.executor import Executor
 from howdah.work.judged import judged_claims
 from howdah.work.pool import pool
-from howdah.work.prepared import Prepared, compile_plans, hold, prepare
+from howdah.work.prepared import Prepared, hold, prepare
 from howdah.work.prepared import make as make_runs
 from howdah.work.results import runs_of
 

@@ -18,9 +18,10 @@ from howdah.errors import EngineUnavailableError, HowdahError, nearest
 from howdah.profile import Profile
 from howdah.profile.control import CONTROL_AXIS
 from howdah.work.batch import Listener
+from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.judged import judged_claims
-from howdah.work.prepared import compile_plans, hold, make, prepare
+from howdah.work.prepared import hold, make, prepare
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from howdah.measure.role import BACKGROUND
+from howdah.plan.plan import BACKGROUND
 from howdah.profile.claim import SelectorSection
 from howdah.profile.claim_check import ALGORITHM, TRAFFIC_AXIS
 from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key

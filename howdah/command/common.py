@@ -16,7 +16,7 @@ from howdah.place import PROFILES
 from howdah.plan.plan import Plan
 from howdah.profile import Profile, load
 from howdah.work.catalogue import shipped_profiles
-from howdah.work.prepared import compile_plans
+from howdah.work.compiled import compile_plans
 
 RESULTS = "where results are, and how they are shown"
 WHICH = "which runs"

@@ -34,9 +34,6 @@ from howdah.command.parser import section
 from howdah.layout import folded, terminal_width
 from howdah.number import counted
 from howdah.record.directory import read_json
-from howdah.report import report
-from howdah.report.build import read_shown, source_for
-from howdah.report.compare import ending, results
 from howdah.work.batch import Listener, Outcome
 from howdah.work.display import Display
 from howdah.work.experiment import ExperimentDirectory, set_latest
@@ -88,6 +85,8 @@ def execute(options: argparse.Namespace) -> int:
         claims = judged_claims(experiment.path)
         page = None
         if not options.no_report:
+            from howdah.report.build import report
+
             display.build("report", 0, 0)
             page = report(experiment.path)
     judged = {name: claims[name] if claims else empty for name, empty in (("claims", []), ("unknown", None))}
@@ -117,6 +116,9 @@ def _conclude(
     if options.json:
         answer("run", {"experiment": str(experiment.path), "report": page and str(page), **index})
     else:
+        from howdah.report.build import read_shown, source_for  # and all that a page needs
+        from howdah.report.compare import ending, results
+
         console = Console(highlight=False, soft_wrap=True)
         loaded = [read_shown(experiment.path)]
         with source_for(loaded, "off") as (source, _):

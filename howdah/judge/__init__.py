@@ -1,6 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """raw/, tables/ and metrics to verdict.json: a run is invalid unless its path was what it claimed to be."""
-
-from howdah.judge.run import judge
-
-__all__ = ["judge"]

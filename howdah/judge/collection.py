@@ -7,7 +7,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from howdah.ingest import IngestReport
+from howdah.ingest.source import IngestReport
 from howdah.judge.busy import WHY, Idle, excused
 from howdah.judge.check import COLLECTION, Check, none_of
 from howdah.judge.qlog import qlog_checks

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from howdah.ingest import IngestReport
 from howdah.ingest.pcap import NAME as PCAP
+from howdah.ingest.source import IngestReport
 from howdah.judge.accounting import Snapshots
 from howdah.judge.check import COLLECTION, Check
 from howdah.linux.netlink.diag import TCP_ESTABLISHED

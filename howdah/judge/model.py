@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from howdah.ingest import IngestReport
 from howdah.ingest.ns2 import read_links
+from howdah.ingest.source import IngestReport
 from howdah.judge.check import ACCOUNTING, ENGINE, Check, none_of
 from howdah.judge.collection import raw_files, reading_gaps
 from howdah.judge.coverage import readings, trace_to_the_end

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from howdah.ingest import IngestReport
+from howdah.ingest.source import IngestReport
 from howdah.judge.check import COLLECTION, Check
 from howdah.plan.plan import Flow, Plan
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.agent.wire_file import WIRE_FILE
-from howdah.ingest import read_report
+from howdah.ingest.run import read_report
 from howdah.judge.accounting import accounting_checks
 from howdah.judge.busy import Idle, idle_of
 from howdah.judge.calibration import calibration_checks

@@ -1,6 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """tables/ to metrics.json: the definitions of start-up, one family a file. docs/measures.md lists them."""
-
-from howdah.measure.run import measure
-
-__all__ = ["measure"]

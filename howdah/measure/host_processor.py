@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 
 from howdah.measure.measured import Measured
-from howdah.measure.role import BACKGROUND
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples, node_samples
 from howdah.measure.trace import SECOND_NS
+from howdah.plan.plan import BACKGROUND
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 

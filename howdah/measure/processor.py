@@ -19,9 +19,9 @@ from howdah.measure import overshoot
 from howdah.measure.cpu import KERNEL, NAMED, RECEIVER, SENDER, account_of, base_name
 from howdah.measure.exit_rows import NO_ACKS, find_startup
 from howdah.measure.measured import Measured
-from howdah.measure.role import BACKGROUND
 from howdah.measure.row import Sheet
 from howdah.measure.trace import SECOND_NS, FlowTrace
+from howdah.plan.plan import BACKGROUND
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 

@@ -18,11 +18,10 @@ import pyarrow.compute as pc
 from howdah.measure.conversation import Conversation, conversation, quantile_us, shares
 from howdah.measure.exit_rows import find_startup
 from howdah.measure.measured import Measured
-from howdah.measure.role import BACKGROUND
 from howdah.measure.row import Sheet, Value
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers
-from howdah.plan.plan import Flow, Path
+from howdah.plan.plan import BACKGROUND, Flow, Path
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 

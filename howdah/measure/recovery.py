@@ -8,12 +8,13 @@ from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS
 from howdah.measure.measured import Measured
 from howdah.measure.overshoot import LossEpisode, startup_end
-from howdah.measure.role import BACKGROUND, crosses
+from howdah.measure.role import crosses
 from howdah.measure.rounds import episodes
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.throughput import silent_spans
 from howdah.measure.trace import SECOND_NS, FlowTrace
+from howdah.plan.plan import BACKGROUND
 
 _TIMEOUTS = "TcpExtTCPTimeouts"
 # The HyStart paper's Fig. 1 calls "over 30 seconds" of almost no throughput a blackout.

@@ -7,11 +7,10 @@ from howdah.measure import throughput
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace
-from howdah.plan.plan import Flow, Plan
+from howdah.plan.plan import BACKGROUND, MEASURED, Flow, Plan
 from howdah.plan.route import way
 
-BACKGROUND = "background"
-_ROLES = ("measured", BACKGROUND)
+_ROLES = (MEASURED, BACKGROUND)
 
 
 def crosses(plan: Plan, flow: Flow) -> bool:

@@ -23,12 +23,12 @@ from howdah.measure.own_stack import own_stack_rows, unseen
 from howdah.measure.processor import processor_rows
 from howdah.measure.receiver import receiver_rows
 from howdah.measure.recovery import early_loss_rows, recovery_rows
-from howdah.measure.role import BACKGROUND, background_rows, forward, role_rows
+from howdah.measure.role import background_rows, forward, role_rows
 from howdah.measure.rounds import raw_rtt, sent_once
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
-from howdah.plan.plan import Plan
+from howdah.plan.plan import BACKGROUND, Plan
 from howdah.record.directory import RunDirectory, write_json
 from howdah.record.raw import read_raw_bytes
 

@@ -14,13 +14,14 @@ from howdah.nightly.claims import read_claims
 from howdah.nightly.sheet import CellSheet, NightSheet, Repetition, empty_sheet, read_experiment
 from howdah.nightly.suite import SuiteExperiment, Wanted, slug_of, slugs_of
 from howdah.number import counted
-from howdah.report import report
+from howdah.report.build import report
 from howdah.work.batch import Job, Outcome
+from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
 from howdah.work.executor import Executor
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.judged import judged_claims
-from howdah.work.prepared import Prepared, compile_plans, hold, prepare
+from howdah.work.prepared import Prepared, hold, prepare
 from howdah.work.prepared import make as make_runs
 
 

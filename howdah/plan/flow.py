@@ -11,7 +11,7 @@ from howdah.errors import ProfileError, nearest
 from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.network import Network, bare
 from howdah.plan.perturbation import Perturbation
-from howdah.plan.plan import Flow
+from howdah.plan.plan import BACKGROUND, MEASURED, Flow
 from howdah.plan.program import program_of, stack_algorithm, traffic_of, traffic_place
 from howdah.profile import Cell
 from howdah.profile.model import FlowSection
@@ -160,7 +160,7 @@ def resolve_flows(
                 rtt_us=forward + reverse,
                 initial_window_packets=flow.initial_window or KERNEL_INITIAL_WINDOW_PACKETS,
                 opener="receiver" if server_sends else flow.opener,
-                role="background" if background else "measured",
+                role=BACKGROUND if background else MEASURED,
                 direction=direction,
                 group=generated.group if generated else None,
                 request_bytes=generated.request if generated and generated.requests == 1 else None,

@@ -87,6 +87,10 @@ class Path:
         return max([*rates, self.reverse_rate_bits_per_second or 0])
 
 
+MEASURED = "measured"
+BACKGROUND = "background"
+
+
 @dataclass(frozen=True)
 class Flow:
     """One TCP connection. Times count from the epoch; ``stop_us`` ends a bulk flow, ``size_bytes`` a fixed one.
@@ -116,7 +120,7 @@ class Flow:
     initial_window_packets: int
     sink: str = "kernel"
     opener: str = "sender"  # or "receiver": who connects
-    role: str = "measured"  # or "background"
+    role: str = MEASURED  # or BACKGROUND
     direction: str = "forward"  # or "reverse": the sender is a host of the receivers' side
     group: str | None = None  # name of the group it was made from; its sockets are opened when it starts
     request_bytes: int | None = None  # what the receiver sends before it is answered

@@ -1,6 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports: one self-contained HTML page of an experiment, or of several side by side."""
-
-from howdah.report.build import report
-
-__all__ = ["report"]

@@ -17,9 +17,10 @@ from howdah.profile import Profile
 from howdah.record.result import Run
 from howdah.validate.comparison import ComparedPoint, Side, compare, measures_of
 from howdah.work.batch import Outcome
+from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
 from howdah.work.executor import Executor
-from howdah.work.prepared import compile_plans, hold, make, prepare
+from howdah.work.prepared import hold, make, prepare
 from howdah.work.results import read_results
 
 _VERSION = re.compile(r"\b\d+\.\d+\.\d+")

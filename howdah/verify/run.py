@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import HowdahError, RecordError, explain
-from howdah.ingest import ingest
+from howdah.ingest.run import ingest
 from howdah.record.digest import DIGESTS, mismatches
 from howdah.record.directory import RunDirectory, read_object
 from howdah.record.provenance import analysis_sha256, sha256_text

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from howdah.ingest import ingest
-from howdah.judge import judge
-from howdah.measure import measure
+from howdah.ingest.run import ingest
+from howdah.judge.run import judge
+from howdah.measure.run import measure
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 

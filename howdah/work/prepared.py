@@ -17,10 +17,8 @@ from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError
 from howdah.number import counted
 from howdah.place import written
-from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import Profile
-from howdah.profile.long import LongCells
 from howdah.record.claims import CLAIMS_NAME
 from howdah.record.digest import check
 from howdah.record.directory import write_whole
@@ -65,17 +63,6 @@ class Prepared:
             self.experiment.write_long_index(*about, long.rows(), total=long.total, axes=profile.axes)
             return
         self.experiment.write_index(*about, self.cells, quick=profile.is_quick, axes=profile.axes)
-
-
-def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | None = None) -> Sequence[Plan]:
-    """The plan of every run of a profile; ``engine`` and ``kernel`` take the place of the profile's own.
-
-    Those of a long sweep are compiled when they are asked for.
-    """
-    cells = profile.cells()
-    if isinstance(cells, LongCells):
-        return LongPlans(profile, cells, engine, kernel)
-    return [compile_plan(cell, engine=engine, kernel=kernel) for cell in cells]
 
 
 def hold(path: Path, locks: ExitStack) -> ExperimentDirectory:

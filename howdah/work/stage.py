@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stages of one run after its plan: engine, ingest, measure, judge. Each can be done alone, from the directory."""
+"""The stages of one run after its plan: engine, ingest, measure, judge. Each can be done alone, from the directory.
+
+What reads tables is loaded by who analyses a run: loading it takes longer than to plan or to start one.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,13 @@ from typing import Any
 
 from howdah.engine.registry import engine as find_engine
 from howdah.errors import HowdahError, RunFailedError, explain
-from howdah.export.flent import write_flent
 from howdah.plan.plan import Plan
 from howdah.record.digest import is_source, mismatches, only, refusal, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256, now
 from howdah.record.raw import compress_raw, raw_exists, read_raw_json
 from howdah.record.reading import read_plan_file, read_record
-from howdah.record.result import load_run
 from howdah.record.retention import can_be_analysed, may_go
-from howdah.record.table import TRIPPED
-from howdah.work import analysis
 
 Progress = Callable[[str, int, int], None]  # phase, done, total (microseconds of simulated time)
 
@@ -43,6 +42,8 @@ def _timed(record: dict[str, Any], stage: str) -> Iterator[None]:
 @contextmanager
 def _told(directory: RunDirectory) -> Iterator[None]:
     """Raw records come from other programs and may be damaged in any way: what trips over them is told in words."""
+    from howdah.record.table import TRIPPED
+
     try:
         yield
     except HowdahError:
@@ -55,6 +56,12 @@ def _told(directory: RunDirectory) -> Iterator[None]:
             where=str(directory.raw),
             hint=f"They are damaged, or another version of howdah wrote them. {directory.log} says where.",
         ) from error
+
+
+def load() -> None:
+    """Load what an analysis needs, for processes that inherit it."""
+    import howdah.export.flent
+    import howdah.work.analysis  # noqa: F401
 
 
 def read_plan(directory: RunDirectory) -> Plan:
@@ -73,6 +80,7 @@ def analyse(directory: RunDirectory, plan: Plan, record: dict[str, Any], progres
 
     Raises HowdahError for records that cannot be read; engine.log then says where.
     """
+    from howdah.work import analysis
 
     @contextmanager
     def timed(stage: str) -> Iterator[None]:
@@ -93,6 +101,9 @@ def _algorithms(directory: RunDirectory) -> dict[str, Any]:
 
 def _export(directory: RunDirectory) -> None:
     """The run for flent, beside its tables. What flent has no place for (a run without TCP) is no fault of the run."""
+    from howdah.export.flent import write_flent
+    from howdah.record.result import load_run
+
     try:
         write_flent(load_run(directory.path, directory.path.parent.name))
     except HowdahError as error:

@@ -22,7 +22,7 @@ from howdah.record import reading
 from howdah.record.directory import RunDirectory
 from howdah.record.provenance import analysis_sha256
 from howdah.work.parent import die_with_parent
-from howdah.work.stage import execute
+from howdah.work.stage import execute, load
 
 
 def _say(**message: object) -> None:
@@ -85,6 +85,7 @@ def main() -> int:
     die_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its workers in order
     # Once for all runs, whose processes inherit it.
+    load()
     analysis_sha256()
     known_metrics()
     reading.prepare()

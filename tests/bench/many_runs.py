@@ -65,7 +65,7 @@ print(used.ru_utime + used.ru_stime - begun.ru_utime - begun.ru_stime, used.ru_m
 _REPORT = """\
 import resource, sys
 from pathlib import Path
-from howdah.report import report
+from howdah.report.build import report
 page = report(Path(sys.argv[1]))
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1000, page.stat().st_size / 1e6)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from howdah.ingest import ingest
-from howdah.measure import measure
+from howdah.ingest.run import ingest
+from howdah.measure.run import measure
 from howdah.plan.compile import compile_plan
 from howdah.profile import load
 from howdah.record.digest import covered, digests, forget
-from howdah.report import report
+from howdah.report.build import report
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT, Simulation
 

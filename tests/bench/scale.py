@@ -15,8 +15,8 @@ from howdah.errors import HowdahError
 from howdah.plan.plan import Plan
 from howdah.profile import load
 from howdah.record.directory import read_json
+from howdah.work.compiled import compile_plans
 from howdah.work.cost import expected_core_s
-from howdah.work.prepared import compile_plans
 from tests.bench.cluster_cost import Cost, cluster_cost
 from tests.bench.figure import Figure
 from tests.bench.scheduler_memory import scheduler_memory

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from howdah.profile import load
+from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.long import LongPlans, LongQueue
-from howdah.work.prepared import compile_plans
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT
 

@@ -21,7 +21,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from howdah.report import report
+from howdah.report.build import report
 from tests.browser.kinds import Pages, make_pages
 from tests.experiment_factory import Scenario, make_experiment
 

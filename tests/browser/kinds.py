@@ -23,7 +23,8 @@ from howdah.place import PROFILES
 from howdah.publish.dashboard import write_page as write_live_page
 from howdah.publish.live_state import LiveState
 from howdah.publish.underway import Watch
-from howdah.report import many, report
+from howdah.report import many
+from howdah.report.build import report
 from howdah.report.compare import compare
 from howdah.report.plot import draw
 from tests.atlas_factory import make_judged_atlas

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from howdah.report import report
+from howdah.report.build import report
 from howdah.report.compare import compare
 from tests.browser.conftest import Open
 from tests.browser.test_report import figure, labels, scale

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from howdah.plan.plan import Plan
-from howdah.report import report
+from howdah.report.build import report
 from tests.browser.conftest import Open
 from tests.claim_factory import Row, judged, make_runs, row, write_profile
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.report import report
+from howdah.report.build import report
 from tests.browser.conftest import Open
 from tests.experiment_factory import Scenario, make_experiment
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from howdah.report import report
+from howdah.report.build import report
 from tests.browser.conftest import Open
 from tests.browser.test_report import figure
 from tests.experiment_factory import Scenario, make_experiment

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from howdah.report import many, report
+from howdah.report import many
+from howdah.report.build import report
 from tests.browser.conftest import Open
 from tests.experiment_factory import Scenario, make_experiment
 

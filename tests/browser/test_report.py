@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from howdah.report import report
+from howdah.report.build import report
 from howdah.report.codec import encode, encode_integers
 from tests.browser.conftest import Open
 from tests.experiment_factory import Scenario, make_experiment, rewrite_plan

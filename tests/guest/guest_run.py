@@ -16,9 +16,9 @@ from howdah.engine.uml import engine as engine_module
 from howdah.engine.uml.engine import UmlEngine
 from howdah.engine.uml.guest import Guest
 from howdah.engine.uml.guest import boot as boot_guest
-from howdah.ingest import ingest
-from howdah.judge import judge
-from howdah.measure import measure
+from howdah.ingest.run import ingest
+from howdah.judge.run import judge
+from howdah.measure.run import measure
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from howdah.engine.uml.build import Built
-from howdah.ingest import ingest
+from howdah.ingest.run import ingest
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory

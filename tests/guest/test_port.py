@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.ingest import read_report
+from howdah.ingest.run import read_report
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
 from tests.guest.guest_run import failures, plan_of, require_engine, run

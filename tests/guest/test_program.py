@@ -11,7 +11,7 @@ import pytest
 from howdah.engine.uml import staged
 from howdah.engine.uml.engine import UmlEngine
 from howdah.errors import RunFailedError
-from howdah.ingest import read_report
+from howdah.ingest.run import read_report
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
 from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run

@@ -18,7 +18,7 @@ from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.build import build
 from howdah.engine.uml.engine import UmlEngine
 from howdah.engine.uml.guest import Guest, boot
-from howdah.ingest import ingest
+from howdah.ingest.run import ingest
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load

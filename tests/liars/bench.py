@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from howdah.engine.uml.engine import UmlEngine
-from howdah.ingest import ingest
-from howdah.judge import judge
+from howdah.ingest.run import ingest
 from howdah.judge.check import AFTER, BEFORE
-from howdah.measure import measure
+from howdah.judge.run import judge
+from howdah.measure.run import measure
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.trait import traits

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from howdah.ingest import ingest
 from howdah.ingest.framed import read_frames
+from howdah.ingest.run import ingest
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory

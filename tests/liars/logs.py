@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from howdah.ingest import IngestReport
 from howdah.ingest.capture import read_packets, udp_payload
 from howdah.ingest.qlog import read_qlog
-from howdah.ingest.source import SourceReport
+from howdah.ingest.source import IngestReport, SourceReport
 from howdah.judge.check import Check
 from howdah.judge.qlog import qlog_checks
 from howdah.plan.plan import Plan

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from howdah.judge import judge
+from howdah.judge.run import judge
 from tests.liars.bench import Bench
 from tests.liars.registry import RUNS
 from tests.liars.sites import JUDGE

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from howdah.errors import HowdahError
-from howdah.judge import judge
-from howdah.measure import measure
+from howdah.judge.run import judge
+from howdah.measure.run import measure
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory

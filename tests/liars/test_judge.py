@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from howdah.judge import judge
 from howdah.judge.accounting import FORBIDDEN_COUNTERS
+from howdah.judge.run import judge
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from tests.liars.bench import Bench

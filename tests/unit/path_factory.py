@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from howdah.ingest import IngestReport, SourceReport
+from howdah.ingest.source import IngestReport, SourceReport
 from howdah.plan.plan import Operation, Plan
 from howdah.record.schema import TABLES
 from tests.unit.plan_factory import make_plan

@@ -15,9 +15,9 @@ from howdah.profile import Profile
 from howdah.profile.unknown import UNKNOWN_AXIS
 from howdah.work import prepared
 from howdah.work.batch import Job, Outcome, Rest
+from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
 from howdah.work.experiment import ExperimentDirectory, PlannedRun
-from howdah.work.prepared import compile_plans
 from tests.atlas_factory import PROFILE, make_atlas, measured
 from tests.claim_factory import make_runs
 from tests.unit.plan_factory import make_plan

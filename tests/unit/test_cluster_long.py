@@ -18,10 +18,10 @@ from howdah.cluster.attachment import DetachedError
 from howdah.cluster.executor import ClusterExecutor
 from howdah.profile import load
 from howdah.work.batch import run_queue
+from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Outcome, Rest, Work
 from howdah.work.long import LongPlans, LongQueue
-from howdah.work.prepared import compile_plans
 from tests.unit import cluster_stand_in as stand_in
 from tests.unit.cluster_stand_in import Client, Future, Waiting, hear, make_answer
 

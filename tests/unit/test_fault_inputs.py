@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from howdah.ingest import ingest
+from howdah.ingest.run import ingest
 from tests.faults.inputs import Case, Inputs, fault_of
 from tests.faults.limited import LIMIT_S, Answer, Limited
 from tests.faults.records import Records

@@ -12,7 +12,7 @@ import pytest
 from howdah.command.main import build_parser, main
 from howdah.place import DOCS
 from howdah.profile import load
-from howdah.work.prepared import compile_plans
+from howdah.work.compiled import compile_plans
 from tests.unit.recorded_run import make_recorded_experiment
 
 TEXT = (DOCS / "first-hour.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.ingest import ingest
+from howdah.ingest.run import ingest
 from howdah.judge.collection import collection_checks
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory

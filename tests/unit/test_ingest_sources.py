@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from howdah.errors import HowdahError
-from howdah.ingest import ingest, read_report
 from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.qdisc import handle_of
 from howdah.ingest.qdisc import locate as locate_qdisc
+from howdah.ingest.run import ingest, read_report
 from howdah.ingest.tcp_info import KNOWN_BYTES
 from howdah.ingest.tcp_info import locate as locate_tcp_info
 from howdah.ingest.tcp_probe import unwrap

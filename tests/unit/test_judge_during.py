@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from howdah.ingest import ingest
-from howdah.judge import judge
+from howdah.ingest.run import ingest
 from howdah.judge.during import backlogged_spans, dequeue_rate, minimum_rtt, peak_backlog
 from howdah.judge.limits import limit_checks
+from howdah.judge.run import judge
 from howdah.judge.sending import sending_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.trace import FlowTrace

@@ -14,7 +14,7 @@ import pytest
 
 from howdah.engine.machines.merge import join_ends, merge_accounting, merge_accounts, merge_agents, merge_calibration
 from howdah.errors import RunFailedError
-from howdah.ingest import ingest
+from howdah.ingest.run import ingest
 from howdah.judge.machines import machine_checks, round_trip_checks
 from howdah.judge.tolerance import REAL
 from howdah.plan.plan import Plan

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from howdah.ingest import ingest
-from howdah.measure import measure
+from howdah.ingest.run import ingest
 from howdah.measure.row import Sheet
+from howdah.measure.run import measure
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory, read_json
 from tests.unit.recorded_run import make_recorded_run, recorded_plan

@@ -12,11 +12,11 @@ import pytest
 
 from howdah import metric as metrics
 from howdah.errors import HowdahError
-from howdah.ingest import ingest
-from howdah.measure import measure
+from howdah.ingest.run import ingest
 from howdah.measure.cpu import NAMED
 from howdah.measure.reference import BEGIN, main, metric_list, page
 from howdah.measure.row import Sheet
+from howdah.measure.run import measure
 from howdah.metric import TABLE, UNITS, known_metrics, metric_of, unit_by_suffix
 from howdah.place import DOCS, PACKAGE, PROJECT
 from howdah.publish.summary import summary_metric

@@ -13,12 +13,12 @@ import pytest
 
 from howdah.engine.ns2.outcome import write_outcome
 from howdah.errors import RunFailedError
-from howdah.ingest import ingest, read_report
 from howdah.ingest.ns2 import read_acks, read_links
-from howdah.judge import judge
+from howdah.ingest.run import ingest, read_report
 from howdah.judge.model import Links, packet_checks
+from howdah.judge.run import judge
 from howdah.judge.tolerance import VIRTUAL
-from howdah.measure import measure
+from howdah.measure.run import measure
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
 from tests.unit.simulated_run import make_simulated_run, simulated_plan

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from howdah.ingest import ingest
-from howdah.measure import measure
+from howdah.ingest.run import ingest
+from howdah.measure.run import measure
 from howdah.publish.acktrace import AckTrace
 from howdah.publish.live_state import FILE, LiveState
 from howdah.publish.phase import PHASES, held_experiments, position

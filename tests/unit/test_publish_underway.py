@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.ingest import ingest
+from howdah.ingest.run import ingest
 from howdah.publish.metric import SERIES
 from howdah.publish.underway import LIVE, LiveRun, Watch
 from howdah.record import table as store

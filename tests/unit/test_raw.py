@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.ingest import ingest, read_report
+from howdah.ingest.run import ingest, read_report
 from howdah.record import raw as raw_module
 from howdah.record.digest import mismatches, seal
 from howdah.record.directory import RunDirectory, read_json

@@ -13,8 +13,8 @@ import pytest
 
 from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment, load_experiment
-from howdah.report import report
 from howdah.report.axis import axes
+from howdah.report.build import report
 from howdah.report.compare import compare, ending, results
 from howdah.report.exitstrip import arrangements, exit_strip, scale_of
 from howdah.report.found import found

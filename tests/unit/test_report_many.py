@@ -14,8 +14,8 @@ import pytest
 from howdah.command.main import main
 from howdah.record.brief import brief
 from howdah.record.result import Experiment
-from howdah.report import build, many, report
-from howdah.report.build import MANY, read_shown
+from howdah.report import build, many
+from howdah.report.build import MANY, read_shown, report
 from howdah.report.compare import compare, ending, results
 from howdah.report.source import TableSource
 from howdah.report.tidy import result_data

@@ -13,7 +13,7 @@ import pytest
 from howdah.assets import UPLOT_VERSION, scripts
 from howdah.errors import HowdahError
 from howdah.publish.prometheus import PrometheusUnavailableError
-from howdah.report import report
+from howdah.report.build import report
 from tests.experiment_factory import Scenario, make_experiment, rewrite_plan
 from tests.prometheus_fixture import prometheus_or_skip
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from howdah.record.result import Experiment, Run, load_experiment
-from howdah.report import report
+from howdah.report.build import report
 from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_differs
 from howdah.report.variant import Variants
 from tests.experiment_factory import Scenario, make_experiment

@@ -16,7 +16,7 @@ import pytest
 
 from collectors.siftr import SiftrError
 from collectors.siftr import main as siftr_main
-from howdah.ingest import ingest
+from howdah.ingest.run import ingest
 from howdah.ingest.siftr import read_log
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory

@@ -14,10 +14,11 @@ from howdah.profile import Profile, load
 from howdah.record.directory import write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.work.batch import Rest, run_queue
+from howdah.work.compiled import compile_plans
 from howdah.work.experiment import ExperimentDirectory
 from howdah.work.job import Job, Outcome, Work
 from howdah.work.long import LongPlans, LongQueue
-from howdah.work.prepared import Prepared, compile_plans
+from howdah.work.prepared import Prepared
 
 RUNS = 1200
 WRONG = "5mbit-10ms-r0"  # with the buffer of WRONG_AT_ONE_POINT: less than a frame, and at no other point

@@ -36,6 +36,7 @@ from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
 from howdah.record.result import Experiment
 from howdah.work import again, analysis, prepared, stage
+from howdah.work.compiled import compile_plans
 from howdah.work.display import Display
 from tests.claim_factory import write_profile
 from tests.nightly_factory import write_suite
@@ -266,7 +267,7 @@ def test_who_makes_runs_brings_those_that_are_there_up_to_date_first(bench: Benc
         with ExitStack() as locks:
             profile = load(bench.profile)
             experiment = prepared.hold(bench.runs / "made", locks)
-            ready = prepared.prepare(experiment, profile, prepared.compile_plans(profile), lambda *_: None)
+            ready = prepared.prepare(experiment, profile, compile_plans(profile), lambda *_: None)
             outcomes = prepared.make([ready], 1, False, lambda *_: None, keep_going=keep_going, tell=told.append)
         errors = [outcome for outcome in outcomes if outcome.error is not None]
         assert [outcome.cell.plan.run for outcome in errors] == ["reno-r1"]

@@ -15,7 +15,7 @@ import pytest
 
 from howdah.engine.machines.engine import MachinesEngine
 from howdah.errors import RunFailedError
-from howdah.ingest import ingest
+from howdah.ingest.run import ingest
 from howdah.judge.accounting import accounting_checks
 from howdah.judge.tolerance import REAL
 from howdah.plan.plan import Plan

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plans of all runs of a profile. Nothing is loaded here but what plans need: who plans makes no runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from howdah.plan.compile import compile_plan
+from howdah.plan.plan import Plan
+from howdah.profile import Profile
+from howdah.profile.long import LongCells
+
+
+def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | None = None) -> Sequence[Plan]:
+    """The plan of every run of a profile; ``engine`` and ``kernel`` take the place of the profile's own.
+
+    Those of a long sweep are compiled when they are asked for.
+    """
+    cells = profile.cells()
+    if isinstance(cells, LongCells):
+        from howdah.work.long import LongPlans  # and numpy
+
+        return LongPlans(profile, cells, engine, kernel)
+    return [compile_plan(cell, engine=engine, kernel=kernel) for cell in cells]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that only plan load nothing that reads tables, makes pages or builds networks, so they start quickly."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SLOW = {
+    "numpy",
+    "pyarrow",
+    "pyarrow.compute",
+    "pandas",
+    "jinja2",
+    "mininet.node",
+    "setuptools",
+    "howdah.ingest.run",
+    "howdah.judge.run",
+    "howdah.measure.run",
+    "howdah.report.build",
+    "howdah.work.analysis",
+}
+SCRIPT = """
+import contextlib, io, json, sys
+from howdah.command.main import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    main(sys.argv[1:])
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def _loaded(*arguments: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        (["plan", "quick"], set()),
+        (["plan", "profiles/atlas/hystart-fig14a-hosts.yaml", "--json"], set()),
+        (["run", "--help"], {"numpy", "pyarrow"}),  # they hold the results of runs that are there
+    ],
+)
+def test_a_command_loads_what_it_needs(arguments: list[str], allowed: set[str]) -> None:
+    assert _loaded(*arguments) & SLOW == allowed
