@@ -27,11 +27,8 @@ POINTS = {
     "hystart-fig14a": (18, 2),
     "hystart-fig14a-hosts": (8, 2),
     "hystart-fig14b": (12, 2),
-    "hystart-fig14b-hosts": (4, 2),
     "hystart-fig14b-hystart": (2, 1),
     "hystart-fig14c": (18, 4),
-    "hystart-fig14c-hosts": (8, 2),
-    "hystart-fig15": (12, 2),
     "hystart-fig16-bandwidth": (4, 1),
     "hystart-fig16-delay": (4, 1),
     "hystart-fig18": (18, 6),
@@ -43,10 +40,7 @@ QUICK = {
     "hystart-fig11": 2,
     "hystart-fig11-processor": 2,
     "hystart-fig14a-hosts": 2,
-    "hystart-fig14b-hosts": 2,
     "hystart-fig14b-hystart": 2,
-    "hystart-fig14c-hosts": 2,
-    "hystart-fig15": 2,
     "hystart-fig18": 2,
 }
 
@@ -120,7 +114,8 @@ def test_the_second_flow_of_figs_11_and_12_joins_at_130_s() -> None:
 def test_hystart_is_said_to_be_three_times_each_other(profile: str) -> None:
     algorithms = {point.scenario.algorithm for point in load(PROFILES / f"{profile}.yaml").points}
     hosts = f"{profile}-hosts"
-    elsewhere = {item.id for item in load(PROFILES / f"{hosts}.yaml").claims}
+    beside = PROFILES / f"{hosts}.yaml"
+    elsewhere = {item.id for item in load(beside).claims} if beside.exists() else set()
     for other in algorithms - {"hystart-paper"}:
         name = f"three-times-{other}"
         found = claim(hosts if name in elsewhere else profile, name)
