@@ -16,8 +16,8 @@ PROFILES = Path(__file__).parents[2] / "profiles" / "atlas"
 # Runs of the full experiment and of its quick part.
 CELLS = {
     "jump-start-intro": (30, 4),
-    "jump-start-fig1": (180, 16),
-    "jump-start-fig2": (120, 16),
+    "jump-start-fig1": (200, 16),
+    "jump-start-fig2": (80, 8),
     "jump-start-fig4": (20, 4),
     "jump-start-half-lost": (40, 8),
     "jump-start-algorithm": (40, 8),
