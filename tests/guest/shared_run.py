@@ -17,7 +17,8 @@ from howdah.build.turn import turn
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory, read_json
-from tests.guest.recording import run
+from tests.guest.guest_run import read, run
+from tests.guest.recording import keep, recording_key, restore
 
 _WHOLE = ".whole"  # of a run that every stage has been through: others were interrupted
 _places: list[Path] = []
@@ -37,6 +38,16 @@ def shared_run(engine: UmlEngine, plan: Plan) -> tuple[RunDirectory, dict[str, A
     with turn(place / f".lock-{key}", lambda: None):
         if not (directory.path / _WHOLE).exists():
             shutil.rmtree(directory.path, ignore_errors=True)
-            run(engine, plan, directory.path)
+            _make(engine, plan, directory)
             (directory.path / _WHOLE).touch()
     return directory, read_json(directory.verdict)
+
+
+def _make(engine: UmlEngine, plan: Plan, directory: RunDirectory) -> None:
+    recorded = recording_key(engine, plan)
+    if restore(recorded, directory):
+        directory.plan.write_text(plan.to_json(), encoding="utf-8")
+        read(directory, plan)
+    else:
+        _, verdict = run(engine, plan, directory.path)
+        keep(recorded, directory, verdict)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from howdah.engine.uml.engine import UmlEngine
-from tests.guest import guest_run, recording
+from tests.guest import guest_run
 
 pytestmark = pytest.mark.guest
 
@@ -27,7 +27,7 @@ def engine() -> Iterator[UmlEngine]:
 
 @pytest.mark.parametrize("overrides", [("algorithm=cubic",), ("algorithm=bbr",), (*LARGE, "algorithm=cubic")])
 def test_the_path_as_planned_is_valid(engine: UmlEngine, overrides: tuple[str, ...], tmp_path: Path) -> None:
-    _directory, verdict = recording.run(engine, guest_run.plan_of(*overrides), tmp_path / "run")
+    _directory, verdict = guest_run.run(engine, guest_run.plan_of(*overrides), tmp_path / "run")
     assert guest_run.failures(verdict) == {}
     assert verdict["verdict"] == "pass"
     # Nothing passes because it was not looked at.
@@ -37,7 +37,7 @@ def test_the_path_as_planned_is_valid(engine: UmlEngine, overrides: tuple[str, .
 
 def test_a_train_through_a_slower_interface_is_waited_for(engine: UmlEngine, tmp_path: Path) -> None:
     plan = guest_run.plan_of("path.sender_interface=10 Mbit/s", "path.rate=100 Mbit/s", "path.buffer=1000 packets")
-    _directory, verdict = recording.run(engine, plan, tmp_path / "run")
+    _directory, verdict = guest_run.run(engine, plan, tmp_path / "run")
     assert guest_run.failures(verdict) == {}
 
 

@@ -19,8 +19,7 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
-from tests.guest.guest_run import ignore, plan_of, require_engine
-from tests.guest.recording import run
+from tests.guest.guest_run import ignore, plan_of, require_engine, run
 from tests.guest.signature import SIGNATURE
 
 pytestmark = pytest.mark.guest

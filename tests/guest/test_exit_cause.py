@@ -16,8 +16,7 @@ from howdah.measure.limit import RECOVERY
 from howdah.measure.measured import load as load_tables
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
-from tests.guest.guest_run import ROOT, failures, ignore, plan_of, require_engine
-from tests.guest.recording import run
+from tests.guest.guest_run import ROOT, failures, ignore, plan_of, require_engine, run
 from tests.guest.signature import SIGNATURE
 
 pytestmark = pytest.mark.guest

@@ -12,8 +12,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
-from tests.guest.guest_run import boot, failures, plan_of, require_engine
-from tests.guest.recording import run
+from tests.guest.guest_run import boot, failures, plan_of, require_engine, run
 
 pytestmark = pytest.mark.guest
 

@@ -18,7 +18,7 @@ from howdah.measure.sampled import Samples, qdisc_samples
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
-from tests.guest import guest_run, recording
+from tests.guest import guest_run
 
 pytestmark = pytest.mark.guest
 
@@ -42,7 +42,7 @@ def valid(
 ) -> tuple[Plan, RunDirectory, dict[str, dict[str, Any]]]:
     """A run that must be valid, and its checks by name."""
     plan = guest_run.plan_of("algorithm=cubic", *overrides)
-    directory, verdict = recording.run(engine, plan, path / "run", carried_out)
+    directory, verdict = guest_run.run(engine, plan, path / "run", carried_out)
     assert guest_run.failures(verdict) == {}
     return plan, directory, {f"{check['stage']} {check['name']}": check for check in verdict["checks"]}
 

@@ -15,7 +15,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.operation import operation
 from howdah.receiver import RECEIVERS
-from tests.guest.guest_run import failures, ignore, plan_of, require_engine
+from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
 from tests.guest.receiver_capture import (
     CAPTURE,
     HEAVY_LOSS,
@@ -25,7 +25,6 @@ from tests.guest.receiver_capture import (
     suppressing,
     waits,
 )
-from tests.guest.recording import run
 from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest

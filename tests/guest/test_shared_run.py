@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from howdah.build.cache import Cache
-from howdah.engine.ending import EXIT_FILE
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory, write_json
-from tests.guest import guest_run, recording
+from tests.guest import recording
 from tests.guest import shared_run as module
 from tests.guest.guest_run import plan_of
 from tests.guest.shared_run import share_runs_in, shared_run
@@ -23,27 +22,26 @@ from tests.guest.shared_run import share_runs_in, shared_run
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Algorithms whose runs were made, in order; they are shared in a directory of the test. The guest of BBR dies."""
+    """Algorithms whose runs were made, in order; runs are shared in a directory of this test's own."""
     found: list[str] = []
 
-    def boot(_engine: UmlEngine, plan: Plan, path: Path) -> RunDirectory:
+    def read(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
+        whole = (directory.raw / "recorded").read_text() == plan.algorithm
+        checks = [{"stage": "engine", "ok": whole and plan.algorithm != "bbr"}, {"stage": "during", "ok": False}]
+        write_json(directory.verdict, {"verdict": "pass", "run": plan.run, "checks": checks})
+        return {"checks": checks}
+
+    def run(_engine: UmlEngine, plan: Plan, path: Path) -> tuple[RunDirectory, dict[str, Any]]:
         found.append(plan.algorithm)
         directory = RunDirectory(path)
         directory.raw.mkdir(parents=True)
-        directory.share.mkdir()
         (directory.raw / "recorded").write_text(plan.algorithm)
-        write_json(directory.raw / EXIT_FILE, {"exit": int(plan.algorithm == "bbr"), "signal": None})
-        return directory
-
-    def read(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
-        assert (directory.raw / "recorded").read_text() == plan.algorithm
-        write_json(directory.verdict, {"verdict": "pass", "run": plan.run})
-        return {"verdict": "pass", "run": plan.run}
+        return directory, read(directory, plan)
 
     monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(UmlEngine, "prepare", lambda *_: {"kernel": "6.12"})
-    monkeypatch.setattr(guest_run, "boot", boot)
-    monkeypatch.setattr(guest_run, "read", read)
+    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module, "read", read)
     monkeypatch.setattr(module, "_places", [])
     share_runs_in(tmp_path / "shared")
     return found
@@ -107,7 +105,7 @@ def test_what_another_kernel_or_engine_records_is_recorded(
     assert made == ["cubic", "cubic"]
 
 
-def test_what_a_guest_that_died_recorded_is_not_kept_for_later_sessions(made: list[str], tmp_path: Path) -> None:
+def test_a_fault_of_the_engine_is_not_kept_for_later_sessions(made: list[str], tmp_path: Path) -> None:
     plan = plan_of("algorithm=bbr")
     shared_run(UmlEngine(), plan)
     _later_session(tmp_path / "later", plan)

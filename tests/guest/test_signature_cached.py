@@ -12,8 +12,7 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
-from tests.guest.guest_run import ignore, plan_of, require_engine
-from tests.guest.recording import run
+from tests.guest.guest_run import ignore, plan_of, require_engine, run
 from tests.guest.signature import SIGNATURE, SlowStart, read
 
 pytestmark = pytest.mark.guest

@@ -14,8 +14,7 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.measure.exit import Exit, find_exit
 from howdah.plan.plan import Plan
 from howdah.record import table as store
-from tests.guest.guest_run import ignore, plan_of, require_engine
-from tests.guest.recording import run
+from tests.guest.guest_run import ignore, plan_of, require_engine, run
 from tests.guest.signature import SIGNATURE, SlowStart, read, slow_start
 
 pytestmark = pytest.mark.guest

@@ -26,8 +26,7 @@ from tests.guest.first_flight import (
     gaps_ns,
     retransmissions,
 )
-from tests.guest.guest_run import ignore, plan_of, require_engine
-from tests.guest.recording import run
+from tests.guest.guest_run import ignore, plan_of, require_engine, run
 from tests.guest.signature import SIGNATURE, SlowStart, slow_start
 
 pytestmark = pytest.mark.guest

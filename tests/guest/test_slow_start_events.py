@@ -14,8 +14,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from howdah.record.directory import read_json
-from tests.guest.guest_run import failures, plan_of, require_engine
-from tests.guest.recording import run
+from tests.guest.guest_run import failures, plan_of, require_engine, run
 from tests.guest.signature import SIGNATURE, SlowStart, slow_start
 
 pytestmark = pytest.mark.guest

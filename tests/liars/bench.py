@@ -20,7 +20,7 @@ from howdah.measure.run import measure
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 from howdah.trait import traits
-from tests.guest import guest_run, recording
+from tests.guest import guest_run
 from tests.unit.simulated_run import make_simulated_run, simulated_plan
 
 SMALL = (
@@ -126,7 +126,8 @@ class Bench:
 
     def carry_out(self, plan: Plan, broken: Plan, path: Path) -> RunDirectory:
         """A run in a guest that follows ``broken``, of which everything later believes that it followed ``plan``."""
-        directory = recording.boot(self.engine, broken, path)
+        self.engine.prepare([broken], guest_run.ignore)
+        directory = guest_run.boot(self.engine, broken, path)
         directory.plan.write_text(plan.to_json(), encoding="utf-8")
         ingest(directory)
         measure(directory, plan)
