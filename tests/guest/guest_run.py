@@ -66,14 +66,9 @@ def run(
     """
     directory = boot(engine, carried_out or plan, path)
     directory.plan.write_text(plan.to_json(), encoding="utf-8")
-    return directory, read(directory, plan)
-
-
-def read(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
-    """Every stage after the guest; the verdict."""
     ingest(directory)
     measure(directory, plan)
-    return judge(directory, plan)
+    return directory, judge(directory, plan)
 
 
 @contextmanager

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that tests only read: each plan is run once in a session, whichever test, file or worker asks for it first.
 
-Runs of one plan are equal (test_repeatability.py): nobody learns more from a second one. So what a guest recorded in an
-earlier session is read again (``recording.py``). A test that changes its run, or that compares two runs of one plan,
-calls ``guest_run.run``.
+Runs of one plan are equal (test_repeatability.py): nobody learns more from a second one. A test that changes its run,
+or that compares two runs of one plan, calls ``guest_run.run``.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from howdah.build.turn import turn
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory, read_json
-from tests.guest.guest_run import read, run
-from tests.guest.recording import keep, recording_key, restore
+from tests.guest.guest_run import run
 
 _WHOLE = ".whole"  # of a run that every stage has been through: others were interrupted
 _places: list[Path] = []
@@ -38,16 +36,6 @@ def shared_run(engine: UmlEngine, plan: Plan) -> tuple[RunDirectory, dict[str, A
     with turn(place / f".lock-{key}", lambda: None):
         if not (directory.path / _WHOLE).exists():
             shutil.rmtree(directory.path, ignore_errors=True)
-            _make(engine, plan, directory)
+            run(engine, plan, directory.path)
             (directory.path / _WHOLE).touch()
     return directory, read_json(directory.verdict)
-
-
-def _make(engine: UmlEngine, plan: Plan, directory: RunDirectory) -> None:
-    recorded = recording_key(engine, plan)
-    if restore(recorded, directory):
-        directory.plan.write_text(plan.to_json(), encoding="utf-8")
-        read(directory, plan)
-    else:
-        _, verdict = run(engine, plan, directory.path)
-        keep(recorded, directory, verdict)
