@@ -8,8 +8,7 @@ MACHINES ?= playbooks/machines/virtual.yaml
 MACHINES_PROFILE ?= machines-5mbit
 VENV := .venv
 BIN := $(VENV)/bin
-# One worker more than there are cores: tests also wait for disks, for connections and for each other.
-JOBS ?= $(shell echo $$(($$(nproc) + 1)))
+JOBS ?= $(shell nproc)
 # uv compiles nothing when it installs. A program that may keep no bytecode compiles all it imports each time it starts,
 # which doubles the time of a test that runs one.
 unexport PYTHONDONTWRITEBYTECODE
