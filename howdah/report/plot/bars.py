@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 from howdah.number import significant
 from howdah.profile.figure import FigureSection
-from howdah.report.plot.canvas import AxisLook, Canvas, Drawn, Size
+from howdah.report.plot.canvas import Canvas, Drawn, Size
 from howdah.report.plot.grid import Grid, PanelSeries, description, drawn_grid, gather, words_of
 from howdah.report.plot.sample import AnyExperiment
 from howdah.report.plot.scale import Tick
@@ -23,11 +23,10 @@ def _bar_panel(grid: Grid, panel: list[PanelSeries], size: Size) -> str:
     log = "y" in (grid.figure.log or "")
     low, high = grid.up(logarithmic=log, from_zero=not log)
     count = len(grid.x.position)
-    canvas = Canvas(size, (-0.5, count - 0.5, False), (low, high, log))
-    label = grid.x.label
+    canvas = Canvas(size, (-0.5, count - 0.5, False), (low, high, log), (grid.x.label, grid.y_label))
     categories = list(grid.x.position)
     marks = [Tick(float(index), grid.x.texts[x]) for index, x in enumerate(categories)]
-    canvas.ground(AxisLook(label, marks), AxisLook(grid.y_label))
+    canvas.ground(marks)
     pitch = (canvas.right - canvas.left) / count
     width = min(46.0, 0.8 * pitch / max(len(panel), 1))
     base = canvas.y.at(low if log else 0.0)

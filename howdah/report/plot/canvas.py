@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
 from howdah.report.drawing import line, text
-from howdah.report.plot.scale import Scale, Tick, thinned, ticks
+from howdah.report.plot.scale import LETTER_PIXELS, Scale, Tick, label_at, thinned, ticks
+
+_TITLE_LINE = 14.0  # pixels from one line of an axis' title to the next
+_EDGE = 4.0
 
 
 @dataclass(frozen=True)
@@ -59,23 +63,24 @@ class Drawn:
     html: str = ""
 
 
-@dataclass(frozen=True)
-class AxisLook:
-    """Label and, for an axis with its own ticks (swept values, categories), those."""
-
-    label: str
-    marks: list[Tick] | None = None
-    grid: bool = True
-
-
 class Canvas:
     """A plot under construction: scales with pixels in them, and SVG elements in the order of painting."""
 
-    def __init__(self, size: Size, across: tuple[float, float, bool], up: tuple[float, float, bool]) -> None:
-        """``across`` and ``up`` are least, most and whether the axis is logarithmic."""
+    def __init__(
+        self,
+        size: Size,
+        across: tuple[float, float, bool],
+        up: tuple[float, float, bool],
+        titles: tuple[str, str],
+    ) -> None:
+        """``across`` and ``up`` are least, most and whether the axis is logarithmic; ``titles`` are theirs.
+
+        A title that is too long for one line has several, and the plot is lower.
+        """
         self.size = size
-        self.right, self.top = size.width - 12.0, 28.0
-        self.bottom = size.height - 46.0
+        self._below, self._above = (_lines(title, size.width - 2 * _EDGE) for title in titles)
+        self.right, self.top = size.width - 12.0, 28.0 + _TITLE_LINE * (len(self._above) - 1)
+        self.bottom = size.height - 46.0 - _TITLE_LINE * (len(self._below) - 1)
         probe = Scale(up[0], up[1], self.bottom, self.top, up[2])
         self._up_ticks = ticks(probe, size.ticks_up)
         longest = max((len(tick.text) for tick in self._up_ticks), default=0)
@@ -84,8 +89,8 @@ class Canvas:
         self.y = probe
         self.parts: list[str] = []
 
-    def ground(self, x: AxisLook, y: AxisLook) -> None:
-        """Grid, ticks and labels."""
+    def ground(self, marks: list[Tick] | None = None) -> None:
+        """Grid, ticks and titles; ``marks`` are the ticks of an axis that has its own: swept values, categories."""
         for tick in self._up_ticks:
             at = self.y.at(tick.value)
             if tick.strong:
@@ -93,16 +98,25 @@ class Canvas:
                 self.parts.append(text(self.left - 7, at + 4, tick.text, "note", "end"))
             else:
                 self.parts.append(line(self.left - 3, at, self.left, at, "tick"))
-        marks = ticks(self.x, self.size.ticks_across) if x.marks is None else x.marks
-        for tick in thinned(marks, self.x):
+        for tick in thinned(marks or ticks(self.x, self.size.ticks_across), self.x, self.size.width):
             at = self.x.at(tick.value)
             self.parts.append(line(at, self.bottom, at, self.bottom + (5 if tick.text else 3), "tick"))
             if tick.text:
-                self.parts.append(text(at, self.bottom + 18, tick.text, "note"))
+                middle = label_at(tick, self.x, self.size.width)
+                self.parts.append(text(middle, self.bottom + 18, tick.text, "note"))
         self.parts.append(line(self.left, self.bottom, self.right, self.bottom, "axis"))
+        self._titles()
+
+    def _titles(self) -> None:
+        # In the middle of the axis, or of the drawing where a line is too long for that.
         middle = (self.left + self.right) / 2
-        self.parts.append(text(middle, self.size.height - 8, x.label, "label"))
-        self.parts.append(text(4, 12, y.label, "label", "start"))
+        if max(map(len, self._below)) * LETTER_PIXELS > 2 * (self.size.width - middle - _EDGE):
+            middle = self.size.width / 2
+        last = len(self._below) - 1
+        for number, part in enumerate(self._below):
+            self.parts.append(text(middle, self.size.height - 8 - _TITLE_LINE * (last - number), part, "label"))
+        for number, part in enumerate(self._above):
+            self.parts.append(text(_EDGE, 12 + _TITLE_LINE * number, part, "label", "start"))
 
     def zero_line(self) -> None:
         """Where 0 lies, if the plot goes to both sides of it."""
@@ -126,3 +140,7 @@ class Canvas:
             f'aria-label="{escape(title, {chr(34): "&quot;"})}"><title>{escape(title)}</title>'
             f"<desc>{escape(description)}</desc>{''.join(self.parts)}</svg>"
         )
+
+
+def _lines(title: str, pixels: float) -> list[str]:
+    return textwrap.wrap(title, int(pixels / LETTER_PIXELS)) or [""]

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 from howdah.number import significant
 from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment, Run
-from howdah.report.plot.canvas import NARROW, PANEL, WIDE, AxisLook, Canvas, Drawn, LegendItem, Panel, Size
+from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.measure import Measure, measure_of
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, select
 from howdah.report.plot.scale import bounds
@@ -151,8 +151,9 @@ def _panel(
     ends: tuple[float, float],
     size: Size,
 ) -> str:
-    canvas = Canvas(size, (*ends, "x" in (figure.log or "")), (0.0, 100.0, False))
-    canvas.ground(AxisLook(measure.label), AxisLook("connections (%)"))
+    across = (*ends, "x" in (figure.log or ""))
+    canvas = Canvas(size, across, (0.0, 100.0, False), (measure.label, "connections (%)"))
+    canvas.ground()
     words = []
     for each in panel:
         median = "" if each.middle is None else f"median {significant(each.middle)} {measure.unit}"

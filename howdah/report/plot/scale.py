@@ -108,14 +108,26 @@ def _logarithmic(scale: Scale, wanted: int) -> list[Tick]:
     return found
 
 
-def thinned(marks: list[Tick], scale: Scale, pixels_a_letter: float = 6.6) -> list[Tick]:
-    """Ticks without the texts that would run into the text before; the last one's text stays."""
+LETTER_PIXELS = 6.6  # of a tick's text, on average
+
+
+def label_at(mark: Tick, scale: Scale, width: float) -> float:
+    """Where the middle of a tick's text stands: at its tick, or as near as the edges of the drawing leave it whole."""
+    half = len(mark.text) * LETTER_PIXELS / 2
+    return max(half, min(scale.at(mark.value), width - half))
+
+
+def thinned(marks: list[Tick], scale: Scale, width: float) -> list[Tick]:
+    """Ticks without the texts that would run into the text before; the last one's text stays.
+
+    ``width`` is the drawing's, in pixels.
+    """
     kept: list[Tick] = []
     edge = -math.inf
-    half = [len(mark.text) * pixels_a_letter / 2 + 4 for mark in marks]
-    final = scale.at(marks[-1].value) - half[-1] if marks else 0.0
+    half = [len(mark.text) * LETTER_PIXELS / 2 + 4 for mark in marks]
+    final = label_at(marks[-1], scale, width) - half[-1] if marks else 0.0
     for number, mark in enumerate(marks):
-        middle = scale.at(mark.value)
+        middle = label_at(mark, scale, width)
         last = number == len(marks) - 1
         fits = middle - half[number] >= edge and (last or middle + half[number] <= final)
         if mark.text and (fits or (last and not kept)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from howdah.number import significant
 from howdah.profile.figure import FigureSection
-from howdah.report.plot.canvas import AxisLook, Canvas, Drawn, Size
+from howdah.report.plot.canvas import Canvas, Drawn, Size
 from howdah.report.plot.grid import Grid, PanelSeries, description, drawn_grid, gather, words_of
 from howdah.report.plot.sample import AnyExperiment
 from howdah.report.plot.scale import Tick, bounds
@@ -23,9 +23,9 @@ def _sweep_panel(grid: Grid, panel: list[PanelSeries], size: Size) -> str:
     log_x = "x" in log and grid.x.numeric and min(places) > 0
     low, high = bounds(places, logarithmic=log_x, zero=False) if grid.x.numeric else (-0.5, len(places) - 0.5)
     up = grid.up(logarithmic="y" in log)
-    canvas = Canvas(size, (low, high, log_x), (*up, "y" in log))
+    canvas = Canvas(size, (low, high, log_x), (*up, "y" in log), (grid.x.label, grid.y_label))
     own = [Tick(grid.x.position[x], grid.x.texts[x]) for x in sorted(grid.x.position, key=grid.x.position.__getitem__)]
-    canvas.ground(AxisLook(grid.x.label, own if len(own) <= 12 else None), AxisLook(grid.y_label))
+    canvas.ground(own if len(own) <= 12 else None)
     canvas.zero_line()
     for number, series in enumerate(panel):
         canvas.parts.append(f"<g {series.style.attributes}>{_line(grid, series, canvas, number, len(panel))}</g>")

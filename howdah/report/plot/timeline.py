@@ -17,7 +17,7 @@ from howdah.record.sample import Float64, Int64, sample_run
 from howdah.report.downsample import extremes
 from howdah.report.drawing import line, text
 from howdah.report.goodput import goodput_words
-from howdah.report.plot.canvas import NARROW, PANEL, WIDE, AxisLook, Canvas, Drawn, LegendItem, Panel, Size
+from howdah.report.plot.canvas import NARROW, PANEL, WIDE, Canvas, Drawn, LegendItem, Panel, Size
 from howdah.report.plot.sample import NothingToDrawError, Selection, every_value, flow_of, select
 from howdah.report.plot.scale import bounds
 from howdah.report.plot.style import Style, flow_dash, key, styles
@@ -254,11 +254,11 @@ def _panel(
         begin = min(
             (float(each.time_s[each.time_s > 0][0]) for each in alike if (each.time_s > 0).any()), default=end / 1000
         )
-    canvas = Canvas(size, (begin, end, log_x), (*bounds(reach, logarithmic="y" in log, zero=True), "y" in log))
     words = ", ".join(_SERIES[name].name for name in names)
-    canvas.ground(
-        AxisLook("time (s)"), AxisLook(unit if size == PANEL and len(_groups(figure)) > 1 else f"{words} ({unit})")
-    )
+    title = unit if size == PANEL and len(_groups(figure)) > 1 else f"{words} ({unit})"
+    up = (*bounds(reach, logarithmic="y" in log, zero=True), "y" in log)
+    canvas = Canvas(size, (begin, end, log_x), up, ("time (s)", title))
+    canvas.ground()
     limits = _limits(canvas, names, traces, factor)
     few = most if size.css != "narrow" else max(_FEWEST_OF_A_CURVE, most // 2)
     for each in sorted(traces, key=lambda trace: trace.series in _BELOW, reverse=True):
