@@ -21,6 +21,7 @@ from howdah.command.interruption import interruptible, what_is_kept
 from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
 from howdah.errors import HowdahError, explain, remedy
 from howdah.layout import write_stderr
+from howdah.unloaded import leave_pandas_out
 
 INTERRUPTED = 130
 
@@ -75,6 +76,12 @@ def main(arguments: list[str] | None = None) -> int:
         raise
 
 
+def program() -> int:
+    """The installed command: ``main`` in a process of its own."""
+    leave_pandas_out()
+    return main()
+
+
 def _execute(options: argparse.Namespace) -> int:
     """Run the command; its exit code. An error is one line, or an object where JSON is asked for."""
     try:
@@ -114,4 +121,4 @@ def _answer(what: str, where: str | None, hint: str | None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

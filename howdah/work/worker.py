@@ -21,6 +21,7 @@ from howdah.metric import known_metrics
 from howdah.record import reading
 from howdah.record.directory import RunDirectory
 from howdah.record.provenance import analysis_sha256
+from howdah.unloaded import leave_pandas_out
 from howdah.work.parent import die_with_parent
 from howdah.work.stage import execute, load
 
@@ -69,18 +70,6 @@ def _fork(directory: RunDirectory, keep_data: bool) -> None:
         _say(died=os.waitstatus_to_exitcode(status))
 
 
-class _WithoutPandas:
-    """A finder of modules, asked before all others, in whose eyes pandas is not installed.
-
-    pyarrow loads pandas for the first array of numpy's, which takes longer than the analysis of a short run.
-    """
-
-    @staticmethod
-    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("a worker does without pandas", name=name)
-
-
 def main() -> int:
     die_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its workers in order
@@ -89,7 +78,7 @@ def main() -> int:
     analysis_sha256()
     known_metrics()
     reading.prepare()
-    sys.meta_path.insert(0, _WithoutPandas())
+    leave_pandas_out()
     for line in iter(sys.stdin.readline, ""):
         order = json.loads(line)
         _fork(RunDirectory(Path(order["run"])), order["keep_data"])
