@@ -72,7 +72,7 @@ def test_any_frame_may_take_the_last_place_so_all_are_sampled_unless_they_are_to
     load = divide_load(1_000_000, FRAME, 25_000_000, 1_000_000_000, 1)
     assert load is not None
     assert all(load.is_sampled(number) for number in range(load.single_frames))
-    many = BufferLoad(0, 100_000)
+    many = BufferLoad(0, 100_000, 0)
     for step in (2, 3, 4, 10, 40):
         found = sum(many.is_sampled(number) for number in range(0, 100_000, step))
         assert 0.2 < found / (100_000 / step) < 0.3

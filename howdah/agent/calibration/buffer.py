@@ -12,6 +12,7 @@ from typing import Any
 from howdah.agent.calibration.udp import (
     NUMBER,
     SAMPLED_PORT,
+    SEND_BUFFER_BYTES,
     UDP_AND_LOWER_HEADER_BYTES,
     UNREAD_PORT,
     arrivals,
@@ -34,6 +35,7 @@ _MOST_SAMPLES = 20_000  # a socket holds some 50 000 time stamps
 _LARGEST_SEND_BYTES = 65_000
 _SEGMENTS_PER_SEND = 40
 _MARGIN_NS = 50 * MS
+_PAUSES_PER_BUFFER = 4
 _LEAST_EXCESS = 1.1  # how much faster than the bottleneck the senders together must be
 
 
@@ -50,10 +52,15 @@ class BufferResult:
 
 @dataclass(frozen=True)
 class BufferLoad:
-    """What one sender sends: frames in large sends, then frames one by one."""
+    """What one sender sends: frames in large sends, then frames one by one.
+
+    ``pause_ns`` is how long it waits for room where poll() cannot tell: a part of what its socket's buffer takes to
+    leave, so that its interface always has something to send.
+    """
 
     bulk_frames: int
     single_frames: int
+    pause_ns: int
 
     def is_sampled(self, number: int) -> bool:
         """Any frame may be the one that takes the last place, in step with the interfaces' rates; hence all, or of very
@@ -80,7 +87,8 @@ def divide_load(
     per_sender = growth * frame_bytes * senders
     bulk = int((buffer_bytes - room) / per_sender)
     single = int((room + overfill) / per_sender) + 1
-    return BufferLoad(bulk, single)
+    pause_ns = SEND_BUFFER_BYTES * 8 * SECOND // (_PAUSES_PER_BUFFER * (interface_rate or rate))
+    return BufferLoad(bulk, single, pause_ns)
 
 
 class Filler:
@@ -102,6 +110,7 @@ class Filler:
         self._single_left = load.single_frames
         self._is_sampled = load.is_sampled
         self._single = bytearray(self._payload_bytes)
+        self._pause_ns = load.pause_ns
         self._bulk = memoryview(bytes(self._payload_bytes * self._segments))
         self._samples = 0
         self._senders: list[socket.socket] = []
@@ -136,11 +145,15 @@ class Filler:
     def done(self) -> bool:
         return not self._bulk_left and not self._single_left
 
-    def pump(self, _now: int) -> None:
-        """Send until a socket is full, and again when it is writable."""
+    def pump(self, now: int) -> None:
+        """Send until a socket is full, and again when it has room."""
         blocked: socket.socket | None = None
         while blocked is None and not self.done:
             blocked = self._send_bulk() if self._bulk_left else self._send_single()
+        if blocked is not None and blocked is self._sample_sender:
+            # poll() always returns for this socket, because time stamps wait in its error queue.
+            self._loop.at(now + self._pause_ns, self.pump)
+            blocked = None
         for sender in self._senders:
             self._loop.when_writable(sender.fileno(), self.pump if sender is blocked else None)
 
@@ -174,6 +187,8 @@ class Filler:
             self._loop.when_writable(opened.fileno(), None)
         for opened in (*self._senders, *self._receivers):
             opened.close()
+        self._senders = []
+        self._bulk_left = self._single_left = 0  # a pause may still end
         return Filled(self.sent_frames, delivered, left, [(item.number, item.time_ns) for item in came])
 
 

@@ -27,7 +27,7 @@ _TX_SOFTWARE, _REPORT_SOFTWARE, _OPT_ID, _OPT_TSONLY = 1 << 1, 1 << 4, 1 << 7, 1
 _IP_RECVERR = 11
 _EE_DATA_OFFSET = 12  # in struct sock_extended_err
 _TIMESPEC = struct.Struct("=qq")
-_SEND_BUFFER_BYTES = 4 << 20
+SEND_BUFFER_BYTES = 4 << 20
 _RECEIVE_BUFFER_BYTES = 64 << 20
 
 
@@ -65,7 +65,7 @@ def open_sender(namespace: Namespace, address: str, segment_bytes: int | None = 
     """With ``segment_bytes``, one send of up to 64 kB leaves as datagrams of that payload (UDP_SEGMENT, udp(7))."""
     opened = namespace.socket(socket.SOCK_DGRAM)
     opened.setblocking(False)
-    opened.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _SEND_BUFFER_BYTES)
+    opened.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, SEND_BUFFER_BYTES)
     if segment_bytes is not None:
         opened.setsockopt(_SOL_UDP, _UDP_SEGMENT, segment_bytes)
     opened.bind((address, 0))
