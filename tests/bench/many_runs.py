@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -21,7 +20,7 @@ from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.state import STEP_NS
 from tests.bench.figure import Figure
 from tests.bench.simulation import ROOT
-from tests.browser.conftest import ARGUMENTS
+from tests.browser.conftest import ARGUMENTS, browser_program
 
 RUNS = 10_000
 _PROFILE = """\
@@ -127,7 +126,7 @@ def _answer(program: str, experiment: Path) -> list[float]:
 
 def _opened(page: Path) -> float | None:
     """Seconds until a page is drawn and answers, the least of three times; None without a browser."""
-    program = shutil.which("chromium")
+    program = browser_program()
     if program is None:
         return None
     found = []

@@ -28,6 +28,7 @@ from tests.experiment_factory import Scenario, make_experiment
 ARGUMENTS = [
     "--headless",
     "--no-sandbox",
+    "--font-render-hinting=none",  # as in the browser with windows; it makes no difference there
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -48,10 +49,19 @@ class Visit:
 
 Open = Callable[..., Visit]
 
+# The shell draws as the browser does and has no windows to keep: it needs less of a processor.
+_PROGRAMS = ("chromium-headless-shell", "chromium")
+MISSING = f"{_PROGRAMS[0]} is not on this machine; run apt-get install {_PROGRAMS[0]}"
+
+
+def browser_program() -> str | None:
+    """This machine's Chromium. None where there is none."""
+    return next((found for name in _PROGRAMS if (found := shutil.which(name))), None)
+
 
 def launched(playwright: Playwright) -> Browser | None:
-    """This machine's Chromium. None where there is none."""
-    program = shutil.which("chromium")
+    """This machine's Chromium, started. None where there is none."""
+    program = browser_program()
     if program is None:
         return None
     return playwright.chromium.launch(executable_path=program, args=ARGUMENTS, headless=True)
@@ -62,7 +72,7 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         started = launched(playwright)
         if started is None:
-            pytest.skip("chromium is not on this machine; apt-get install chromium")
+            pytest.skip(MISSING)
         yield started
         started.close()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from tests.browser.conftest import launched
+from tests.browser.conftest import MISSING, launched
 
 WIDTH_PX = 880
 SCALE = 1.5  # pixels of the file for one of the page: sharp on most screens, and still a small file
@@ -40,7 +40,7 @@ def take(report: Path, picture: Path) -> None:
     with sync_playwright() as playwright:
         browser = launched(playwright)
         if browser is None:
-            raise SystemExit("chromium is not on this machine; run apt-get install chromium")
+            raise SystemExit(MISSING)
         page = browser.new_page(
             viewport={"width": WIDTH_PX, "height": 1000}, device_scale_factor=SCALE, color_scheme="light"
         )

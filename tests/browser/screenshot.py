@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.browser.conftest import launched
+from tests.browser.conftest import MISSING, launched
 from tests.browser.kinds import KINDS, PAPER_PX, Pages, make_pages
 
 PICTURES = Path(__file__).with_name("pictures")
@@ -143,7 +143,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
         browser = launched(playwright)
         if browser is None:
-            raise SystemExit("chromium is not on this machine; run apt-get install chromium")
+            raise SystemExit(MISSING)
         pages = make_pages(Path(place))
         PICTURES.mkdir(exist_ok=True)
         for kind in PICTURED:
