@@ -8,7 +8,8 @@ MACHINES ?= playbooks/machines/virtual.yaml
 MACHINES_PROFILE ?= machines-5mbit
 VENV := .venv
 BIN := $(VENV)/bin
-JOBS ?= $(shell nproc)
+# One more than there are cores: tests wait for guests, browsers and disks, too.
+JOBS ?= $(shell expr $$(nproc) + 1)
 # uv compiles nothing when it installs. A program that may keep no bytecode compiles all it imports each time it starts,
 # which doubles the time of a test that runs one.
 unexport PYTHONDONTWRITEBYTECODE

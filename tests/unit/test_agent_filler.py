@@ -15,7 +15,7 @@ import pytest
 
 from howdah.agent.calibration import buffer
 from howdah.agent.calibration.buffer import BufferLoad, Filler
-from howdah.agent.calibration.udp import departures
+from howdah.agent.calibration.udp import SEND_BUFFER_BYTES, departures
 from howdah.agent.loop import Loop
 from howdah.linux.clock import MS, now_ns
 
@@ -89,4 +89,4 @@ def test_the_interface_has_something_to_send_until_the_pause_ends() -> None:
         load = buffer.divide_load(1_000_000, 1514, rate // 4, rate, 1)
         assert load is not None
         leaves_meanwhile_bytes = load.pause_ns * rate / 8e9
-        assert leaves_meanwhile_bytes < 0.5 * buffer.SEND_BUFFER_BYTES
+        assert leaves_meanwhile_bytes < 0.5 * SEND_BUFFER_BYTES

@@ -9,7 +9,7 @@ import math
 import pytest
 
 from howdah.report.plot.measure import measure_of, printed_number
-from howdah.report.plot.scale import Scale, Tick, bounds, thinned, ticks
+from howdah.report.plot.scale import Scale, Tick, bounds, label_at, thinned, ticks
 from howdah.report.plot.swept import swept
 
 
@@ -27,12 +27,12 @@ def test_ticks_are_round_and_within(low: float, high: float, logarithmic: bool) 
 
 
 def test_texts_of_ticks_do_not_run_into_each_other() -> None:
-    scale = Scale(1, 1000, 0, 300)
+    scale, width = Scale(1, 1000, 0, 300), 302.0
     marks = [Tick(value, str(value)) for value in (1, 2, 3, 5, 100, 990, 1000)]
-    kept = [tick for tick in thinned(marks, scale) if tick.text]
+    kept = [tick for tick in thinned(marks, scale, width) if tick.text]
     assert [tick.value for tick in kept][-1] == 1000
     for before, after in itertools.pairwise(kept):
-        distance = scale.at(after.value) - scale.at(before.value)
+        distance = label_at(after, scale, width) - label_at(before, scale, width)
         assert distance >= (len(before.text) + len(after.text)) / 2 * 6
 
 
