@@ -56,7 +56,7 @@ def test_a_command_loads_what_it_needs(arguments: list[str], allowed: set[str]) 
 def test_a_command_does_without_pandas_and_a_library_keeps_it() -> None:
     """pyarrow loads pandas at the first look into an array, unless a command's process has left it out."""
     pytest.importorskip("pandas")
-    look = "import json, sys, pyarrow, pyarrow.compute; pyarrow.compute.sum([1]); print('pandas' in sys.modules)"
+    look = "import sys, pyarrow, pyarrow.compute; pyarrow.compute.sum([1]); print('pandas' in sys.modules)"
     command = f"import howdah.command.main as m; m.main = lambda: None; m.program(); {look}"
     library = f"import howdah.library; {look}"
     found = [

@@ -35,7 +35,7 @@ _MOST_SAMPLES = 20_000  # a socket holds some 50 000 time stamps
 _LARGEST_SEND_BYTES = 65_000
 _SEGMENTS_PER_SEND = 40
 _MARGIN_NS = 50 * MS
-_PAUSES_PER_BUFFER = 4
+_PAUSES_PER_BUFFER = 4  # far from all of it: a socket that is full holds at least half of what was asked for
 _LEAST_EXCESS = 1.1  # how much faster than the bottleneck the senders together must be
 
 
