@@ -19,6 +19,7 @@ from howdah.agent.kernellog import KernelLog
 from howdah.agent.settings import SYS_MODULE, Settings
 from howdah.agent.value import same_value
 from howdah.linux import syscall
+from howdah.linux.kernelfile import read_file
 
 # parm= is the description, parmtype= the type, __param_str_ the name's own symbol: a parameter has at least the last.
 _PARAMETER = re.compile(rb"(?<![A-Za-z0-9_.])(?:parm=|parmtype=|__param_str_)([A-Za-z0-9_]+)[:\0]")
@@ -169,7 +170,7 @@ def describe_modules(names: Iterable[str], in_kernel: Mapping[str, str] | None =
 
 def _readable(path: Path) -> str | None:
     try:
-        return path.read_text().strip()
+        return read_file(str(path)).strip()
     except OSError:
         return None
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 from howdah.agent.settings import SYS_MODULE
 from howdah.agent.wiring.netlink import ROUTE_METRICS, sysctl_path
 from howdah.linux.clock import SECOND, TICK_NS
+from howdah.linux.kernelfile import read_file
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.ethtool import offloads
 from howdah.linux.netlink.link import links
@@ -69,9 +71,8 @@ def sysctls(namespaces: dict[str, Namespace], operations: list[dict[str, Any]]) 
 def _read_all(names: dict[str, None]) -> dict[str, str]:
     values = {}
     for name in names:
-        path = Path(sysctl_path(name))
-        if path.exists():
-            values[name] = " ".join(path.read_text().split())
+        with contextlib.suppress(FileNotFoundError):
+            values[name] = " ".join(read_file(sysctl_path(name)).split())
     return values
 
 

@@ -9,8 +9,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from howdah.build.cache import Cache
 from howdah.engine.ending import Ending
-from howdah.engine.share import copy_agent
+from howdah.engine.share import build_agent
 from howdah.engine.uml.build import Built
 from howdah.engine.uml.guest import boot
 from howdah.plan.compile import compile_plan
@@ -19,7 +20,6 @@ from howdah.profile import load
 from tests.guest.guest_kit import make_guest
 
 ROOT = Path(__file__).parents[2]
-# What `--wiring mininet` needs beside the agent: the topology, and the code that turns operations into command lines.
 
 
 def quick_plan(algorithm: str = "cubic", overrides: list[str] | None = None) -> Plan:
@@ -30,8 +30,8 @@ def quick_plan(algorithm: str = "cubic", overrides: list[str] | None = None) -> 
 
 
 def stage(built: Built, share: Path, plan: dict[str, Any]) -> None:
-    """share/ as an engine stages it, and with it the planning code and the topologies."""
-    copy_agent(share, "mininet")
+    """share/ as an engine stages it, with what either wiring needs: byte code, the planning code and the topologies."""
+    shutil.copytree(build_agent("mininet", built.tree, built.tools, Cache()), share, dirs_exist_ok=True)
     shutil.copyfile(Path(__file__).with_name("network_dump.py"), share / "network_dump.py")
     (share / "modules").mkdir()
     for module in built.modules:

@@ -10,6 +10,7 @@ from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.driver import FlowDriver
 from howdah.agent.traffic.kernel import CONTROL, cookie_of, order, parse_status
+from howdah.linux.kernelfile import read_file
 from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 
@@ -82,7 +83,7 @@ class DatagramFlow(FlowDriver):
         self._sending = False
 
     def _count(self, end: str, role: str) -> tuple[int, int | None]:
-        state = parse_status(CONTROL.read_text()).get((self._cookies[end] or 0, role))
+        state = parse_status(read_file(str(CONTROL))).get((self._cookies[end] or 0, role))
         return (state.bytes, state.last_ns) if state else (0, None)
 
     def stop(self, now: int) -> None:

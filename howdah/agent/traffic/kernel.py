@@ -9,6 +9,7 @@ from pathlib import Path
 
 from howdah.agent.error import AgentError
 from howdah.agent.traffic.endpoint import Transferred
+from howdah.linux.kernelfile import read_file
 
 CONTROL = Path("/proc/howdah_traffic")
 _SO_COOKIE = 57
@@ -70,7 +71,7 @@ class KernelEndpoint:
         order(command)
 
     def state(self) -> Transferred:
-        found = parse_status(CONTROL.read_text()).get((self._cookie, self._role))
+        found = parse_status(read_file(str(CONTROL))).get((self._cookie, self._role))
         return found or Transferred(0, None, None, done=False, error="the module does not know the socket")
 
     def close(self) -> None:
