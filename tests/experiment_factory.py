@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from pathlib import Path as FilePath
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -286,11 +290,27 @@ def verdict_of(invalid: bool) -> dict[str, Any]:
     return {"format": 1, "verdict": "invalid" if invalid else "pass", "checks": checks}
 
 
+@cache
+def _templates() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="howdah-experiments-")
+
+
 def make_experiment(parent: FilePath, scenario: Scenario | None = None) -> FilePath:
-    """Write one experiment below ``parent`` and return its directory."""
+    """Write one experiment below ``parent`` and return its directory.
+
+    An experiment that was made before in this process is copied.
+    """
     scenario = scenario or Scenario()
+    template = FilePath(_templates().name) / sha256(f"{scenario}".encode()).hexdigest()
+    if not template.exists():
+        _write_experiment(template, scenario)
     root = parent / scenario.name
-    root.mkdir(parents=True)
+    shutil.copytree(template, root, copy_function=shutil.copyfile)
+    return root
+
+
+def _write_experiment(root: FilePath, scenario: Scenario) -> None:
+    root.mkdir()
     cells: list[dict[str, Any]] = []
     for axes in scenario.axes:
         for algorithm in scenario.algorithms:
@@ -328,7 +348,6 @@ def make_experiment(parent: FilePath, scenario: Scenario | None = None) -> FileP
         "cells": cells,
     }
     write_json(root / "experiment.json", index)
-    return root
 
 
 def provenance(plan: Plan, status: str, started: str) -> dict[str, Any]:
