@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -45,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A worker holds the 7000 tests and all that they import for as long as it lives. To look through that for garbage
+    # took a fifth of the time of a collection of tests and a fourteenth of the tests' own.
+    gc.set_threshold(20_000, 20, 100)
     config.stash[_STARTED] = time.monotonic()
     # A worker of xdist has the terminal's width in $COLUMNS. What is printed must not depend on how the tests start.
     os.environ.pop("COLUMNS", None)
@@ -69,6 +73,7 @@ def _processor_s() -> float:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     global _processor_at
+    gc.freeze()
     _processor_at = _processor_s()
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput[_PROCESSOR] = _processor_at
