@@ -77,8 +77,8 @@ def main(arguments: list[str] | None = None) -> int:
         raise
 
 
-# Objects, and collections, before the next generation is searched for garbage. What a command loads stays until it ends,
-# and to look through that as often as Python does by itself is a tenth of a short command's time.
+# Objects, and collections, before the next generation is searched for garbage. What a command loads stays until it
+# ends: to look through that as often as Python does by itself is a tenth of a short command's time.
 _RARELY = (20_000, 20, 100)
 
 
