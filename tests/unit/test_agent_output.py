@@ -7,7 +7,9 @@ import json
 import struct
 from pathlib import Path
 
-from howdah.linux.kernelfile import parse_meminfo, parse_snmp, parse_sockstat, parse_softnet
+import pytest
+
+from howdah.linux.kernelfile import parse_meminfo, parse_snmp, parse_sockstat, parse_softnet, read_file
 from howdah.linux.output import KIND_QDISC, FramedFile, Output, Progress
 
 RECORDED = json.loads((Path(__file__).parents[1] / "golden" / "netlink" / "left-router.json").read_text())
@@ -67,6 +69,16 @@ def test_the_hosts_clock_is_seen_through_a_file(tmp_path: Path) -> None:
     assert first > 1_600_000_000_000_000
     assert output.host_clock_us() >= first
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_the_kernel_gives_in_pieces_is_read_whole() -> None:
+    """/proc/self/maps comes a page at a time, whatever the reader asks for."""
+    text = read_file("/proc/self/maps")
+    assert len(text) > 3 * 4096
+    assert text.endswith("\n")
+    assert "[stack]" in text
+    with pytest.raises(FileNotFoundError):
+        read_file("/proc/sys/net/ipv4/no_such_setting")
 
 
 def test_mib_counters_have_the_names_nstat_prints() -> None:
