@@ -29,6 +29,7 @@ POINTS = {
     "hystart-fig14b": (12, 2),
     "hystart-fig14b-hystart": (2, 1),
     "hystart-fig14c": (18, 4),
+    "hystart-fig15": (12, 2),
     "hystart-fig16-bandwidth": (4, 1),
     "hystart-fig16-delay": (4, 1),
     "hystart-fig18": (18, 6),
@@ -41,6 +42,7 @@ QUICK = {
     "hystart-fig11-processor": 2,
     "hystart-fig14a-hosts": 2,
     "hystart-fig14b-hystart": 2,
+    "hystart-fig15": 2,
     "hystart-fig18": 2,
 }
 
