@@ -27,12 +27,15 @@ POINTS = {
     "hystart-fig14a": (18, 2),
     "hystart-fig14a-hosts": (8, 2),
     "hystart-fig14b": (12, 2),
+    "hystart-fig14b-hosts": (3, 2),
     "hystart-fig14b-hystart": (2, 1),
     "hystart-fig14c": (18, 4),
+    "hystart-fig14c-hosts": (6, 2),
     "hystart-fig15": (12, 2),
     "hystart-fig16-bandwidth": (4, 1),
     "hystart-fig16-delay": (4, 1),
     "hystart-fig18": (18, 6),
+    "hystart-fig18-hosts": (3, 2),
     "hystart-fig19": (3, 2),
 }
 
@@ -41,9 +44,12 @@ QUICK = {
     "hystart-fig11": 2,
     "hystart-fig11-processor": 2,
     "hystart-fig14a-hosts": 2,
+    "hystart-fig14b-hosts": 2,
     "hystart-fig14b-hystart": 2,
+    "hystart-fig14c-hosts": 2,
     "hystart-fig15": 2,
     "hystart-fig18": 2,
+    "hystart-fig18-hosts": 2,
 }
 
 
