@@ -35,6 +35,7 @@ POINTS = {
     "hystart-fig16-bandwidth": (4, 1),
     "hystart-fig16-delay": (4, 1),
     "hystart-fig18": (18, 6),
+    "hystart-fig18-hosts": (3, 2),
     "hystart-fig19": (3, 2),
 }
 
@@ -48,6 +49,7 @@ QUICK = {
     "hystart-fig14c-hosts": 2,
     "hystart-fig15": 2,
     "hystart-fig18": 2,
+    "hystart-fig18-hosts": 2,
 }
 
 
