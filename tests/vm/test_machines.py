@@ -29,6 +29,8 @@ pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).resolve().parents[2]
 _SCRAPED_S = 60.0
+_MOST_TRIES = 3
+_INVALID = 5
 
 
 def _bound(cache: Cache, progress: Progress, *, bound: bool, boot_limit_s: float) -> Starting:
@@ -168,8 +170,8 @@ def test_a_run_across_them_is_valid(file: Path, fleet: Fleet, tmp_path: Path, mo
         "--runs",
         str(tmp_path / "runs"),
     ]
-    assert main([*command, "--set", "algorithm=cubic", "--set", "duration=5 s"]) == 0
-    (run,) = (tmp_path / "runs/machines-5mbit").glob("*/run.json")
+    code, run = _undisturbed([*command, "--set", "algorithm=cubic", "--set", "duration=5 s"], tmp_path / "runs")
+    assert code == 0
     assert read_json(run.with_name("verdict.json"))["verdict"] == "pass"
     engine = read_json(run)["engine"]
     assert engine["dilation"] == fleet.dilation
@@ -181,6 +183,20 @@ def test_a_run_across_them_is_valid(file: Path, fleet: Fleet, tmp_path: Path, mo
     values = {row["metric"]: row["value"] for row in rows if row["flow"] in (1, None)}
     assert values["utilisation"] > 0.9
     assert values["exit_cwnd_packets"] > 41, "a BDP"
+
+
+def _undisturbed(command: list[str], runs: Path) -> tuple[int, Path]:
+    """The code and the run.json of a command that is given again, as its user would, while its run is invalid.
+
+    The machines' clocks are real. Where other work takes their processors away for a tenth of a second, a run must be
+    invalid, and the same command makes it again.
+    """
+    for _ in range(_MOST_TRIES):
+        code = main(command)
+        if code != _INVALID:
+            break
+    (run,) = runs.glob("*/*/run.json")
+    return code, run
 
 
 def test_what_listens_is_ssh_and_what_the_machines_file_names(fleet: Fleet) -> None:
