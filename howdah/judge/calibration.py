@@ -30,7 +30,7 @@ def calibration_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tol
             stage,
             found.get("rate_bits_per_second"),
             configured,
-            tolerance.rate_share * configured + _step_bits_per_second(plan, configured),
+            _allowed_bits_per_second(plan, configured, tolerance),
             "bit/s",
             what or "the rate of the bottleneck",
             "no packet train arrived",
@@ -48,16 +48,16 @@ def calibration_checks(plan: Plan, stage: str, found: dict[str, Any] | None, tol
     return checks
 
 
-def _step_bits_per_second(plan: Plan, rate_bits_per_second: int) -> float:
-    """What a step of the clock is of the rate: the steady three quarters of a train are timed at their ends.
+def _allowed_bits_per_second(plan: Plan, rate_bits_per_second: int, tolerance: Tolerance) -> float:
+    """How far a train's rate may be off: its share, and what a step of the clock is of the steady three quarters.
 
-    Of 500 frames at 400 Mbit/s it is 0.005 %, at 10 Gbit/s 0.11 %.
+    Of 500 frames at 400 Mbit/s the step is 0.005 %, at 10 Gbit/s 0.11 %.
     """
     calibration = plan.calibration
     fits = train_packets(calibration.buffer_bytes, calibration.frame_bytes)
     frames = min(fits, calibration.train_packets or fits) * 3 // 4
     span_us = max(frames, 1) * calibration.frame_bytes * 8e6 / rate_bits_per_second
-    return rate_bits_per_second * _TRAIN_STEPS_US / span_us
+    return rate_bits_per_second * (tolerance.rate_share + _TRAIN_STEPS_US / span_us)
 
 
 def _delays(
@@ -102,24 +102,28 @@ def whole_nanoseconds(rate_bits_per_second: int, frame_bytes: int) -> float:
 
 
 def _buffer(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance) -> Check:
-    """Depth of the bottleneck's buffer, to one frame: a byte limit cannot be filled more closely.
+    """Depth of the bottleneck's buffer, to half a frame on either side: a byte limit cannot be filled more closely. In
+    real time it is a frame.
 
     The agent turns the longest wait into bytes by the rate it measured. Where that rate is right but for the error of
     its measurement (a packet train lasts milliseconds, a full buffer hundreds of them), the error is taken out again.
     """
     expected = plan.calibration
-    configured = expected.rate_bits_per_second
+    configured, half = expected.rate_bits_per_second, expected.frame_bytes / 2
+    filled = expected.buffer_bytes // expected.frame_bytes * expected.frame_bytes  # no part of a frame is taken
     depth, rate = found.get("buffer_bytes"), found.get("rate_bits_per_second")
-    if depth is not None and rate and abs(rate - configured) <= tolerance.rate_share * configured:
+    if depth is not None and found.get("format") == 1:  # which added a whole frame to the wait
+        depth -= half
+    if depth is not None and rate and abs(rate - configured) <= _allowed_bits_per_second(plan, configured, tolerance):
         drained = whole_nanoseconds(configured, expected.frame_bytes)
-        depth = round((depth - expected.frame_bytes) * drained / rate) + expected.frame_bytes
+        depth = round((depth - half) * drained / rate + half)
     step = math.ceil(tolerance.clock_step_us * configured / 8e6)
     return within(
         "buffer",
         stage,
         depth,
-        expected.buffer_bytes,
-        expected.frame_bytes + step,
+        filled,
+        tolerance.buffer_frames * expected.frame_bytes + step,
         "bytes",
         "the buffer of the bottleneck",
         found.get("buffer_why") or "",

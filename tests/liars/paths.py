@@ -123,10 +123,10 @@ PATHS = [
         buffer(-2),
     ),
     _path(
-        "buffer-three-frames-long",
-        "The bottleneck's buffer is three frames larger than the plan says.",
+        "buffer-one-frame-long",
+        "The bottleneck's buffer is one frame larger than the plan says.",
         check("after", "buffer", "too high"),
-        buffer(3),
+        buffer(1),
     ),
     _path(
         "buffer-fills-beyond-its-limit",

@@ -50,13 +50,13 @@ def path_plan(**changes: Any) -> Plan:
 def calibration() -> dict[str, Any]:
     delay = [20_000_000, 20_000_000, 20_000_256]
     return {
-        "format": 1,
+        "format": 2,
         "silent": True,
         "targets": [
             {"sender": "s1", "receiver": "r1", "forward_delay_ns": list(delay), "reverse_delay_ns": list(delay)}
         ],
         "rate_bits_per_second": 19_999_944.4,
-        "buffer_bytes": 101_438,
+        "buffer_bytes": 100_681,
         "buffer_why": None,
         "loss": {"sent": 94, "received": 94},
     }

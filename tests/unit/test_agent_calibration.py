@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from howdah.agent.calibration.buffer import BufferLoad, divide_load
+from howdah.agent.calibration.buffer import BufferLoad, Filled, depth_of, divide_load
 from howdah.agent.calibration.train import dispersion, fitted_rate, robust_dispersion, train_packets
 from howdah.agent.calibration.udp import Arrival
 
@@ -85,6 +85,28 @@ def test_a_very_large_buffer_is_overfilled_by_thousands_of_frames_not_by_a_share
     assert (load.bulk_frames + load.single_frames) * FRAME > 225_000_000 + 3900 * FRAME
 
 
+@pytest.mark.parametrize("left", [0.0, 0.3, 1.0])
+def test_the_depth_is_right_to_half_a_frame(left: float) -> None:
+    """100 places at 10 Gbit/s: 99 frames go before the last, and what was left of the one that was leaving."""
+    frame_ns = 1211.2
+    base, waits = 90_000_000, [round((places + left) * frame_ns) for places in range(100)]
+    left_ns = {number: number * 5000 for number in range(100)}
+    came = [(number, left_ns[number] + base + wait) for number, wait in enumerate(waits)]
+    found = depth_of([Filled(100, 100, left_ns, came)], [base], 10e9, FRAME)
+    assert found.bytes == pytest.approx((99.5 + left) * FRAME, abs=1)
+    assert depth_of([Filled(100, 0, left_ns, [])], [base], 10e9, FRAME).bytes is None
+
+
+def test_late_timers_hardly_change_the_rate_of_a_short_train() -> None:
+    """At 10 Gbit/s each frame comes up to a frame late, most of all the last of a train of 80."""
+    times = [number * 1211 + number * 7 % 5 * 250 for number in range(79)] + [79 * 1211 + 1250]
+    found = [Arrival(number, time_ns) for number, time_ns in enumerate(times)]
+    rate = dispersion(found, 80, FRAME)
+    assert rate == pytest.approx(10e9, rel=0.003)
+    ends = 59 * FRAME * 8e9 / (times[79] - times[20])
+    assert abs(ends - 10e9) > 0.015 * 10e9, "the ends alone are off by more"
+
+
 def test_a_rate_is_measured_although_packets_overtake() -> None:
     """Each tenth packet comes 20 ms early, so that first and last by arrival are the wrong ones."""
     times = [number * 600_000 - (20_000_000 if number % 10 == 5 else 0) for number in range(100)]
@@ -106,6 +128,6 @@ def test_a_rate_in_real_time_is_that_of_all_late_arrivals_together() -> None:
         found[number] = Arrival(number, number * 1000)
     rate = fitted_rate(found, 1514, 6, 20_000_000)
     assert rate == pytest.approx(5e6, rel=0.002)
-    plain = dispersion(found, 60, 1514)
-    assert plain is not None and abs(plain - 5e6) > 5e6 * 0.004, "two ends alone are not as close"
+    plain = 44 * 1514 * 8e9 / (found[59].time_ns - found[15].time_ns)
+    assert abs(plain - 5e6) > 5e6 * 0.004, "two ends alone are not as close"
     assert fitted_rate(found[:8], 1514, 6, 20_000_000) is None

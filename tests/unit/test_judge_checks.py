@@ -54,8 +54,8 @@ def test_a_healthy_calibration_passes_every_check() -> None:
     [
         (lambda found: found.update(rate_bits_per_second=19_970_000), "rate", "too low"),
         (lambda found: found.update(rate_bits_per_second=20_030_000), "rate", "too high"),
-        (lambda found: found.update(buffer_bytes=98_000), "buffer", "too low"),
-        (lambda found: found.update(buffer_bytes=103_000), "buffer", "too high"),
+        (lambda found: found.update(buffer_bytes=99_160), "buffer", "too low"),
+        (lambda found: found.update(buffer_bytes=100_690), "buffer", "too high"),
         (
             lambda found: found["targets"][0].update(forward_delay_ns=[20_100_000] * 3),
             "forward delay s1-r1",
@@ -90,6 +90,13 @@ def test_a_short_train_is_timed_no_closer_than_the_clock() -> None:
 
         checks = calibrated(measured, dataclasses.replace(plan, calibration=narrow))
         assert ("rate" not in failed(checks)) is ok
+
+
+def test_an_earlier_calibration_added_a_whole_frame() -> None:
+    def earlier(found: dict[str, Any]) -> None:
+        found.update(format=1, buffer_bytes=found["buffer_bytes"] + 757)
+
+    assert not failed(calibrated(earlier))
 
 
 def test_a_missing_calibration_fails() -> None:

@@ -13,7 +13,7 @@ from howdah.agent.loop import Loop
 from howdah.linux.clock import MS, now_ns
 from howdah.linux.namespace import Namespace
 
-CALIBRATION_FORMAT = 1
+CALIBRATION_FORMAT = 2
 _POLL_NS = 20 * MS
 
 

@@ -227,8 +227,9 @@ def measure_buffer(
 ) -> BufferResult:
     """``base_delays_ns`` are the targets' one-way delays without a queue, ``rate`` the measured one.
 
-    Depth = (longest one-way delay - base) x rate + one frame: the packet that waited longest found the buffer full but
-    for its own place. All senders send at once when one alone cannot outrun the bottleneck.
+    Depth = (longest one-way delay - base) x rate + half a frame. The packet that waited longest found the buffer full
+    but for its own place. Before it went the frames of the other places and what was left of the one that was leaving:
+    between nothing and all of it. All senders send at once when one alone cannot outrun the bottleneck.
     """
     calibration = plan["calibration"]
     frame_bytes, configured_rate = calibration["frame_bytes"], calibration["rate_bits_per_second"]
@@ -288,6 +289,6 @@ def depth_of(filled: list[Filled], bases: list[int | None], rate: float, frame_b
         delivered += item.delivered_frames
         if delays and base is not None:
             longest_wait = max(longest_wait or 0, max(delays) - base)
-    depth = None if longest_wait is None else round(longest_wait * rate / 8 / SECOND) + frame_bytes
+    depth = None if longest_wait is None else round(longest_wait * rate / 8 / SECOND + frame_bytes / 2)
     why = "no sampled packet arrived" if longest_wait is None else None
     return BufferResult(depth, sent * frame_bytes, delivered, sent - delivered, why)

@@ -46,18 +46,13 @@ def train_packets(buffer_bytes: int, frame_bytes: int) -> int:
 
 
 def dispersion(found: list[Arrival], sent: int, frame_bytes: int) -> float | None:
-    """Frames between the first and the last arrival, over the time between them, in bits per second.
+    """The slope of a line through the arrivals, in bits per second: at 10 Gbit/s a timer is late by up to a frame, and
+    the two ends alone would be off by as much.
 
     Numbers are positions in the train, so a packet lost behind the bottleneck does not change the rate. The first
     quarter is left out: a token bucket that was idle lets its burst through faster.
     """
-    steady = [arrival for arrival in found if arrival.number >= sent // 4]
-    if len(steady) < 2:
-        return None
-    first, last = steady[0], steady[-1]
-    if last.time_ns <= first.time_ns:
-        return None
-    return (last.number - first.number) * frame_bytes * 8 * SECOND / (last.time_ns - first.time_ns)
+    return _fitted([arrival for arrival in found if arrival.number >= sent // 4], frame_bytes)
 
 
 def fitted_rate(found: list[Arrival], frame_bytes: int, burst_frames: int, sent_ns: int) -> float | None:
@@ -67,9 +62,14 @@ def fitted_rate(found: list[Arrival], frame_bytes: int, burst_frames: int, sent_
     that a packet wakes up is on time, one that its timer wakes up is late, and the change would look like a rate.
     """
     steady = [arrival for arrival in found if arrival.number >= burst_frames and arrival.time_ns > sent_ns]
-    if len(steady) < 3:
+    return _fitted(steady, frame_bytes) if len(steady) > 2 else None
+
+
+def _fitted(arrivals: list[Arrival], frame_bytes: int) -> float | None:
+    """None where fewer than two came, or all at once."""
+    if len(arrivals) < 2:
         return None
-    frame_ns = _slope([item.number for item in steady], [item.time_ns for item in steady])
+    frame_ns = _slope([item.number for item in arrivals], [item.time_ns for item in arrivals])
     return frame_bytes * 8 * SECOND / frame_ns if frame_ns > 0 else None
 
 
