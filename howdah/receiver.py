@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 LINUX = "linux"
+MOST_BACKLOG_BLOCKS = 65535  # modules/receiver/receiver.h
 MOST_SACK_BLOCKS = 4  # RFC 2018, section 3: what the option has room for; three beside time stamps
 
 

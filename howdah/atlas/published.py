@@ -29,7 +29,7 @@ from howdah.compact import compact_json
 from howdah.errors import HowdahError
 from howdah.profile.claim import ClaimSection
 from howdah.record.directory import read_json, write_whole
-from howdah.record.provenance import sha256_text
+from howdah.record.provenance import core_s, sha256_text
 from howdah.record.result import Experiment, Run
 from howdah.trait import is_model
 
@@ -195,7 +195,7 @@ def publish(
         made=[times[0], times[-1]],
         revisions=sorted({str(run.provenance.get("howdah", {}).get("revision")) for run in runs}),
         kernels=sorted({run.kernel for run in runs}),
-        core_s=round(sum(_wall_s(run) for run in runs), 1),
+        core_s=round(sum(core_s(run.provenance) for run in runs), 1),
         simulated_s=round(sum((run.plan.epoch_us + run.plan.duration_us) / 1e6 for run in runs if run.plan), 1),
         claims=judged["claims"],
         unknown=judged.get("unknown"),
@@ -206,11 +206,6 @@ def publish(
     file = directory / f"{experiment.name}.json"
     write_whole(file, compact_json({"format": FORMAT, **asdict(result)}, rows=("claims", "encodings")))
     return file
-
-
-def _wall_s(run: Run) -> float:
-    """Of a run's stages; it has a core to itself."""
-    return float(sum(stage["wall_s"] for stage in run.provenance.get("stages", [])))
 
 
 def _read(claim: dict[str, Any]) -> tuple[str, ...]:

@@ -53,7 +53,16 @@ def find_receivers(cell: Cell, flows: list[Flow], *, virtual_time: bool) -> Rece
             what = f"{flow.name} and an earlier flow share {flow.receiver}, as {name} and as {asked[flow.receiver]}"
             place = (*scenario.place_of(index), "receiver_behaviour")
             raise ProfileError(what, where=cell.place(*place), hint="give them hosts of their own")
-    found = Receivers({host: RECEIVERS[name] for host, name in asked.items()})
+    blocks = scenario.receiver.backlog_blocks
+    found = Receivers({host: _with_backlog(RECEIVERS[name], blocks) for host, name in asked.items()})
+    swept = any(axis.startswith("receiver") for axis in cell.axes)  # of which some may have such a number
+    if blocks is not None and not swept and not any(_has_backlog(each) for each in found.of_host.values()):
+        raise ProfileError(
+            f"{', '.join(sorted(set(asked.values())))} has no number of blocks at which it reports none",
+            where=cell.place("receiver", "backlog_blocks"),
+            hint="leave it out, or choose a receiver that has one: "
+            + ", ".join(name for name, each in RECEIVERS.items() if _has_backlog(each)),
+        )
     if found.needs_module and not virtual_time:
         names = sorted({receiver.name for receiver in found.of_host.values() if receiver.ack_filter})
         raise ProfileError(
@@ -69,6 +78,18 @@ def find_receivers(cell: Cell, flows: list[Flow], *, virtual_time: bool) -> Rece
             hint="leave host.tcp_rmem out, or choose a receiver without one: delayed-ack acknowledges as they do",
         )
     return found
+
+
+def _has_backlog(receiver: Receiver) -> bool:
+    return receiver.ack_filter is not None and receiver.ack_filter.backlog_blocks > 0
+
+
+def _with_backlog(receiver: Receiver, blocks: int | None) -> Receiver:
+    """``receiver`` with another number of blocks at which it reports none, if it has one."""
+    chosen = receiver.ack_filter
+    if blocks is None or chosen is None or not _has_backlog(receiver):
+        return receiver
+    return dataclasses.replace(receiver, ack_filter=dataclasses.replace(chosen, backlog_blocks=blocks))
 
 
 def name_receivers(flows: list[Flow], receivers: Receivers) -> list[Flow]:

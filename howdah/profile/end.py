@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,7 +11,7 @@ from howdah.profile.field import KernelName, ShortSection, Text
 from howdah.profile.processor import ProcessorSection
 from howdah.profile.receiver import ReceiverName
 from howdah.profile.sender import TODAY
-from howdah.receiver import LINUX
+from howdah.receiver import LINUX, MOST_BACKLOG_BLOCKS
 
 _KERNELS = "`debian-VERSION`, `debian-newest`, or the path of a source tree"
 
@@ -48,6 +48,11 @@ class ReceiverSection(ShortSection):
     behaviour: ReceiverName = Field(
         default=LINUX,
         description="how those of measured flows acknowledge ([receivers.md](receivers.md)); linux changes nothing",
+    )
+    backlog_blocks: Annotated[int, Field(ge=1, le=MOST_BACKLOG_BLOCKS)] | None = Field(
+        default=None,
+        description="blocks out of order from which on `windows-xp` reports none and discards what comes out of order; "
+        "that of the behaviour by default. The others have no such number",
     )
     stack: Text | None = Field(
         default=None,

@@ -51,6 +51,11 @@ def analysis_sha256() -> str:
     return remembered_sha256(["howdah.work.analysis"], data=ANALYSIS_DATA)
 
 
+def core_s(record: dict[str, Any]) -> float:
+    """Seconds of a processor that the stages of a run used; those on the wall where run.json has no others."""
+    return float(sum(stage.get("core_s", stage["wall_s"]) for stage in record.get("stages", [])))
+
+
 def _git(*arguments: str) -> str | None:
     if CHECKOUT is None:
         return None  # site-packages may lie in a repository of somebody else's

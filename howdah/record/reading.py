@@ -62,6 +62,7 @@ class _Index(_Part):
 class _Stage(_Part):
     stage: str
     wall_s: float = _LEFT_OUT
+    core_s: float = _LEFT_OUT
 
 
 class _Kernel(_Part):

@@ -51,6 +51,11 @@ def test_a_module_of_ones_own_against_cubic(tmp_path: Path) -> None:
         outputs.append(answer.stdout)
     assert "mine" in outputs[2]
     assert "cubic" in outputs[2]
+    records = [json.loads(file.read_text()) for file in tmp_path.glob("runs/*/*/run.json")]
+    assert records
+    for record in records:
+        stages = {stage["stage"]: stage["core_s"] for stage in record["stages"]}
+        assert stages["engine"] > stages["judge"] > 0, "the guest's processor time is the engine's"
 
 
 def test_the_plug_in_of_the_modules_readme_does_what_it_says(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from howdah.atlas import work
 from howdah.atlas.record import begin
 from howdah.profile import Profile
 from howdah.profile.unknown import UNKNOWN_AXIS
+from howdah.record.directory import RunDirectory, write_json
 from howdah.work import prepared
 from howdah.work.batch import Job, Outcome, Rest
 from howdah.work.compiled import compile_plans
@@ -25,9 +26,13 @@ from tests.unit.plan_factory import make_plan
 
 def test_runs_of_an_interrupted_sitting_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = Job(ExperimentDirectory(tmp_path / "exp"), PlannedRun(make_plan(), "a" * 64))
+    run = RunDirectory(tmp_path / "exp" / job.cell.directory_name)
+    run.path.mkdir(parents=True)
+    stages = [{"stage": "engine", "wall_s": 4.0, "core_s": 2.0}, {"stage": "judge", "wall_s": 0.5}]
+    write_json(run.provenance, {"status": "finished", "stages": stages})
 
     def interrupted(_jobs: Any, _workers: int, _again: bool, listen: Callable[..., None], **_more: Any) -> None:
-        listen([], [Outcome(job, verdict="pass", wall_s=2.5), Outcome(job, verdict="pass", reused=True)], Rest(3))
+        listen([], [Outcome(job, verdict="pass", wall_s=9.0), Outcome(job, verdict="pass", reused=True)], Rest(3))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(prepared, "run_cells", interrupted)

@@ -71,6 +71,19 @@ def test_a_behaviour_becomes_operations_on_the_receiving_host_only(name: str) ->
     assert Plan.from_json(found.to_json()).to_json() == found.to_json()
 
 
+def test_a_receiver_that_stops_reporting_may_do_so_at_another_number_of_blocks() -> None:
+    found = plan("receiver={behaviour: windows-xp, backlog_blocks: 7}")
+    assert filters(found)["r1"].arguments["options"]["backlog_blocks"] == 7
+    assert found.receiver == "windows-xp"
+    swept = "receiver={behaviour: [delayed-ack, windows-xp], backlog_blocks: 7}"
+    both = [compile_plan(cell) for cell in load(QUICK, [swept, "algorithm=cubic"]).cells()]
+    numbers = [filters(each)["r1"].arguments["options"]["backlog_blocks"] for each in both]
+    assert numbers == [0, 7], "one that never stops is as it was"
+    with pytest.raises(ProfileError, match="delayed-ack has no number of blocks") as caught:
+        plan("receiver={behaviour: delayed-ack, backlog_blocks: 7}")
+    assert caught.value.hint is not None and caught.value.hint.endswith("windows-xp")
+
+
 def test_a_filter_needs_every_segment_acknowledged() -> None:
     assert all(receiver.quick_ack for receiver in RECEIVERS.values() if receiver.ack_filter)
 
