@@ -134,7 +134,8 @@ def _turned(flow: GeneratedFlowSection) -> GeneratedFlowSection:
 
 
 def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: Connection) -> GeneratedFlowSection:
-    request = group.request or (REQUEST_BYTES if group.web is not None else None)
+    asks = group.web is not None and group.opener != "sender"
+    request = group.request or (REQUEST_BYTES if asks else None)
     return GeneratedFlowSection.model_construct(
         name=f"{group.name}-{number + 1}",
         start=connection.start_us,
@@ -144,7 +145,7 @@ def _flow(group: GroupSection, origin: int, number: int, slot: int, connection: 
         rtt=group.rtt,
         initial_window=group.initial_window,
         initial_receive_window=group.initial_receive_window,
-        opener="receiver" if request or group.http else group.opener,
+        opener="receiver" if request or group.http else group.opener or "sender",
         receiver_behaviour=group.receiver_behaviour,
         request=request,
         group=group.name,

@@ -175,7 +175,11 @@ class GroupSection(Section):
     rtt: PositiveDuration | None = Field(default=None, description="round-trip delay of the group's hosts")
     initial_window: int | None = Field(default=None, ge=1, le=65535, description="packets; the kernel's 10")
     initial_receive_window: int | None = Field(default=None, ge=1, le=65535, description="packets")
-    opener: Literal["sender", "receiver"] = Field(default="sender", description="who connects")
+    opener: Literal["sender", "receiver"] | None = Field(
+        default=None,
+        description="who connects: the receiver where it requests something, else the sender. "
+        "With web, sender is to have no requests: an object comes when it is asked for",
+    )
     receiver_behaviour: ReceiverName | None = Field(
         default=None, description="how its receivers acknowledge, instead of the profile's receiver; emulated"
     )
@@ -207,6 +211,8 @@ class GroupSection(Section):
             self._check_datagrams()
         if self.http is not None:
             self._check_http()
+        if self.opener == "sender" and (self.request is not None or self.http is not None):
+            raise FieldError("who requests something connects: leave opener out", "opener")
         if self.requests > 1 and (self.request is None or self.size is None):
             raise FieldError(
                 "several requests need the sizes of a request and of its answer: request, size", "requests"

@@ -94,6 +94,11 @@ def test_a_request_is_sent_by_the_receiver(tmp_path: Path) -> None:
     assert (flow.request_bytes, flow.opener, flow.size_bytes) == (300, "receiver", 1_000_000)
 
 
+def test_who_requests_something_connects(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="who requests something connects: leave opener out"):
+        make_one(tmp_path, "groups:\n- {name: a, connections: 1, request: 300 B, size: 1 MB, opener: sender}\n")
+
+
 def test_an_algorithm_of_a_group_is_known(tmp_path: Path) -> None:
     plan = make_one(tmp_path, "groups:\n- {name: a, connections: 1, algorithm: bbr}\n")
     assert [flow.kernel_algorithm for flow in plan.flows] == ["bbr"]

@@ -28,6 +28,14 @@ def test_a_web_session_as_the_paper_has_it(tmp_path: Path) -> None:
     assert starts == sorted(starts) and starts[0] == 0
 
 
+def test_the_sender_may_open_a_web_connection_without_a_request(tmp_path: Path) -> None:
+    """The same objects at the same times, as ns-2 needs them."""
+    profile = "groups:\n- {name: web, web: {}, opener: %s}\n"
+    asked, sent = (make_one(tmp_path, profile % end).flows for end in ("receiver", "sender"))
+    assert {(flow.request_bytes, flow.opener) for flow in sent} == {(None, "sender")}
+    assert [(flow.start_us, flow.size_bytes) for flow in sent] == [(flow.start_us, flow.size_bytes) for flow in asked]
+
+
 def test_the_means_of_the_web_model() -> None:
     web = WebSection(sessions=400, objects_shape=3.0, object_shape=3.0)
     found = web_connections(web, 0, _LONG_US, 1448, Random(1))
