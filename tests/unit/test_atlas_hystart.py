@@ -21,7 +21,7 @@ KINDS = ROOT / "reports" / "atlas" / "kinds.yaml"
 
 # Runs of the full atlas and of the quick one, controls included.
 CELLS = {
-    "hystart-fig1": (20, 4),
+    "hystart-fig1": (10, 2),
     "hystart-fig1-copy": (10, 2),
     "hystart-fig1-processor": (10, 2),
     "hystart-fig3b": (40, 6),
