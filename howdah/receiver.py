@@ -75,6 +75,11 @@ class Receiver:
         return self.quick_ack or not self.sack or self.tuning is not None
 
     @property
+    def stops_reporting(self) -> bool:
+        """Whether there is a number of blocks out of order from which on it reports none."""
+        return self.ack_filter is not None and self.ack_filter.backlog_blocks > 0
+
+    @property
     def most_segments_an_ack(self) -> int:
         """Segments in order that wait for one ACK; that of Linux acknowledges two."""
         return max(self.ack_filter.acknowledge_every, 2) if self.ack_filter else 2

@@ -33,7 +33,7 @@ def find_processors(cell: Cell, network: Network, receivers: Receivers, kind: Tr
         constants = section.constants()
         for host in (name for name, its_role in network.roles.items() if its_role == role):
             behaviour = receivers.of_host.get(host)
-            if behaviour and behaviour.ack_filter and behaviour.ack_filter.backlog_blocks:
+            if behaviour and behaviour.stops_reporting:
                 what = f"{host} cannot have a processor and be {behaviour.name}: both take what arrives"
                 raise ProfileError(what, where=where, hint="leave one of them out")
             found.append(

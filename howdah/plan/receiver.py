@@ -56,12 +56,12 @@ def find_receivers(cell: Cell, flows: list[Flow], *, virtual_time: bool) -> Rece
     blocks = scenario.receiver.backlog_blocks
     found = Receivers({host: _with_backlog(RECEIVERS[name], blocks) for host, name in asked.items()})
     swept = any(axis.startswith("receiver") for axis in cell.axes)  # of which some may have such a number
-    if blocks is not None and not swept and not any(_has_backlog(each) for each in found.of_host.values()):
+    if blocks is not None and not swept and not any(each.stops_reporting for each in found.of_host.values()):
         raise ProfileError(
             f"{', '.join(sorted(set(asked.values())))} has no number of blocks at which it reports none",
             where=cell.place("receiver", "backlog_blocks"),
             hint="leave it out, or choose a receiver that has one: "
-            + ", ".join(name for name, each in RECEIVERS.items() if _has_backlog(each)),
+            + ", ".join(name for name, each in RECEIVERS.items() if each.stops_reporting),
         )
     if found.needs_module and not virtual_time:
         names = sorted({receiver.name for receiver in found.of_host.values() if receiver.ack_filter})
@@ -80,16 +80,11 @@ def find_receivers(cell: Cell, flows: list[Flow], *, virtual_time: bool) -> Rece
     return found
 
 
-def _has_backlog(receiver: Receiver) -> bool:
-    return receiver.ack_filter is not None and receiver.ack_filter.backlog_blocks > 0
-
-
 def _with_backlog(receiver: Receiver, blocks: int | None) -> Receiver:
     """``receiver`` with another number of blocks at which it reports none, if it has one."""
-    chosen = receiver.ack_filter
-    if blocks is None or chosen is None or not _has_backlog(receiver):
+    if blocks is None or receiver.ack_filter is None or not receiver.stops_reporting:
         return receiver
-    return dataclasses.replace(receiver, ack_filter=dataclasses.replace(chosen, backlog_blocks=blocks))
+    return dataclasses.replace(receiver, ack_filter=dataclasses.replace(receiver.ack_filter, backlog_blocks=blocks))
 
 
 def name_receivers(flows: list[Flow], receivers: Receivers) -> list[Flow]:

@@ -14,7 +14,7 @@ from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Operation, Plan
 from howdah.plan.receiver import RECEIVER_MODULE
 from howdah.profile import load
-from howdah.receiver import RECEIVERS
+from howdah.receiver import MOST_BACKLOG_BLOCKS, RECEIVERS
 
 QUICK = Path(__file__).parents[2] / "profiles" / "quick.yaml"
 TWO = "flows=[{}, {}]"
@@ -82,6 +82,11 @@ def test_a_receiver_that_stops_reporting_may_do_so_at_another_number_of_blocks()
     with pytest.raises(ProfileError, match="delayed-ack has no number of blocks") as caught:
         plan("receiver={behaviour: delayed-ack, backlog_blocks: 7}")
     assert caught.value.hint is not None and caught.value.hint.endswith("windows-xp")
+
+
+def test_the_module_takes_as_many_blocks_as_a_profile_may_say() -> None:
+    header = (QUICK.parents[1] / "modules/receiver/receiver.h").read_text()
+    assert f"#define MOST_BACKLOG_BLOCKS {MOST_BACKLOG_BLOCKS}\n" in header
 
 
 def test_a_filter_needs_every_segment_acknowledged() -> None:
