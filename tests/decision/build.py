@@ -94,17 +94,21 @@ def _run(command: list[str], log: Path) -> None:
         raise AssertionError(f"{' '.join(command)}\n{answer.stderr[:4000]}")
 
 
-def program(plug_in: Path, directory: Path, *, fuzzer: str | None = None) -> Path:
-    """Link the program of a plug-in's source into a directory: a runner, or a fuzz target (``fuzzer`` is a clang)."""
+def objects_of(plug_in: Path, fuzzer: str | None = None) -> list[Path]:
+    """The directories with the objects of a plug-in's program; their names are the keys of what is in them."""
     compiler = fuzzer or "gcc"
     flags = [*FLAGS, *SANITIZERS]
     # What is to be explored is the modules, not the pretended kernel.
     coverage = ["-fsanitize=fuzzer-no-link"] if fuzzer else []
     groups = [CORE, [plug_in], *([[COMPANION]] if plug_in.name != COMPANION.name else [])]
-    directories = [_objects(compiler, [*flags, *coverage], group) for group in groups]
-    directories.append(_objects(compiler, flags, [*KERNEL, *(FUZZER if fuzzer else RUNNER)]))
-    objects = [path for objects in directories for path in sorted(objects.glob("*.o"))]
+    around = [*KERNEL, *(FUZZER if fuzzer else RUNNER)]
+    return [*(_objects(compiler, [*flags, *coverage], group) for group in groups), _objects(compiler, flags, around)]
+
+
+def program(plug_in: Path, directory: Path, *, fuzzer: str | None = None) -> Path:
+    """Link the program of a plug-in's source into a directory: a runner, or a fuzz target (``fuzzer`` is a clang)."""
+    objects = [path for place in objects_of(plug_in, fuzzer) for path in sorted(place.glob("*.o"))]
     result = directory / f"{'fuzz' if fuzzer else 'run'}-{plug_in.stem}"
     link = [*SANITIZERS, *(["-fsanitize=fuzzer"] if fuzzer else [])]
-    _run([compiler, *link, *map(str, objects), "-o", str(result)], directory / f"{result.name}.log")
+    _run([fuzzer or "gcc", *link, *map(str, objects), "-o", str(result)], directory / f"{result.name}.log")
     return result

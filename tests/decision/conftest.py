@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.decision.build import program
+from tests.decision.lived import once
 from tests.decision.runner import Runner, source_of
 
 Start = Callable[..., Runner]
+Drawn = Callable[[Start], None]
 
 
 @pytest.fixture(scope="session")
@@ -29,13 +31,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
     return build
 
 
-@pytest.fixture
-def start(built: Callable[[Path], Path]) -> Iterator[Start]:
-    """``start("limited", max_ssthresh=50)``: a running plug-in, loaded, with parameters set before; ``core`` has
-    those of the core.
-
-    Programs end with the test, and fail it when memory is left over.
-    """
+@contextmanager
+def _starting(built: Callable[[Path], Path]) -> Iterator[Start]:
     with ExitStack() as programs:
 
         def run(
@@ -55,3 +52,31 @@ def start(built: Callable[[Path], Path]) -> Iterator[Start]:
             return runner
 
         yield run
+
+
+@pytest.fixture
+def start(built: Callable[[Path], Path]) -> Iterator[Start]:
+    """``start("limited", max_ssthresh=50)``: a running plug-in, loaded, with parameters set before; ``core`` has
+    those of the core.
+
+    Programs end with the test, and fail it when memory is left over.
+    """
+    with _starting(built) as run:
+        yield run
+
+
+@pytest.fixture
+def drawn(built: Callable[[Path], Path], request: pytest.FixtureRequest) -> Callable[[str, Drawn], None]:
+    """``drawn("limited", lives)`` calls ``lives(start)``, unless the same program has lived the same lives before.
+
+    Programs end with the call, and fail it when memory is left over.
+    """
+
+    def call(plug_in: str, lives: Drawn) -> None:
+        def whole() -> None:
+            with _starting(built) as run:
+                lives(run)
+
+        once(source_of(plug_in), str(request.node.name), whole)
+
+    return call

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.decision.build import plug_ins
-from tests.decision.conftest import Start
+from tests.decision.conftest import Drawn, Start
 from tests.decision.runner import Connection, Runner
 
 BASES = ("reno", "cubic")
@@ -55,32 +56,35 @@ def steps(draw: st.DrawFn) -> list[str]:
 
 @EVERY
 @EVERY_BASE
-def test_rules_hold_in_any_order_of_things(start: Start, plug_in: str, base: str) -> None:
-    runner = start(plug_in)
+def test_rules_hold_in_any_order_of_things(drawn: Callable[[str, Drawn], None], plug_in: str, base: str) -> None:
+    def lives(start: Start) -> None:
+        runner = start(plug_in)
 
-    @SETTINGS
-    @given(
-        life=steps(),
-        clock=st.sampled_from([10**6, 2**32 - 10**6, 2**33]),
-        sequence=st.sampled_from([1, 2**32 - 20_000, 2**31]),
-        mss_bytes=st.sampled_from([536, 1448, 8948]),
-        cwnd=st.sampled_from([1, 10, 10, 5000]),
-        handshake_rtt_us=st.sampled_from([0, 1, 100_000, 20_000_000]),
-        late=st.booleans(),
-    )
-    def live(life: list[str], clock: int, late: bool, **options: int) -> None:
-        runner.clock(clock)
-        connection = runner.open(f"{plug_in}_{base}", late_ack_event=int(late), **options)
-        lines = [re.sub(r"^(\S+) 0", rf"\1 {connection.number}", line) for line in life]
-        try:
-            runner.commands([line.replace("HOME", f"{plug_in}_{base}") for line in lines])
-        finally:
-            if runner.alive:
-                connection.close()
+        @SETTINGS
+        @given(
+            life=steps(),
+            clock=st.sampled_from([10**6, 2**32 - 10**6, 2**33]),
+            sequence=st.sampled_from([1, 2**32 - 20_000, 2**31]),
+            mss_bytes=st.sampled_from([536, 1448, 8948]),
+            cwnd=st.sampled_from([1, 10, 10, 5000]),
+            handshake_rtt_us=st.sampled_from([0, 1, 100_000, 20_000_000]),
+            late=st.booleans(),
+        )
+        def live(life: list[str], clock: int, late: bool, **options: int) -> None:
+            runner.clock(clock)
+            connection = runner.open(f"{plug_in}_{base}", late_ack_event=int(late), **options)
+            lines = [re.sub(r"^(\S+) 0", rf"\1 {connection.number}", line) for line in life]
+            try:
+                runner.commands([line.replace("HOME", f"{plug_in}_{base}") for line in lines])
+            finally:
+                if runner.alive:
+                    connection.close()
 
-    live()
-    assert runner.unload().error == 0
-    assert runner.command("modules")["allocations"] == 0
+        live()
+        assert runner.unload().error == 0
+        assert runner.command("modules")["allocations"] == 0
+
+    drawn(plug_in, lives)
 
 
 LONGEST = {
@@ -167,34 +171,37 @@ def test_parameters_outside_their_range_are_refused_with_a_reason(start: Start, 
 
 @EVERY
 @EVERY_BASE
-def test_any_accepted_parameters_are_safe(start: Start, plug_in: str, base: str) -> None:
-    runner = start(plug_in)
-    names = sorted(runner.parameters())
-    defaults = {name: value for name, (value, _) in runner.parameters().items()}
-    numbers = st.one_of(
-        st.integers(0, 20), st.integers(0, 2**32 - 1), st.sampled_from([2**16, 2**31 - 1, 2**31, 2**32 - 1])
-    )
+def test_any_accepted_parameters_are_safe(drawn: Callable[[str, Drawn], None], plug_in: str, base: str) -> None:
+    def lives(start: Start) -> None:
+        runner = start(plug_in)
+        names = sorted(runner.parameters())
+        defaults = {name: value for name, (value, _) in runner.parameters().items()}
+        numbers = st.one_of(
+            st.integers(0, 20), st.integers(0, 2**32 - 1), st.sampled_from([2**16, 2**31 - 1, 2**31, 2**32 - 1])
+        )
 
-    @SETTINGS
-    @given(values=st.fixed_dictionaries({name: st.one_of(st.none(), numbers) for name in names}), data=st.data())
-    def run(values: dict[str, int | None], data: st.DataObject) -> None:
-        for name, value in values.items():
-            runner.try_set(name, defaults[name] if value is None else str(value))
-        connection = runner.open(f"{plug_in}_{base}", handshake_rtt_us=data.draw(st.sampled_from([0, 60_000])))
-        try:
-            connection.path(
-                rtt_us=60_000,
-                duration_us=1_500_000,
-                bits_per_second=data.draw(st.sampled_from([10**6, 10**8])),
-                buffer_packets=data.draw(st.sampled_from([5, 500])),
-                jitter_us=data.draw(st.sampled_from([0, 20_000])),
-                loss_per_million=data.draw(st.sampled_from([0, 1000])),
-            )
-        finally:
-            if runner.alive:
-                connection.close()
+        @SETTINGS
+        @given(values=st.fixed_dictionaries({name: st.one_of(st.none(), numbers) for name in names}), data=st.data())
+        def run(values: dict[str, int | None], data: st.DataObject) -> None:
+            for name, value in values.items():
+                runner.try_set(name, defaults[name] if value is None else str(value))
+            connection = runner.open(f"{plug_in}_{base}", handshake_rtt_us=data.draw(st.sampled_from([0, 60_000])))
+            try:
+                connection.path(
+                    rtt_us=60_000,
+                    duration_us=1_500_000,
+                    bits_per_second=data.draw(st.sampled_from([10**6, 10**8])),
+                    buffer_packets=data.draw(st.sampled_from([5, 500])),
+                    jitter_us=data.draw(st.sampled_from([0, 20_000])),
+                    loss_per_million=data.draw(st.sampled_from([0, 1000])),
+                )
+            finally:
+                if runner.alive:
+                    connection.close()
 
-    run()
+        run()
+
+    drawn(plug_in, lives)
 
 
 @EVERY

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lives drawn from a fixed seed, remembered by their contents: the same program lives the same lives again.
+
+What decides them is the compiled program, the code that draws them, and the versions of what draws. A life that breaks
+a rule is never remembered. ``make fuzz`` draws other lives each time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+from howdah.build.cache import Cache, content_key
+from tests.decision.build import HERE, objects_of
+
+_DRAWN_BY = ("hypothesis", "pytest")
+
+
+def once(plug_in: Path, what: str, live: Callable[[], None], *, fuzzer: str | None = None) -> bool:
+    """Call ``live`` for a plug-in's source unless it has returned before; whether it was called. It raises what
+    ``live`` raises."""
+    own = [path for path in sorted(HERE.rglob("*")) if path.suffix == ".py" or path.parent.name == "corpus"]
+    versions = [sys.version, *(f"{name} {version(name)}" for name in _DRAWN_BY)]
+    objects = [directory.name for directory in objects_of(plug_in, fuzzer)]
+    called = False
+
+    def build(directory: Path, _log: Path) -> None:
+        nonlocal called
+        called = True
+        live()
+        (directory / "lived").write_text(f"{what} of {plug_in.stem}\n", encoding="utf-8")
+
+    names = [str(path.relative_to(HERE)) for path in own]
+    Cache().build("lived", content_key(what, *versions, *objects, *names, *(path.read_bytes() for path in own)), build)
+    return called
