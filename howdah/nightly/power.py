@@ -14,6 +14,7 @@ from howdah.errors import HowdahError
 from howdah.layout import headed
 from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import CellResult
+from howdah.nightly.change import Comparison
 from howdah.nightly.comparison import compare_sheets
 from howdah.nightly.effect import effect_of
 from howdah.nightly.night import Night
@@ -210,7 +211,7 @@ class _Nights:
                 index, name = rng.choice(_places(drawn, plant))
                 for share in SHARES:
                     planted = replace(night, cells=list(night.cells))
-                    planted.cells[index] = drawn[index].compare(name, 1 + plant.sign * share)
+                    planted.cells[index] = drawn[index].planted(night.cells[index], name, 1 + plant.sign * share)
                     planted.decide()
                     proven[plant.name, share] += _proven(planted.cells[index], name)
                     failed[plant.name, share] += planted.fails(planted.cells[index])
@@ -257,20 +258,30 @@ class _Drawn:
             if len(numbers) == len(values) and min(SHARES) * abs(mean) > effect.margin(mean):
                 yield name
 
-    def compare(self, planted: str = "", factor: float = 1.0) -> CellResult:
-        """As a night does it, with one measure of tonight multiplied."""
-        after = [replace(each, metrics=_scaled(each.metrics, planted, factor)) for each in self.after]
-        before = self._sheet(self.before, "baseline")
+    def compare(self) -> CellResult:
+        """As a night does it."""
+        return self._compared(*([each.metrics for each in side] for side in (self.before, self.after)))
+
+    def planted(self, unplanted: CellResult, name: str, factor: float) -> CellResult:
+        """The same with the measure ``name`` of tonight multiplied. Only that one is compared again."""
+        before = [{name: each.metrics.get(name)} for each in self.before]
+        after = [_scaled(each.metrics, name, factor) for each in self.after]
+        again = iter(self._compared(before, after).comparisons)
+        kept = [next(again) if _name(each) == name else each for each in unplanted.comparisons]
+        return replace(unplanted, comparisons=kept)
+
+    def _compared(self, before: list[dict[str, Value]], after: list[dict[str, Value]]) -> CellResult:
+        """Two nights whose repetitions, all of which count, have these measures."""
         tonight = self._sheet(after, "baseline" if self.kernel == "the same" else "tonight")
-        (found,) = compare_sheets(before, tonight, [self.slug], self.part.measures)
+        (found,) = compare_sheets(self._sheet(before, "baseline"), tonight, [self.slug], self.part.measures)
         return found
 
-    def _sheet(self, repetitions: list[Repetition], kernel: str) -> NightSheet:
+    def _sheet(self, metrics: list[dict[str, Value]], kernel: str) -> NightSheet:
         cell = self.part.sheet.cells[self.slug]
         origin = replace(cell.origin, guest=kernel, virtual_clock=True)
         runs = {
-            number: replace(each, seed=number, key=f"{kernel} {number}", plan=str(number))
-            for number, each in enumerate(repetitions)
+            number: Repetition("pass", number, each, key=f"{kernel} {number}", plan=str(number))
+            for number, each in enumerate(metrics)
         }
         return replace(self.part.sheet, cells={self.slug: replace(cell, origin=origin, repetitions=runs)})
 
@@ -288,13 +299,16 @@ def _places(drawn: list[_Drawn], plant: Plant) -> list[tuple[int, str]]:
 
 def _scaled(metrics: dict[str, Value], name: str, factor: float) -> dict[str, Value]:
     value = metrics.get(name)
-    return {**metrics, name: value * factor} if isinstance(value, float) else metrics
+    return {name: value * factor if isinstance(value, float) else value}
+
+
+def _name(each: Comparison) -> str:
+    """Of the measure, as a sheet has it: ``goodput_bits_per_second@1``."""
+    return f"{each.metric}@{each.flow}".rstrip("@")
 
 
 def _proven(cell: CellResult, name: str = "") -> bool:
     """Whether a comparison (that of the measure ``name``; any, if empty) is a regression beyond doubt."""
     return any(
-        each.outcome in ("regression", "not repeatable")
-        for each in cell.comparisons
-        if not name or f"{each.metric}@{each.flow}".rstrip("@") == name
+        each.outcome in ("regression", "not repeatable") for each in cell.comparisons if not name or _name(each) == name
     )
