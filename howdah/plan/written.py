@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from types import NoneType
 from typing import Any
 
@@ -53,7 +54,12 @@ def plain(value: Any) -> Any:
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    return {name: plain(getattr(value, name)) for name in _names(type(value))}
+
+
+@cache
+def _names(kind: type[Any]) -> list[str]:
+    return [each.name for each in dataclasses.fields(kind)]
 
 
 def _leave_out_plain_receivers(value: dict[str, Any]) -> None:

@@ -54,10 +54,10 @@ def test_every_shipped_profile_can_be_planned(file: Path, tmp_path: Path) -> Non
     plans = [compile_plan(cell) for cell in profile.cells() if not (once and cell.repetition)]
     for plan in plans:
         assert Plan.from_json(plan.to_json()) == plan
-        assert json.dumps(plain(plan)) == json.dumps(dataclasses.asdict(plan)), "runs are known by these bytes"
         assert render(plan)
         assert plan.duration_us <= 120_000_000 or file.parent.name == "atlas"  # papers wait as long as they wait
     for plan in (plans[0], plans[-1]):
+        assert json.dumps(plain(plan)) == json.dumps(dataclasses.asdict(plan)), "runs are known by these bytes"
         (tmp_path / "plan.json").write_text(plan.to_json(), encoding="utf-8")
         assert read_plan_file(tmp_path / "plan.json").run == plan.run
 

@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).resolve().parents[2]
 _SCRAPED_S = 60.0
+_BETWEEN_S = 5.0  # each look logs in, which an emulated processor takes long for
 _MOST_TRIES = 3
 
 
@@ -124,6 +125,7 @@ def test_the_monitor_scrapes_every_machine(fleet: Fleet) -> None:
     wanted = {(job, name) for job in ("howdah", "node") for name in fleet.machines}
     up: set[tuple[str, str]] = set()
     while up != wanted and time.monotonic() < end:
+        time.sleep(_BETWEEN_S)
         answer = json.loads(monitor.check(["curl", "-s", "http://127.0.0.1:9090/api/v1/query?query=up"]))
         rows = answer["data"]["result"]
         up = {(row["metric"]["job"], row["metric"]["host"]) for row in rows if row["value"][1] == "1"}
