@@ -11,7 +11,7 @@ import dataclasses
 import json
 import shutil
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path as FilePath
 from tempfile import TemporaryDirectory
@@ -159,6 +159,19 @@ def make_plan(scenario: Scenario, algorithm: str, repetition: int, axes: dict[st
 
 
 def write_tables(run: RunDirectory, plan: Plan, without: tuple[str, ...], told: bool = False) -> list[Trace]:
+    # What is in them does not hang on the names of experiment and run.
+    traces, tables = _tables(dataclasses.replace(plan, profile="", run="", axes={}).to_json(), told)
+    run.tables.mkdir()
+    for name, table in tables.items():
+        if name not in without:
+            store.write(run, name, table, axes_of(plan, None))
+    return traces
+
+
+@lru_cache(maxsize=32)
+def _tables(plan_json: str, told: bool) -> tuple[list[Trace], dict[str, pa.Table]]:
+    """The same plans come in many experiments, each of which takes longer to simulate than to write."""
+    plan = Plan.from_json(plan_json)
     traces, queues, drops = simulate(plan)
     steps = len(queues)
     time_ns = np.arange(steps, dtype=np.int64) * round(STEP_S * 1e9)
@@ -253,12 +266,7 @@ def write_tables(run: RunDirectory, plan: Plan, without: tuple[str, ...], told: 
     columns["counter"].append({"node": "left", "source": "softnet", "name": "dropped", "time_ns": 0, "value": 0})
     if told:
         columns["slow_start"] += told_rows(plan, traces)
-    run.tables.mkdir()
-    for name, schema in TABLES.items():
-        if name in without:
-            continue
-        store.write(run, name, pa.Table.from_pylist(columns[name], schema=schema), axes_of(plan, None))
-    return traces
+    return traces, {name: pa.Table.from_pylist(columns[name], schema=schema) for name, schema in TABLES.items()}
 
 
 def verdict_of(invalid: bool) -> dict[str, Any]:
