@@ -54,7 +54,8 @@ def plain(value: Any) -> Any:
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    return {name: plain(getattr(value, name)) for name in _names(type(value))}
+    kind: Any = type(value)
+    return {name: plain(getattr(value, name)) for name in _names(kind)}
 
 
 @cache

@@ -15,7 +15,7 @@ from howdah.publish.scrape import scrape
 from howdah.publish.server import Server, running
 from howdah.record.directory import write_json
 from tests.prometheus_fixture import prometheus_or_skip
-from tests.unit.recorded_run import make_recorded_experiment
+from tests.unit.recorded_run import record_experiment
 from tests.unit.underway_run import Underway, make_underway, make_virtual
 
 pytestmark = pytest.mark.browser
@@ -94,7 +94,7 @@ def test_a_run_in_virtual_time_fills_the_page_as_its_trace_grows(virtual: tuple[
     assert "nothing yet" not in page.locator("main").inner_text()
     write_json(underway.directory / "raw" / "progress.json", {"phase": "done", "time_us": 4, "of_us": 4})
     expect(card.locator("li[aria-current=step]")).to_have_text("ingest", timeout=_SLOW_MS)
-    make_recorded_experiment(underway.directory.parents[1] / "recorded")
+    record_experiment(underway.directory.parents[1] / "recorded")
     underway.directory.rename(underway.directory.parents[2] / "away")
     expect(page.locator("#exits")).to_contain_text("ack-train", timeout=_SLOW_MS)
     expect(card).to_have_count(0)

@@ -9,7 +9,10 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+import shutil
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from howdah.claim.claims import judge_claims
@@ -102,7 +105,23 @@ def make_recorded_run(parent: Path, plan: Plan | None = None) -> RunDirectory:
 
 
 def make_recorded_experiment(path: Path) -> RunDirectory:
-    """An experiment of the recorded run in the new directory ``path``; the run, as an analysis leaves it."""
+    """An experiment of the recorded run in the new directory ``path``; the run, as an analysis leaves it.
+
+    It is made once a process, and copied: its runs ended before.
+    """
+    shutil.copytree(Path(_template().name) / "made", path, copy_function=shutil.copyfile)
+    return RunDirectory(path / "recorded")
+
+
+@cache
+def _template() -> TemporaryDirectory[str]:
+    place = TemporaryDirectory(prefix="howdah-recorded-")
+    record_experiment(Path(place.name) / "made")
+    return place
+
+
+def record_experiment(path: Path) -> RunDirectory:
+    """The same, made now."""
     path.mkdir()
     run = make_recorded_run(path)
     text = run.plan.read_text()

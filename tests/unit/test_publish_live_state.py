@@ -21,7 +21,7 @@ from howdah.publish.waiting import Queues
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.reading import read_plan_file
-from tests.unit.recorded_run import make_recorded_experiment, make_recorded_run, recorded_plan
+from tests.unit.recorded_run import make_recorded_experiment, make_recorded_run, record_experiment, recorded_plan
 from tests.unit.underway_run import Underway, make_virtual, underway_plan
 
 
@@ -206,7 +206,7 @@ def test_the_page_is_told_of_a_run_while_it_is_made_and_when_it_has_ended(tmp_pa
     assert len(flow["cwnd"]) == len(flow["acks_per_s"])
     assert flow["cwnd"][-1] == flow["cwnd_packets"]
     assert state["finished"] == []
-    made = make_recorded_experiment(runs / "recorded")
+    made = record_experiment(runs / "recorded")
     underway.directory.rename(tmp_path / "away")
     watch.families()
     state = board.state()
