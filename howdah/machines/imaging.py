@@ -36,8 +36,10 @@ _MASKED = (
     "systemd-ask-password-console.path",
     "systemd-ask-password-wall.path",
     "systemd-binfmt.service",
+    "systemd-creds.socket",
     "systemd-firstboot.service",
     "systemd-hwdb-update.service",
+    "systemd-initctl.socket",
     "systemd-journal-catalog-update.service",
     "systemd-journal-flush.service",
     "systemd-logind.service",
@@ -46,17 +48,26 @@ _MASKED = (
     "systemd-networkd-wait-online.service",
     "systemd-pstore.service",
     "systemd-random-seed.service",
+    "systemd-remount-fs.service",
     "systemd-rfkill.service",
+    "systemd-sysext.socket",
     "systemd-tmpfiles-clean.timer",
+    "systemd-tmpfiles-setup-dev-early.service",
+    "systemd-tmpfiles-setup-dev.service",
     "systemd-udev-load-credentials.service",
     "systemd-update-done.service",
     "systemd-update-utmp.service",
     "systemd-user-sessions.service",
     "dev-hugepages.mount",
     "dev-mqueue.mount",
+    "proc-sys-fs-binfmt_misc.automount",
+    "run-lock.mount",
     "sys-fs-fuse-connections.mount",
     "sys-kernel-config.mount",
+    "sys-kernel-debug.mount",
 )
+# Programs that look at each boot for what would call for more units: a console to log in at, fstab, a TPM.
+_GENERATORS = "systemd/system-generators"
 _ENABLED = ("systemd-networkd.service", "ssh.service")
 _EMPTIED = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man", "usr/share/locale")
 _STEPS = 5
@@ -134,6 +145,9 @@ def _configure(root: Path, tree: Path) -> None:
     units = root / "etc/systemd/system"
     for name in _MASKED:
         _link(units / name, "/dev/null")
+    (root / "etc" / _GENERATORS).mkdir(exist_ok=True)
+    for generator in (root / "usr/lib" / _GENERATORS).iterdir():
+        _link(root / "etc" / _GENERATORS / generator.name, "/dev/null")
     wanted = units / "multi-user.target.wants"
     wanted.mkdir(exist_ok=True)
     for name in _ENABLED:

@@ -213,7 +213,7 @@ def _start(
             port=_free_port(),
             console=f"{here}/console.log",
             pid_file=f"{here}/pid",
-            kernel=image.kernel.image if image else None,
+            kernel=image.starts if image else None,
             initrd=f"{here}/initrd" if image else None,
             seed=None if image else f"{here}/seed",
             plugs=plugs,
@@ -360,11 +360,11 @@ def _accelerator(image: MachineImage | None, how: Starting) -> tuple[str, str | 
     if image is None:
         return "tcg", "KVM is only tried with howdah's kernels"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()
-    kernel = image.kernel
+    starts = image.starts
 
     def look(directory: Path, _log: Path) -> None:
         how.progress("try KVM", 0, 0)
-        (directory / "why").write_text(why_no_kvm(kernel.image) or "")
+        (directory / "why").write_text(why_no_kvm(starts) or "")
 
-    why = (how.cache.build("accelerator", content_key(boot, kernel.key), look) / "why").read_text()
+    why = (how.cache.build("accelerator", content_key(boot, image.kernel.key, starts.name), look) / "why").read_text()
     return ("tcg", why) if why else ("kvm", None)

@@ -90,7 +90,8 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     disk, first = tmp_path / "disk.ext4", tmp_path / "first.cpio"
     disk.write_bytes(bytes(1 << 20))
     first.write_bytes(b"")
-    image = MachineImage(disk, first, kernel, "sources", ["ss_pair"], {"ss_jump": "algorithms/ss_jump.c:3: no"})
+    left_out = {"ss_jump": "algorithms/ss_jump.c:3: no"}
+    image = MachineImage(disk, first, tmp_path / "vmlinux", kernel, "sources", ["ss_pair"], left_out)
     monkeypatch.setattr(life, "provide_machine_kernel", lambda *_: kernel)
     monkeypatch.setattr(life, "provide_machine_image", lambda *_: image)
     monkeypatch.setattr(life, "why_no_kvm", lambda _: "there is no /dev/kvm")

@@ -17,6 +17,7 @@ import pytest
 
 from howdah.build.accelerator import QEMU
 from howdah.command.main import main
+from howdah.engine.vm.watch import UP
 from howdah.record.directory import RunDirectory
 from howdah.record.raw import read_raw_bytes
 from howdah.record.table import equal
@@ -34,13 +35,24 @@ algorithm: hystart-linux-cubic
 duration: 2 s
 """
 DISAGREE = 6
-RESTLESS = """\
-import time
-while True:
-    until = time.perf_counter() + 5e-5
-    while time.perf_counter() < until:
-        pass
-    time.sleep(7e-5)
+# From the machine's first program to its end: while its kernel boots it is hardly ever idle, and before and after there
+# is no machine.
+RESTLESS = f"""\
+import sys, time
+from pathlib import Path
+def machine():
+    for signs in Path(sys.argv[1]).rglob(".partial-*/raw/.signs"):
+        console = signs.with_name("console.log")
+        if console.exists() and {UP!r} in console.read_bytes():
+            return signs
+while (signs := machine()) is None:
+    time.sleep(0.1)
+while signs.exists():
+    for _ in range(1000):
+        until = time.perf_counter() + 5e-5
+        while time.perf_counter() < until:
+            pass
+        time.sleep(7e-5)
 """
 
 
@@ -106,16 +118,18 @@ def test_nothing_of_the_machine_stays(run: Path) -> None:
 
 
 @contextmanager
-def restless() -> Iterator[None]:
-    """What is started here has one processor, with two processes on it that wake up all the time and so interrupt it.
+def restless(place: Path) -> Iterator[None]:
+    """What is started here has one processor, with two processes on it that wake up all the time and so interrupt it,
+    while a machine of ``place`` runs.
 
     More of them, or others on further processors, take nothing from the machine that these do not take.
     """
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(before)})
-    processes = [subprocess.Popen([sys.executable, "-S", "-c", RESTLESS]) for _ in range(2)]
+    processes = [subprocess.Popen([sys.executable, "-S", "-c", RESTLESS, str(place)]) for _ in range(2)]
     try:
         yield
+        assert [process.wait(60) for process in processes] == [0, 0], "nothing was disturbed"
     finally:
         os.sched_setaffinity(0, before)
         for process in processes:
@@ -129,7 +143,7 @@ def test_a_rerun_beside_other_work_is_equal(place: Path, run: Path, capsys: pyte
     Without warp.c seven of nine such reruns differed by some nanoseconds.
     """
     capsys.readouterr()
-    with restless():
+    with restless(place):
         status = main(["rerun", str(run), "--runs", str(place), "--json"])
     answer = json.loads(capsys.readouterr().out)
     assert answer["equal"], answer["difference"]
