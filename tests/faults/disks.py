@@ -13,14 +13,17 @@ import random
 import shutil
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from howdah.linux.syscall import unshare
 from tests.faults.sandbox import REBUILT, ROOT, Sandbox
 
 TROUBLES = ("full", "inodes", "read-only", "file size")
 PLACES = ("runs", "report", "cache")
+CLONE_NEWNS = 0x0002_0000
 _PAGE = 4096
 _MOST_BYTES = 2_500_000
 _ROOM = "size=400m,nr_inodes=100000"
@@ -54,31 +57,31 @@ def _namespace() -> list[str]:
 
 
 def run_disks(sandbox: Sandbox, count: int, seed: int, told: Callable[[Disk], None] = lambda _disk: None) -> list[Disk]:
-    """So many rounds, each in a namespace of its own."""
+    """So many rounds, each in a namespace of its own.
+
+    One process forks them all, having loaded what they need. It has the sandbox's path nowhere but on its standard
+    input: it is none of the processes that a round may leave.
+    """
     found = []
-    for number in range(count):
-        chance = random.Random(f"disks-{seed}-{number}")
-        # Every combination comes in turn; how much room there is, is drawn.
-        place, trouble = PLACES[number % len(PLACES)], TROUBLES[number // len(PLACES) % len(TROUBLES)]
-        room = chance.randrange(60) if trouble == "inodes" else chance.randrange(_MOST_BYTES)
-        disk = Disk(number, place, trouble, room)
-        command = [
-            *_namespace(),
-            sys.executable,
-            "-m",
-            "tests.faults.disks",
-            str(sandbox.root),
-            json.dumps(asdict(disk)),
-        ]
-        done = subprocess.run(command, env=sandbox.environment, cwd=ROOT, capture_output=True, text=True, check=False)
-        try:
-            disk = Disk(**json.loads(done.stdout))
-        except ValueError:
-            disk.faults.append(f"the round itself failed: {done.stderr[-2000:]}")
-        disk.faults += sandbox.at_once()
-        sandbox.clear_left()
-        found.append(disk)
-        told(disk)
+    command = [*_namespace(), sys.executable, "-m", "tests.faults.disks"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as rounds:
+        assert rounds.stdin is not None
+        assert rounds.stdout is not None
+        for number in range(count):
+            chance = random.Random(f"disks-{seed}-{number}")
+            # Every combination comes in turn; how much room there is, is drawn.
+            place, trouble = PLACES[number % len(PLACES)], TROUBLES[number // len(PLACES) % len(TROUBLES)]
+            room = chance.randrange(60) if trouble == "inodes" else chance.randrange(_MOST_BYTES)
+            disk = Disk(number, place, trouble, room)
+            rounds.stdin.write(json.dumps({"root": str(sandbox.root), "disk": asdict(disk)}) + "\n")
+            rounds.stdin.flush()
+            disk = Disk(**json.loads(rounds.stdout.readline()))
+            disk.faults += sandbox.at_once()
+            sandbox.clear_left()
+            found.append(disk)
+            told(disk)
     return found
 
 
@@ -144,12 +147,38 @@ def _call(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
+def _forked(root: Path, disk: Disk) -> Disk:
+    """The round in a child with a namespace of its own, which goes with it."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        try:
+            unshare(CLONE_NEWNS)
+            sandbox = Sandbox(root)
+            sandbox.reference = root / "reference" / "tiny"
+            _round(sandbox, disk)
+        except BaseException:  # noqa: BLE001 - a round that fails is told of, and the next one begins
+            disk.faults.append(f"the round itself failed: {traceback.format_exc()[-2000:]}")
+        finally:
+            os.write(writing, json.dumps(asdict(disk)).encode())
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        answer = said.read()
+    _, status = os.waitpid(child, 0)
+    if not answer:
+        disk.faults.append(f"the round itself ended with status {status}")
+        return disk
+    return Disk(**json.loads(answer))
+
+
 def main() -> int:
-    sandbox = Sandbox(Path(sys.argv[1]))
-    sandbox.reference = sandbox.root / "reference" / "tiny"
-    disk = Disk(**json.loads(sys.argv[2]))
-    _round(sandbox, disk)
-    sys.stdout.write(json.dumps(asdict(disk)))
+    for line in sys.stdin:
+        asked = json.loads(line)
+        disk = _forked(Path(asked["root"]), Disk(**asked["disk"]))
+        sys.stdout.write(json.dumps(asdict(disk)) + "\n")
+        sys.stdout.flush()
     return 0
 
 

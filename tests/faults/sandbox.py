@@ -42,6 +42,8 @@ _MEMORY = Path("/dev/shm")
 _PROBE_NAME = re.compile("[a-z0-9_]{8}")  # of tempfile._RandomNameSequence
 _BUILT = ("agent", "kernel", "module", "prometheus", "tool", "tree")
 REBUILT = ("agent", "tool")  # what the killed 'howdah build' builds
+# Of runs that nobody disturbs: a second worker would load for one run what the first has loaded.
+_QUIETLY = ("--no-report", "--jobs", "1")
 
 
 class Sandbox:
@@ -116,7 +118,7 @@ class Sandbox:
 
     def make_reference(self) -> None:
         """The runs as they are when nothing disturbs them."""
-        status = self.run(["run", str(self.profile), "--no-report", "--runs", str(self.root / "reference")])
+        status = self.run(["run", str(self.profile), *_QUIETLY, "--runs", str(self.root / "reference")])
         if status:
             raise AssertionError(f"the undisturbed run ended with {status}: {self.said()}")
         self.reference = self.root / "reference" / "tiny"
@@ -210,8 +212,7 @@ class Sandbox:
 
     def resume(self) -> list[str]:
         """What the next command finds: it ends well, nothing is left, and the runs are those of an undisturbed one."""
-        arguments = ["run", str(self.profile), "--runs", str(self.runs), "--no-report"]
-        status = self.run(arguments)
+        status = self.run(["run", str(self.profile), "--runs", str(self.runs), *_QUIETLY])
         faults = [] if status == 0 else [f"the next command ended with {status}: {self.said()[-1500:]}"]
         if any(self.left()):
             self.run(["clean", "--runs", str(self.runs)])
