@@ -154,11 +154,6 @@ def known_metrics() -> dict[str, Metric]:
     return found
 
 
-def metric_called(name: str) -> Metric:
-    """The metric of that name; one that was known when the runs were made and is not now has no unit to show."""
-    return known_metrics().get(name) or Metric(name)
-
-
 def metric_of(name: str) -> Metric:
     """A metric of the table. Raises HowdahError for one that it lacks."""
     metric = known_metrics().get(name)

@@ -12,13 +12,12 @@ import re
 from collections.abc import Container
 from typing import Any
 
-from howdah.claim.comparison import Interval
+from howdah.claim.comparison import Interval, extremes
 from howdah.claim.contradiction import decided
 from howdah.claim.expectation import Compared, bounds, in_enough, is_flat, judge_compared, judge_range, moves_by
-from howdah.claim.finding import DIFFERS, FAIL, PASS
+from howdah.claim.finding import DIFFERS, FAIL, PASS, metric_called
 from howdah.claim.words import expected_text
-from howdah.measure.statistics import extremes
-from howdah.metric import Metric, metric_called
+from howdah.metric import Metric
 from howdah.profile.claim import ClaimSection, ExpectSection
 from howdah.profile.source import parse_yaml
 from howdah.record.provenance import sha256_text

@@ -10,13 +10,13 @@ from typing import Any
 
 from howdah.claim.contradiction import decided
 from howdah.claim.expectation import bounds
-from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED
+from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED, metric_called
 from howdah.claim.grid import judge_grid
 from howdah.claim.judging import Judging
 from howdah.claim.sample import Field, Made
 from howdah.claim.words import expected_text
 from howdah.errors import HowdahError
-from howdah.metric import RATIO, Metric, metric_called
+from howdah.metric import RATIO, Metric
 from howdah.profile.claim import ClaimSection
 from howdah.profile.control import ControlSection, axis_key
 from howdah.profile.experiment import read_sections

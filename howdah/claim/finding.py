@@ -9,7 +9,7 @@ from typing import Any
 
 from howdah.claim.sample import Sample
 from howdah.measure.statistics import Statistic, statistic
-from howdah.metric import Metric
+from howdah.metric import Metric, known_metrics
 from howdah.number import between, significant
 
 PASS, FAIL, DIFFERS, UNSUPPORTED, INVALID = "pass", "fail", "differs", "unsupported", "invalid"
@@ -29,6 +29,11 @@ class Finding:
     comparison: dict[str, Any] | None = None
     note: str = ""
     trend: list[dict[str, Any]] = field(default_factory=list)
+
+
+def metric_called(name: str) -> Metric:
+    """The metric of that name; one that was known when the runs were made and is not now has no unit to show."""
+    return known_metrics().get(name) or Metric(name)
 
 
 def number_text(value: float, metric: Metric) -> str:

@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from howdah.claim.expectation import judge_point, judge_trend
-from howdah.claim.finding import FAIL, INVALID, PASS, UNSUPPORTED, Finding, number_text, summary
+from howdah.claim.finding import FAIL, INVALID, PASS, UNSUPPORTED, Finding, metric_called, number_text, summary
 from howdah.claim.points import axis_order, pooled
 from howdah.claim.sample import Field, Sample, SelectionError, sample
 from howdah.claim.words import than_text
-from howdah.metric import metric_called
 from howdah.profile.claim import ClaimSection, SelectorSection
 from howdah.profile.claim_check import completed
 from howdah.profile.control import CONTROL_AXIS

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from howdah.claim.expectation import USUAL_TOLERANCE, bounds
-from howdah.metric import metric_called
+from howdah.claim.finding import metric_called
 from howdah.profile.claim import ClaimSection, RangeSection
 
 

@@ -94,13 +94,6 @@ def median_rank(count: int) -> int:
     return max(0, rank - 1)
 
 
-def extremes(mean: float, half_width: float, count: int) -> tuple[float, float]:
-    """Between what any of ``count`` values with this mean and half interval must lie: s (n-1) / sqrt(n) from the mean
-    (Samuelson 1968), which is half_width (n-1) / t(n-1)."""
-    furthest = half_width * (count - 1) / student_quantile(count - 1)
-    return mean - furthest, mean + furthest
-
-
 def statistic(values: list[float]) -> Statistic:
     """Of at least one value; the interval is mean ± t(n-1) s / sqrt(n) with the sample's standard deviation s."""
     count = len(values)
