@@ -12,13 +12,12 @@ import re
 from collections.abc import Container
 from typing import Any
 
-from howdah.claim.comparison import Interval
+from howdah.claim.comparison import Interval, extremes
 from howdah.claim.contradiction import decided
-from howdah.claim.expectation import Compared, is_flat, judge_compared, judge_range, moves_by
-from howdah.claim.finding import DIFFERS, FAIL, PASS
-from howdah.claim.judging import metric_called
+from howdah.claim.expectation import Compared, bounds, in_enough, is_flat, judge_compared, judge_range, moves_by
+from howdah.claim.finding import DIFFERS, FAIL, PASS, metric_called
 from howdah.claim.words import expected_text
-from howdah.metric import Metric, read_share
+from howdah.metric import Metric
 from howdah.profile.claim import ClaimSection, ExpectSection
 from howdah.profile.source import parse_yaml
 from howdah.record.provenance import sha256_text
@@ -27,6 +26,7 @@ NOT_RUN = "not run"
 _NO_RUNS = ("description", "sources", "claims", "figures", "quick", "unknown", "controls")
 _MEASURED = ("value", "than", "each")
 _LEFT_OUT = ("than",)  # what remains of a claim without it is published
+_SOME_LACK_IT = re.compile(r"[0-9]+ of [0-9]+ runs have none")  # finding.missing_text
 _COUNT = re.compile(r"(\S+?)(?: ([0-9]+))?(?:, |$)")
 
 
@@ -178,10 +178,11 @@ def holds(claim: ClaimSection, point: dict[str, Any], earlier: dict[str, Any]) -
         return _trend_holds(expect, point, earlier)
     if expect.is_ is not None:
         counts = counted_texts(str(point["text"]))
-        share = counts.get(expect.is_, 0) / max(sum(counts.values()), 1)
-        return share >= read_share(expect.in_at_least or "1") - 1e-12
+        return in_enough(expect, counts.get(expect.is_, 0) / max(sum(counts.values()), 1))
     if point["mean"] is None:
         raise NeedsRunsError("no number of it was published")
+    if expect.counts:
+        return _counted_holds(expect, metric, point)
     if not expect.compares:
         return judge_range(expect, metric, Interval(point["mean"], point["low"], point["high"]))[0]
     if not point.get("comparison") or not point.get("than"):
@@ -191,6 +192,24 @@ def holds(claim: ClaimSection, point: dict[str, Any], earlier: dict[str, Any]) -
     difference = Interval(each["difference"], each["difference_low"], each["difference_high"])
     compared = Compared(point["mean"], point["than"]["mean"], difference, ratio, each["paired"])
     return judge_compared(expect, metric, compared)[0]
+
+
+def _counted_holds(expect: ExpectSection, metric: Metric, point: dict[str, Any]) -> bool:
+    """The repetitions are not published one by one. They decide it all the same where none can lie on the other side
+    of the range: equal ones, or those whose interval is narrow enough."""
+    if _SOME_LACK_IT.search(point.get("why") or ""):
+        raise NeedsRunsError("some repetitions have no number")
+    least, largest = point["mean"], point["mean"]
+    if point["low"] is not None:
+        least, largest = extremes(point["mean"], (point["high"] - point["low"]) / 2, point["n"])
+    ok = [judge_range(expect, metric, Interval(end))[0] for end in (least, largest)]
+    if all(ok):
+        return True
+    low, high = bounds(expect, metric)
+    outside = (low is not None and largest < low) or (high is not None and least > high)
+    if any(ok) or not outside:
+        raise NeedsRunsError("the numbers of the single repetitions are not published")
+    return in_enough(expect, 0.0)
 
 
 def _trend_holds(expect: ExpectSection, point: dict[str, Any], earlier: dict[str, Any]) -> bool:

@@ -10,9 +10,9 @@ from typing import Any
 
 from howdah.claim.contradiction import decided
 from howdah.claim.expectation import bounds
-from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED
+from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED, metric_called
 from howdah.claim.grid import judge_grid
-from howdah.claim.judging import Judging, metric_called
+from howdah.claim.judging import Judging
 from howdah.claim.sample import Field, Made
 from howdah.claim.words import expected_text
 from howdah.errors import HowdahError

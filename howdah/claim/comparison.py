@@ -91,6 +91,13 @@ def _degrees(parts: list[float], counts: list[int]) -> int:
     return max(1, math.floor(sum(parts) ** 2 / below + 1e-9)) if below > 0 else min(counts) - 1
 
 
+def extremes(mean: float, half_width: float, count: int) -> tuple[float, float]:
+    """Between what any of ``count`` values with this mean and half interval must lie: s (n-1) / sqrt(n) from the mean
+    (Samuelson 1968), which is half_width (n-1) / t(n-1)."""
+    furthest = half_width * (count - 1) / student_quantile(count - 1)
+    return mean - furthest, mean + furthest
+
+
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Spearman's rank correlation: Pearson's of the ranks, ties sharing the mean of theirs. None where one of both
     does not vary or there are fewer than two."""

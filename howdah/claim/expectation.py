@@ -17,6 +17,7 @@ from howdah.claim.finding import (
     left_out_text,
     missing_text,
     number_text,
+    numbers_text,
     shares,
     statistic_text,
 )
@@ -40,13 +41,13 @@ def judge_point(
     says that this machine cannot measure it, *unsupported*."""
     samples = [value] if than is None else [value, than]
     note = left_out_text(samples)
-    is_text = expect.form == "is_"
-    unusable = _unusable(samples, at, value, than, note, texts=is_text)
+    unusable = _unusable(samples, at, value, than, note, counts=expect.counts)
     if unusable is not None:
         return unusable
-    if is_text:
-        ok, why = _is(expect, value)
-        return Finding(_word(ok), why, at, value, than, note=note)
+    if expect.counts:
+        ok, why = _counted(expect, metric, value)
+        extent = statistic(value.numbers()).mean if expect.is_ is None else None
+        return Finding(_word(ok), why, at, value, than, extent, note=note)
     if than is None:
         found = statistic(value.numbers())
         low, high = found.interval or (None, None)
@@ -61,12 +62,12 @@ def judge_point(
 
 
 def _unusable(
-    samples: list[Sample], at: dict[str, Any], value: Sample, than: Sample | None, note: str, *, texts: bool = False
+    samples: list[Sample], at: dict[str, Any], value: Sample, than: Sample | None, note: str, *, counts: bool = False
 ) -> Finding | None:
     if any(not each.enough for each in samples):
         return Finding(INVALID, note or "there is no run of it", at, value, than, note=note)
     for each in samples:
-        if each.missing and not (texts and each.values):
+        if each.missing and not (counts and each.values):
             verdict = UNSUPPORTED if each.unsupported >= each.missing.keys() else FAIL
             return Finding(verdict, missing_text(each), at, value, than, note=note)
     return None
@@ -203,13 +204,26 @@ def bounds(expect: RangeSection, metric: Metric) -> tuple[float | None, float | 
     return (None if low is None else metric.read(low)), (None if high is None else metric.read(high))
 
 
-def _is(expect: ExpectSection, value: Sample) -> tuple[bool, str]:
-    """A repetition without a text is one that has another."""
-    texts = [str(text) for text in value.values.values()]
-    share = texts.count(str(expect.is_)) / (len(texts) + len(value.missing))
-    others = f"{expect.is_} in {share * 100:.4g} %: {shares(texts)}" if share < 1 else ""
-    why = "; ".join(filter(None, (others, missing_text(value))))
-    return share >= read_share(expect.in_at_least or "1") - 1e-12, why
+def _counted(expect: ExpectSection, metric: Metric, value: Sample) -> tuple[bool, str]:
+    """Whether enough repetitions have the text, or a number in the range. One that has none does not match."""
+    total = len(value.values) + len(value.missing)
+    if expect.is_ is not None:
+        texts = [str(text) for text in value.values.values()]
+        matching = texts.count(expect.is_)
+        others = f"{expect.is_} in {matching / total * 100:.4g} %: {shares(texts)}"
+    else:
+        outside = [number for number in value.numbers() if not judge_range(expect, metric, Interval(number))[0]]
+        matching = len(value.values) - len(outside)
+        others = f"in {matching} of {total} repetitions"
+        if outside:
+            others += f"; outside the range: {numbers_text(outside, metric)}"
+    why = "; ".join(filter(None, (others if matching < total else "", missing_text(value))))
+    return in_enough(expect, matching / total), why
+
+
+def in_enough(expect: ExpectSection, share: float) -> bool:
+    """Whether it holds in as large a share of the repetitions as expected."""
+    return share >= read_share(expect.in_at_least or "1") - 1e-12
 
 
 def judge_trend(

@@ -9,10 +9,11 @@ from typing import Any
 
 from howdah.claim.sample import Sample
 from howdah.measure.statistics import Statistic, statistic
-from howdah.metric import Metric
+from howdah.metric import Metric, known_metrics
 from howdah.number import between, significant
 
 PASS, FAIL, DIFFERS, UNSUPPORTED, INVALID = "pass", "fail", "differs", "unsupported", "invalid"
+_MOST_LISTED = 5  # different values of repetitions that are named one by one
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class Finding:
     comparison: dict[str, Any] | None = None
     note: str = ""
     trend: list[dict[str, Any]] = field(default_factory=list)
+
+
+def metric_called(name: str) -> Metric:
+    """The metric of that name; one that was known when the runs were made and is not now has no unit to show."""
+    return known_metrics().get(name) or Metric(name)
 
 
 def number_text(value: float, metric: Metric) -> str:
@@ -61,6 +67,16 @@ def shares(values: Sequence[str]) -> str:
     if len(counts) == 1:
         return next(iter(counts))
     return ", ".join(f"{text} {count}" for text, count in counts.items())
+
+
+def numbers_text(values: Sequence[float], metric: Metric) -> str:
+    """``1137 packets, 1241 packets``; ``0 events (9 times)``; of many different ones, the least and the largest."""
+    texts = [number_text(value, metric) for value in sorted(values)]
+    different = list(dict.fromkeys(texts))
+    if len(different) > _MOST_LISTED:
+        return f"{texts[0]} to {texts[-1]}"
+    counts = {text: texts.count(text) for text in different}
+    return ", ".join(f"{text} ({count} times)" if count > 1 else text for text, count in counts.items())
 
 
 def summary(found: Sample, metric: Metric) -> dict[str, Any]:

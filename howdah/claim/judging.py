@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from howdah.claim.expectation import judge_point, judge_trend
-from howdah.claim.finding import FAIL, INVALID, PASS, UNSUPPORTED, Finding, number_text, summary
+from howdah.claim.finding import FAIL, INVALID, PASS, UNSUPPORTED, Finding, metric_called, number_text, summary
 from howdah.claim.points import axis_order, pooled
 from howdah.claim.sample import Field, Sample, SelectionError, sample
 from howdah.claim.words import than_text
-from howdah.metric import Metric, known_metrics
 from howdah.profile.claim import ClaimSection, SelectorSection
 from howdah.profile.claim_check import completed
 from howdah.profile.control import CONTROL_AXIS
@@ -23,11 +22,6 @@ from howdah.record.axis import point_text
 _LEFT_OUT_QUICK = "left out of the quick atlas"
 _LEFT_OUT = "its points were left out of the sweep"
 _WORST_FIRST = (FAIL, INVALID, UNSUPPORTED, PASS)
-
-
-def metric_called(name: str) -> Metric:
-    """The metric of that name; one that was known when the runs were made and is not now has no unit to show."""
-    return known_metrics().get(name) or Metric(name)
 
 
 class Judging:

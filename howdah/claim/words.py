@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from howdah.claim.expectation import USUAL_TOLERANCE
+from howdah.claim.expectation import USUAL_TOLERANCE, bounds
+from howdah.claim.finding import metric_called
 from howdah.profile.claim import ClaimSection, RangeSection
 
 
 def expected_text(claim: ClaimSection) -> str:
-    """``870 ± 10 %``; ``much more than at algorithm = standard``; ``ack-train``; ``rises with path.buffer``."""
+    """``870 ± 10 %``; ``much more than at algorithm = standard``; ``ack-train in all of the repetitions``; ``0 packets
+    in at least 90 % of the repetitions``; ``rises with path.buffer``."""
     expect = claim.expect
     assert expect is not None
     text = ""
@@ -29,6 +31,8 @@ def expected_text(claim: ClaimSection) -> str:
             text += f" by {expect.by} at least"
         elif expect.within is not None:
             text += f" by more than {expect.within}"
+    elif expect.in_at_least is not None:
+        text = f"{_one_range_text(claim, expect)} in at least {expect.in_at_least} of the repetitions"
     else:
         text = range_text(expect)
     if claim.each:
@@ -51,6 +55,13 @@ def range_text(expect: RangeSection) -> str:
     words = {"above": "above", "below": "below", "at_least": "at least", "at_most": "at most"}
     name = expect.given[0]
     return f"{words[name]} {getattr(expect, name)}"
+
+
+def _one_range_text(claim: ClaimSection, expect: RangeSection) -> str:
+    """A range for the value of each repetition; of a single number that number alone: ``0 packets``."""
+    assert claim.value is not None
+    low, high = bounds(expect, metric_called(claim.value.metric))
+    return expect.equals if expect.equals is not None and low == high else range_text(expect)
 
 
 def than_text(claim: ClaimSection) -> str:

@@ -18,6 +18,7 @@ Slug = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
 
 WORDS: tuple[str, ...] = ("much more", "more", "similar", "less", "much less")
 _NUMERIC = ("equals", "above", "below", "at_least", "at_most", "between")
+_OF_AN_INTERVAL = ("above", "below")
 
 
 def _quantity(value: object) -> str:
@@ -112,7 +113,11 @@ class ExpectSection(RangeSection):
     ratio: BoundsSection | None = fixed(None, description="range of value : than")
     difference: BoundsSection | None = fixed(None, description="range of value - than")
     is_: Text | None = fixed(None, alias="is", description="the text of a measure such as exit_cause")
-    in_at_least: Quantity | None = fixed(None, description="with is: share of the repetitions; 100 % by default")
+    in_at_least: Quantity | None = fixed(
+        None,
+        description="share of the repetitions; with is 100 % by default; with equals, at_least, at_most or between the "
+        "value of each repetition is judged instead of the mean",
+    )
     trend: Literal["rises", "falls", "flat"] | None = fixed(None, description="of the means along over")
     over: AxisName | None = fixed(None, description="with trend: the axis")
     by: Quantity | None = fixed(
@@ -123,6 +128,11 @@ class ExpectSection(RangeSection):
     def form(self) -> str:
         """The one form that is given."""
         return self._forms()[0]
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts the repetitions in which it holds, and does not judge their mean."""
+        return self.is_ is not None or self.in_at_least is not None
 
     @property
     def compares(self) -> bool:
@@ -144,14 +154,25 @@ class ExpectSection(RangeSection):
             raise FieldError(f"nothing is expected; give one of {choices}")
         if len(forms) > 1:
             raise FieldError(f"{' and '.join(forms)} are both given; a claim expects one thing")
-        if self.in_at_least is not None and self.is_ is None:
-            raise FieldError("in_at_least belongs to is, which is not given", "in_at_least")
+        self._check_share(forms[0])
         if self.by is not None and self.trend not in ("rises", "falls"):
             raise FieldError("by belongs to the trends rises and falls, which are not given", "by")
         if (self.trend is None) != (self.over is None):
             missing, present = ("over", "trend") if self.over is None else ("trend", "over")
             raise FieldError(f"trend and over belong together; {missing} is missing", present)
         return self
+
+    def _check_share(self, form: str) -> None:
+        if self.in_at_least is None or form == "is":
+            return
+        if form in _OF_AN_INTERVAL:
+            instead = "at_least" if form == "above" else "at_most"
+            what = f"in_at_least judges each repetition, and {form} the interval of their mean; give {instead}"
+            raise FieldError(what, "in_at_least")
+        if form not in _NUMERIC:
+            form = "a word" if form == "word" else form
+            what = f"in_at_least belongs to is, equals, at_least, at_most and between, not to {form}"
+            raise FieldError(what, "in_at_least")
 
 
 def _expect(value: object) -> object:
@@ -230,9 +251,15 @@ class ClaimSection(Section):
             raise FieldError(f"{self.expect.over} is the axis of the trend and cannot be in each as well", "each")
         if self.hold != "all" and not self.each:
             raise FieldError(f"hold: {self.hold} is over the values of each, which is not given", "hold")
-        if self.hold in ("max", "min", "mean") and self.expect.form in ("is_", "trend"):
-            raise FieldError(f"hold: {self.hold} is of numbers; with this expectation give all or any", "hold")
+        self._check_hold(self.expect)
         return self
+
+    def _check_hold(self, expect: ExpectSection) -> None:
+        if self.hold in ("max", "min", "mean") and expect.form in ("is_", "trend"):
+            raise FieldError(f"hold: {self.hold} is of numbers; with this expectation give all or any", "hold")
+        if self.hold in ("max", "min") and expect.counts:
+            what = f"hold: {self.hold} is of the means of the points, and in_at_least of each repetition"
+            raise FieldError(f"{what}; give all, any or mean", "hold")
 
     def _shown(self) -> str:
         assert self.expect is not None

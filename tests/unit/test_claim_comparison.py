@@ -10,8 +10,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from howdah.claim.comparison import Interval, paired_difference, ratio_of_means, spearman, welch_difference
+from howdah.claim.comparison import (
+    Interval,
+    extremes,
+    paired_difference,
+    ratio_of_means,
+    spearman,
+    welch_difference,
+)
 from howdah.claim.points import axis_order
+from howdah.measure.statistics import statistic
 
 NUMBERS = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False).map(lambda value: round(value, 3))
 SAMPLES = st.lists(NUMBERS, min_size=2, max_size=12)
@@ -152,3 +160,12 @@ def test_axes_are_ordered_by_size(values: list[str]) -> None:
     order = axis_order(values)
     backwards = values[::-1]
     assert sorted(backwards, key=order) == values
+
+
+def test_no_value_lies_further_out_than_the_extremes() -> None:
+    values = [0.0] * 9 + [10.0]  # the furthest that one of ten can be
+    found = statistic(values)
+    assert found.half_width is not None
+    least, largest = extremes(found.mean, found.half_width, 10)
+    assert largest == pytest.approx(10)
+    assert least <= 0

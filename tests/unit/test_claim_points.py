@@ -52,6 +52,33 @@ def test_each_and_hold(tmp_path: Path, hold: str, limit: float, verdict: str) ->
     assert [point["at"] for point in found["measured"]["points"]] == [{"path.rtt": rtt} for rtt in MIXED]
 
 
+@pytest.mark.parametrize(
+    ("hold", "share", "verdict"),
+    [
+        ("all", "30 %", "pass"),  # at 200 ms one of three repetitions is at least 0.5
+        ("all", "40 %", "fail"),
+        ("any", "100 %", "pass"),
+        ("mean", "100 %", "pass"),  # 0.693, 0.7 and 0.707
+    ],
+)
+def test_a_share_of_the_repetitions_at_each_point(tmp_path: Path, hold: str, share: str, verdict: str) -> None:
+    expect = f"{{at_least: 0.505, in_at_least: {share}}}"
+    found = at_rtt(tmp_path, f"expect: {expect}, each: path.rtt, hold: {hold}", {**MIXED, "200 ms": 0.505 / 1.01})
+    assert found["verdict"] == verdict
+    assert found["expected"]["text"].startswith(f"at least 0.505 in at least {share} of the repetitions, ")
+    if verdict == "fail":
+        why = "in 1 of 3 repetitions; outside the range: 49.5 %, 50 % at path.rtt = 200 ms"
+        assert found["why"] == f"fails at 1 of 3 points: {why}"
+
+
+@pytest.mark.parametrize(("limit", "verdict"), [(0.695, "pass"), (0.701, "fail")])
+def test_the_mean_over_points_is_counted_in_each_repetition(tmp_path: Path, limit: float, verdict: str) -> None:
+    """0.693, 0.7 and 0.707 in the mean over the RTTs."""
+    expect = f"{{at_least: {limit}, in_at_least: 60 %}}"
+    found = at_rtt(tmp_path, f"expect: {expect}, each: path.rtt, hold: mean", MIXED)
+    assert found["verdict"] == verdict
+
+
 def test_a_failing_point_is_named(tmp_path: Path) -> None:
     found = at_rtt(tmp_path, "expect: {at_least: 0.6}, each: path.rtt", MIXED)
     assert found["why"] == "fails at 1 of 3 points: at path.rtt = 200 ms"

@@ -124,6 +124,71 @@ def test_texts(tmp_path: Path, share: str, causes: list[Any], verdict: str) -> N
     assert one(tmp_path, claim, {"cubic": causes, "reno": causes})["verdict"] == verdict
 
 
+ZEROS: list[float | str | None] = [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("expect", "values", "verdict", "why"),
+    [
+        ("{equals: 0 %, in_at_least: 75 %}", [*ZEROS, 0], "pass", ""),
+        ("{equals: 0 %, in_at_least: 75 %}", [*ZEROS, 0.9], "pass", "in 3 of 4 repetitions; outside the range: 90 %"),
+        ("{equals: 0 %, in_at_least: 76 %}", [*ZEROS, 0.9], "fail", "in 3 of 4 repetitions; outside the range: 90 %"),
+        ("{equals: 0.8, within: 2 %, in_at_least: 0.5}", [0.79, 0.81, 0.7, 0.9], "pass", "in 2 of 4 repetitions"),
+        ("{at_least: 50 %, in_at_least: 75 %}", [0.5, 0.6, 0.7, 0.1], "pass", "outside the range: 10 %"),
+        ("{at_least: 50 %, in_at_least: 75 %}", [0.5, 0.49, 0.9, 0.1], "fail", "outside the range: 10 %, 49 %"),
+        ("{at_least: 50 %, in_at_least: 100 %}", [1, 1, 1, 0.1], "fail", "in 3 of 4"),  # the mean is far above it
+        ("{at_most: 10 %, in_at_least: 75 %}", [0, 0.1, 0.1, 1], "pass", "outside the range: 100 %"),  # the mean is not
+        ("{at_most: 10 %, in_at_least: 75 %}", [0, 0.2, 0.2, 0.1], "fail", "outside the range: 20 % (2 times)"),
+        ("{between: [10 %, 20 %], in_at_least: 50 %}", [0.1, 0.2, 0, 0.9], "pass", "outside the range: 0 %, 90 %"),
+        ("{between: [10 %, 20 %], in_at_least: 51 %}", [0.1, 0.2, 0, 0.9], "fail", "in 2 of 4"),  # the mean is not
+        ("{at_most: 1 %, in_at_least: 90 %}", [0.02, 0.03, 0.04, 0.05, 0.06, 0.07], "fail", "range: 2 % to 7 %"),
+    ],
+)
+def test_the_share_of_repetitions_in_a_range(
+    tmp_path: Path, expect: str, values: list[Any], verdict: str, why: str
+) -> None:
+    found = one(tmp_path, f"{CUBIC}, expect: {expect}", {"cubic": values, "reno": values})
+    assert found["verdict"] == verdict
+    assert why in found["why"] and bool(why) == bool(found["why"])
+    assert found["measured"]["mean"] == pytest.approx(sum(values) / len(values))
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict", "why"),
+    [
+        ([*ZEROS, None], "pass", "in 3 of 4 repetitions; 1 of 4 runs have none: there was none"),
+        ([0, 0, None, None], "fail", "in 2 of 4 repetitions; 2 of 4 runs have none: there was none"),
+        ([*ZEROS[1:], 0.2, None], "fail", "in 2 of 4 repetitions; outside the range: 20 %; 1 of 4 runs have none"),
+        ([None] * 4, "fail", "4 of 4 runs have none: there was none"),
+    ],
+)
+def test_a_repetition_without_a_number_is_not_in_the_range(
+    tmp_path: Path, values: list[Any], verdict: str, why: str
+) -> None:
+    expect = "{equals: 0 %, in_at_least: 75 %}"
+    found = one(tmp_path, f"{CUBIC}, expect: {expect}", {"cubic": values, "reno": [*ZEROS, 0]})
+    assert found["verdict"] == verdict
+    assert why in found["why"]
+
+
+@pytest.mark.parametrize(
+    ("expect", "text", "low", "high"),
+    [
+        ("{equals: 0 %, in_at_least: 90 %}", "0 % in at least 90 % of the repetitions", 0, 0),
+        ("{equals: 80 %, in_at_least: 90 %}", "80 % ± 10 % in at least 90 % of the repetitions", 0.72, 0.88),
+        ("{equals: 80 %, within: 0 %, in_at_least: 0.9}", "80 % in at least 0.9 of the repetitions", 0.8, 0.8),
+        ("{at_least: 80 %, in_at_least: 90 %}", "at least 80 % in at least 90 % of the repetitions", 0.8, None),
+        ("{at_most: 0 %, in_at_least: 90 %}", "at most 0 % in at least 90 % of the repetitions", None, 0),
+        ("{between: [10 %, 20 %], in_at_least: 90 %}", "10 % to 20 % in at least 90 % of the repetitions", 0.1, 0.2),
+        ("{equals: 0 %}", "0 % ± 10 %", 0, 0),
+    ],
+)
+def test_the_words_of_a_share(tmp_path: Path, expect: str, text: str, low: float | None, high: float | None) -> None:
+    found = one(tmp_path, f"{CUBIC}, expect: {expect}", {"cubic": FAR, "reno": HALF})
+    assert found["expected"]["text"] == text
+    assert (found["expected"]["low"], found["expected"]["high"]) == pytest.approx((low, high))
+
+
 @pytest.mark.parametrize(("expect", "verdict"), [("{at_most: 50 %}", "unsupported"), ("{at_least: 50 %}", "pass")])
 def test_what_hangs_on_a_contradiction_passes_or_cannot_be_decided(tmp_path: Path, expect: str, verdict: str) -> None:
     found = one(tmp_path, f"{CUBIC}, expect: {expect}, contradiction: 30 is 31", {"cubic": FAR, "reno": HALF})
@@ -208,14 +273,17 @@ def test_an_experiment_without_claims_says_so(tmp_path: Path, capsys: pytest.Cap
     assert not (experiment / "claims.json").exists(), "claims of an earlier profile are not these"
 
 
+@pytest.mark.parametrize("expect", ["{above: 30 %}", "{at_least: 30 %, in_at_least: 90 %}"])
 @pytest.mark.parametrize(("machine", "verdict"), [(True, "unsupported"), (False, "fail")])
-def test_what_this_machine_cannot_measure_is_unsupported(tmp_path: Path, machine: bool, verdict: str) -> None:
+def test_what_this_machine_cannot_measure_is_unsupported(
+    tmp_path: Path, machine: bool, verdict: str, expect: str
+) -> None:
     def rows(_plan: Plan) -> list[Row]:
         more: dict[str, Any] = {"why": "perf is not installed", **({"unsupported": True} if machine else {})}
         return [row("cpu_share_tcp_data_queue", None, "ratio", **more)]
 
     claim = "{metric: cpu_share_tcp_data_queue, at: {algorithm: cubic}}"
-    text = f"  - {{id: it, says: so, value: {claim}, expect: {{above: 30 %}}}}\n"
+    text = f"  - {{id: it, says: so, value: {claim}, expect: {expect}}}\n"
     found = judged(make_runs(tmp_path, write_profile(tmp_path, text, repetitions=2), rows))["it"]
     assert found["verdict"] == verdict
     assert "perf is not installed" in found["why"]

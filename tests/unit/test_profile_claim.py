@@ -116,6 +116,42 @@ def wrong(tmp_path: Path, claim: str, extra: str = CONTROLS) -> ProfileError:
             None,
         ),
         (f"{VALUE}, expect: {{between: [5 %, 3 %]}}, each: path.rtt", "the range from 5 % to 3 % is empty", None),
+        (
+            f"{VALUE}, expect: {{above: 50 %, in_at_least: 90 %}}, each: path.rtt",
+            "in_at_least judges each repetition, and above the interval of their mean; give at_least",
+            None,
+        ),
+        (
+            f"{VALUE}, expect: {{below: 50 %, in_at_least: 90 %}}, each: path.rtt",
+            "in_at_least judges each repetition, and below the interval of their mean; give at_most",
+            None,
+        ),
+        (
+            f"{VALUE}, than: {{at: {{algorithm: reno}}}}, expect: {{word: more, in_at_least: 90 %}}, each: path.rtt",
+            "in_at_least belongs to is, equals, at_least, at_most and between, not to a word",
+            None,
+        ),
+        (
+            f"{VALUE}, than: {{at: {{algorithm: reno}}}}, expect: {{ratio: {{below: 2}}, in_at_least: 90 %}}, "
+            "each: path.rtt",
+            "in_at_least belongs to is, equals, at_least, at_most and between, not to ratio",
+            None,
+        ),
+        (
+            f"{VALUE}, than: {{at: {{algorithm: reno}}}}, expect: {{ratio: {{at_most: 2, in_at_least: 90 %}}}}, "
+            "each: path.rtt",
+            "there is no field 'in_at_least'",
+            None,
+        ),
+        (f"{VALUE}, expect: {{trend: rises, over: path.rtt, in_at_least: 90 %}}", "between, not to trend", None),
+        (f"{VALUE}, expect: {{in_at_least: 90 %}}, each: path.rtt", "nothing is expected; give one of", None),
+        (f"{VALUE}, expect: {{at_least: 5 %, in_at_least: 110 %}}, each: path.rtt", "between 0 and 100 %", None),
+        (f"{VALUE}, expect: {{at_least: 5 s, in_at_least: 90 %}}, each: path.rtt", "a number with its unit", None),
+        (
+            f"{VALUE}, expect: {{at_least: 5 %, in_at_least: 90 %}}, each: path.rtt, hold: max",
+            "hold: max is of the means of the points, and in_at_least of each repetition; give all, any or mean",
+            None,
+        ),
         (f"{VALUE}, expect: {{trend: rises}}", "trend and over belong together; over is missing", None),
         (
             f"{VALUE}, expect: {{trend: flat, over: path.rtt, by: 5 %}}",
