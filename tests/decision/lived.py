@@ -15,14 +15,14 @@ from pathlib import Path
 from howdah.build.cache import Cache, content_key
 from tests.decision.build import HERE, objects_of
 
-_DRAWN_BY = ("hypothesis", "pytest")
-
 
 def once(plug_in: Path, what: str, live: Callable[[], None], *, fuzzer: str | None = None) -> bool:
-    """Call ``live`` for a plug-in's source unless it has returned before; whether it was called. It raises what
-    ``live`` raises."""
+    """Call ``live`` for a plug-in's source unless it has returned before; whether it was called.
+
+    ``what`` names the lives. Raises what ``live`` raises.
+    """
     own = [path for path in sorted(HERE.rglob("*")) if path.suffix == ".py" or path.parent.name == "corpus"]
-    versions = [sys.version, *(f"{name} {version(name)}" for name in _DRAWN_BY)]
+    versions = [sys.version, version("hypothesis")]
     objects = [directory.name for directory in objects_of(plug_in, fuzzer)]
     called = False
 
