@@ -140,7 +140,7 @@ def restless(place: Path) -> Iterator[None]:
 def test_a_rerun_beside_other_work_is_equal(place: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Under a virtual clock nothing of what this machine does reaches the run; progress was shown of both.
 
-    Without warp.c seven of nine such reruns differed by some nanoseconds.
+    Without warp.c five of five such reruns differed by some nanoseconds.
     """
     capsys.readouterr()
     with restless(place):
