@@ -66,9 +66,14 @@ def run(
     """
     directory = boot(engine, carried_out or plan, path)
     directory.plan.write_text(plan.to_json(), encoding="utf-8")
+    return directory, analysed(directory, plan)
+
+
+def analysed(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
+    """Every stage after the guest's; the verdict."""
     ingest(directory)
     measure(directory, plan)
-    return directory, judge(directory, plan)
+    return judge(directory, plan)
 
 
 @contextmanager

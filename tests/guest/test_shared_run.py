@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that share a run get one that is whole, whoever made it; no guest is booted here."""
+"""Tests that share a run get one that is whole, whoever made it, in this session or before; no guest is booted here."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from howdah.build.cache import content_key
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
-from howdah.record.directory import RunDirectory, write_json
+from howdah.record.directory import RunDirectory, read_json, write_json
 from tests.guest import shared_run as module
 from tests.guest.guest_run import plan_of
 from tests.guest.shared_run import share_runs_in, shared_run
@@ -18,16 +19,26 @@ from tests.guest.shared_run import share_runs_in, shared_run
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Algorithms whose runs were made, in order; runs are shared in a directory of this test's own."""
+    """Algorithms whose runs were made, in order; runs are shared and remembered in directories of this test's own."""
     found: list[str] = []
+
+    def analysed(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
+        verdict = {"verdict": read_json(directory.raw / "agent.json")["says"], "run": plan.run}
+        write_json(directory.verdict, verdict)
+        return verdict
 
     def run(_engine: UmlEngine, plan: Plan, path: Path) -> tuple[RunDirectory, dict[str, Any]]:
         found.append(plan.algorithm)
-        path.mkdir()
-        write_json(path / "verdict.json", {"verdict": "pass", "run": plan.run})
-        return RunDirectory(path), {}
+        directory = RunDirectory(path)
+        directory.raw.mkdir(parents=True)
+        directory.plan.write_text(plan.to_json(), encoding="utf-8")
+        write_json(directory.raw / "agent.json", {"says": "invalid" if plan.algorithm == "bbr" else "pass"})
+        return directory, analysed(directory, plan)
 
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(module, "key_of", lambda engine, plan: content_key(engine.wiring, plan.to_json()))
     monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module, "analysed", analysed)
     monkeypatch.setattr(module, "_places", [])
     share_runs_in(tmp_path / "shared")
     return found
@@ -63,3 +74,24 @@ def test_what_is_left_of_a_run_that_failed_is_not_shared(made: list[str], monkey
             shared_run(UmlEngine(), plan)
     assert shared_run(UmlEngine(), plan)[1]["verdict"] == "pass"
     assert made == ["cubic"]
+
+
+def test_another_session_runs_no_guest_and_analyses_its_files(made: list[str], tmp_path: Path) -> None:
+    plan = plan_of("algorithm=cubic")
+    first, verdict = shared_run(UmlEngine(), plan)
+    share_runs_in(tmp_path / "next")
+    again, said = shared_run(UmlEngine(), plan)
+    assert made == ["cubic"]
+    assert again.path.parent == tmp_path / "next"
+    assert said == verdict
+    assert again.plan.read_bytes() == first.plan.read_bytes()
+    assert [path.name for path in again.raw.iterdir()] == ["agent.json"]
+
+
+@pytest.mark.parametrize("override", ["algorithm=bbr", "collect.cpu=true"])
+def test_another_session_runs_an_invalid_or_a_timed_one_again(made: list[str], tmp_path: Path, override: str) -> None:
+    plan = plan_of(override)
+    for session in ("shared", "next"):
+        share_runs_in(tmp_path / session)
+        shared_run(UmlEngine(), plan)
+    assert len(made) == 2

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What guests wrote in earlier sessions of tests, remembered by what decides it.
+
+A run's key names its plan, its kernel and modules, the guest's tree and the agent (``howdah.record.provenance``): runs
+with one key have equal raw files, which test_repeatability.py looks at in new runs each time. Here the code that starts
+guests belongs to it as well. Only raw files are remembered: tables, measures and verdicts are made in every session.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from contextlib import suppress
+from pathlib import Path
+
+import zstandard
+
+from howdah.build.cache import Cache, content_key
+from howdah.engine.uml.engine import UmlEngine
+from howdah.place import file_of
+from howdah.plan.plan import Plan
+from howdah.record.directory import RunDirectory
+from howdah.record.memory import remembered_sha256
+from howdah.record.provenance import run_key
+
+KIND = "guest-run"
+MOST_BYTES = 512 << 20  # of all that is remembered; what was asked for last stays
+_ARCHIVE = "run.tar.zst"
+_SOURCES = (
+    "howdah/build",
+    "howdah/engine/uml",
+)  # the shim, what starts guests, and the kernel's options lie beside their modules
+_LEVEL = 1  # a trace shrinks to a thirteenth of its size, and less with ten times the work (docs/performance.md)
+
+
+def key_of(engine: UmlEngine, plan: Plan) -> str:
+    """Of the raw files that the engine would write; it is prepared for the plan."""
+    identity = engine.prepare([plan], lambda _what, _done, _of: None)
+    return content_key(run_key(plan.to_json(), identity), engine.wiring, launcher_sha256())
+
+
+def launcher_sha256() -> str:
+    """Version of the code that builds what guests are made of, and starts them."""
+    files = [path for below in _SOURCES for path in sorted(file_of(below).rglob("*")) if path.is_file()]
+    return remembered_sha256(["howdah.engine.uml.engine"], data=[path for path in files if path.suffix != ".pyc"])
+
+
+def recall(key: str, path: Path) -> bool:
+    """Make ``path`` the directory of a remembered run, with raw files alone; whether there is one."""
+    entry = Cache().find(KIND, key)
+    if entry is None:
+        return False
+    try:
+        with (
+            (entry / _ARCHIVE).open("rb") as file,
+            zstandard.ZstdDecompressor().stream_reader(file) as content,
+            tarfile.open(fileobj=content, mode="r|") as archive,
+        ):
+            archive.extractall(path, filter="data")
+        entry.touch()  # it was asked for now
+    except (OSError, tarfile.TarError, zstandard.ZstdError):  # damaged, or removed meanwhile
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(entry, ignore_errors=True)
+        return False
+    return True
+
+
+def remember(key: str, directory: RunDirectory) -> None:
+    """Keep the plan and the raw files of a run that is valid."""
+
+    def write(entry: Path, _log: Path) -> None:
+        with (
+            (entry / _ARCHIVE).open("wb") as file,
+            zstandard.ZstdCompressor(level=_LEVEL).stream_writer(file) as content,
+            tarfile.open(fileobj=content, mode="w|") as archive,
+        ):
+            for part in (directory.plan, directory.raw):
+                archive.add(part, part.name)
+
+    Cache().build(KIND, key, write)
+    forget(MOST_BYTES)
+
+
+def forget(most_bytes: int) -> None:
+    """Remove what was not asked for for the longest time, until no more than ``most_bytes`` are kept."""
+    kept = 0
+    for entry in reversed(Cache().entries(KIND)):
+        with suppress(OSError):  # another session removes it, too
+            kept += (entry / _ARCHIVE).stat().st_size
+            if kept > most_bytes:
+                shutil.rmtree(entry)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run is remembered for as long as nothing that decides it is another; no guest is booted here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.build.cache import Cache
+from howdah.engine.uml.engine import UmlEngine
+from howdah.place import PACKAGE
+from howdah.record import provenance
+from howdah.record.closure import closure
+from howdah.record.directory import RunDirectory
+from tests.guest import remembered_run as module
+from tests.guest.guest_run import plan_of
+from tests.guest.remembered_run import KIND, forget, key_of, recall, remember
+
+IDENTITY = {"engine": "uml", "kernel debian-6.12": "0123", "module ss_limited debian-6.12": "4567", "tools": "89ab"}
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
+
+
+def _key(monkeypatch: pytest.MonkeyPatch, *overrides: str, wiring: str = "netlink", **identity: str) -> str:
+    engine = UmlEngine(wiring=wiring)
+    monkeypatch.setattr(engine, "prepare", lambda _plans, _progress: {**IDENTITY, **identity})
+    return key_of(engine, plan_of(*overrides))
+
+
+def test_whatever_decides_a_run_is_in_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {
+        "as it is": _key(monkeypatch),
+        "plan": _key(monkeypatch, "path.rate=11 Mbit/s"),
+        "wiring": _key(monkeypatch, wiring="mininet"),
+        **{f"another {part}": _key(monkeypatch, **{part: "another"}) for part in IDENTITY},
+    }
+    for name, change in (("agent", (provenance, "agent_sha256")), ("launcher", (module, "launcher_sha256"))):
+        with monkeypatch.context() as patch:
+            patch.setattr(*change, lambda: "another")
+            keys[name] = _key(monkeypatch)
+    assert len(set(keys.values())) == len(keys) == 5 + len(IDENTITY)
+    assert _key(monkeypatch) == keys["as it is"]
+
+
+def test_what_starts_guests_is_known_by_all_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+
+    def hash_of(entries: Iterable[str], *, data: Iterable[Path]) -> str:
+        asked.extend(data)
+        assert {"howdah.engine.uml.guest", "howdah.engine.share", "howdah.build.tools"} <= closure(entries).keys()
+        return "hash"
+
+    monkeypatch.setattr(module, "remembered_sha256", hash_of)
+    module.launcher_sha256()
+    names = {str(path.relative_to(PACKAGE)) for path in asked}
+    assert {"build/shim.c", "build/launch.c", "build/kernel.config", "build/preload.h", "engine/uml/guest.py"} <= names
+    assert not [name for name in names if name.endswith(".pyc")]
+
+
+def _finished(path: Path, **files: str) -> RunDirectory:
+    directory = RunDirectory(path)
+    (directory.raw / "pcap").mkdir(parents=True)
+    directory.plan.write_text("{}", encoding="utf-8")
+    for name, content in files.items():
+        (directory.raw / "pcap" / name).write_text(content, encoding="utf-8")
+    return directory
+
+
+def _content(path: Path) -> dict[str, Any]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def test_its_plan_and_raw_files_come_back_as_they_were(tmp_path: Path) -> None:
+    made = _finished(tmp_path / "made", first="a" * 100_000, second="b")
+    assert not recall("key", tmp_path / "again")
+    remember("key", made)
+    (made.path / "verdict.json").write_text("{}", encoding="utf-8")  # of this session
+    assert recall("key", tmp_path / "again")
+    expected = _content(made.path)
+    del expected["verdict.json"]
+    assert _content(tmp_path / "again") == expected
+
+
+@pytest.mark.parametrize("damage", [b"", b"no archive", None])
+def test_a_damaged_one_is_none(tmp_path: Path, damage: bytes | None) -> None:
+    remember("key", _finished(tmp_path / "made", first=os.urandom(100_000).hex()))
+    (archive,) = (Cache().path(KIND, "key")).iterdir()
+    archive.write_bytes(archive.read_bytes()[:-1000] if damage is None else damage)
+    assert not recall("key", tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+    remember("key", _finished(tmp_path / "new", first="whole"))
+    assert recall("key", tmp_path / "again")
+
+
+def test_what_nobody_asked_for_goes_first(tmp_path: Path) -> None:
+    for number, key in enumerate(("old", "middle", "new")):
+        remember(key, _finished(tmp_path / key, first=os.urandom(5000).hex()))
+        os.utime(Cache().path(KIND, key), (number, number))
+    assert recall("old", tmp_path / "asked")
+    forget(15_000)
+    assert [entry.name for entry in Cache().entries(KIND)] == ["new", "old"]
+    forget(0)
+    assert Cache().entries(KIND) == []
