@@ -13,7 +13,7 @@ from howdah.build.cache import Cache
 from howdah.engine.ending import Ending
 from howdah.engine.share import build_agent
 from howdah.engine.uml.build import Built
-from howdah.engine.uml.guest import boot
+from howdah.engine.uml.guest import Guest, boot
 from howdah.plan.compile import compile_plan
 from howdah.plan.plan import Plan
 from howdah.profile import load
@@ -41,11 +41,16 @@ def stage(built: Built, share: Path, plan: dict[str, Any]) -> None:
 
 def run_agent(built: Built, directory: Path, plan: Plan | dict[str, Any], *command: str) -> Ending:
     """Boot a guest that runs the agent (or ``command``) on the plan; results are in ``directory``/raw."""
+    return boot(agent_guest(built, directory, plan, *command), lambda _phase, _done, _of: None)
+
+
+def agent_guest(built: Built, directory: Path, plan: Plan | dict[str, Any], *command: str) -> Guest:
+    """A guest that runs the agent (or ``command``) on the plan; its results will be in ``directory``/raw."""
     value = dataclasses.asdict(plan) if isinstance(plan, Plan) else plan
     share = directory / "share"
     share.mkdir(parents=True)
     stage(built, share, value)
-    guest = make_guest(
+    return make_guest(
         built,
         directory,
         "",
@@ -54,7 +59,6 @@ def run_agent(built: Built, directory: Path, plan: Plan | dict[str, Any], *comma
         wall_clock_limit_s=300.0,
         seed=1,
     )
-    return boot(guest, lambda _phase, _done, _of: None)
 
 
 def report(directory: Path) -> dict[str, Any]:

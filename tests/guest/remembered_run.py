@@ -66,7 +66,7 @@ def recall(key: str, path: Path) -> bool:
 
 
 def remember(key: str, directory: RunDirectory) -> None:
-    """Keep the plan and the raw files of a run that is valid."""
+    """Keep the plan, if there is one, and the raw files of a run that is valid."""
 
     def write(entry: Path, _log: Path) -> None:
         with (
@@ -75,7 +75,8 @@ def remember(key: str, directory: RunDirectory) -> None:
             tarfile.open(fileobj=content, mode="w|") as archive,
         ):
             for part in (directory.plan, directory.raw):
-                archive.add(part, part.name)
+                if part.exists():
+                    archive.add(part, part.name)
 
     Cache().build(KIND, key, write)
     forget(MOST_BYTES)

@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from howdah.build.cache import content_key
 from howdah.build.turn import turn
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
@@ -29,19 +30,30 @@ def share_runs_in(place: Path) -> None:
     _places[:] = [place]
 
 
-def shared_run(engine: UmlEngine, plan: Plan) -> tuple[RunDirectory, dict[str, Any]]:
-    """The run of a plan, for which the engine is prepared, and its verdict. Its files are for reading only."""
+def shared_run(engine: UmlEngine, plan: Plan, carried_out: Plan | None = None) -> tuple[RunDirectory, dict[str, Any]]:
+    """The run of a plan and its verdict. Its files are for reading only.
+
+    With ``carried_out`` the guest follows that plan, and all later stages believe it was ``plan``.
+    """
     (place,) = _places
-    key = key_of(engine, plan)
-    directory = RunDirectory(place / key)
-    with turn(place / f".lock-{key}", lambda: None):
+    guests = carried_out or plan
+    key = key_of(engine, guests)
+    directory = RunDirectory(place / (content_key(key, plan.to_json()) if carried_out else key))
+    with turn(place / f".lock-{directory.name}", lambda: None):
         if not (directory.path / _WHOLE).exists():
             shutil.rmtree(directory.path, ignore_errors=True)
             if recall(key, directory.path):
+                directory.plan.write_text(plan.to_json(), encoding="utf-8")
                 analysed(directory, plan)
             else:
-                _, verdict = run(engine, plan, directory.path)
-                if verdict["verdict"] != "invalid" and not plan.collect.cpu:  # processor time is that of one moment
+                _, verdict = run(engine, plan, directory.path, carried_out)
+                if _is_asked_for_again(guests) and (carried_out or verdict["verdict"] != "invalid"):
                     remember(key, directory)
             (directory.path / _WHOLE).touch()
     return directory, read_json(directory.verdict)
+
+
+def _is_asked_for_again(plan: Plan) -> bool:
+    """Processor time is that of one moment. Modules and programs of a test's own have another path each time."""
+    own = plan.modules or any(flow.program for flow in plan.flows)
+    return not own and not plan.collect.cpu

@@ -22,7 +22,7 @@ from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import TABLES
-from tests.guest.guest_run import ROOT, ignore, plan_of
+from tests.guest.guest_run import ROOT, plan_of
 from tests.guest.shared_run import shared_run
 
 SIGNATURE = ROOT / "tests" / "guest" / "signature.yaml"
@@ -110,7 +110,6 @@ def slow_start(
         module = f"ss_{plan.flows[0].kernel_algorithm.rpartition('_')[0]}"
         given = {**plan.module_parameters.get(module, {}), **parameters}
         plan = dataclasses.replace(plan, module_parameters={**plan.module_parameters, module: given})
-    engine.prepare([plan], ignore)
     directory, verdict = shared_run(engine, plan)
     if not path.exists():
         path.symlink_to(directory.path)

@@ -14,6 +14,7 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from tests.guest import guest_run
+from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
 
@@ -26,8 +27,8 @@ def engine() -> Iterator[UmlEngine]:
 
 
 @pytest.mark.parametrize("overrides", [("algorithm=cubic",), ("algorithm=bbr",), (*LARGE, "algorithm=cubic")])
-def test_the_path_as_planned_is_valid(engine: UmlEngine, overrides: tuple[str, ...], tmp_path: Path) -> None:
-    _directory, verdict = guest_run.run(engine, guest_run.plan_of(*overrides), tmp_path / "run")
+def test_the_path_as_planned_is_valid(engine: UmlEngine, overrides: tuple[str, ...]) -> None:
+    _directory, verdict = shared_run(engine, guest_run.plan_of(*overrides))
     assert guest_run.failures(verdict) == {}
     assert verdict["verdict"] == "pass"
     # Nothing passes because it was not looked at.
@@ -35,9 +36,9 @@ def test_the_path_as_planned_is_valid(engine: UmlEngine, overrides: tuple[str, .
     assert {"rate", "buffer", "dequeue rate", "minimum RTT flow 1", "packets forward", "packets reverse"} <= made
 
 
-def test_a_train_through_a_slower_interface_is_waited_for(engine: UmlEngine, tmp_path: Path) -> None:
+def test_a_train_through_a_slower_interface_is_waited_for(engine: UmlEngine) -> None:
     plan = guest_run.plan_of("path.sender_interface=10 Mbit/s", "path.rate=100 Mbit/s", "path.buffer=1000 packets")
-    _directory, verdict = guest_run.run(engine, plan, tmp_path / "run")
+    _directory, verdict = shared_run(engine, plan)
     assert guest_run.failures(verdict) == {}
 
 

@@ -8,7 +8,6 @@ must nevertheless be the same, through slow start, its overshoot, recoveries and
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +18,8 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
-from tests.guest.guest_run import ignore, plan_of, require_engine, run
+from tests.guest.guest_run import plan_of, require_engine
+from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE
 
 pytestmark = pytest.mark.guest
@@ -35,10 +35,9 @@ def engine() -> UmlEngine:
     return require_engine()
 
 
-def _trace(engine: UmlEngine, plan: Plan, path: Path) -> tuple[pa.Table, dict[str, Any]]:
+def _trace(engine: UmlEngine, plan: Plan) -> tuple[pa.Table, dict[str, Any]]:
     """Every record of every column, and the metrics' retransmissions, of a run that is valid."""
-    engine.prepare([plan], ignore)
-    directory, verdict = run(engine, plan, path)
+    directory, verdict = shared_run(engine, plan)
     assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
     return store.read(directory, "tcp_probe"), _last_info(directory)
 
@@ -67,10 +66,10 @@ def _differences(ours: pa.Table, theirs: pa.Table) -> list[str]:
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS)
 @pytest.mark.parametrize("path", [RANDOM_LOSS, OVERFLOW], ids=["random-loss", "overflow"])
 def test_a_base_is_the_kernels_own_ack_for_ack(
-    engine: UmlEngine, tmp_path: Path, ours: str, theirs: str, path: tuple[str, ...]
+    engine: UmlEngine, ours: str, theirs: str, path: tuple[str, ...]
 ) -> None:
-    mine, mine_info = _trace(engine, plan_of(f"algorithm={ours}", *path, profile=SIGNATURE), tmp_path / "ours")
-    other, other_info = _trace(engine, plan_of(f"algorithm={theirs}", *path, profile=SIGNATURE), tmp_path / "theirs")
+    mine, mine_info = _trace(engine, plan_of(f"algorithm={ours}", *path, profile=SIGNATURE))
+    other, other_info = _trace(engine, plan_of(f"algorithm={theirs}", *path, profile=SIGNATURE))
     # A comparison of nothing, or without a loss, would show nothing.
     assert other.num_rows > 30_000
     assert other_info["total_retrans_packets"] > 10
@@ -78,14 +77,14 @@ def test_a_base_is_the_kernels_own_ack_for_ack(
     assert mine_info == other_info
 
 
-def test_a_planted_difference_is_found(engine: UmlEngine, tmp_path: Path) -> None:
+def test_a_planted_difference_is_found(engine: UmlEngine) -> None:
     """Slow start that ends at 2000 packets instead of by loss differs from in-tree cubic's, and is seen to."""
     short = "duration=5 s"
-    theirs, _ = _trace(engine, plan_of("algorithm=cubic-no-hystart", short, profile=SIGNATURE), tmp_path / "theirs")
+    theirs, _ = _trace(engine, plan_of("algorithm=cubic-no-hystart", short, profile=SIGNATURE))
     plan = plan_of("algorithm=standard-cubic", short, profile=SIGNATURE)
     planted = dataclasses.replace(plan, module_parameters={"ss_standard": {"init_ssthresh": "2000"}})
-    ours, _ = _trace(engine, planted, tmp_path / "ours")
+    ours, _ = _trace(engine, planted)
     found = _differences(ours, theirs)
     assert any(each.startswith("cwnd_packets: ") for each in found), found
-    same, _ = _trace(engine, plan, tmp_path / "same")
+    same, _ = _trace(engine, plan)
     assert _differences(same, theirs) == []

@@ -12,8 +12,9 @@ import pytest
 
 from howdah.build.modules import PROJECT_MODULES, Module, provide_modules
 from howdah.engine.uml.build import Built
-from tests.guest.guest_kit import build_or_skip, run_script
+from tests.guest.guest_kit import build_or_skip, make_guest
 from tests.guest.guest_run import ignore
+from tests.guest.remembered_guest import run_once
 
 pytestmark = pytest.mark.guest
 
@@ -38,7 +39,7 @@ def endure(built: Built, directory: Path, modules: list[Module], names: list[str
     (share / "order").write_text("".join(f"{module.name}\n" for module in modules))
     (share / "names").write_text(" ".join(names))
     script = (_HERE / "endure.sh").read_text()
-    run_script(built, directory, script, clock_limit_s=20_000, wall_clock_limit_s=600.0)
+    run_once(built, make_guest(built, directory, script, clock_limit_s=20_000, wall_clock_limit_s=600.0))
     raw = directory / "raw"
     assert (raw / "endure.json").is_file(), (raw / "errors").read_text()
     found: dict[str, Any] = json.loads((raw / "endure.json").read_text())

@@ -16,7 +16,8 @@ from howdah.measure.limit import RECOVERY
 from howdah.measure.measured import load as load_tables
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
-from tests.guest.guest_run import ROOT, failures, ignore, plan_of, require_engine, run
+from tests.guest.guest_run import ROOT, failures, plan_of, require_engine
+from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE
 
 pytestmark = pytest.mark.guest
@@ -27,9 +28,8 @@ def engine() -> UmlEngine:
     return require_engine()
 
 
-def made(engine: UmlEngine, plan: Plan, path: Path, carried_out: Plan | None = None) -> tuple[RunDirectory, Any]:
-    engine.prepare([plan] if carried_out is None else [plan, carried_out], ignore)
-    return run(engine, plan, path, carried_out)
+def made(engine: UmlEngine, plan: Plan, carried_out: Plan | None = None) -> tuple[RunDirectory, Any]:
+    return shared_run(engine, plan, carried_out)
 
 
 def measures(directory: RunDirectory) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def test_a_module_that_cuts_its_own_window_is_not_left_by_the_loss_that_follows(
     engine: UmlEngine, tmp_path: Path, collect: list[str]
 ) -> None:
     plan = owncut(tmp_path, *collect)
-    directory, _ = made(engine, plan, tmp_path / "run")
+    directory, _ = made(engine, plan)
     found = measures(directory)
     data = load_tables(directory, plan)
     [trace] = data.traces
@@ -68,34 +68,34 @@ def test_a_module_that_cuts_its_own_window_is_not_left_by_the_loss_that_follows(
 
 
 @pytest.mark.parametrize("algorithm", ["reno", "cubic-no-hystart"])
-def test_a_loss_is_a_loss(engine: UmlEngine, tmp_path: Path, algorithm: str) -> None:
-    directory, _ = made(engine, plan_of(f"algorithm={algorithm}", profile=SIGNATURE), tmp_path / "run")
+def test_a_loss_is_a_loss(engine: UmlEngine, algorithm: str) -> None:
+    directory, _ = made(engine, plan_of(f"algorithm={algorithm}", profile=SIGNATURE))
     found = measures(directory)
     assert (found["exit_cause"], found["rollback_packets"]) == ("loss", None)
 
 
 @pytest.mark.parametrize("collect", [[], ["collect.tcp_info=5 s"]], ids=["tcp_info", "without a reading at the cut"])
-def test_ecn_is_a_congestion_signal(engine: UmlEngine, tmp_path: Path, collect: list[str]) -> None:
+def test_ecn_is_a_congestion_signal(engine: UmlEngine, collect: list[str]) -> None:
     plan = plan_of("algorithm=reno", "path.queue=fq_codel", "path.ecn=true", *collect, profile=SIGNATURE)
-    directory, _ = made(engine, plan, tmp_path / "run")
+    directory, _ = made(engine, plan)
     assert measures(directory)["exit_cause"] == "congestion-signal"
 
 
 @pytest.mark.parametrize("buffer", ["1 bdp", "0.1 bdp"])
-def test_bbr_version_1_leaves_by_its_rate_whatever_is_lost(engine: UmlEngine, tmp_path: Path, buffer: str) -> None:
+def test_bbr_version_1_leaves_by_its_rate_whatever_is_lost(engine: UmlEngine, buffer: str) -> None:
     plan = plan_of("algorithm=bbr", f"path.buffer={buffer}", profile=SIGNATURE)
-    directory, _ = made(engine, plan, tmp_path / "run")
+    directory, _ = made(engine, plan)
     assert measures(directory)["exit_cause"] == "bbr-drain"
 
 
-def test_a_sender_that_stands_still_in_a_recovery_is_seen(engine: UmlEngine, tmp_path: Path) -> None:
+def test_a_sender_that_stands_still_in_a_recovery_is_seen(engine: UmlEngine) -> None:
     """NewReno repairs one hole a round trip, its send buffer full of what lies beyond; the kernel counts nothing.
 
     The same run, believed to be one with SACK, is invalid: there nothing explains a sender without data.
     """
     overrides = ("path.rtt=240 ms", "duration=40 s", "host.tcp_rmem=4096 67108864 268435456")
     newreno = plan_of("receiver=no-sack", *overrides, profile=SIGNATURE)
-    directory, verdict = made(engine, newreno, tmp_path / "run")
+    directory, verdict = made(engine, newreno)
     checks = {check["name"]: check for check in verdict["checks"]}
     share = measures(directory)["nothing_to_send_share"]
     check = checks["nothing to send flow 1"]
@@ -106,7 +106,7 @@ def test_a_sender_that_stands_still_in_a_recovery_is_seen(engine: UmlEngine, tmp
     info = load_tables(directory, newreno).info[1]
     assert np.mean(info["ca_state"] >= RECOVERY) > share - 0.1
     believed = plan_of(*overrides, profile=SIGNATURE)
-    directory, verdict = made(engine, believed, tmp_path / "believed", newreno)
+    directory, verdict = made(engine, believed, newreno)
     assert "in recoveries" in failures(verdict)["during", "nothing to send flow 1"]
 
 
@@ -114,11 +114,9 @@ def test_a_sender_that_stands_still_in_a_recovery_is_seen(engine: UmlEngine, tmp
     ("algorithm", "causes"),
     [("standard", {"loss"}), ("cubic", {"ack-train", "delay"}), ("search", {"loss", "delivery-rate"})],
 )
-def test_a_sender_with_sack_always_has_data(
-    engine: UmlEngine, tmp_path: Path, algorithm: str, causes: set[str]
-) -> None:
+def test_a_sender_with_sack_always_has_data(engine: UmlEngine, algorithm: str, causes: set[str]) -> None:
     plan = plan_of(f"algorithm={algorithm}", profile=SIGNATURE)
-    directory, verdict = made(engine, plan, tmp_path / "run")
+    directory, verdict = made(engine, plan)
     checks = {check["name"]: check for check in verdict["checks"]}
     assert checks["nothing to send flow 1"]["ok"] is True
     found = measures(directory)

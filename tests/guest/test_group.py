@@ -12,7 +12,8 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
-from tests.guest.guest_run import boot, failures, plan_of, require_engine, run
+from tests.guest.guest_run import boot, failures, plan_of, require_engine
+from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
 
@@ -35,7 +36,7 @@ def _run(
     """The run, what the agent recorded of each flow, and the rows of metrics.json."""
     profile = path / "group.yaml"
     profile.write_text(_PATH + text, encoding="utf-8")
-    directory, verdict = run(engine, plan_of(profile=profile), path / "run")
+    directory, verdict = shared_run(engine, plan_of(profile=profile))
     assert (verdict["verdict"], failures(verdict)) == (expected, {})
     agent = json.loads((directory.raw / "agent.json").read_text())
     metrics = json.loads(directory.metrics.read_text())

@@ -13,6 +13,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
 from tests.guest.guest_run import failures, plan_of, require_engine, run
+from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
 
@@ -29,11 +30,12 @@ def engine() -> UmlEngine:
     return require_engine()
 
 
-def _run(engine: UmlEngine, path: Path, text: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """The run directory, agent.json and metrics.json of a valid run."""
+def _run(engine: UmlEngine, path: Path, text: str, anew: bool = False) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """The run directory, agent.json and metrics.json of a valid run; ``anew`` of one that is made now."""
     profile = path / "http.yaml"
     profile.write_text(_PROFILE + text, encoding="utf-8")
-    directory, verdict = run(engine, plan_of(profile=profile), path / "run")
+    plan = plan_of(profile=profile)
+    directory, verdict = run(engine, plan, path / "run") if anew else shared_run(engine, plan)
     assert (verdict["verdict"], failures(verdict)) == ("pass", {})
     agent = json.loads((directory.raw / "agent.json").read_text())
     return directory, agent, json.loads(directory.metrics.read_text())
@@ -102,7 +104,7 @@ def test_the_same_plan_gives_the_same_rows(engine: UmlEngine, tmp_path: Path) ->
     text = "groups:\n- {name: web, connections: 1, http: {object: 500 kB, requests: 2}}\nduration: 3 s\n"
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-    first, second = (_run(engine, tmp_path / name, text)[0] for name in ("a", "b"))
+    first, second = (_run(engine, tmp_path / name, text, anew=True)[0] for name in ("a", "b"))
     assert store.equal(first, second) is None
 
 

@@ -19,6 +19,7 @@ from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.guest import guest_run
+from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
 
@@ -38,11 +39,11 @@ def engine() -> Iterator[UmlEngine]:
 
 
 def valid(
-    engine: UmlEngine, path: Path, *overrides: str, carried_out: Plan | None = None
+    engine: UmlEngine, *overrides: str, carried_out: Plan | None = None
 ) -> tuple[Plan, RunDirectory, dict[str, dict[str, Any]]]:
     """A run that must be valid, and its checks by name."""
     plan = guest_run.plan_of("algorithm=cubic", *overrides)
-    directory, verdict = guest_run.run(engine, plan, path / "run", carried_out)
+    directory, verdict = shared_run(engine, plan, carried_out)
     assert guest_run.failures(verdict) == {}
     return plan, directory, {f"{check['stage']} {check['name']}": check for check in verdict["checks"]}
 
@@ -63,10 +64,8 @@ def disagreements(directory: RunDirectory) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("queue", ["red", "codel", "fq_codel", "pie", "cake"])
-def test_a_queue_drops_before_it_is_full_and_its_drops_are_accounted_for(
-    engine: UmlEngine, queue: str, tmp_path: Path
-) -> None:
-    plan, directory, checks = valid(engine, tmp_path, f"path.queue={queue}", *AGGRESSIVE[queue == "pie"])
+def test_a_queue_drops_before_it_is_full_and_its_drops_are_accounted_for(engine: UmlEngine, queue: str) -> None:
+    plan, directory, checks = valid(engine, f"path.queue={queue}", *AGGRESSIVE[queue == "pie"])
     samples = bottleneck(plan, directory)
     dropped = int(samples["drops_packets"][-1])
     assert dropped > 0
@@ -78,16 +77,16 @@ def test_a_queue_drops_before_it_is_full_and_its_drops_are_accounted_for(
         assert checks[f"{stage} rate"]["ok"] is True
 
 
-def test_a_fifo_fills_before_it_drops(engine: UmlEngine, tmp_path: Path) -> None:
+def test_a_fifo_fills_before_it_drops(engine: UmlEngine) -> None:
     """Without it, the test above would pass for any queue that is never filled."""
-    plan, directory, _checks = valid(engine, tmp_path, *AGGRESSIVE[False])
+    plan, directory, _checks = valid(engine, *AGGRESSIVE[False])
     assert bottleneck(plan, directory)["backlog_bytes"].max() > 0.9 * plan.path.buffer_bytes
 
 
 @pytest.mark.parametrize("queue", ["red", "codel", "fq_codel", "pie", "cake"])
-def test_marks_are_counted_and_take_the_place_of_drops(engine: UmlEngine, queue: str, tmp_path: Path) -> None:
+def test_marks_are_counted_and_take_the_place_of_drops(engine: UmlEngine, queue: str) -> None:
     overrides = (f"path.queue={queue}", "path.ecn=true")
-    _plan, directory, _checks = valid(engine, tmp_path, *overrides, *AGGRESSIVE[queue == "pie"])
+    _plan, directory, _checks = valid(engine, *overrides, *AGGRESSIVE[queue == "pie"])
     found = metrics(directory)
     assert found[None, "bottleneck_marks_packets"] > 0
     assert found[None, "bottleneck_drops_packets"] == 0
@@ -96,8 +95,8 @@ def test_marks_are_counted_and_take_the_place_of_drops(engine: UmlEngine, queue:
     assert marked == found[None, "bottleneck_marks_packets"]
 
 
-def test_the_rate_and_the_delay_follow_the_schedule(engine: UmlEngine, tmp_path: Path) -> None:
-    plan, directory, checks = valid(engine, tmp_path, STEPS)
+def test_the_rate_and_the_delay_follow_the_schedule(engine: UmlEngine) -> None:
+    plan, directory, checks = valid(engine, STEPS)
     assert checks["during rate schedule"]["ok"] is True
     samples = bottleneck(plan, directory)
     for begin_s, end_s, megabits in ((1.1, 1.9, 5), (2.3, 2.9, 40)):
@@ -113,14 +112,14 @@ def test_the_rate_and_the_delay_follow_the_schedule(engine: UmlEngine, tmp_path:
     assert disagreements(directory) == []
 
 
-def test_packets_keep_their_order_when_the_delay_falls(engine: UmlEngine, tmp_path: Path) -> None:
+def test_packets_keep_their_order_when_the_delay_falls(engine: UmlEngine) -> None:
     steps = "path.schedule=[{at: 1 s, rtt: 100 ms}, {at: 2 s, rtt: 20 ms}, {at: 3 s, rtt: 80 ms}]"
-    _plan, directory, _checks = valid(engine, tmp_path, steps, "collect.pcap=['r1:r1-eth0']", "path.buffer=10 bdp")
+    _plan, directory, _checks = valid(engine, steps, "collect.pcap=['r1:r1-eth0']", "path.buffer=10 bdp")
     assert overtaken(directory) == 0
 
 
-def test_losses_and_outages_happen_when_they_should(engine: UmlEngine, tmp_path: Path) -> None:
-    plan, directory, checks = valid(engine, tmp_path, LOSSES)
+def test_losses_and_outages_happen_when_they_should(engine: UmlEngine) -> None:
+    plan, directory, checks = valid(engine, LOSSES)
     table = store.read(directory, "qdisc")
     line = qdisc_samples(table, "right", "right-eth1", "1:")
 
@@ -161,28 +160,26 @@ def overtaken(directory: RunDirectory) -> int:
 
 
 @pytest.mark.parametrize(("share", "gap", "ratio"), [(2, 1, 1 / 50), (20, 10, 1 / 14), (100, 25, 1 / 25)])
-def test_packets_overtake_as_often_as_asked(
-    engine: UmlEngine, share: int, gap: int, ratio: float, tmp_path: Path
-) -> None:
+def test_packets_overtake_as_often_as_asked(engine: UmlEngine, share: int, gap: int, ratio: float) -> None:
     """netem holds gap - 1 packets after each one it lets go at once, then waits for the probability to strike."""
     reorder = f"path.reorder={{share: {share} %, gap: {gap}}}"
     overrides = (reorder, "collect.pcap=['r1:r1-eth0']", "path.rtt=10 ms", "path.buffer=8 bdp")
-    plan, directory, checks = valid(engine, tmp_path, *overrides)
+    plan, directory, checks = valid(engine, *overrides)
     numbers = [number for _, number in sequences(directory)]
     early = overtaken(directory)
     expected = plan.path.reorder_ratio * len(numbers)
     assert plan.path.reorder_ratio == pytest.approx(ratio)
     assert abs(early - expected) <= 4 * np.sqrt(expected) + 1
     assert "some 5000 early" in checks["before forward delay s1-r1"]["message"]
-    plain, other, _checks = valid(engine, tmp_path / "plain", *overrides[1:])
+    plain, other, _checks = valid(engine, *overrides[1:])
     assert plain.path.early_us == 0
     assert overtaken(other) == 0
 
 
-def test_two_bottlenecks_and_cross_traffic_over_one_of_them(engine: UmlEngine, tmp_path: Path) -> None:
+def test_two_bottlenecks_and_cross_traffic_over_one_of_them(engine: UmlEngine) -> None:
     hops = "path.hops=[{rate: 30 Mbit/s, place: before}, {rate: 22 Mbit/s, buffer: 50 packets}]"
     cross = "background=[{sender: x3, receiver: y3, start: 1 s}]"
-    plan, directory, _checks = valid(engine, tmp_path, hops, cross)
+    plan, directory, _checks = valid(engine, hops, cross)
     table = store.read(directory, "qdisc")
     queues = {hop.place: qdisc_samples(table, hop.node, hop.interface, "10:") for hop in plan.path.hops}
     alone = int(np.searchsorted(queues["after"].time_ns, int(0.98e9)))
@@ -195,9 +192,9 @@ def test_two_bottlenecks_and_cross_traffic_over_one_of_them(engine: UmlEngine, t
     assert found[None, "utilisation_background"] == 0, "it does not cross the bottleneck"
 
 
-def test_background_both_ways(engine: UmlEngine, tmp_path: Path) -> None:
+def test_background_both_ways(engine: UmlEngine) -> None:
     background = "background=[{start: 500 ms}, {direction: reverse}]"
-    plan, directory, _checks = valid(engine, tmp_path, background, "path.reverse_rate=10 Mbit/s")
+    plan, directory, _checks = valid(engine, background, "path.reverse_rate=10 Mbit/s")
     found = metrics(directory)
     assert [flow.ends for flow in plan.flows] == [("s1", "r1"), ("s2", "r2"), ("s3", "r3")]
     assert plan.flows[2].sender == "r3"
@@ -210,8 +207,8 @@ def test_background_both_ways(engine: UmlEngine, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("interface", ["10 Mbit/s", "unlimited"])
-def test_a_sender_may_be_slower_or_faster_than_the_path(engine: UmlEngine, interface: str, tmp_path: Path) -> None:
-    plan, directory, checks = valid(engine, tmp_path, f"path.sender_interface={interface}")
+def test_a_sender_may_be_slower_or_faster_than_the_path(engine: UmlEngine, interface: str) -> None:
+    plan, directory, checks = valid(engine, f"path.sender_interface={interface}")
     samples = bottleneck(plan, directory)
     if interface == "unlimited":
         assert samples["backlog_bytes"].max() > 0.9 * plan.path.buffer_bytes
@@ -233,10 +230,10 @@ def test_a_changing_path_is_the_same_twice(engine: UmlEngine, tmp_path: Path) ->
         assert (first.raw / name).read_bytes() == (second.raw / name).read_bytes()
 
 
-def test_ten_gigabits_over_180_ms(engine: UmlEngine, tmp_path: Path) -> None:
+def test_ten_gigabits_over_180_ms(engine: UmlEngine) -> None:
     """148 612 full frames fit on the way; slow start needs fourteen rounds for them, 2.6 s."""
     overrides = ("path.rate=10 Gbit/s", "path.rtt=180 ms", "path.buffer=0.25 bdp", "path.sender_interface=40 Gbit/s")
-    plan, directory, checks = valid(engine, tmp_path, *overrides, "duration=3.2 s", "collect.qdisc=100 ms")
+    plan, directory, checks = valid(engine, *overrides, "duration=3.2 s", "collect.qdisc=100 ms")
     assert plan.path.bdp_packets == 148_612
     found = metrics(directory)
     assert found[1, "peak_cwnd_packets"] > 100_000

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,9 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.ingest.run import read_report
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
-from tests.guest.guest_run import failures, plan_of, require_engine, run
+from tests.guest.guest_run import failures, plan_of, require_engine
 from tests.guest.receiver_capture import Conversation, read_conversation
+from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
 
@@ -32,8 +32,8 @@ def engine() -> UmlEngine:
 
 
 @pytest.fixture(scope="module")
-def chosen(engine: UmlEngine, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    return run(engine, plan_of(CHOSEN, CAPTURES), tmp_path_factory.mktemp("chosen") / "run")
+def chosen(engine: UmlEngine) -> Made:
+    return shared_run(engine, plan_of(CHOSEN, CAPTURES))
 
 
 def test_the_run_is_valid_and_every_collector_covers_it(chosen: Made) -> None:
@@ -74,8 +74,8 @@ def test_a_capture_has_every_packet_up_to_both_fins(chosen: Made, host: str, flo
     assert counted["captured"] == counted["received"] == counted["in_file"] > 100
 
 
-def test_tables_and_measures_are_those_of_other_ports(engine: UmlEngine, chosen: Made, tmp_path: Path) -> None:
-    directory, verdict = run(engine, plan_of(DEFAULT, CAPTURES), tmp_path / "default")
+def test_tables_and_measures_are_those_of_other_ports(engine: UmlEngine, chosen: Made) -> None:
+    directory, verdict = shared_run(engine, plan_of(DEFAULT, CAPTURES))
     assert failures(verdict) == {}
     for name in ("tcp_probe", "tcp_info", "qdisc"):
         here, there = store.read(chosen[0], name), store.read(directory, name)
@@ -88,9 +88,9 @@ def test_tables_and_measures_are_those_of_other_ports(engine: UmlEngine, chosen:
     assert read_json(chosen[0].metrics)["rows"] == read_json(directory.metrics)["rows"]
 
 
-def test_iperf3_serves_the_port(engine: UmlEngine, tmp_path: Path) -> None:
+def test_iperf3_serves_the_port(engine: UmlEngine) -> None:
     plan = plan_of("flows=[{port: 443}, {port: 443}]", "traffic={source: iperf3}", "duration=2 s")
-    directory, verdict = run(engine, plan, tmp_path / "iperf3")
+    directory, verdict = shared_run(engine, plan)
     assert failures(verdict) == {}
     assert read_report(directory).sources["tcp_probe"].counts["unknown_rows"] == 0
     assert set(store.read(directory, "tcp_probe")["flow"].to_pylist()) == {1, 2}

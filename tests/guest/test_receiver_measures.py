@@ -17,7 +17,7 @@ import pytest
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
-from tests.guest.guest_run import failures, ignore, plan_of, require_engine
+from tests.guest.guest_run import failures, plan_of, require_engine
 from tests.guest.receiver_capture import CAPTURE, HEAVY_LOSS
 from tests.guest.shared_run import shared_run
 
@@ -188,7 +188,6 @@ def lag_s(directory: RunDirectory, windows: list[tuple[int, int]], exit_ns: int)
 def test_tshark_counts_the_same(receiver: str) -> None:
     engine = require_engine()
     plan = plan_of(*HEAVY_LOSS, CAPTURE, f"receiver={receiver}")
-    engine.prepare([plan], ignore)
     directory, verdict = shared_run(engine, plan)
     assert verdict["verdict"] == "pass", failures(verdict)
     segments = by_tshark(directory.raw / "pcap" / "r1-r1-eth0.pcap")

@@ -15,7 +15,7 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.operation import operation
 from howdah.receiver import RECEIVERS
-from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
+from tests.guest.guest_run import failures, plan_of, require_engine, run
 from tests.guest.receiver_capture import (
     CAPTURE,
     HEAVY_LOSS,
@@ -38,11 +38,10 @@ ONE_SEGMENT = ("algorithm=cubic", "duration=1 s", "flows=[{initial_window: 1}]")
 Runs = Callable[[str], Conversation]
 
 
-def captured(engine: UmlEngine, path: Path, *overrides: str) -> Path:
-    """The capture of a valid run at its receiver."""
+def captured(engine: UmlEngine, *overrides: str, path: Path | None = None) -> Path:
+    """The capture of a valid run at its receiver; with ``path`` of one that is made there."""
     plan = plan_of(*overrides, CAPTURE)
-    engine.prepare([plan], ignore)
-    directory, verdict = run(engine, plan, path)
+    directory, verdict = shared_run(engine, plan) if path is None else run(engine, plan, path)
     assert verdict["verdict"] == "pass", failures(verdict)
     return directory.raw / "pcap" / "r1-r1-eth0.pcap"
 
@@ -59,7 +58,6 @@ def runs(engine: UmlEngine) -> Runs:
     @cache
     def conversation(receiver: str) -> Conversation:
         plan = plan_of(*HEAVY_LOSS, CAPTURE, f"receiver={receiver}")
-        engine.prepare([plan], ignore)
         directory, verdict = shared_run(engine, plan)
         assert verdict["verdict"] == "pass", failures(verdict)
         return read_conversation(directory.raw / "pcap" / "r1-r1-eth0.pcap", PORT)
@@ -193,22 +191,21 @@ def test_linux_itself(runs: Runs) -> None:
 @pytest.mark.parametrize(
     "receiver", [name for name in SIGNATURES if (known := RECEIVERS[name].ack_filter) and not known.quick_first]
 )
-def test_a_segment_that_nothing_follows_waits_for_the_timer(engine: UmlEngine, tmp_path: Path, receiver: str) -> None:
-    capture = captured(engine, tmp_path / "run", *ONE_SEGMENT, f"receiver={receiver}")
+def test_a_segment_that_nothing_follows_waits_for_the_timer(engine: UmlEngine, receiver: str) -> None:
+    capture = captured(engine, *ONE_SEGMENT, f"receiver={receiver}")
     first = next(waits(read_conversation(capture, PORT).segments))
     chosen = RECEIVERS[receiver].ack_filter
     assert chosen is not None
     assert first == (1, chosen.delay_us * 1000)
 
 
-def test_checksums_of_edited_options_hold(engine: UmlEngine, tmp_path: Path) -> None:
+def test_checksums_of_edited_options_hold(engine: UmlEngine) -> None:
     """Without checksum offload at the receiver, TCP has computed it before the option is edited."""
     plan = plan_of(*HEAVY_LOSS, "receiver=freebsd-7", CAPTURE)
     up = next(index for index, item in enumerate(plan.operations) if item.op == "up")
     off = operation("offload", node="r1", interface="r1-eth0", feature="tx-checksumming", enabled=False)
     plan.operations.insert(up, off)
-    engine.prepare([plan], ignore)
-    directory, verdict = run(engine, plan, tmp_path / "run")
+    directory, verdict = shared_run(engine, plan)
     assert verdict["verdict"] == "pass", failures(verdict)
     seen = read_conversation(directory.raw / "pcap" / "r1-r1-eth0.pcap", PORT)
     negotiates_sack_and_reports_nothing(seen)
@@ -217,16 +214,16 @@ def test_checksums_of_edited_options_hold(engine: UmlEngine, tmp_path: Path) -> 
 
 def test_identical_runs_are_identical(engine: UmlEngine, tmp_path: Path) -> None:
     captures = [
-        captured(engine, tmp_path / str(number), *HEAVY_LOSS, "receiver=windows-xp").read_bytes() for number in range(2)
+        captured(engine, *HEAVY_LOSS, "receiver=windows-xp", path=tmp_path / str(number)).read_bytes()
+        for number in range(2)
     ]
     assert captures[0] == captures[1]
 
 
-def test_two_behaviours_in_one_run(engine: UmlEngine, tmp_path: Path) -> None:
+def test_two_behaviours_in_one_run(engine: UmlEngine) -> None:
     flows = "flows=[{receiver_behaviour: freebsd-7}, {receiver_behaviour: quick-ack}]"
     plan = plan_of(*HEAVY_LOSS, flows, "collect.pcap=[r1:r1-eth0, r2:r2-eth0]")
-    engine.prepare([plan], ignore)
-    directory, verdict = run(engine, plan, tmp_path / "run")
+    directory, verdict = shared_run(engine, plan)
     assert verdict["verdict"] == "pass", failures(verdict)
     first, second = (
         read_conversation(directory.raw / "pcap" / f"{host}-{host}-eth0.pcap", port)

@@ -12,7 +12,7 @@ import pytest
 from howdah.receiver import RECEIVERS, AckFilter, Tuning
 from howdah.record import table as store
 from howdah.record.directory import read_json
-from tests.guest.guest_run import failures, ignore, plan_of, require_engine
+from tests.guest.guest_run import failures, plan_of, require_engine
 from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
@@ -51,7 +51,6 @@ def seen() -> dict[str, Seen]:
     """By the behaviour's name, from one valid run."""
     engine = require_engine()
     plan = plan_of(*RUN)
-    engine.prepare([plan], ignore)
     directory, verdict = shared_run(engine, plan)
     assert verdict["verdict"] == "pass", failures(verdict)
     rows = read_json(directory.metrics)["rows"]

@@ -66,7 +66,6 @@ def _lost_twice(engine: UmlEngine, tmp_path: Path, kernel: str) -> dict[str, Any
     profile = tmp_path / "lost-twice.yaml"
     profile.write_text(LOST_TWICE)
     plan = guest_run.plan_of(f"kernel={kernel}", profile=profile)
-    engine.prepare([plan], guest_run.ignore)
     directory, verdict = shared_run(engine, plan)
     assert verdict["verdict"] != "invalid", guest_run.failures(verdict)
     found = {row["metric"]: row["value"] for row in read_json(directory.metrics)["rows"]}

@@ -16,6 +16,8 @@ from tests.guest import shared_run as module
 from tests.guest.guest_run import plan_of
 from tests.guest.shared_run import share_runs_in, shared_run
 
+Made = tuple[RunDirectory, dict[str, Any]]
+
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -27,7 +29,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         write_json(directory.verdict, verdict)
         return verdict
 
-    def run(_engine: UmlEngine, plan: Plan, path: Path) -> tuple[RunDirectory, dict[str, Any]]:
+    def run(_engine: UmlEngine, plan: Plan, path: Path, _carried_out: Plan | None) -> Made:
         found.append(plan.algorithm)
         directory = RunDirectory(path)
         directory.raw.mkdir(parents=True)
@@ -63,7 +65,7 @@ def test_another_way_of_building_the_network_is_another_run(made: list[str]) -> 
 def test_what_is_left_of_a_run_that_failed_is_not_shared(made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of("algorithm=cubic")
 
-    def fails(_engine: UmlEngine, _plan: Plan, path: Path) -> tuple[RunDirectory, dict[str, Any]]:
+    def fails(_engine: UmlEngine, _plan: Plan, path: Path, _carried_out: Plan | None) -> Made:
         path.mkdir()
         write_json(path / "verdict.json", {"verdict": "fail"})
         raise RuntimeError("in the middle")
@@ -95,3 +97,12 @@ def test_another_session_runs_an_invalid_or_a_timed_one_again(made: list[str], t
         share_runs_in(tmp_path / session)
         shared_run(UmlEngine(), plan)
     assert len(made) == 2
+
+
+def test_a_plan_that_is_believed_of_another_run_is_judged_by_itself(made: list[str], tmp_path: Path) -> None:
+    cubic, reno = plan_of("algorithm=cubic"), plan_of("algorithm=reno")
+    for session in ("shared", "next"):
+        share_runs_in(tmp_path / session)
+        assert shared_run(UmlEngine(), cubic, reno)[1]["run"] == cubic.run
+        assert shared_run(UmlEngine(), reno)[1]["run"] == reno.run
+    assert len(made) == 1, "the guest's files are the same"

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ import pytest
 
 from howdah.engine.uml.engine import UmlEngine
 from howdah.record import table as store
-from tests.guest.guest_run import ignore, plan_of, require_engine, run
+from tests.guest.guest_run import plan_of, require_engine
+from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE, SlowStart, read
 
 pytestmark = pytest.mark.guest
@@ -34,7 +34,7 @@ def engine() -> UmlEngine:
 
 
 def flows(
-    engine: UmlEngine, path: Path, algorithm: str, *overrides: str, parameters: dict[str, str] | None = None
+    engine: UmlEngine, algorithm: str, *overrides: str, parameters: dict[str, str] | None = None
 ) -> list[SlowStart]:
     """Every flow of a run of 12 s with an algorithm for all of them."""
     pairs = 2 if OCCUPIED in overrides else 1
@@ -45,8 +45,7 @@ def flows(
         module = f"ss_{plan.flows[0].kernel_algorithm.rpartition('_')[0]}"
         given = {**plan.module_parameters.get(module, {}), **parameters}
         plan = dataclasses.replace(plan, module_parameters={**plan.module_parameters, module: given})
-    engine.prepare([plan], ignore)
-    directory, verdict = run(engine, plan, path)
+    directory, verdict = shared_run(engine, plan)
     assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
     return [read(directory, verdict, number) for number in range(1, len(plan.flows) + 1)]
 
@@ -73,8 +72,8 @@ def starts_fast(first: SlowStart, second: SlowStart) -> None:
     assert np.all(np.diff(second.round_windows()) >= 0)
 
 
-def test_fast_start(engine: UmlEngine, tmp_path: Path) -> None:
-    first, second = flows(engine, tmp_path / "run", "cached", CONSECUTIVE, "collect.pcap=[s1:s1-eth0]")
+def test_fast_start(engine: UmlEngine) -> None:
+    first, second = flows(engine, "cached", CONSECUTIVE, "collect.pcap=[s1:s1-eth0]")
     starts_fast(first, second)
     # The kernel does not pace a connection's first ten segments.
     times = np.array([each.time_ns for each in second.sent()])
@@ -84,8 +83,8 @@ def test_fast_start(engine: UmlEngine, tmp_path: Path) -> None:
     assert np.mean(np.diff(flight)) == pytest.approx(gap_ns, rel=0.05)
 
 
-def test_fast_start_over_cubic(engine: UmlEngine, tmp_path: Path) -> None:
-    first, second = flows(engine, tmp_path / "run", "cached-cubic", CONSECUTIVE)
+def test_fast_start_over_cubic(engine: UmlEngine) -> None:
+    first, second = flows(engine, "cached-cubic", CONSECUTIVE)
     (jump,) = told(second, "jump")
     assert jump["quantity"] == learnt(first)["cwnd_packets"]
 
@@ -95,11 +94,9 @@ def test_fast_start_over_cubic(engine: UmlEngine, tmp_path: Path) -> None:
     [("standard", {}), ("cached", {"window": "0"}), ("cached", {"lifetime_s": "1"})],
     ids=["standard", "only-ssthresh", "expired"],
 )
-def test_no_fast_start_without_a_memory(
-    engine: UmlEngine, tmp_path: Path, algorithm: str, parameters: dict[str, str]
-) -> None:
+def test_no_fast_start_without_a_memory(engine: UmlEngine, algorithm: str, parameters: dict[str, str]) -> None:
     """Of standard slow start, of the variant that takes ssthresh alone, and after the lifetime."""
-    first, second = flows(engine, tmp_path / "run", algorithm, CONSECUTIVE, parameters=parameters)
+    first, second = flows(engine, algorithm, CONSECUTIVE, parameters=parameters)
     with pytest.raises((AssertionError, ValueError)):
         starts_fast(first, second)
     assert second.round_windows()[:4].tolist() == [10, 20, 40, 80]
@@ -112,19 +109,19 @@ def leaves_at_the_remembered_threshold(first: SlowStart, second: SlowStart) -> N
     assert second.trace.cwnd.max() < first.trace.cwnd.max() / 2  # the first one overshot, the second did not
 
 
-def test_a_remembered_threshold(engine: UmlEngine, tmp_path: Path) -> None:
-    first, second = flows(engine, tmp_path / "run", "cached", CONSECUTIVE, parameters={"window": "0"})
+def test_a_remembered_threshold(engine: UmlEngine) -> None:
+    first, second = flows(engine, "cached", CONSECUTIVE, parameters={"window": "0"})
     leaves_at_the_remembered_threshold(first, second)
 
 
-def test_standard_slow_start_remembers_no_threshold(engine: UmlEngine, tmp_path: Path) -> None:
-    first, second = flows(engine, tmp_path / "run", "standard", CONSECUTIVE)
+def test_standard_slow_start_remembers_no_threshold(engine: UmlEngine) -> None:
+    first, second = flows(engine, "standard", CONSECUTIVE)
     with pytest.raises(AssertionError):
         leaves_at_the_remembered_threshold(first, second)
 
 
-def test_a_loss_in_the_first_flight_begins_slow_start_anew(engine: UmlEngine, tmp_path: Path) -> None:
-    _, second, _ = flows(engine, tmp_path / "run", "cached", OCCUPIED)
+def test_a_loss_in_the_first_flight_begins_slow_start_anew(engine: UmlEngine) -> None:
+    _, second, _ = flows(engine, "cached", OCCUPIED)
     (jump,), (retreat,) = told(second, "jump"), told(second, "retreat")
     half = jump["quantity"] // 2
     assert retreat["threshold"] == 10
@@ -148,16 +145,14 @@ def shares(first: SlowStart, second: SlowStart) -> None:
     assert int(second.trace.cwnd[0]) == taken
 
 
-def test_a_share_of_a_running_connection(engine: UmlEngine, tmp_path: Path) -> None:
-    first, second = flows(engine, tmp_path / "run", "cached", TOGETHER, parameters={"share": "1"})
+def test_a_share_of_a_running_connection(engine: UmlEngine) -> None:
+    first, second = flows(engine, "cached", TOGETHER, parameters={"share": "1"})
     shares(first, second)
 
 
 @pytest.mark.parametrize(("algorithm", "parameters"), [("standard", {}), ("cached", {"share": "0"})])
-def test_nothing_is_shared_otherwise(
-    engine: UmlEngine, tmp_path: Path, algorithm: str, parameters: dict[str, str]
-) -> None:
-    first, second = flows(engine, tmp_path / "run", algorithm, TOGETHER, parameters=parameters)
+def test_nothing_is_shared_otherwise(engine: UmlEngine, algorithm: str, parameters: dict[str, str]) -> None:
+    first, second = flows(engine, algorithm, TOGETHER, parameters=parameters)
     with pytest.raises((AssertionError, ValueError)):
         shares(first, second)
     assert int(second.trace.cwnd[0]) == 10

@@ -14,7 +14,8 @@ from howdah.engine.uml.engine import UmlEngine
 from howdah.measure.exit import Exit, find_exit
 from howdah.plan.plan import Plan
 from howdah.record import table as store
-from tests.guest.guest_run import ignore, plan_of, require_engine, run
+from tests.guest.guest_run import plan_of, require_engine
+from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE, SlowStart, read, slow_start
 
 pytestmark = pytest.mark.guest
@@ -51,9 +52,8 @@ def in_tree_plan(ours: str, *overrides: str) -> Plan:
     return dataclasses.replace(plan, required_modules=other.required_modules)
 
 
-def carried_out(engine: UmlEngine, path: Path, plan: Plan, flow: int = 1) -> SlowStart:
-    engine.prepare([plan], ignore)
-    directory, verdict = run(engine, plan, path)
+def carried_out(engine: UmlEngine, plan: Plan, flow: int = 1) -> SlowStart:
+    directory, verdict = shared_run(engine, plan)
     assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
     return read(directory, verdict, flow)
 
@@ -82,10 +82,10 @@ def exit_of(seen: SlowStart) -> Exit:
     ids=["reno", "cubic", "400-mbit-240-ms", "second-flow"],
 )
 def test_slow_start_ends_where_in_tree_cubic_ends_it(
-    engine: UmlEngine, tmp_path: Path, ours: str, path: tuple[str, ...], flow: int, reason: str
+    engine: UmlEngine, ours: str, path: tuple[str, ...], flow: int, reason: str
 ) -> None:
-    mine = carried_out(engine, tmp_path / "ours", plan_of(f"algorithm={ours}", *path, profile=SIGNATURE), flow)
-    theirs = carried_out(engine, tmp_path / "theirs", in_tree_plan(ours, *path), flow)
+    mine = carried_out(engine, plan_of(f"algorithm={ours}", *path, profile=SIGNATURE), flow)
+    theirs = carried_out(engine, in_tree_plan(ours, *path), flow)
     assert_same_exit(mine, theirs, reason)
 
 
@@ -109,11 +109,11 @@ def assert_same_exit(mine: SlowStart, theirs: SlowStart, reason: str) -> None:
     ids=["losses", "restless", "timeouts"],
 )
 def test_over_cubic_it_is_in_tree_cubic_ack_for_ack(
-    engine: UmlEngine, tmp_path: Path, path: tuple[str, ...], records: int, timeouts: int
+    engine: UmlEngine, path: tuple[str, ...], records: int, timeouts: int
 ) -> None:
     ours = plan_of("algorithm=hystart-linux-cubic", *path, profile=SIGNATURE)
     theirs = in_tree_plan("hystart-linux-cubic", *path)
-    seen = [carried_out(engine, tmp_path / str(n), plan) for n, plan in enumerate((ours, theirs))]
+    seen = [carried_out(engine, plan) for plan in (ours, theirs)]
     mine, other = (store.read(each.directory, "tcp_probe") for each in seen)
     assert other.num_rows > records
     assert counted(seen[1], "TCPTimeouts").get("TcpExtTCPTimeouts", 0) >= timeouts
@@ -153,9 +153,9 @@ def retransmitted(seen: SlowStart) -> int:
     return max(int(row["total_retrans_packets"]) for row in info if row["flow"] == 1 and row["end"] == "sender")
 
 
-def test_the_papers_second_flow_ends_by_delay(engine: UmlEngine, tmp_path: Path) -> None:
+def test_the_papers_second_flow_ends_by_delay(engine: UmlEngine) -> None:
     plan = plan_of("algorithm=hystart-paper", "flows=[{}, {start: 3 s}]", "duration=6 s", profile=SIGNATURE)
-    assert_delay_exit(carried_out(engine, tmp_path / "run", plan, 2))
+    assert_delay_exit(carried_out(engine, plan, 2))
 
 
 def assert_delay_exit(seen: SlowStart) -> None:
@@ -186,9 +186,9 @@ def test_standard_slow_start_does_not_pass(
         check(seen)
 
 
-def test_standard_slow_start_does_not_end_like_in_tree_cubic(engine: UmlEngine, tmp_path: Path) -> None:
-    mine = carried_out(engine, tmp_path / "ours", plan_of("algorithm=standard", profile=SIGNATURE))
-    theirs = carried_out(engine, tmp_path / "theirs", in_tree_plan("standard"))
+def test_standard_slow_start_does_not_end_like_in_tree_cubic(engine: UmlEngine) -> None:
+    mine = carried_out(engine, plan_of("algorithm=standard", profile=SIGNATURE))
+    theirs = carried_out(engine, in_tree_plan("standard"))
     with pytest.raises(AssertionError):
         assert_same_exit(mine, theirs, "ack-train")
 

@@ -12,7 +12,8 @@ import pytest
 from howdah.engine.uml.engine import UmlEngine
 from howdah.plan.plan import Event, Plan
 from howdah.record import table as store
-from tests.guest.guest_run import ignore, plan_of, require_engine, run
+from tests.guest.guest_run import plan_of, require_engine
+from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE, SlowStart, read, slow_start
 
 pytestmark = pytest.mark.guest
@@ -96,16 +97,15 @@ def _with_delay(change: Event, delay_us: int) -> dict[str, object]:
     return {**change.arguments, "options": {**change.arguments["options"], "delay_us": delay_us}}
 
 
-def carried_out(engine: UmlEngine, path: Path, plan: Plan) -> SlowStart:
-    engine.prepare([plan], ignore)
-    directory, verdict = run(engine, plan, path)
+def carried_out(engine: UmlEngine, plan: Plan) -> SlowStart:
+    directory, verdict = shared_run(engine, plan)
     assert verdict["verdict"] != "invalid", [check for check in verdict["checks"] if check["ok"] is False]
     return read(directory, verdict)
 
 
-def false_alarm(engine: UmlEngine, path: Path, algorithm: str) -> SlowStart:
+def false_alarm(engine: UmlEngine, algorithm: str) -> SlowStart:
     plan = plan_of(f"algorithm={algorithm}", *FALSE_ALARM, profile=SIGNATURE)
-    return carried_out(engine, path, one_round_later(plan))
+    return carried_out(engine, one_round_later(plan))
 
 
 def assert_resumed(seen: SlowStart) -> None:
@@ -128,21 +128,21 @@ def assert_resumed(seen: SlowStart) -> None:
     assert seen.exits[0]["cwnd_packets"] > bdp
 
 
-def test_one_late_round_is_a_false_alarm(engine: UmlEngine, tmp_path: Path) -> None:
-    assert_resumed(false_alarm(engine, tmp_path, "hystart-plus-plus"))
+def test_one_late_round_is_a_false_alarm(engine: UmlEngine) -> None:
+    assert_resumed(false_alarm(engine, "hystart-plus-plus"))
 
 
-def test_one_late_round_ends_hystart(engine: UmlEngine, tmp_path: Path) -> None:
+def test_one_late_round_ends_hystart(engine: UmlEngine) -> None:
     """What HyStart++ was made for: the same late round ends Linux' slow start at a fifth of the BDP."""
-    seen = false_alarm(engine, tmp_path, "hystart-linux")
+    seen = false_alarm(engine, "hystart-linux")
     assert seen.exits[0]["reason"] == "delay"
     assert seen.exits[0]["cwnd_packets"] < 200
     with pytest.raises(AssertionError):
         assert_resumed(seen)
 
 
-def test_standard_slow_start_is_not_alarmed(engine: UmlEngine, tmp_path: Path) -> None:
-    seen = false_alarm(engine, tmp_path, "standard")
+def test_standard_slow_start_is_not_alarmed(engine: UmlEngine) -> None:
+    seen = false_alarm(engine, "standard")
     with pytest.raises(AssertionError):
         assert_resumed(seen)
 

@@ -26,7 +26,8 @@ from tests.guest.first_flight import (
     gaps_ns,
     retransmissions,
 )
-from tests.guest.guest_run import ignore, plan_of, require_engine, run
+from tests.guest.guest_run import plan_of, require_engine
+from tests.guest.shared_run import shared_run
 from tests.guest.signature import SIGNATURE, SlowStart, slow_start
 
 pytestmark = pytest.mark.guest
@@ -154,7 +155,7 @@ def test_standard_slow_start_has_another_one(engine: UmlEngine, tmp_path: Path, 
 RTT_OF_FIGURE_1_MS = 64
 
 
-def duration_ms(engine: UmlEngine, path: Path, algorithm: str, packets: int) -> float:
+def duration_ms(engine: UmlEngine, algorithm: str, packets: int) -> float:
     """From the SYN to the last byte, on the path of the paper's Fig. 1.
 
     A transfer that is written at once and closed is not seen by tcp_probe, which looks at established connections only.
@@ -171,8 +172,7 @@ def duration_ms(engine: UmlEngine, path: Path, algorithm: str, packets: int) -> 
     )
     if algorithm == "standard":
         plan = dataclasses.replace(plan, module_parameters={"ss_standard": {"init_cwnd": "3"}})
-    engine.prepare([plan], ignore)
-    directory, verdict = run(engine, plan, path)
+    directory, verdict = shared_run(engine, plan)
     assert verdict["verdict"] == "pass"
     (record,) = json.loads((directory.raw / "agent.json").read_text())["flows"]
     assert record["complete"]
@@ -181,12 +181,10 @@ def duration_ms(engine: UmlEngine, path: Path, algorithm: str, packets: int) -> 
 
 # The paper's sender has an initial window of 3: rounds of 3, 6, 12 and the rest.
 @pytest.mark.parametrize(("packets", "standard_rounds"), [(3, 1), (9, 2), (21, 3), (27, 4)])
-def test_small_transfers_take_about_two_rtts(
-    engine: UmlEngine, tmp_path: Path, packets: int, standard_rounds: int
-) -> None:
+def test_small_transfers_take_about_two_rtts(engine: UmlEngine, packets: int, standard_rounds: int) -> None:
     """The handshake, then at most one RTT of packets, then half an RTT: no later than 2.5 RTTs."""
-    jump = duration_ms(engine, tmp_path / "jump", "jump-start", packets)
-    standard = duration_ms(engine, tmp_path / "standard", "standard", packets)
+    jump = duration_ms(engine, "jump-start", packets)
+    standard = duration_ms(engine, "standard", packets)
     assert 1.5 * RTT_OF_FIGURE_1_MS < jump <= 2.5 * RTT_OF_FIGURE_1_MS
     assert standard > (standard_rounds + 0.5) * RTT_OF_FIGURE_1_MS
     assert jump <= standard

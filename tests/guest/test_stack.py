@@ -22,6 +22,7 @@ from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
 from tests.guest.guest_run import boot, failures, ignore, plan_of, require_engine, run
 from tests.guest.receiver_capture import CAPTURE, read_conversation
+from tests.guest.shared_run import shared_run
 
 pytestmark = pytest.mark.guest
 
@@ -77,7 +78,7 @@ def test_lwip_receives_and_is_measured(tmp_path: Path) -> None:
     engine = require_engine()
     require_stack("lwip")
     plan = plan_of(*LONG, CAPTURE, "receiver.stack=lwip")
-    first, verdict = run(engine, plan, tmp_path / "first")
+    first, verdict = shared_run(engine, plan)
     assert failures(verdict) == {}
     (flow,) = json.loads((first.raw / "agent.json").read_text(encoding="utf-8"))["flows"]
     assert flow["complete"] and flow["bytes_received"] == flow["bytes_sent"] > 1_000_000
@@ -98,7 +99,7 @@ def test_stacks_of_other_languages_receive(tmp_path: Path, name: str) -> None:
     engine = require_engine()
     require_stack(name)
     plan = plan_of(*SHORT, CAPTURE, f"receiver.stack={name}")
-    first, verdict = run(engine, plan, tmp_path / "first")
+    first, verdict = shared_run(engine, plan)
     assert failures(verdict) == {}
     assert values_of(first)["receiver_options"] == SEEN[name]
     (flow,) = json.loads((first.raw / "agent.json").read_text(encoding="utf-8"))["flows"]

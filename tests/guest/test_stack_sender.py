@@ -13,6 +13,7 @@ from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.guest.guest_run import failures, plan_of, require_engine, run
 from tests.guest.receiver_capture import read_conversation
+from tests.guest.shared_run import shared_run
 from tests.guest.test_stack import make_stack, require_stack, values_of
 
 pytestmark = pytest.mark.guest
@@ -31,7 +32,7 @@ def test_stacks_send_and_are_measured_from_their_packets(tmp_path: Path, name: s
     engine = require_engine()
     require_stack(name)
     plan = plan_of(*SHORT, f"sender.stack={name}")
-    first, verdict = run(engine, plan, tmp_path / "first")
+    first, verdict = shared_run(engine, plan)
     assert failures(verdict) == {}
     assert [check["name"] for check in verdict["checks"] if check["ok"] is None] == [
         "receive window flow 1",

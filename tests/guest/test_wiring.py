@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.guest.agent_kit import quick_plan, run_agent
+from tests.guest.agent_kit import agent_guest, quick_plan
 from tests.guest.guest_kit import build_or_skip
+from tests.guest.remembered_guest import run_once
 
 pytestmark = pytest.mark.guest
 
@@ -65,8 +66,8 @@ def dumps(path: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict
     for wiring in ("netlink", "mininet"):
         directory = tmp_path_factory.mktemp(wiring)
         # Not -S: Mininet lies in the guest's own site directory.
-        ending = run_agent(built, directory, plan, "/usr/bin/python3", f"/howdah/in/{SCRIPT.name}", wiring)
-        assert ending.exit_status == 0, (directory / "raw" / "console.log").read_text()
+        guest = agent_guest(built, directory, plan, "/usr/bin/python3", f"/howdah/in/{SCRIPT.name}", wiring)
+        assert run_once(built, guest) == 0, (directory / "raw" / "console.log").read_text()
         text = (directory / "raw" / f"{wiring}.json").read_text()
         found[wiring] = in_any_order(normalised(json.loads(text)))
     return found
