@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What guests wrote in earlier sessions of tests, remembered by what decides it.
 
-A run's key names its plan, its kernel and modules, the guest's tree and the agent (``howdah.record.provenance``): runs
-with one key have equal raw files, which test_repeatability.py looks at in new runs each time. Here the code that starts
-guests belongs to it as well. Only raw files are remembered: tables, measures and verdicts are made in every session.
+A run's key names its plan, its kernel and modules, the guest's tree and the agent (``howdah.record.provenance``); here
+the code that starts guests belongs to it as well. Runs with one key have equal raw files: test_repeatability.py looks
+at new runs, and test_recalled.py compares some that are remembered with new ones, others in each session. Only raw
+files are remembered. Tables, measures and verdicts are made in every session.
 """
 
 from __future__ import annotations
 
 import shutil
 import tarfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import zstandard
@@ -26,6 +28,7 @@ from howdah.record.provenance import run_key
 KIND = "guest-run"
 MOST_BYTES = 512 << 20  # of all that is remembered; what was asked for last stays
 _ARCHIVE = "run.tar.zst"
+_COMPARED = "compared"  # empty: when it was touched, a new run was equal
 _SOURCES = (
     "howdah/build",
     "howdah/engine/uml",
@@ -45,17 +48,24 @@ def launcher_sha256() -> str:
     return remembered_sha256(["howdah.engine.uml.engine"], data=[path for path in files if path.suffix != ".pyc"])
 
 
+@contextmanager
+def _opened(entry: Path) -> Iterator[tarfile.TarFile]:
+    """Its archive, to be read from its beginning to its end."""
+    with (
+        (entry / _ARCHIVE).open("rb") as file,
+        zstandard.ZstdDecompressor().stream_reader(file) as content,
+        tarfile.open(fileobj=content, mode="r|") as archive,
+    ):
+        yield archive
+
+
 def recall(key: str, path: Path) -> bool:
     """Make ``path`` the directory of a remembered run, with raw files alone; whether there is one."""
     entry = Cache().find(KIND, key)
     if entry is None:
         return False
     try:
-        with (
-            (entry / _ARCHIVE).open("rb") as file,
-            zstandard.ZstdDecompressor().stream_reader(file) as content,
-            tarfile.open(fileobj=content, mode="r|") as archive,
-        ):
+        with _opened(entry) as archive:
             archive.extractall(path, filter="data")
         entry.touch()  # it was asked for now
     except (OSError, tarfile.TarError, zstandard.ZstdError):  # damaged, or removed meanwhile
@@ -63,6 +73,25 @@ def recall(key: str, path: Path) -> bool:
         shutil.rmtree(entry, ignore_errors=True)
         return False
     return True
+
+
+def unchecked() -> Iterator[tuple[str, Plan]]:
+    """Keys and plans of remembered runs; first those that were never compared, or not for the longest time."""
+
+    def compared(entry: Path) -> float:
+        mark = entry / _COMPARED
+        return mark.stat().st_mtime if mark.exists() else 0.0
+
+    for entry in sorted(Cache().entries(KIND), key=lambda entry: (compared(entry), entry.name)):
+        with suppress(OSError, tarfile.TarError, zstandard.ZstdError), _opened(entry) as archive:
+            first = archive.next()
+            if first is not None and first.name == "plan.json" and (content := archive.extractfile(first)):
+                yield entry.name, Plan.from_json(content.read().decode())
+
+
+def was_equal(key: str) -> None:
+    """A guest wrote the same now."""
+    (Cache().path(KIND, key) / _COMPARED).touch()
 
 
 def remember(key: str, directory: RunDirectory) -> None:

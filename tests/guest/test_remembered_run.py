@@ -18,7 +18,7 @@ from howdah.record.closure import closure
 from howdah.record.directory import RunDirectory
 from tests.guest import remembered_run as module
 from tests.guest.guest_run import plan_of
-from tests.guest.remembered_run import KIND, forget, key_of, recall, remember
+from tests.guest.remembered_run import KIND, forget, key_of, recall, remember, unchecked, was_equal
 
 IDENTITY = {"engine": "uml", "kernel debian-6.12": "0123", "module ss_limited debian-6.12": "4567", "tools": "89ab"}
 
@@ -67,7 +67,7 @@ def test_what_starts_guests_is_known_by_all_its_files(monkeypatch: pytest.Monkey
 def _finished(path: Path, **files: str) -> RunDirectory:
     directory = RunDirectory(path)
     (directory.raw / "pcap").mkdir(parents=True)
-    directory.plan.write_text("{}", encoding="utf-8")
+    directory.plan.write_text(plan_of().to_json(), encoding="utf-8")
     for name, content in files.items():
         (directory.raw / "pcap" / name).write_text(content, encoding="utf-8")
     return directory
@@ -104,7 +104,21 @@ def test_what_nobody_asked_for_goes_first(tmp_path: Path) -> None:
         remember(key, _finished(tmp_path / key, first=os.urandom(5000).hex()))
         os.utime(Cache().path(KIND, key), (number, number))
     assert recall("old", tmp_path / "asked")
-    forget(15_000)
+    sizes = [archive.stat().st_size for archive in Cache().root.glob(f"{KIND}/*/*.zst")]
+    forget(2 * max(sizes))
     assert [entry.name for entry in Cache().entries(KIND)] == ["new", "old"]
     forget(0)
     assert Cache().entries(KIND) == []
+
+
+def test_those_that_were_not_compared_for_the_longest_time_come_first(tmp_path: Path) -> None:
+    for key in ("one", "two", "three"):
+        remember(key, _finished(tmp_path / key, first=key))
+    for key in ("two", "one", "three"):
+        was_equal(key)
+        os.utime(Cache().path(KIND, key) / "compared", (len(key), len(key) + (key == "one")))
+    remember("new", _finished(tmp_path / "new", first="new"))
+    (tmp_path / "script" / "raw").mkdir(parents=True)
+    remember("script", RunDirectory(tmp_path / "script"))
+    assert [key for key, _ in unchecked()] == ["new", "two", "one", "three"]
+    assert [plan for _, plan in unchecked()] == [plan_of()] * 4
