@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from howdah.build.cache import Cache, content_key
 from howdah.build.uml_kernel import build_kernel
 from tests.guest.guest_run import ignore, require_engine
 
@@ -33,6 +34,33 @@ NOT_FOR = {
 }
 
 
+def _check(source: Path, cache: Cache) -> bool:
+    """Have the checker say nothing of a file, unless it has been silent about the same file before; whether it ran."""
+    perl = shutil.which("perl")
+    if perl is None:
+        pytest.skip("checkpatch.pl needs perl")
+    require_engine()
+    kernel = build_kernel("debian-6.12", ignore)
+    script = kernel.source_dir / "scripts" / "checkpatch.pl"
+    ignored = ",".join([NOT_FOR_US, *filter(None, [NOT_FOR.get(source.name)])])
+    options = ["--no-tree", "--strict", "--terse", "--max-line-length=120", f"--ignore={ignored}", "--file"]
+    version = subprocess.run([perl, "-e", "print $^V"], capture_output=True, text=True, check=True).stdout
+    ran = False
+
+    def build(directory: Path, _log: Path) -> None:
+        nonlocal ran
+        ran = True
+        command = [perl, str(script), *options, str(source)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=script.parents[1])
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        assert answer.stdout == ""
+        (directory / "silent").touch()
+
+    key = content_key(kernel.key, version, *options, source.name, source.read_bytes())
+    cache.build("checked-style", key, build)
+    return ran
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -43,15 +71,16 @@ NOT_FOR = {
     ids=lambda path: path.name,
 )
 def test_checkpatch_has_nothing_to_say(source: Path) -> None:
-    perl = shutil.which("perl")
-    if perl is None:
-        pytest.skip("checkpatch.pl needs perl")
-    require_engine()
-    script = build_kernel("debian-6.12", ignore).source_dir / "scripts" / "checkpatch.pl"
-    ignored = ",".join([NOT_FOR_US, *filter(None, [NOT_FOR.get(source.name)])])
-    options = ["--no-tree", "--strict", "--terse", "--max-line-length=120", f"--ignore={ignored}", "--file"]
-    answer = subprocess.run(
-        [perl, str(script), *options, str(source)], capture_output=True, text=True, check=False, cwd=script.parents[1]
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert answer.stdout == ""
+    _check(source, Cache())
+
+
+def test_a_file_that_has_changed_is_checked_again_until_it_is_in_order(tmp_path: Path) -> None:
+    source, cache = tmp_path / "looked_at.c", Cache(tmp_path / "cache")
+    text = "// SPDX-License-Identifier: GPL-2.0-only\nint looked_at;\n"
+    source.write_text(text.replace(";", "; "), encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(AssertionError, match="trailing whitespace"):
+            _check(source, cache)
+    source.write_text(text, encoding="utf-8")
+    assert _check(source, cache)
+    assert not _check(source, cache)
