@@ -15,8 +15,10 @@ from howdah.command.main import main
 from howdah.record.brief import brief
 from howdah.record.result import Experiment
 from howdah.report import build, many
-from howdah.report.build import MANY, read_shown, report
-from howdah.report.compare import compare, ending, results
+from howdah.report.build import MANY, report
+from howdah.report.compare import compare
+from howdah.report.ending import ending, results
+from howdah.report.read import read_shown
 from howdah.report.source import TableSource
 from howdah.report.tidy import result_data
 from howdah.work.results import read_results
