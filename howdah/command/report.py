@@ -13,7 +13,7 @@ from howdah.errors import HowdahError
 from howdah.record.claims import CLAIMS_NAME
 from howdah.record.directory import read_json
 from howdah.report.build import report
-from howdah.report.read import read_shown
+from howdah.report.results import read_shown
 from howdah.report.tidy import result_data
 from howdah.work.experiment import find
 from howdah.work.results import bring_up_to_date

@@ -19,7 +19,7 @@ from howdah.record.schema import SCHEMA_VERSION, TABLES
 from howdah.record.table import written_unit
 from howdah.report.build import source_for
 from howdah.report.page import render
-from howdah.report.read import read_all_shown
+from howdah.report.results import read_all_shown
 from howdah.work.results import check_results, runs_of
 
 _README = """\

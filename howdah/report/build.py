@@ -16,7 +16,7 @@ from howdah.publish.server import running
 from howdah.record.result import Experiment
 from howdah.report.many import MOST_RUNS, is_many
 from howdah.report.page import render, write
-from howdah.report.read import read_shown
+from howdah.report.results import read_shown
 from howdah.report.source import PrometheusSource, Source, TableSource
 
 MANY = f"Of more than {MOST_RUNS} runs the summary is computed from metrics.json, and curves from the Parquet tables."

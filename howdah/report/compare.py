@@ -13,7 +13,7 @@ from howdah.record.result import Experiment
 from howdah.report.build import source_for
 from howdah.report.ending import ending, results
 from howdah.report.page import render, write
-from howdah.report.read import read_all_shown
+from howdah.report.results import read_all_shown
 from howdah.report.tidy import result_data
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command says at its end of the runs that it made or compared. No page is loaded for that."""
+"""The end of a command: what was found in words, and the result table as text. No page is loaded for it."""
 
 from __future__ import annotations
 

@@ -71,5 +71,5 @@ def test_a_command_does_without_pandas_and_a_library_keeps_it() -> None:
 
 def test_the_end_of_a_command_loads_no_page() -> None:
     """``howdah run --no-report`` says what was found as a page does, and makes none."""
-    loaded = closure(["howdah.report.ending", "howdah.report.read"], deferred=False).keys()
+    loaded = closure(["howdah.report.ending", "howdah.report.results"], deferred=False).keys()
     assert not {"howdah.report.build", "howdah.report.page"} & loaded

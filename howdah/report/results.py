@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as far as a page, or the end of a command, shows them."""
+"""The results in directories, as far as a page or the end of a command shows them."""
 
 from __future__ import annotations
 
