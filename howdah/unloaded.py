@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a process of howdah's own does without, although it may be installed."""
+"""What a process of howdah's own does without: pandas, although it may be installed, and garbage looked for often."""
 
 from __future__ import annotations
 
+import gc
 import sys
+
+# Objects, and collections, before the next generation is searched for garbage. What a command loads stays until it
+# ends: to look through that as often as Python does by itself is a tenth of a short command's time.
+_RARELY = (20_000, 20, 100)
 
 
 class _WithoutPandas:
@@ -23,3 +28,12 @@ def leave_pandas_out() -> None:
     A program that imports howdah as a library keeps it.
     """
     sys.meta_path.insert(0, _WithoutPandas())
+
+
+def is_own_process() -> bool:
+    """Whether this is a process of howdah's own, of which nothing is known that howdah did not do."""
+    return any(isinstance(finder, _WithoutPandas) for finder in sys.meta_path)
+
+
+def collect_rarely() -> None:
+    gc.set_threshold(*_RARELY)

@@ -16,7 +16,6 @@ from howdah.profile.stack import read_stack, shipped_stacks
 from howdah.receiver import LINUX, RECEIVERS
 from howdah.record.directory import experiment_indexes
 from howdah.work.catalogue import entries
-from howdah.work.results import listed
 
 Row = dict[str, Any]
 
@@ -68,6 +67,8 @@ def stack_rows(_runs: Path) -> list[Row]:
 
 
 def _runs_there(runs: Path) -> list[Row]:
+    from howdah.work.results import listed  # and pyarrow
+
     rows: list[Row] = []
     for index in experiment_indexes(runs):
         if index.parent.is_symlink():

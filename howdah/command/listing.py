@@ -21,7 +21,6 @@ from howdah.number import counted
 from howdah.profile.algorithm import ALGORITHMS, BASES
 from howdah.record.directory import experiment_indexes
 from howdah.work.catalogue import GROUPS, ShippedProfile, entries, expected_s
-from howdah.work.results import listed
 
 Row = dict[str, Any]
 _BESIDE = 120  # columns from which a profile's description stands beside its name
@@ -140,6 +139,8 @@ def _metric_lines(rows: list[Row], width: int) -> list[str]:
 
 
 def _runs_there(runs: Path) -> list[Row]:
+    from howdah.work.results import listed  # and pyarrow
+
     rows: list[Row] = []
     for index in experiment_indexes(runs):
         if index.parent.is_symlink():

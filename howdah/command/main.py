@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import io
 import os
 import re
@@ -22,7 +21,7 @@ from howdah.command.interruption import interruptible, what_is_kept
 from howdah.command.parser import TopParser, WrongUsageError, describe, exit_codes
 from howdah.errors import HowdahError, explain, remedy
 from howdah.layout import write_stderr
-from howdah.unloaded import leave_pandas_out
+from howdah.unloaded import collect_rarely, leave_pandas_out
 
 INTERRUPTED = 130
 
@@ -77,14 +76,9 @@ def main(arguments: list[str] | None = None) -> int:
         raise
 
 
-# Objects, and collections, before the next generation is searched for garbage. What a command loads stays until it
-# ends: to look through that as often as Python does by itself is a tenth of a short command's time.
-_RARELY = (20_000, 20, 100)
-
-
 def program() -> int:
     """The installed command: ``main`` in a process of its own."""
-    gc.set_threshold(*_RARELY)
+    collect_rarely()
     leave_pandas_out()
     return main()
 

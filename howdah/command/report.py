@@ -12,7 +12,8 @@ from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError
 from howdah.record.claims import CLAIMS_NAME
 from howdah.record.directory import read_json
-from howdah.report.build import read_shown, report
+from howdah.report.build import report
+from howdah.report.results import read_shown
 from howdah.report.tidy import result_data
 from howdah.work.experiment import find
 from howdah.work.results import bring_up_to_date

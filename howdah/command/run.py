@@ -116,13 +116,13 @@ def _conclude(
     if options.json:
         answer("run", {"experiment": str(experiment.path), "report": page and str(page), **index})
     else:
-        from howdah.report.build import read_shown, source_for  # and all that a page needs
-        from howdah.report.compare import ending, results
+        from howdah.report.ending import ending, results  # and pyarrow, but nothing that only a page needs
+        from howdah.report.results import read_shown
+        from howdah.report.source import TableSource
 
         console = Console(highlight=False, soft_wrap=True)
         loaded = [read_shown(experiment.path)]
-        with source_for(loaded, "off") as (source, _):
-            console.print(ending(results(loaded, source), terminal_width()), markup=False)
+        console.print(ending(results(loaded, TableSource()), terminal_width()), markup=False)
         for outcome in outcomes:
             _explain(console, experiment, outcome)
         print_claims(console, index["claims"], index["unknown"])

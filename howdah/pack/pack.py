@@ -17,8 +17,9 @@ from howdah.pack.local import Paths
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import SCHEMA_VERSION, TABLES
 from howdah.record.table import written_unit
-from howdah.report.build import read_all_shown, source_for
+from howdah.report.build import source_for
 from howdah.report.page import render
+from howdah.report.results import read_all_shown
 from howdah.work.results import check_results, runs_of
 
 _README = """\

@@ -7,6 +7,7 @@ import hashlib
 import json
 import platform
 import subprocess
+import time
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,9 @@ from howdah.record.closure import modules_of
 from howdah.record.memory import remembered_sha256
 
 PROVENANCE_FORMAT = 1
+_REVISION = "# branch.oid "
+_ASK_EVERY_S = 1.0
+_asked: tuple[float, str | None, bool | None] = (-_ASK_EVERY_S, None, None)  # when, and what was said
 ANALYSIS_DATA = (TABLE,)  # files that the analysis reads beside its modules
 
 
@@ -67,13 +71,26 @@ def _git(*arguments: str) -> str | None:
 
 
 def software() -> dict[str, Any]:
-    """Version and git revision of howdah; ``modified`` is true when the checkout differs from the revision."""
-    changes = _git("status", "--porcelain", "--untracked-files=no")
-    return {
-        "version": __version__,
-        "revision": _git("rev-parse", "HEAD"),
-        "modified": bool(changes) if changes is not None else None,
-    }
+    """Version and git revision of howdah; ``modified`` is true when the checkout differs from the revision.
+
+    Git is asked once a second at most: it looks at two thousand files.
+    """
+    global _asked
+    if time.monotonic() - _asked[0] >= _ASK_EVERY_S:
+        _asked = (time.monotonic(), *_checkout())
+    _, revision, modified = _asked
+    return {"version": __version__, "revision": revision, "modified": modified}
+
+
+def _checkout() -> tuple[str | None, bool | None]:
+    """Its revision, and whether it differs from that; None is not known."""
+    said = _git("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "--untracked-files=no")
+    if said is None:
+        return _git("rev-parse", "HEAD"), None
+    lines = said.splitlines()
+    revisions = [line.removeprefix(_REVISION) for line in lines if line.startswith(_REVISION)]
+    revision = next((each for each in revisions if each != "(initial)"), None)
+    return revision, not all(line.startswith("# ") for line in lines)
 
 
 def machine() -> dict[str, Any]:

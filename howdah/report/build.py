@@ -13,12 +13,11 @@ from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, fe
 from howdah.publish.query import Client
 from howdah.publish.scratch import scratch_directory
 from howdah.publish.server import running
-from howdah.record.brief import brief
 from howdah.record.result import Experiment
-from howdah.report.many import MOST_RUNS, are_many, is_many
+from howdah.report.many import MOST_RUNS, is_many
 from howdah.report.page import render, write
+from howdah.report.results import read_shown
 from howdah.report.source import PrometheusSource, Source, TableSource
-from howdah.work.results import read_results, runs_of
 
 MANY = f"Of more than {MOST_RUNS} runs the summary is computed from metrics.json, and curves from the Parquet tables."
 OFF = "Prometheus was switched off: curves and summary were computed from the Parquet tables."
@@ -70,17 +69,6 @@ def _blocks(experiment: Experiment, program: Prometheus, spare: Path) -> list[Pa
     except OSError:
         whole = False
     return build_experiment(experiment, program, beside if whole else spare / experiment.name)
-
-
-def read_shown(path: Path) -> Experiment:
-    """The results in a directory, as far as a page shows them."""
-    return read_all_shown([path])[0]
-
-
-def read_all_shown(paths: list[Path]) -> list[Experiment]:
-    """The same of directories that one page shows."""
-    many = are_many(sum(len(runs_of(path)) for path in paths))
-    return [read_results(path, kept=brief if many else None) for path in paths]
 
 
 def report(experiment_dir: Path, prometheus: str = "auto") -> Path:

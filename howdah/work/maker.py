@@ -11,11 +11,15 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, Any
 
 from howdah.record.directory import RunDirectory
+from howdah.unloaded import is_own_process
+from howdah.work.forked import Forked, can_fork
 
 WORKER = (sys.executable, "-m", "howdah.work.worker")
+Process = subprocess.Popen[bytes] | Forked
 
 
 def pipe(stream: IO[bytes] | None) -> IO[bytes]:
@@ -28,7 +32,7 @@ class Making:
     """A run that a process makes. ``last`` is what the process said of its end; empty while it goes on."""
 
     directory: RunDirectory
-    process: subprocess.Popen[bytes]
+    process: Process
     last: dict[str, Any] = field(default_factory=dict)
     phase: dict[str, Any] = field(default_factory=dict)
     unread: bytes = b""
@@ -56,8 +60,8 @@ class Makers:
     def __init__(self, command: Sequence[str] = WORKER, environment: Mapping[str, str] | None = None) -> None:
         self.command = command
         self.environment = environment
-        self._idle: list[subprocess.Popen[bytes]] = []
-        self._started: list[subprocess.Popen[bytes]] = []
+        self._idle: list[Process] = []
+        self._started: list[Process] = []
 
     def give(self, directory: RunDirectory, *, keep_data: bool = True) -> Making:
         """Have the run in ``directory`` made. What a process says of its own troubles is in its first run's log.
@@ -72,21 +76,34 @@ class Makers:
                 if self._tell(process, order):
                     return Making(directory, process)
                 reap(process)
-            process = subprocess.Popen(
-                [*self.command, str(os.getpid())],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                bufsize=0,  # what has been read must be seen: select() knows nothing of a buffer
-                start_new_session=True,  # so that it can be ended together with its run
-                env=None if self.environment is None else {**os.environ, **self.environment},
-            )
+            process = self._start(errors)
         self._started.append(process)
         self._tell(process, order)  # one that has died already is noticed where its result is waited for
         return Making(directory, process)
 
+    def _start(self, errors: IO[str]) -> Process:
+        """Forked from a command of ours, which has loaded most of what it needs; a program is not known that well.
+
+        It is in a session of its own, so that it can be ended together with its run.
+        """
+        parent = os.getpid()
+        if self.command == WORKER and self.environment is None and is_own_process() and can_fork():
+            from howdah.work import worker  # and all that makes a run
+
+            worker.prepare()
+            return Forked(partial(worker.serve, parent), errors.fileno())
+        return subprocess.Popen(
+            [*self.command, str(parent)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            bufsize=0,  # what has been read must be seen: select() knows nothing of a buffer
+            start_new_session=True,
+            env=None if self.environment is None else {**os.environ, **self.environment},
+        )
+
     @staticmethod
-    def _tell(process: subprocess.Popen[bytes], order: dict[str, Any]) -> bool:
+    def _tell(process: Process, order: dict[str, Any]) -> bool:
         try:
             pipe(process.stdin).write(json.dumps(order).encode() + b"\n")
         except BrokenPipeError:
@@ -113,15 +130,16 @@ class Makers:
             reap(self._idle.pop())
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: Process) -> None:
     """Kill a process with its run."""
     if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # the run is in its worker's group; the guest dies with it
+        for kill in (os.killpg, os.kill):  # the run is in its worker's group; one only just forked has none yet
+            with contextlib.suppress(ProcessLookupError):
+                kill(process.pid, signal.SIGKILL)  # the guest dies with the run
         reap(process)
 
 
-def reap(process: subprocess.Popen[bytes]) -> int:
+def reap(process: Process) -> int:
     """Let a process that has no run end, and return its status."""
     with contextlib.suppress(BrokenPipeError):
         pipe(process.stdin).close()

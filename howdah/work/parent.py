@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that must not outlive the one that started it."""
+"""A process that must not outlive the one that started it, and its name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import signal
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
 
 
 def die_with_parent(parent: int) -> None:
@@ -15,3 +16,8 @@ def die_with_parent(parent: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def be_called(name: str) -> None:
+    """The name that ``top`` shows: a process that was forked has the command line of the one before (prctl(2))."""
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode())

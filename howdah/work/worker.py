@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker: ``python -m howdah.work.worker PARENT`` reads runs from its standard input, each a JSON object on a line of
-its own: ``run`` is the directory, ``keep_data`` whether its data stay.
+its own: ``run`` is the directory, ``keep_data`` whether its data stay. A command forks it instead (``work/maker.py``).
 
 Each run is a process of its own, forked from this one, which has loaded the libraries once for all of them. Progress
 goes to standard output as one JSON object a line; the last one of a run is ``{"verdict": …}``, ``{"error": …}`` or, of
@@ -10,6 +10,7 @@ it, and a guest with its run, so a ``kill -9`` of the command leaves nothing beh
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -21,9 +22,11 @@ from howdah.metric import known_metrics
 from howdah.record import reading
 from howdah.record.directory import RunDirectory
 from howdah.record.provenance import analysis_sha256
-from howdah.unloaded import leave_pandas_out
-from howdah.work.parent import die_with_parent
+from howdah.unloaded import collect_rarely, leave_pandas_out
+from howdah.work.parent import be_called, die_with_parent
 from howdah.work.stage import execute, load
+
+NAME = "howdah-worker"
 
 
 def _say(**message: object) -> None:
@@ -70,18 +73,30 @@ def _fork(directory: RunDirectory, keep_data: bool) -> None:
         _say(died=os.waitstatus_to_exitcode(status))
 
 
-def main() -> int:
-    die_with_parent(int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its workers in order
-    # Once for all runs, whose processes inherit it.
+def prepare() -> None:
+    """Once for all runs, whose processes inherit it."""
     load()
     analysis_sha256()
     known_metrics()
     reading.prepare()
-    leave_pandas_out()
+
+
+def serve(parent: int) -> None:
+    """Make runs until there are no more orders."""
+    die_with_parent(parent)
+    be_called(NAME)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends its workers in order
+    prepare()
+    gc.freeze()  # none of it is garbage: no run looks through it
     for line in iter(sys.stdin.readline, ""):
         order = json.loads(line)
         _fork(RunDirectory(Path(order["run"])), order["keep_data"])
+
+
+def main() -> int:
+    collect_rarely()
+    leave_pandas_out()
+    serve(int(sys.argv[1]))
     return 0
 
 

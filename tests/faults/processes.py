@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.work.worker import NAME as WORKER_NAME
+
 _KINDS = (  # the first that fits: a launcher has the guest's command line among its arguments
     ("/launch\0", "launcher"),
     ("howdah.work.worker", "worker"),
@@ -45,15 +47,18 @@ def processes_of(sandbox: Path) -> list[Process]:
             if status[status.rindex(")") + 2] in "ZX":
                 continue
             arguments = (entry / "cmdline").read_bytes()
+            name = status[status.index("(") + 1 : status.rindex(")")]
             belongs = mark in arguments or mark in (entry / "environ").read_bytes()
             if belongs or str(sandbox) in str((entry / "cwd").readlink()):
-                found.append(Process(int(entry.name), _kind(arguments), arguments.decode(errors="replace")))
+                found.append(Process(int(entry.name), _kind(arguments, name), arguments.decode(errors="replace")))
         except (OSError, ValueError):
             continue  # it ended meanwhile
     return found
 
 
-def _kind(arguments: bytes) -> str:
+def _kind(arguments: bytes, name: str) -> str:
+    if name == WORKER_NAME:  # a command's words are those of the workers that it forks
+        return "worker"
     text = arguments.decode(errors="replace")
     return next((kind for words, kind in _KINDS if words in text), "other")
 

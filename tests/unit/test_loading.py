@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from howdah.record.closure import closure
+
 ROOT = Path(__file__).resolve().parents[2]
 SLOW = {
     "numpy",
@@ -46,6 +48,7 @@ def _loaded(*arguments: str) -> set[str]:
     [
         (["plan", "quick"], set()),
         (["plan", "profiles/atlas/hystart-fig14a-hosts.yaml", "--json"], set()),
+        (["list"], set()),
         (["run", "--help"], {"numpy", "pyarrow"}),  # they hold the results of runs that are there
     ],
 )
@@ -64,3 +67,9 @@ def test_a_command_does_without_pandas_and_a_library_keeps_it() -> None:
         for code in (command, library)
     ]
     assert found == ["False\n", "True\n"]
+
+
+def test_the_end_of_a_command_loads_no_page() -> None:
+    """``howdah run --no-report`` says what was found as a page does, and makes none."""
+    loaded = closure(["howdah.report.ending", "howdah.report.results"], deferred=False).keys()
+    assert not {"howdah.report.build", "howdah.report.page"} & loaded

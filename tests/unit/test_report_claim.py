@@ -10,7 +10,7 @@ import pytest
 from howdah.plan.plan import Plan
 from howdah.record.result import load_experiment
 from howdah.report.build import report
-from howdah.report.compare import results
+from howdah.report.ending import results
 from howdah.report.source import TableSource
 from tests.claim_factory import Row, judged, make_runs, row, write_profile
 

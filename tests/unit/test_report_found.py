@@ -15,7 +15,8 @@ from howdah.profile.figure import FigureSection
 from howdah.record.result import Experiment, load_experiment
 from howdah.report.axis import axes
 from howdah.report.build import report
-from howdah.report.compare import compare, ending, results
+from howdah.report.compare import compare
+from howdah.report.ending import ending, results
 from howdah.report.exitstrip import arrangements, exit_strip, scale_of
 from howdah.report.found import found
 from howdah.report.paper.strip import rows_of as paper_rows

@@ -14,9 +14,11 @@ import pytest
 from howdah.command.main import main
 from howdah.record.brief import brief
 from howdah.record.result import Experiment
-from howdah.report import build, many
-from howdah.report.build import MANY, read_shown, report
-from howdah.report.compare import compare, ending, results
+from howdah.report import many
+from howdah.report.build import MANY, report
+from howdah.report.compare import compare
+from howdah.report.ending import ending, results
+from howdah.report.results import read_shown
 from howdah.report.source import TableSource
 from howdah.report.tidy import result_data
 from howdah.work.results import read_results
@@ -149,7 +151,7 @@ def test_comparison_and_json_have_the_results_of_whole_runs_and_no_whole_run(
         kept.append(named["kept"])
         return read_results(path, **named)
 
-    monkeypatch.setattr(build, "read_results", seen)
+    monkeypatch.setattr("howdah.report.results.read_results", seen)
     wanted = result_data([whole])
     assert wanted["left_out"]
     assert compare([root], tmp_path / "page.html", "off").data == wanted

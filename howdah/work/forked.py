@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that is forked from this one, which has loaded what it needs, and talks to it over pipes."""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+_STANDARD = 3  # input, output and error output are the descriptors below
+
+
+def can_fork() -> bool:
+    """Another thread may hold what the new process, in which that thread is not, would wait for.
+
+    That which draws bars holds nothing but the terminal, of which the new process knows nothing.
+    """
+    others = (each for each in threading.enumerate() if each is not threading.current_thread())
+    return all(type(each).__module__ == "rich.live" for each in others)
+
+
+class Forked:
+    """As much of ``subprocess.Popen`` as is needed of a process in a session of its own."""
+
+    def __init__(self, main: Callable[[], object], errors: int) -> None:
+        """A process that does ``main``. ``errors`` is the descriptor of where it complains.
+
+        Raises OSError where there can be none.
+        """
+        ends: list[int] = []
+        try:
+            ends += os.pipe()
+            ends += os.pipe()
+            # A handler of this process raises what the new one would clean up after: it has none before it hears any.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            try:
+                self.pid = os.fork()
+                if self.pid == 0:
+                    _live(main, (ends[0], ends[3], errors), before)
+                self.stdin = os.fdopen(ends.pop(1), "wb", buffering=0)
+                self.stdout = os.fdopen(ends.pop(1), "rb", buffering=0)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        finally:
+            for end in ends:
+                os.close(end)
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        """Its status, if it has ended: negative for a signal."""
+        return self._look(os.WNOHANG)
+
+    def wait(self) -> int:
+        status = self._look(0)
+        assert status is not None
+        return status
+
+    def _look(self, how: int) -> int | None:
+        if self._status is None:
+            try:
+                pid, status = os.waitpid(self.pid, how)
+            except ChildProcessError:  # an interruption took its status, and lost it
+                self._status = 0
+            else:
+                self._status = os.waitstatus_to_exitcode(status) if pid else None
+        return self._status
+
+
+def _live(main: Callable[[], object], streams: tuple[int, int, int], mask: set[int | signal.Signals]) -> NoReturn:
+    """Be a process of its own. Nothing of what this one was at is gone on with, or finished."""
+    status = 1
+    try:
+        os.setsid()
+        for number in signal.valid_signals():
+            if callable(signal.getsignal(number)):
+                signal.signal(number, signal.SIG_DFL)
+        sys.unraisablehook = sys.__unraisablehook__
+        _take(streams)
+        gc.freeze()  # what refers to closed descriptors is not collected, which would close the ones of today
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        main()
+        status = 0
+    except BaseException:  # noqa: BLE001 - whatever it is, this must not go on as a second one of what it was
+        sys.excepthook(*sys.exc_info())
+    finally:
+        with suppress(BaseException):
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def _take(streams: tuple[int, int, int]) -> None:
+    """These become the standard streams, and no other descriptor stays open: locks, and the pipes of other processes.
+
+    What the parent has not yet written stays with the old objects, which are not used any more.
+    """
+    above = [fcntl.fcntl(stream, fcntl.F_DUPFD, _STANDARD) for stream in streams]
+    for number, stream in enumerate(above):
+        os.dup2(stream, number)
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - a descriptor of its own is open while it is read
+        if int(name) >= _STANDARD:
+            with suppress(OSError):
+                os.close(int(name))
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
