@@ -22,6 +22,7 @@ from howdah.machines.state import MachineSetState
 _ROLE_GROUPS = {"sender": "senders", "emulator": "emulators", "receiver": "receivers"}
 # By the machine's own clock. Each answer of an exporter takes an emulated processor a good part of a second of ours.
 _INTERVAL_OF_EMULATED, _INTERVAL_OF_DILATED = "10s", "5s"
+_PYTHON_OF_IMAGE = "/usr/bin/python3"
 _MARK = ".howdah-machines"
 # Everything else in a path is quoted where it is used.
 _NOT_CARRIED = {
@@ -94,6 +95,8 @@ def inventory_of(
         else:
             hosts[name] |= {"howdah_kernel_package": EXTERNAL, "modules_wanted": machine.can_have_modules}
             hosts[name]["howdah_from_image"] = machine.image_sources == sources_key()
+            # Looking for it takes Ansible 5 s of an emulated processor.
+            hosts[name]["ansible_python_interpreter"] = _PYTHON_OF_IMAGE
         if machine.accelerator != "kvm" and name == machine_set.monitor:
             interval = _INTERVAL_OF_EMULATED if machine.dilation == 1 else _INTERVAL_OF_DILATED
             hosts[name]["prometheus_interval"] = interval

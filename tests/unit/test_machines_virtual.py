@@ -212,6 +212,7 @@ def test_the_inventory_leads_to_the_ports_of_machines_that_run(tmp_path: Path) -
     assert found["howdah_kernel_package"] == "external"
     assert found["modules_wanted"] is False  # none was built: there were no headers
     assert found["howdah_from_image"] is False  # of other sources than those here, so it is set up in all
+    assert found["ansible_python_interpreter"] == "/usr/bin/python3"  # nobody has to look for it
 
 
 def test_a_machine_of_ones_own_image_keeps_its_kernel_and_gets_no_packages(tmp_path: Path) -> None:
@@ -226,6 +227,7 @@ def test_a_machine_of_ones_own_image_keeps_its_kernel_and_gets_no_packages(tmp_p
     assert found["howdah_kernel_package"] == "external"
     assert found["howdah_own_image"] is True
     assert "modules_wanted" not in found  # the machine is asked whether it can build them
+    assert "ansible_python_interpreter" not in found  # nor does anybody know its Python
     assert machine_set.watched() == ["b", "c"]
 
 
