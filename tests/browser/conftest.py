@@ -22,6 +22,7 @@ from playwright.sync_api import (
 )
 
 from howdah.report.build import report
+from tests.browser.fonts import font_environment
 from tests.browser.kinds import Pages, make_pages
 from tests.experiment_factory import Scenario, make_experiment
 
@@ -59,18 +60,19 @@ def browser_program() -> str | None:
     return next((found for name in _PROGRAMS if (found := shutil.which(name))), None)
 
 
-def launched(playwright: Playwright) -> Browser | None:
-    """This machine's Chromium, started. None where there is none."""
+def launched(playwright: Playwright, place: Path | None = None) -> Browser | None:
+    """This machine's Chromium, with the fonts of pictures where a place is given for them. None without a Chromium."""
     program = browser_program()
     if program is None:
         return None
-    return playwright.chromium.launch(executable_path=program, args=ARGUMENTS, headless=True)
+    environment = None if place is None else font_environment(place)
+    return playwright.chromium.launch(executable_path=program, args=ARGUMENTS, headless=True, env=environment)
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        started = launched(playwright)
+        started = launched(playwright, tmp_path_factory.mktemp("browser"))
         if started is None:
             pytest.skip(MISSING)
         yield started

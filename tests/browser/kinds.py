@@ -58,9 +58,8 @@ class Pages:
     files: dict[str, Path]
     board: str
 
-    def open(self, browser: Browser, kind: str, width: int, *, dark: bool = False, bypass_csp: bool = False) -> Page:
+    def open(self, browser: Browser, kind: str, width: int, *, dark: bool = False) -> Page:
         context = browser.new_context(
-            bypass_csp=bypass_csp,
             viewport={"width": width, "height": 900},
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce",

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds of every kind of page, on screens of 1440 and 390 pixels and on paper.
+
+Nothing sticks out, lies on something else or is cut off; axe-core finds no barrier; and the page looks as it did.
+The layout is asserted with the fonts of the machine, because pictures are too coarse to show a table that is a few
+pixels too wide. ``make screenshots`` takes the pictures again, when a page is meant to look different.
+
+A page is opened once for each medium, and all that holds of it is asked of that page. To find its picture, its words
+and fonts are changed, so that is asked last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from PIL import Image, ImageChops
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.kinds import KINDS, PAPER_PX, Pages, with_figures
+from tests.browser.layout import beyond_the_edge, cut_off_on_paper, cut_words, on_top_of_each_other, scrolling_boxes
+from tests.browser.screenshot import (
+    PICTURED,
+    PICTURES,
+    SHRINK,
+    differences,
+    file_of,
+    length_differs,
+    picture_of,
+    pin_fonts,
+    pin_words,
+)
+
+pytestmark = pytest.mark.browser
+
+# Everything of WCAG 2.2 A and AA that axe knows, and its good practice.
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+DARK = " dark"
+
+
+@dataclass(frozen=True)
+class View:
+    kind: str
+    medium: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}-{self.medium}"
+
+    @property
+    def width(self) -> int:
+        return PAPER_PX if self.medium == "paper" else int(self.medium.removesuffix(DARK))
+
+
+@dataclass(frozen=True)
+class Shown:
+    view: View
+    page: Page
+
+
+def each(kinds: tuple[str, ...], *media: str) -> pytest.MarkDecorator:
+    """Tests that name the same view follow one another, and have one page."""
+    views = [View(kind, medium) for kind in kinds for medium in media]
+    return pytest.mark.parametrize("shown", views, indirect=True, ids=str)
+
+
+@pytest.fixture(scope="module")
+def shown(request: pytest.FixtureRequest, browser: Browser, pages: Pages) -> Iterator[Shown]:
+    view: View = request.param
+    page = pages.open(browser, view.kind, view.width, dark=view.medium.endswith(DARK))
+    if view.medium == "paper":
+        page.emulate_media(media="print")
+    yield Shown(view, page)
+    page.context.close()
+
+
+@each(KINDS, "1440", "390")
+def test_nothing_sticks_out_or_lies_on_something_else(shown: Shown) -> None:
+    assert shown.page.evaluate("document.documentElement.scrollWidth") <= shown.view.width
+    assert beyond_the_edge(shown.page) == []
+    assert on_top_of_each_other(shown.page) == []
+
+
+@each(KINDS, "1440", f"390{DARK}")
+def test_axe_finds_nothing(shown: Shown) -> None:
+    options = {"runOnly": {"type": "tag", "values": RULES}, "resultTypes": ["violations"]}
+    results = Axe().run(shown.page, options=options)
+    assert len(results.response["passes"]) > 15, "axe looked at next to nothing"
+    found = [
+        f"{each['id']} ({each['impact']}): {node['html'][:160]} {node['failureSummary']}"
+        for each in results.response["violations"]
+        for node in each["nodes"][:4]
+    ]
+    assert not found, "\n".join(found)
+
+
+@each(KINDS, "390")
+def test_a_table_wider_than_a_phone_says_that_it_scrolls(shown: Shown) -> None:
+    assert shown.page.evaluate(
+        "[...document.querySelectorAll('table:not(.u-legend)')].every((each) => each.closest('.scroll'))"
+    )
+    boxes = scrolling_boxes(shown.page)
+    wide = [box for box in boxes if box.hidden_px > 1]
+    for box in wide:
+        assert "scroll" in box.hint
+        assert box.hint_shown
+        assert box.focusable
+        assert not box.hint_shown_at_end, "there is no more to see"
+    assert not any(box.hint_shown for box in boxes if box not in wide)
+    if shown.view.kind in ("report", "comparison", "night", "live"):
+        assert wide
+
+
+@each(KINDS, "paper")
+def test_paper_has_everything_and_no_controls(shown: Shown) -> None:
+    page = shown.page
+    assert not page.locator("button#theme").is_visible()
+    expect(page.locator(".scroll-hint:visible")).to_have_count(0)
+    assert cut_off_on_paper(page) == []
+    assert page.evaluate(
+        "[...document.querySelectorAll('.scroll')].every((each) => getComputedStyle(each).overflowX === 'visible')"
+    )
+
+
+def assert_strips_are_as_wide_as_the_paper(page: Page) -> None:
+    room = page.locator("#exits").bounding_box()
+    assert room is not None
+    strips = [each.bounding_box() for each in page.locator("#exits figure.strip:visible svg:visible").all()]
+    assert strips
+    assert {round(strip["width"]) for strip in strips if strip} == {round(room["width"])}
+
+
+@each(("report", "comparison", "many runs"), "paper")
+def test_strips_are_as_wide_as_the_paper(shown: Shown) -> None:
+    assert_strips_are_as_wide_as_the_paper(shown.page)
+
+
+@each(PICTURED, *SHRINK)
+def test_a_page_looks_as_it_did(shown: Shown, tmp_path: Path) -> None:
+    kind, medium = shown.view.kind, shown.view.medium
+    pin_words(shown.page)
+    pin_fonts(shown.page)
+    was, now = kept(kind, medium), picture_of(shown.page, SHRINK[medium])
+    found = differences(was, now, SHRINK[medium])
+    if not found and not length_differs(was, now):
+        return
+    for name, picture in (("was", was), ("is", now), ("difference", ImageChops.difference(was, now))):
+        picture.save(tmp_path / f"{name}.png")
+    listed = "\n  ".join(str(each) for each in found[:10])
+    raise AssertionError(
+        f"{kind} on {medium} looks different: {was.size} pixels, now {now.size}; {len(found)} tiles, the worst\n"
+        f"  {listed}\npictures in {tmp_path}; if the change is meant: make screenshots"
+    )
+
+
+def kept(kind: str, medium: str) -> Image.Image:
+    return Image.open(file_of(kind, medium)).convert("RGB")
+
+
+def test_there_is_a_picture_for_each_page_and_no_other() -> None:
+    wanted = {file_of(kind, medium).name for kind in PICTURED for medium in SHRINK}
+    assert {file.name for file in PICTURES.iterdir()} == wanted
+
+
+@pytest.mark.parametrize("kind", ["report", "comparison", "many runs"])
+def test_strips_are_as_wide_as_narrow_paper(browser: Browser, pages: Pages, kind: str) -> None:
+    page = pages.open(browser, kind, 680)
+    page.emulate_media(media="print")
+    assert_strips_are_as_wide_as_the_paper(page)
+    page.context.close()
+
+
+def test_every_published_entry_with_figures_fits_a_phone(browser: Browser, pages: Pages) -> None:
+    entries = with_figures(pages.files["published entry"].parent)
+    assert len(entries) > 30
+    context = browser.new_context(viewport={"width": 390, "height": 900}, reduced_motion="reduce")
+    page = context.new_page()
+    faults = {}
+    for entry in entries:
+        page.goto(entry.as_uri())
+        page.wait_for_selector("html[data-ready=true]")
+        found = beyond_the_edge(page) + cut_words(page)
+        if found or page.evaluate("document.documentElement.scrollWidth") > 390:
+            faults[entry.stem] = found
+    assert faults == {}
+    context.close()
+
+
+def test_words_that_a_figure_cuts_off_are_found(browser: Browser, pages: Pages) -> None:
+    page = pages.open(browser, "published entry", 390)
+    assert cut_words(page) == []
+    page.evaluate("""[...document.querySelectorAll("figure svg text")]
+        .filter((each) => each.checkVisibility())[0].setAttribute("x", "5000")""")
+    assert len(cut_words(page)) == 1
+    page.context.close()
+
+
+def test_layout_faults_are_found(browser: Browser, pages: Pages) -> None:
+    page = pages.open(browser, "night", 390)
+    page.evaluate("document.querySelector('h1').style.cssText = 'width: 500px; margin-bottom: -60px'")
+    assert any("h1" in each for each in beyond_the_edge(page))
+    assert any("h1" in each for each in on_top_of_each_other(page))
+    page.context.close()
+
+
+def test_axe_sees_what_is_wrong(browser: Browser, pages: Pages) -> None:
+    page = pages.open(browser, "night", 1440)
+    page.evaluate(
+        "document.querySelector('thead th').textContent = ''; document.documentElement.removeAttribute('lang')"
+    )
+    found = {each["id"] for each in Axe().run(page).response["violations"]}
+    page.context.close()
+    assert found >= {"empty-table-header", "html-has-lang"}
+
+
+@pytest.fixture(scope="module")
+def pinned_report(browser: Browser, pages: Pages) -> Iterator[Page]:
+    """A page that looks like its picture, before and after what tests do to it."""
+    page = pages.open(browser, "report", 1440)
+    pin_words(page)
+    pin_fonts(page)
+    yield page
+    assert not differences(kept("report", "1440"), picture_of(page, SHRINK["1440"]), SHRINK["1440"])
+    page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("selector", "style"),
+    [
+        ("#exits figure.strip", "visibility: hidden"),
+        ("#exits figure.strip", "width: 50%"),
+        ("#figure-cwnd", "display: none"),
+        ("main", "margin-left: 40px"),
+        ("table", "font-size: 20px"),
+        ("body", "background: #dde"),
+    ],
+)
+def test_a_page_that_looks_different_is_found(pinned_report: Page, selector: str, style: str) -> None:
+    faulty = pinned_report.locator(selector).first
+    before: str = faulty.evaluate("(each) => each.style.cssText")
+    below = pinned_report.evaluate("document.querySelector('#figure-cwnd').getBoundingClientRect().bottom + scrollY")
+    faulty.evaluate("(each, style) => { each.style.cssText += `; ${style}`; }", style)
+    now = picture_of(pinned_report, SHRINK["1440"], below)
+    faulty.evaluate("(each, before) => { each.style.cssText = before; }", before)
+    assert differences(kept("report", "1440"), now, SHRINK["1440"])
