@@ -64,20 +64,20 @@ def make_runs(
     cells = []
     for each in loaded.cells():
         plan = compile_plan(each)
-        key = hashlib.sha256(plan.to_json().encode()).hexdigest()
-        cell = PlannedRun(plan, key)
+        text = plan.to_json()
+        cell = PlannedRun(plan, hashlib.sha256(text.encode()).hexdigest())
         cells.append(cell)
         if verdict(plan) != "pending":
-            _make_run(experiment.path / cell.directory_name, plan, list(measured(plan)), verdict(plan))
+            _make_run(experiment.path / cell.directory_name, plan, text, list(measured(plan)), verdict(plan))
     (experiment.path / "profile.yaml").write_text(loaded.text, encoding="utf-8")
     experiment.write_index(loaded.text, str(profile), "", cells, quick=loaded.is_quick, axes=loaded.axes)
     return experiment.path
 
 
-def _make_run(path: Path, plan: Plan, rows: list[Row], verdict: str) -> None:
+def _make_run(path: Path, plan: Plan, text: str, rows: list[Row], verdict: str) -> None:
     path.mkdir(parents=True)
     common = {"run": plan.run, "algorithm": plan.algorithm, "repetition": plan.repetition, "axes": plan.axes}
-    (path / "plan.json").write_text(plan.to_json(), encoding="utf-8")
+    (path / "plan.json").write_text(text, encoding="utf-8")
     status = "failed" if verdict == "failed" else "finished"
     write_json(path / "run.json", {"format": 1, "status": status, "analysis_sha256": analysis_sha256()})
     write_json(

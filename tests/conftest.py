@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.durations import Record, longest_first, read_table, write_record
+from tests.compiled import import_tests
+from tests.durations import ROOT, Record, longest_first, read_table, write_record
 
 _LONGEST_SHOWN = 12
 _STARTED = pytest.StashKey[float]()
@@ -52,6 +53,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_STARTED] = time.monotonic()
     # A worker of xdist has the terminal's width in $COLUMNS. What is printed must not depend on how the tests start.
     os.environ.pop("COLUMNS", None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    worker: dict[str, Any] | None = getattr(session.config, "workerinput", None)
+    directories = [Path(session.config.invocation_params.dir, argument) for argument in session.config.args]
+    if worker is not None and all(each.is_dir() and each.is_relative_to(ROOT) for each in directories):
+        import_tests(directories, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
