@@ -213,7 +213,7 @@ def test_what_was_put_there_is_removed_with_the_machine_sets_key_and_no_other(in
     sandbox = sandbox_or_skip(tmp_path)
     home, key = tmp_path / "home", inventory.parent / "id_ed25519.pub"
     home.mkdir()
-    command = quick(_playbook(inventory, "remove.yml", "--limit", "watch"))
+    command = _playbook(inventory, "remove.yml", "--limit", "watch")
     sandbox.run(["env", f"HOME={home}", f"KEY={key}", "sh", "-c", _REMOVED, "sh", *command])
     output = (sandbox.out / "removed").read_text()
     assert _counts(output, "watch")["failed"] == 0, output
