@@ -57,4 +57,5 @@ def _machine(browser: str | None) -> tuple[str, ...] | None:
     asked = [[browser, "--version"], [listing, "--format", "%{file} %{fontversion}\n"], *families]
     told = [subprocess.run(each, capture_output=True, text=True, check=True).stdout for each in asked]
     told[1] = "".join(sorted(told[1].splitlines(keepends=True)))
-    return sys.version, version("playwright"), version("matplotlib"), *told
+    libraries = [f"{name} {version(name)}" for name in ("playwright", "matplotlib", "numpy", "pillow")]
+    return sys.version, *libraries, *told
