@@ -45,6 +45,8 @@ KINDS = (
     "night",
     "live",
 )
+# Those that name neither the directory nor the revision that they were made in: the same bytes in every session.
+SAME_EVERYWHERE = ("report", "comparison", "many runs", "published index", "published entry", "live")
 _ORIGIN = "http://live.test"
 _LIVE_BEGIN_S = 1_700_000_000  # what Prometheus knows begins here
 _LIVE_S = 60
@@ -57,6 +59,10 @@ class Pages:
 
     files: dict[str, Path]
     board: str
+
+    def contents(self, kind: str) -> list[bytes]:
+        """Everything that a browser is given of a page."""
+        return [self.files[kind].read_bytes(), *([self.board.encode()] if kind == "live" else [])]
 
     def open(self, browser: Browser, kind: str, width: int, *, dark: bool = False) -> Page:
         context = browser.new_context(

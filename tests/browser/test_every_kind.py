@@ -11,7 +11,7 @@ and fonts are changed, so that is asked last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,9 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import Image, ImageChops
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.kinds import KINDS, PAPER_PX, Pages, with_figures
+from tests.browser.kinds import KINDS, PAPER_PX, SAME_EVERYWHERE, Pages, with_figures
 from tests.browser.layout import beyond_the_edge, cut_off_on_paper, cut_words, on_top_of_each_other, scrolling_boxes
+from tests.browser.looked import once
 from tests.browser.screenshot import (
     PICTURED,
     PICTURES,
@@ -54,10 +55,32 @@ class View:
         return PAPER_PX if self.medium == "paper" else int(self.medium.removesuffix(DARK))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Shown:
+    """A page that is opened when it is first looked at."""
+
     view: View
-    page: Page
+    browser: Browser
+    pages: Pages
+    opened: Page | None = None
+
+    @property
+    def page(self) -> Page:
+        if self.opened is None:
+            self.opened = self.pages.open(
+                self.browser, self.view.kind, self.view.width, dark=self.view.medium.endswith(DARK)
+            )
+            if self.view.medium == "paper":
+                self.opened.emulate_media(media="print")
+        return self.opened
+
+    def once(self, what: str, check: Callable[[Shown], None], *compared_with: bytes) -> None:
+        """``check(self)``, unless it found nothing wrong with the same page before."""
+        if self.view.kind in SAME_EVERYWHERE:
+            contents = [*self.pages.contents(self.view.kind), *compared_with]
+            once(f"{what} of {self.view}", contents, lambda: check(self))
+        else:
+            check(self)
 
 
 def each(kinds: tuple[str, ...], *media: str) -> pytest.MarkDecorator:
@@ -68,16 +91,18 @@ def each(kinds: tuple[str, ...], *media: str) -> pytest.MarkDecorator:
 
 @pytest.fixture(scope="module")
 def shown(request: pytest.FixtureRequest, browser: Browser, pages: Pages) -> Iterator[Shown]:
-    view: View = request.param
-    page = pages.open(browser, view.kind, view.width, dark=view.medium.endswith(DARK))
-    if view.medium == "paper":
-        page.emulate_media(media="print")
-    yield Shown(view, page)
-    page.context.close()
+    found = Shown(request.param, browser, pages)
+    yield found
+    if found.opened is not None:
+        found.opened.context.close()
 
 
 @each(KINDS, "1440", "390")
 def test_nothing_sticks_out_or_lies_on_something_else(shown: Shown) -> None:
+    shown.once("layout", assert_nothing_sticks_out_or_lies_on_something_else)
+
+
+def assert_nothing_sticks_out_or_lies_on_something_else(shown: Shown) -> None:
     assert shown.page.evaluate("document.documentElement.scrollWidth") <= shown.view.width
     assert beyond_the_edge(shown.page) == []
     assert on_top_of_each_other(shown.page) == []
@@ -85,6 +110,10 @@ def test_nothing_sticks_out_or_lies_on_something_else(shown: Shown) -> None:
 
 @each(KINDS, "1440", f"390{DARK}")
 def test_axe_finds_nothing(shown: Shown) -> None:
+    shown.once("axe", assert_axe_finds_nothing)
+
+
+def assert_axe_finds_nothing(shown: Shown) -> None:
     options = {"runOnly": {"type": "tag", "values": RULES}, "resultTypes": ["violations"]}
     results = Axe().run(shown.page, options=options)
     assert len(results.response["passes"]) > 15, "axe looked at next to nothing"
@@ -98,6 +127,10 @@ def test_axe_finds_nothing(shown: Shown) -> None:
 
 @each(KINDS, "390")
 def test_a_table_wider_than_a_phone_says_that_it_scrolls(shown: Shown) -> None:
+    shown.once("scrolling", assert_what_is_too_wide_says_that_it_scrolls)
+
+
+def assert_what_is_too_wide_says_that_it_scrolls(shown: Shown) -> None:
     assert shown.page.evaluate(
         "[...document.querySelectorAll('table:not(.u-legend)')].every((each) => each.closest('.scroll'))"
     )
@@ -115,6 +148,10 @@ def test_a_table_wider_than_a_phone_says_that_it_scrolls(shown: Shown) -> None:
 
 @each(KINDS, "paper")
 def test_paper_has_everything_and_no_controls(shown: Shown) -> None:
+    shown.once("paper", assert_paper_has_everything_and_no_controls)
+
+
+def assert_paper_has_everything_and_no_controls(shown: Shown) -> None:
     page = shown.page
     assert not page.locator("button#theme").is_visible()
     expect(page.locator(".scroll-hint:visible")).to_have_count(0)
@@ -134,11 +171,16 @@ def assert_strips_are_as_wide_as_the_paper(page: Page) -> None:
 
 @each(("report", "comparison", "many runs"), "paper")
 def test_strips_are_as_wide_as_the_paper(shown: Shown) -> None:
-    assert_strips_are_as_wide_as_the_paper(shown.page)
+    shown.once("strips", lambda shown: assert_strips_are_as_wide_as_the_paper(shown.page))
 
 
 @each(PICTURED, *SHRINK)
 def test_a_page_looks_as_it_did(shown: Shown, tmp_path: Path) -> None:
+    picture = file_of(shown.view.kind, shown.view.medium).read_bytes()
+    shown.once("picture", lambda shown: assert_it_looks_as_it_did(shown, tmp_path), picture)
+
+
+def assert_it_looks_as_it_did(shown: Shown, place: Path) -> None:
     kind, medium = shown.view.kind, shown.view.medium
     pin_words(shown.page)
     pin_fonts(shown.page)
@@ -147,11 +189,11 @@ def test_a_page_looks_as_it_did(shown: Shown, tmp_path: Path) -> None:
     if not found and not length_differs(was, now):
         return
     for name, picture in (("was", was), ("is", now), ("difference", ImageChops.difference(was, now))):
-        picture.save(tmp_path / f"{name}.png")
+        picture.save(place / f"{name}.png")
     listed = "\n  ".join(str(each) for each in found[:10])
     raise AssertionError(
         f"{kind} on {medium} looks different: {was.size} pixels, now {now.size}; {len(found)} tiles, the worst\n"
-        f"  {listed}\npictures in {tmp_path}; if the change is meant: make screenshots"
+        f"  {listed}\npictures in {place}; if the change is meant: make screenshots"
     )
 
 
@@ -175,6 +217,10 @@ def test_strips_are_as_wide_as_narrow_paper(browser: Browser, pages: Pages, kind
 def test_every_published_entry_with_figures_fits_a_phone(browser: Browser, pages: Pages) -> None:
     entries = with_figures(pages.files["published entry"].parent)
     assert len(entries) > 30
+    once("published entries", [each.read_bytes() for each in entries], lambda: assert_all_fit_a_phone(browser, entries))
+
+
+def assert_all_fit_a_phone(browser: Browser, entries: list[Path]) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
     faults = {}
