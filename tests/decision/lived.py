@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lives drawn from a fixed seed, remembered by their contents: the same program lives the same lives again.
+"""Long lives, and those drawn from a fixed seed, remembered by contents: the same program lives the same lives again.
 
-What decides them is the compiled program, the code that draws them, and the versions of what draws. A life that breaks
-a rule is never remembered. ``make fuzz`` draws other lives each time.
+What decides them is the compiled program, the code that asks for them, and the versions of what draws. A life that
+breaks a rule is never remembered. ``make fuzz`` draws other lives each time.
 """
 
 from __future__ import annotations

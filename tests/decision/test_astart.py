@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.decision.conftest import Start
+from tests.decision.conftest import Lived, Start
 from tests.decision.runner import INFINITE, RECOVERY, Connection, Course
 
 RTT_US = 100_000
@@ -188,21 +188,25 @@ def test_standard_slow_start_overshoots_there(start: Start) -> None:
         assert course.dropped > 100
 
 
-def test_a_fast_long_path(start: Start) -> None:
+def test_a_fast_long_path(lived: Lived) -> None:
     """10 Gbit/s and 600 ms: nothing overflows."""
-    course = (
-        start("astart")
-        .open(handshake_rtt_us=600_000)
-        .path(
-            bits_per_second=10_000_000_000,
-            interface_bits_per_second=0,
-            rtt_us=600_000,
-            buffer_packets=500_000,
-            duration_us=20_000_000,
+
+    def life(start: Start) -> None:
+        course = (
+            start("astart")
+            .open(handshake_rtt_us=600_000)
+            .path(
+                bits_per_second=10_000_000_000,
+                interface_bits_per_second=0,
+                rtt_us=600_000,
+                buffer_packets=500_000,
+                duration_us=20_000_000,
+            )
         )
-    )
-    assert course.dropped == 0
-    assert 0.3 * 495_376 < course.end.cwnd < 1.1 * 495_376
+        assert course.dropped == 0
+        assert 0.3 * 495_376 < course.end.cwnd < 1.1 * 495_376
+
+    lived("astart", life)
 
 
 @pytest.mark.parametrize(("name", "value"), [("tau_us", "10000001"), ("init_cwnd", "-1")])
