@@ -71,9 +71,7 @@ def _shapes_of(model: type[BaseModel]) -> dict[str, tuple[FieldInfo, tuple[str, 
     return {info.alias or name: (info, shape_of(info.annotation)) for name, info in model.model_fields.items()}
 
 
-def _axes_in(
-    of_field: tuple[str, Any], value: Any, path: Path_, document: Document, info: FieldInfo
-) -> Iterator[Axis]:
+def _axes_in(of_field: tuple[str, Any], value: Any, path: Path_, document: Document, info: FieldInfo) -> Iterator[Axis]:
     shape, inner = of_field
     if shape == "section":
         if isinstance(value, dict):
