@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 _NUMBER_WITH_UNIT = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*(.*?)\s*", re.ASCII | re.DOTALL)
 _LONGEST_TEXT = 64
 
 RATE_UNITS = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9, "Tbit/s": 10**12}
+_LOWER_RATE_UNITS = {name.lower(): factor for name, factor in RATE_UNITS.items()}
 DURATION_UNITS = {
     "ns": Fraction(1, 1000),
     "us": Fraction(1),
@@ -49,12 +51,17 @@ class QuantityError(ValueError):
 def _split(text: object, expected: str) -> tuple[Fraction, str]:
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise QuantityError(f"expected {expected}, not {_shown(text)}")
-    written = str(text)
-    match = _NUMBER_WITH_UNIT.fullmatch(written) if len(written) <= _LONGEST_TEXT else None
-    if match is None:
+    read = _read(str(text))
+    if read is None:
         raise QuantityError(f"expected {expected}, not {_shown(text)}")
-    number, unit = match.groups()
-    return Fraction(number), unit
+    return read
+
+
+@lru_cache(maxsize=4096)
+def _read(written: str) -> tuple[Fraction, str] | None:
+    """Remembered: every point of a sweep has most quantities of the others."""
+    match = _NUMBER_WITH_UNIT.fullmatch(written) if len(written) <= _LONGEST_TEXT else None
+    return (Fraction(match[1]), match[2]) if match else None
 
 
 def _shown(value: object) -> str:
@@ -79,7 +86,7 @@ def parse_rate(text: object) -> int:
     elif name.endswith("bit"):
         name += "/s"
     # The B of bytes and the b of bits differ only in case; 50 MBps must not become 50 Mbit/s.
-    scale = None if "B" in unit else {known.lower(): factor for known, factor in RATE_UNITS.items()}.get(name)
+    scale = None if "B" in unit else _LOWER_RATE_UNITS.get(name)
     if scale is None:
         raise QuantityError(f"expected {RATE_EXPECTED}, not {_shown(text)}{_missing_unit(unit)}")
     return _whole(number * scale, "bit/s", text)

@@ -48,6 +48,7 @@ def _slug(word: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", word.lower())
 
 
+@cache
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(ATLAS / "templates"),

@@ -185,30 +185,34 @@ def event(at_us: int, op: str, **arguments: Any) -> Event:
 def _check(op: str, arguments: dict[str, Any], vocabulary: dict[str, _Arguments]) -> None:
     if op not in vocabulary:
         raise OperationError(f"there is no operation {op!r}; known: {', '.join(vocabulary)}")
-    further = {name: types for name, types in _FURTHER.get(op, {}).items() if name in arguments}
-    _check_arguments(op, arguments, vocabulary[op] | further)
+    _check_arguments(op, arguments, vocabulary[op], _FURTHER.get(op))
     if op in ("qdisc", "class"):
         kinds = QDISC_OPTIONS if op == "qdisc" else CLASS_OPTIONS
         kind = arguments["kind"]
         if kind not in kinds:
             raise OperationError(f"{op}: there is no kind {kind!r}; known: {', '.join(kinds)}")
         given = arguments["options"]
-        more = {name: types for name, types in _FURTHER_OPTIONS.get(kind, {}).items() if name in given}
-        _check_arguments(f"{op} {kind}", given, kinds[kind] | more)
+        _check_arguments(f"{op} {kind}", given, kinds[kind], _FURTHER_OPTIONS.get(kind))
 
 
-def _check_arguments(what: str, arguments: dict[str, Any], expected: _Arguments) -> None:
-    missing = expected.keys() - arguments.keys()
-    unknown = arguments.keys() - expected.keys()
-    if missing or unknown:
+def _check_arguments(
+    what: str, arguments: dict[str, Any], expected: _Arguments, further: _Arguments | None = None
+) -> None:
+    """``further`` may be left out."""
+    if further:
+        expected = expected | {name: types for name, types in further.items() if name in arguments}
+    if arguments.keys() != expected.keys():
+        missing = expected.keys() - arguments.keys()
+        unknown = arguments.keys() - expected.keys()
         parts = [f"missing {', '.join(sorted(missing))}"] if missing else []
         parts += [f"unknown {', '.join(sorted(unknown))}"] if unknown else []
         raise OperationError(f"{what}: {'; '.join(parts)}")
     for name, types in expected.items():
         value = arguments[name]
-        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        kind = type(value)
+        if kind not in types and (kind is bool or not isinstance(value, types)):
             raise OperationError(
                 f"{what}: {name} is {value!r}, expected {' or '.join(kind.__name__ for kind in types)}"
             )
-        if isinstance(value, int | float) and value < 0:
+        if kind is not str and isinstance(value, _NUMBER) and value < 0:
             raise OperationError(f"{what}: {name} is {value}, expected no negative number")

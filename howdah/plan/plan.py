@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from howdah.indented import indented_json
 from howdah.plan.written import written
 from howdah.trait import Traits, traits
 
@@ -344,7 +345,7 @@ class Plan:
         return list(dict.fromkeys([self.kernel, *(part.kernel for part in self.parts)]))
 
     def to_json(self) -> str:
-        return json.dumps(written(self), indent=1)
+        return indented_json(written(self))
 
     @staticmethod
     def from_json(text: str) -> Plan:

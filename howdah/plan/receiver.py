@@ -89,12 +89,14 @@ def _with_backlog(receiver: Receiver, blocks: int | None) -> Receiver:
 
 def name_receivers(flows: list[Flow], receivers: Receivers) -> list[Flow]:
     """The flows with the behaviour of their receiver's host."""
-    return [
-        dataclasses.replace(flow, receiver_behaviour=receivers.of_host[flow.receiver].name)
-        if flow.receiver in receivers.of_host and flow.datagram_bytes is None
-        else flow
-        for flow in flows
-    ]
+
+    def named(flow: Flow) -> Flow:
+        receiver = receivers.of_host.get(flow.receiver)
+        if receiver is None or flow.datagram_bytes is not None or flow.receiver_behaviour == receiver.name:
+            return flow
+        return dataclasses.replace(flow, receiver_behaviour=receiver.name)
+
+    return [named(flow) for flow in flows]
 
 
 def acknowledge_at_once(operations: list[Operation], receivers: Receivers) -> list[Operation]:

@@ -148,10 +148,12 @@ def table_with(modules: Sequence[Path]) -> dict[str, Algorithm]:
     ``tcp_cubic.c`` both ``cubic`` and ``cubic-no-hystart`` are that file's.
     """
     own = {module_name(module) for module in modules}
-    known = {
-        name: replace(entry, builtin=entry.builtin and entry.module not in own) for name, entry in ALGORITHMS.items()
+    brought = {
+        name: replace(entry, builtin=False)
+        for name, entry in ALGORITHMS.items()
+        if entry.builtin and entry.module in own
     }
-    return {**known, **from_modules(modules)}
+    return {**ALGORITHMS, **brought, **from_modules(modules)}
 
 
 def from_modules(modules: Iterable[Path]) -> dict[str, Algorithm]:

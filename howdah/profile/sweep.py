@@ -12,6 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -57,15 +58,21 @@ def find_axes(document: Document) -> list[Axis]:
 
 
 def _axes_of(model: type[BaseModel], data: dict[str, Any], path: Path_, document: Document) -> Iterator[Axis]:
-    fields = {info.alias or name: info for name, info in model.model_fields.items()}
+    fields = _shapes_of(model)
     for key, value in data.items():
-        info = fields.get(key)
-        if info is not None:
-            yield from _axes_in(info.annotation, value, (*path, key), document, info)
+        if key in fields:
+            info, shape = fields[key]
+            yield from _axes_in(shape, value, (*path, key), document, info)
 
 
-def _axes_in(annotation: Any, value: Any, path: Path_, document: Document, info: FieldInfo) -> Iterator[Axis]:
-    shape, inner = shape_of(annotation)
+@cache
+def _shapes_of(model: type[BaseModel]) -> dict[str, tuple[FieldInfo, tuple[str, Any]]]:
+    """The fields of a section by the names that profiles use, and their shapes."""
+    return {info.alias or name: (info, shape_of(info.annotation)) for name, info in model.model_fields.items()}
+
+
+def _axes_in(of_field: tuple[str, Any], value: Any, path: Path_, document: Document, info: FieldInfo) -> Iterator[Axis]:
+    shape, inner = of_field
     if shape == "section":
         if isinstance(value, dict):
             yield from _axes_of(inner, value, path, document)
@@ -74,11 +81,11 @@ def _axes_in(annotation: Any, value: Any, path: Path_, document: Document, info:
     elif shape == "list":
         if isinstance(value, list) and shape_of(inner)[0] == "section":
             for index, item in enumerate(value):
-                yield from _axes_in(inner, item, (*path, index), document, info)
+                yield from _axes_in(shape_of(inner), item, (*path, index), document, info)
     elif shape == "mapping":
         if isinstance(value, dict):
             for key, item in value.items():
-                yield from _axes_in(inner, item, (*path, key), document, info)
+                yield from _axes_in(shape_of(inner), item, (*path, key), document, info)
     elif isinstance(value, list):
         yield _axis(value, path, document, fixed=is_fixed(info))
 

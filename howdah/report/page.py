@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from howdah import __version__
@@ -66,6 +66,19 @@ class Strips:
     differs: str
 
 
+@cache
+def _template() -> Template:
+    """Compiled once a process: one that writes many reports would spend a tenth of its time on that."""
+    environment = Environment(
+        loader=FileSystemLoader(REPORTS / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2")
+
+
 def render(title: str, description: str, experiments: list[Experiment], source: Source, note: str) -> str:
     """The page as text. ``note`` is said in the footer, e.g. why there was no Prometheus."""
     runs = [run for experiment in experiments for run in experiment.runs]
@@ -82,14 +95,7 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
     across = axes(drawn, variants)
     data = page_data(drawn, source, variants, across)
     results = table(ordinary, summaries, variants)
-    environment = Environment(
-        loader=FileSystemLoader(REPORTS / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(
+    return _template().render(
         title=title,
         description=description,
         headline=_headline(shown, variants, plan),

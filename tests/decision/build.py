@@ -34,6 +34,7 @@ FLAGS = [
     "-DHAVE_CONG_CONTROL_FLAG",
     *(f"-I{path.relative_to(ROOT)}" for path in (HERE / "shim", HERE, MODULES / "include", MODULES / "slow_start")),
 ]
+FAST = ["-O3"]  # of the pretended kernel, in which a long life spends most of its time
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
@@ -102,7 +103,8 @@ def objects_of(plug_in: Path, fuzzer: str | None = None) -> list[Path]:
     coverage = ["-fsanitize=fuzzer-no-link"] if fuzzer else []
     groups = [CORE, [plug_in], *([[COMPANION]] if plug_in.name != COMPANION.name else [])]
     around = [*KERNEL, *(FUZZER if fuzzer else RUNNER)]
-    return [*(_objects(compiler, [*flags, *coverage], group) for group in groups), _objects(compiler, flags, around)]
+    modules = [_objects(compiler, [*flags, *coverage], group) for group in groups]
+    return [*modules, _objects(compiler, [*flags, *FAST], around)]
 
 
 def program(plug_in: Path, directory: Path, *, fuzzer: str | None = None) -> Path:

@@ -14,7 +14,8 @@ from tests.decision.lived import once
 from tests.decision.runner import Runner, source_of
 
 Start = Callable[..., Runner]
-Drawn = Callable[[Start], None]
+Lives = Callable[[Start], None]
+Lived = Callable[[str, Lives], None]
 
 
 @pytest.fixture(scope="session")
@@ -66,13 +67,14 @@ def start(built: Callable[[Path], Path]) -> Iterator[Start]:
 
 
 @pytest.fixture
-def drawn(built: Callable[[Path], Path], request: pytest.FixtureRequest) -> Callable[[str, Drawn], None]:
-    """``drawn("limited", lives)`` calls ``lives(start)``, unless the same program has lived the same lives before.
+def lived(built: Callable[[Path], Path], request: pytest.FixtureRequest) -> Lived:
+    """``lived("limited", lives)`` calls ``lives(start)``, unless the same program has lived the same lives before.
 
+    For long lives, and those that are drawn. Nothing may decide them but the program and the code of these tests.
     Programs end with the call, and fail it when memory is left over.
     """
 
-    def call(plug_in: str, lives: Drawn) -> None:
+    def call(plug_in: str, lives: Lives) -> None:
         def whole() -> None:
             with _starting(built) as run:
                 lives(run)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lives drawn from a fixed seed, remembered by their contents: the same program lives the same lives again.
+"""Long lives, and those drawn from a fixed seed, remembered by contents: the same program lives the same lives again.
 
-What decides them is the compiled program, the code that draws them, and the versions of what draws. A life that breaks
-a rule is never remembered. ``make fuzz`` draws other lives each time.
+What decides them is the compiled program, the code that asks for them, and the versions of what draws and compares. A
+life that breaks a rule is never remembered. ``make fuzz`` draws other lives each time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def once(plug_in: Path, what: str, live: Callable[[], None], *, fuzzer: str | No
     ``what`` names the lives. Raises what ``live`` raises.
     """
     own = [path for path in sorted(HERE.rglob("*")) if path.suffix == ".py" or path.parent.name == "corpus"]
-    versions = [sys.version, version("hypothesis")]
+    versions = [sys.version, version("hypothesis"), version("pytest")]
     objects = [directory.name for directory in objects_of(plug_in, fuzzer)]
     called = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.decision.conftest import Start
+from tests.decision.conftest import Lived, Start
 from tests.decision.runner import INFINITE, RECOVERY, Connection, Course
 
 RTT_US = 100_000
@@ -87,29 +87,33 @@ def test_the_filter_follows_a_step_with_its_time_constant(start: Start) -> None:
 
 
 @pytest.mark.parametrize("tau_us", [0, 2_000_000])
-def test_acks_in_clusters_are_worth_their_share_of_the_time(start: Start, tau_us: int) -> None:
+def test_acks_in_clusters_are_worth_their_share_of_the_time(lived: Lived, tau_us: int) -> None:
     """A full queue that two flows share, each a cluster of its own: at the rate of the path, and then silence.
 
     70 ms and a queue of as much; 360 packets come 160 us apart. Half of them fit the empty path.
     """
-    packets, gap_us, least_us = 360, 160, 70_000
-    connection = start("astart", tau_us=tau_us, init_ssthresh=2).open(cwnd=packets, mss_bytes=MSS)
-    model = Model(tau_us / 1e6 or 2 * least_us / 1e6)
-    connection.send()
-    state = connection.state()
-    for cluster in range(40):
-        for number in range(packets):
-            wait_us = gap_us if number else 2 * least_us - (packets - 1) * gap_us
-            cwnd, srtt_us = state.cwnd, 2 * least_us if cluster else least_us
-            state = connection.ack(1, wait_us=wait_us, rtt_us=srtt_us)
-            model.ack(state.now_us / 1e6, state["delivered"], cwnd, srtt_us / 1e6, least_us / 1e6)
-            connection.send()
-            connection.set("cwnd", packets)
-    share = packets / 2
-    assert model.estimate * least_us / 1e6 == pytest.approx(share, rel=0.2)
-    ssthresh = connection.lose().ssthresh
-    assert ssthresh == pytest.approx(model.estimate * least_us / 1e6, rel=0.06)
-    assert ssthresh == pytest.approx(share, rel=0.2)
+
+    def life(start: Start) -> None:
+        packets, gap_us, least_us = 360, 160, 70_000
+        connection = start("astart", tau_us=tau_us, init_ssthresh=2).open(cwnd=packets, mss_bytes=MSS)
+        model = Model(tau_us / 1e6 or 2 * least_us / 1e6)
+        connection.send()
+        state = connection.state()
+        for cluster in range(40):
+            for number in range(packets):
+                wait_us = gap_us if number else 2 * least_us - (packets - 1) * gap_us
+                cwnd, srtt_us = state.cwnd, 2 * least_us if cluster else least_us
+                state = connection.ack(1, wait_us=wait_us, rtt_us=srtt_us)
+                model.ack(state.now_us / 1e6, state["delivered"], cwnd, srtt_us / 1e6, least_us / 1e6)
+                connection.send()
+                connection.set("cwnd", packets)
+        share = packets / 2
+        assert model.estimate * least_us / 1e6 == pytest.approx(share, rel=0.2)
+        ssthresh = connection.lose().ssthresh
+        assert ssthresh == pytest.approx(model.estimate * least_us / 1e6, rel=0.06)
+        assert ssthresh == pytest.approx(share, rel=0.2)
+
+    lived("astart", life)
 
 
 def test_the_threshold_begins_low_and_only_rises(start: Start) -> None:
@@ -188,21 +192,25 @@ def test_standard_slow_start_overshoots_there(start: Start) -> None:
         assert course.dropped > 100
 
 
-def test_a_fast_long_path(start: Start) -> None:
+def test_a_fast_long_path(lived: Lived) -> None:
     """10 Gbit/s and 600 ms: nothing overflows."""
-    course = (
-        start("astart")
-        .open(handshake_rtt_us=600_000)
-        .path(
-            bits_per_second=10_000_000_000,
-            interface_bits_per_second=0,
-            rtt_us=600_000,
-            buffer_packets=500_000,
-            duration_us=20_000_000,
+
+    def life(start: Start) -> None:
+        course = (
+            start("astart")
+            .open(handshake_rtt_us=600_000)
+            .path(
+                bits_per_second=10_000_000_000,
+                interface_bits_per_second=0,
+                rtt_us=600_000,
+                buffer_packets=500_000,
+                duration_us=20_000_000,
+            )
         )
-    )
-    assert course.dropped == 0
-    assert 0.3 * 495_376 < course.end.cwnd < 1.1 * 495_376
+        assert course.dropped == 0
+        assert 0.3 * 495_376 < course.end.cwnd < 1.1 * 495_376
+
+    lived("astart", life)
 
 
 @pytest.mark.parametrize(("name", "value"), [("tau_us", "10000001"), ("init_cwnd", "-1")])

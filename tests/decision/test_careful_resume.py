@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tests.decision.conftest import Start
+from tests.decision.conftest import Lived, Start
 from tests.decision.runner import INFINITE, LOSS, OPEN, RECOVERY, Connection, Runner, State
 
 RTT_US = 100_000
@@ -263,9 +263,12 @@ def test_a_running_connection_only_observes(start: Start) -> None:
     assert (connection.state().cwnd, connection.state()["pacing"]) == (40, 0)
 
 
-def test_the_table_is_bounded(start: Start) -> None:
-    runner = start("careful")
-    for peer in range(256):
-        teach(runner, peer=peer, rounds=4)
-    jumps = sum(resumed(runner, peer=peer).state().cwnd == 40 for peer in range(256))
-    assert 128 <= jumps <= 256
+def test_the_table_is_bounded(lived: Lived) -> None:
+    def life(start: Start) -> None:
+        runner = start("careful")
+        for peer in range(256):
+            teach(runner, peer=peer, rounds=4)
+        jumps = sum(resumed(runner, peer=peer).state().cwnd == 40 for peer in range(256))
+        assert 128 <= jumps <= 256
+
+    lived("careful", life)

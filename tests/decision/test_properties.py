@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.decision.build import plug_ins
-from tests.decision.conftest import Drawn, Start
+from tests.decision.conftest import Lived, Start
 from tests.decision.runner import Connection, Runner
 
 BASES = ("reno", "cubic")
@@ -56,7 +55,7 @@ def steps(draw: st.DrawFn) -> list[str]:
 
 @EVERY
 @EVERY_BASE
-def test_rules_hold_in_any_order_of_things(drawn: Callable[[str, Drawn], None], plug_in: str, base: str) -> None:
+def test_rules_hold_in_any_order_of_things(lived: Lived, plug_in: str, base: str) -> None:
     def lives(start: Start) -> None:
         runner = start(plug_in)
 
@@ -84,7 +83,7 @@ def test_rules_hold_in_any_order_of_things(drawn: Callable[[str, Drawn], None], 
         assert runner.unload().error == 0
         assert runner.command("modules")["allocations"] == 0
 
-    drawn(plug_in, lives)
+    lived(plug_in, lives)
 
 
 LONGEST = {
@@ -102,16 +101,20 @@ LONGEST = {
     ids=["from-the-start", "with-a-large-window"],
 )
 def test_ten_gigabits_and_six_hundred_milliseconds(
-    start: Start, plug_in: str, base: str, cwnd: int, late: int, duration_us: int
+    lived: Lived, plug_in: str, base: str, cwnd: int, late: int, duration_us: int
 ) -> None:
     """A bandwidth-delay product of 495 000 packets: products of windows and times need 64 bits."""
-    runner = start(plug_in)
-    runner.clock(2**32 - 2_000_000)
-    options = {"handshake_rtt_us": 600_000, "late_ack_event": late, "sequence": 2**32 - 10**6}
-    connection = runner.open(f"{plug_in}_{base}", cwnd=cwnd, **options)
-    course = connection.path(**LONGEST, duration_us=duration_us)
-    assert course.sent > 100
-    connection.close()
+
+    def life(start: Start) -> None:
+        runner = start(plug_in)
+        runner.clock(2**32 - 2_000_000)
+        options = {"handshake_rtt_us": 600_000, "late_ack_event": late, "sequence": 2**32 - 10**6}
+        connection = runner.open(f"{plug_in}_{base}", cwnd=cwnd, **options)
+        course = connection.path(**LONGEST, duration_us=duration_us)
+        assert course.sent > 100
+        connection.close()
+
+    lived(plug_in, life)
 
 
 def _windows(connection: Connection) -> list[tuple[int, int, int]]:
@@ -171,7 +174,7 @@ def test_parameters_outside_their_range_are_refused_with_a_reason(start: Start, 
 
 @EVERY
 @EVERY_BASE
-def test_any_accepted_parameters_are_safe(drawn: Callable[[str, Drawn], None], plug_in: str, base: str) -> None:
+def test_any_accepted_parameters_are_safe(lived: Lived, plug_in: str, base: str) -> None:
     def lives(start: Start) -> None:
         runner = start(plug_in)
         names = sorted(runner.parameters())
@@ -201,12 +204,16 @@ def test_any_accepted_parameters_are_safe(drawn: Callable[[str, Drawn], None], p
 
         run()
 
-    drawn(plug_in, lives)
+    lived(plug_in, lives)
 
 
 @EVERY
-def test_many_connections_leave_nothing_behind(start: Start, plug_in: str) -> None:
+def test_many_connections_leave_nothing_behind(lived: Lived, plug_in: str) -> None:
     """To many peers at once, in two name spaces, with and without memory."""
+    lived(plug_in, lambda start: _many_connections(start, plug_in))
+
+
+def _many_connections(start: Start, plug_in: str) -> None:
     runner = start(plug_in)
     for turn in range(3):
         runner.fail_allocations(turn == 1)

@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from tests.decision.conftest import Start
+from tests.decision.conftest import Lived, Start
 from tests.decision.runner import INFINITE, Connection, Course, State
 
 RTT_US = 100_000
@@ -236,18 +236,26 @@ def fast(start: Start, version: int, rtt_us: int) -> Course:
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_a_fast_long_path(start: Start, version: int) -> None:
+def test_a_fast_long_path(lived: Lived, version: int) -> None:
     """10 Gbit/s and 300 ms: windows of more than a million packets, and bytes beyond 32 bits."""
-    [event] = fast(start, version, 300_000).exits
-    assert event.reason == "delivery-rate"
-    assert event.cwnd > 10_000_000_000 * 0.3 / 8 / 1514
+
+    def life(start: Start) -> None:
+        [event] = fast(start, version, 300_000).exits
+        assert event.reason == "delivery-rate"
+        assert event.cwnd > 10_000_000_000 * 0.3 / 8 / 1514
+
+    lived("search", life)
 
 
-def test_a_receiver_that_stops_the_doubling_is_no_capacity_for_version_4(start: Start) -> None:
+def test_a_receiver_that_stops_the_doubling_is_no_capacity_for_version_4(lived: Lived) -> None:
     """At 600 ms the harness' window of 2 GiB is full before the queue is long: what is sent doubles no more either."""
-    assert [event.reason for event in fast(start, 2, 600_000).exits] == ["delivery-rate"]
-    assert [event.reason for event in fast(start, 3, 600_000).exits] == ["delivery-rate"]
-    assert fast(start, 4, 600_000).exits == []
+
+    def life(start: Start) -> None:
+        assert [event.reason for event in fast(start, 2, 600_000).exits] == ["delivery-rate"]
+        assert [event.reason for event in fast(start, 3, 600_000).exits] == ["delivery-rate"]
+        assert fast(start, 4, 600_000).exits == []
+
+    lived("search", life)
 
 
 def test_a_pause_of_half_the_clock_does_not_blind_it(start: Start) -> None:
