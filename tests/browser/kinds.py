@@ -11,6 +11,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, Route
 from pytest import MonkeyPatch
 
+from howdah.atlas import site
 from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import read_chapters
 from howdah.atlas.finding import tell
@@ -45,8 +46,8 @@ KINDS = (
     "night",
     "live",
 )
-# Those that name neither the directory nor the revision that they were made in: the same bytes in every session.
-SAME_EVERYWHERE = ("report", "comparison", "many runs", "published index", "published entry", "live")
+# Those that do not name the directory that they were made in: the same bytes in every session.
+SAME_EVERYWHERE = ("report", "comparison", "many runs", "atlas index", "published index", "published entry", "live")
 _ORIGIN = "http://live.test"
 _LIVE_BEGIN_S = 1_700_000_000  # what Prometheus knows begins here
 _LIVE_S = 60
@@ -121,35 +122,45 @@ def make_pages(root: Path) -> Pages:
     with MonkeyPatch.context() as patched:
         patched.setattr(many, "MOST_RUNS", 3)
         files["many runs"] = compare([made, other], root / "many.html", "off", None).page
-    atlas = make_judged_atlas(root / "atlas")
-    atlas.write_findings()
-    catalogue, site = atlas.read(), atlas.runs / "atlas"
-    rows = atlas.published_rows()
-    rows["made/more"]["verdict"] = "fail"  # a sentence that has fallen
-    findings = tell(catalogue.findings, rows, "6.12")
-    record = Record([Sitting(started="2026-11-22T00:00:00+00:00", quick=False, made=18, wall_s=200.0)])
-    shown = views(catalogue, atlas.chapters(), site, draw, quick=False)
-    files["atlas index"] = write_site(site, catalogue, shown, record, [], quick=False, findings=findings)
-    files["atlas findings"] = site / "findings.html"
-    files["atlas entry"] = site / "astart-tab1.html"
-    files["published index"] = write_published(root / "published")
-    files["published entry"] = max(with_figures(files["published index"].parent), key=_drawings_and_tables)
+    with MonkeyPatch.context() as patched:
+        # Pages of the atlas name the revision that wrote them. They would be others after each commit.
+        patched.setattr(site, "provenance", lambda: {"howdah": {"revision": "0123456789ab" * 3, "modified": True}})
+        files |= _atlas(root)
     files["night"] = _night(root / "night")
     files["live"], board = _live(root / "live")
     return Pages(files, board)
 
 
-def write_published(site: Path) -> Path:
+def _atlas(root: Path) -> dict[str, Path]:
+    atlas = make_judged_atlas(root / "atlas")
+    atlas.write_findings()
+    catalogue, place = atlas.read(), atlas.runs / "atlas"
+    rows = atlas.published_rows()
+    rows["made/more"]["verdict"] = "fail"  # a sentence that has fallen
+    findings = tell(catalogue.findings, rows, "6.12")
+    record = Record([Sitting(started="2026-11-22T00:00:00+00:00", quick=False, made=18, wall_s=200.0)])
+    shown = views(catalogue, atlas.chapters(), place, draw, quick=False)
+    published = write_published(root / "published")
+    return {
+        "atlas index": write_site(place, catalogue, shown, record, [], quick=False, findings=findings),
+        "atlas findings": place / "findings.html",
+        "atlas entry": place / "astart-tab1.html",
+        "published index": published,
+        "published entry": max(with_figures(published.parent), key=_drawings_and_tables),
+    }
+
+
+def write_published(place: Path) -> Path:
     """The index of the atlas as it is shown without a run: published results, with their figures."""
     catalogue = read_catalogue()
-    chapters = read_chapters(PROFILES / "atlas", site.parent / "no-runs", quick=False)
-    shown = views(catalogue, chapters, site, draw, quick=False)
-    return write_site(site, catalogue, shown, Record(), [], quick=False)
+    chapters = read_chapters(PROFILES / "atlas", place.parent / "no-runs", quick=False)
+    shown = views(catalogue, chapters, place, draw, quick=False)
+    return write_site(place, catalogue, shown, Record(), [], quick=False)
 
 
-def with_figures(site: Path) -> list[Path]:
+def with_figures(place: Path) -> list[Path]:
     """Pages of entries that have figures."""
-    return [page for page in sorted(site.glob("*.html")) if "<figure" in page.read_text(encoding="utf-8")]
+    return [page for page in sorted(place.glob("*.html")) if "<figure" in page.read_text(encoding="utf-8")]
 
 
 def _drawings_and_tables(page: Path) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 """What a browser found nothing wrong with, remembered by its contents: the same page holds what it held before.
 
 What decides that are the bytes of the page, the browser and the fonts it has, and the code that opens and looks. A page
-with a fault is never remembered. One that names its own place or revision is another each time and not asked for here.
+with a fault is never remembered. One that names its own place is another each time and not asked for here.
 """
 
 from __future__ import annotations
