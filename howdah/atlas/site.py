@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from howdah import __version__
@@ -27,6 +27,7 @@ from howdah.record.directory import write_json
 from howdah.record.provenance import now
 from howdah.report.origin import Fact
 from howdah.report.page import write
+from howdah.report.template import templates_of
 
 _STYLES = ("tokens.css", "page.css", "table.css", "chart.css", "print.css")
 
@@ -50,13 +51,7 @@ def _slug(word: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(ATLAS / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates_of(ATLAS / "templates")
     environment.filters["slug"] = _slug
     environment.filters["word"] = word
     environment.filters["anchor"] = anchor_of

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from howdah import __version__
@@ -22,6 +21,7 @@ from howdah.nightly.significance import ALPHA
 from howdah.number import significant
 from howdah.place import REPORTS
 from howdah.report.page import write
+from howdah.report.template import templates_of
 
 _PLACE = REPORTS / "nightly"
 _SHARED = ("tokens.css", "page.css", "table.css", "print.css")
@@ -74,14 +74,7 @@ class PageGroup:
 
 @cache
 def _template() -> Any:
-    environment = Environment(
-        loader=FileSystemLoader(_PLACE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.j2")
+    return templates_of(_PLACE / "templates").get_template("page.html.j2")
 
 
 def write_page(night: Night, target: Path) -> Path:

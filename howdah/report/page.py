@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
 from howdah import __version__
@@ -39,6 +39,7 @@ from howdah.report.receiverstrip import receiver_drawing, receiver_strips, what_
 from howdah.report.scriptdata import script_json
 from howdah.report.source import Source, Summary
 from howdah.report.table import table
+from howdah.report.template import templates_of
 from howdah.report.variant import Variants
 
 _FEW_STRIPS = 3  # which all have an axis of their own
@@ -69,14 +70,7 @@ class Strips:
 @cache
 def _template() -> Template:
     """Compiled once a process: one that writes many reports would spend a tenth of its time on that."""
-    environment = Environment(
-        loader=FileSystemLoader(REPORTS / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2")
+    return templates_of(REPORTS / "templates").get_template("report.html.j2")
 
 
 def render(title: str, description: str, experiments: list[Experiment], source: Source, note: str) -> str:
