@@ -79,8 +79,10 @@ def unchecked() -> Iterator[tuple[str, Plan]]:
     """Keys and plans of remembered runs; first those that were never compared, or not for the longest time."""
 
     def compared(entry: Path) -> float:
-        mark = entry / _COMPARED
-        return mark.stat().st_mtime if mark.exists() else 0.0
+        try:
+            return (entry / _COMPARED).stat().st_mtime
+        except OSError:
+            return 0.0
 
     for entry in sorted(Cache().entries(KIND), key=lambda entry: (compared(entry), entry.name)):
         with suppress(OSError, tarfile.TarError, zstandard.ZstdError), _opened(entry) as archive:
@@ -114,8 +116,8 @@ def remember(key: str, directory: RunDirectory) -> None:
 def forget(most_bytes: int) -> None:
     """Remove what was not asked for for the longest time, until no more than ``most_bytes`` are kept."""
     kept = 0
-    for entry in reversed(Cache().entries(KIND)):
-        with suppress(OSError):  # another session removes it, too
+    with suppress(OSError):  # another session removes the same
+        for entry in reversed(Cache().entries(KIND)):
             kept += (entry / _ARCHIVE).stat().st_size
             if kept > most_bytes:
                 shutil.rmtree(entry)
