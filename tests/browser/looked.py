@@ -17,7 +17,8 @@ from pathlib import Path
 
 from axe_playwright_python import base as axe
 
-from howdah.build.cache import Cache, content_key
+from howdah.build.cache import content_key
+from tests import remembered
 from tests.browser.conftest import browser_program
 
 HERE = Path(__file__).parent
@@ -32,18 +33,9 @@ def once(what: str, contents: Sequence[bytes], look: Callable[[], None]) -> bool
     if machine is None:
         look()
         return True
-    called = False
-
-    def build(directory: Path, _log: Path) -> None:
-        nonlocal called
-        called = True
-        look()
-        (directory / "looked").write_text(f"{what}\n", encoding="utf-8")
-
     own = sorted(HERE.glob("*.py"))
     code = [axe.AXE_SCRIPT.encode(), *(path.name.encode() for path in own), *(path.read_bytes() for path in own)]
-    Cache().build("looked", content_key(what, *machine, *code, *contents), build)
-    return called
+    return remembered.once("looked", content_key(what, *machine, *code, *contents), look, says=what)
 
 
 @lru_cache

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-from howdah.build.cache import Cache, content_key
+from howdah.build.cache import content_key
+from tests import remembered
 from tests.decision.build import HERE, objects_of
 
 
@@ -24,14 +25,6 @@ def once(plug_in: Path, what: str, live: Callable[[], None], *, fuzzer: str | No
     own = [path for path in sorted(HERE.rglob("*")) if path.suffix == ".py" or path.parent.name == "corpus"]
     versions = [sys.version, version("hypothesis"), version("pytest")]
     objects = [directory.name for directory in objects_of(plug_in, fuzzer)]
-    called = False
-
-    def build(directory: Path, _log: Path) -> None:
-        nonlocal called
-        called = True
-        live()
-        (directory / "lived").write_text(f"{what} of {plug_in.stem}\n", encoding="utf-8")
-
     names = [str(path.relative_to(HERE)) for path in own]
-    Cache().build("lived", content_key(what, *versions, *objects, *names, *(path.read_bytes() for path in own)), build)
-    return called
+    key = content_key(what, *versions, *objects, *names, *(path.read_bytes() for path in own))
+    return remembered.once("lived", key, live, says=f"{what} of {plug_in.stem}")

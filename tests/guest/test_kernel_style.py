@@ -11,6 +11,7 @@ import pytest
 
 from howdah.build.cache import Cache, content_key
 from howdah.build.uml_kernel import build_kernel
+from tests import remembered
 from tests.guest.guest_run import ignore, require_engine
 
 pytestmark = pytest.mark.guest
@@ -45,20 +46,15 @@ def _check(source: Path, cache: Cache) -> bool:
     ignored = ",".join([NOT_FOR_US, *filter(None, [NOT_FOR.get(source.name)])])
     options = ["--no-tree", "--strict", "--terse", "--max-line-length=120", f"--ignore={ignored}", "--file"]
     version = subprocess.run([perl, "-e", "print $^V"], capture_output=True, text=True, check=True).stdout
-    ran = False
 
-    def build(directory: Path, _log: Path) -> None:
-        nonlocal ran
-        ran = True
+    def check() -> None:
         command = [perl, str(script), *options, str(source)]
         answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=script.parents[1])
         assert answer.returncode == 0, answer.stdout + answer.stderr
         assert answer.stdout == ""
-        (directory / "silent").touch()
 
     key = content_key(kernel.key, version, *options, source.name, source.read_bytes())
-    cache.build("checked-style", key, build)
-    return ran
+    return remembered.once("checked-style", key, check, says=source.name, cache=cache)
 
 
 @pytest.mark.parametrize(
