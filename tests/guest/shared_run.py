@@ -47,7 +47,7 @@ def shared_run(engine: UmlEngine, plan: Plan, carried_out: Plan | None = None) -
                 analysed(directory, plan)
             else:
                 _, verdict = run(engine, plan, directory.path, carried_out)
-                if _is_asked_for_again(guests) and (carried_out or verdict["verdict"] != "invalid"):
+                if _is_asked_for_again(guests) and verdict["verdict"] != "invalid":
                     remember(key, directory)
             (directory.path / _WHOLE).touch()
     return directory, read_json(directory.verdict)
