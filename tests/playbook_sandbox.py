@@ -37,8 +37,7 @@ shift 3
 exec chroot {mount}/root "$@"
 """
 _LIMIT_S = 900  # of one that hangs
-# Of a script whose first run is Ansible alone: again COMMAND, with Mitogen, where it is installed, in a quarter of the
-# time.
+# Of a script whose first run is Ansible alone: again COMMAND, with Mitogen, where it is installed, in half the time.
 AGAIN = """\
 again() {
   ANSIBLE_STRATEGY=$AGAIN_STRATEGY ANSIBLE_STRATEGY_PLUGINS=$AGAIN_PLUGINS "$@" --extra-vars "$AGAIN_VARIABLES"
@@ -65,11 +64,6 @@ def again_environment() -> list[str]:
         f"AGAIN_PLUGINS={chosen.get('ANSIBLE_STRATEGY_PLUGINS', '')}",
         f"AGAIN_VARIABLES={json.dumps(variables)}",
     ]
-
-
-def quick(command: Sequence[str]) -> list[str]:
-    """An ansible-playbook with Mitogen, as ``again`` runs it. That Ansible alone does is shown by first runs."""
-    return ["env", *again_environment(), "sh", "-c", f'{AGAIN}again "$@"', "again", *command]
 
 
 @dataclass(frozen=True)
