@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Collection
-from functools import cached_property
 from typing import Any, NamedTuple
 
 
@@ -63,18 +62,8 @@ class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
             settings.setdefault("help", COMMANDS[name].says)
         return super().add_parser(name, **settings)
 
-    def add_name(self, name: str) -> None:
-        """A command of the table that has only its line: one parser, which nobody asks, stands for all such."""
-        self._choices_actions.append(self._ChoicesPseudoAction(name, (), COMMANDS[name].says))
-        self._name_parser_map[name] = self._nobodys
 
-    @cached_property
-    def _nobodys(self) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = self._parser_class()
-        return parser
-
-
-def add_commands(commands: Commands, words: Collection[str] | None) -> None:
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser], words: Collection[str] | None) -> None:
     """Every command by its name; those among ``words`` with their arguments. ``None`` stands for all of them."""
     wanted = {command.module for name, command in COMMANDS.items() if words is None or name in words}
     for name, command in COMMANDS.items():
@@ -83,4 +72,4 @@ def add_commands(commands: Commands, words: Collection[str] | None) -> None:
         if command.module in wanted:
             importlib.import_module(f"howdah.command.{command.module}").add_parser(commands)
         else:
-            commands.add_name(name)
+            commands.add_parser(name)

@@ -27,13 +27,7 @@ _PACKAGES = ("howdah/agent", "howdah/linux", "collectors")
 _FILES = ("howdah/__init__.py",)
 # Stock Mininet's wiring takes the topology itself and the plan's operations as commands.
 _MININET = ("howdah/plan", "topologies")
-_MININET_FILES = (
-    "howdah/errors.py",
-    "howdah/indented.py",
-    "howdah/quantity.py",
-    "howdah/search.py",
-    "howdah/trait.py",
-)
+_MININET_FILES = ("howdah/errors.py", "howdah/quantity.py", "howdah/search.py", "howdah/trait.py")
 
 
 def agent_sources(wiring: str = "netlink") -> list[Path]:

@@ -12,7 +12,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from howdah.indented import indented_json
 from howdah.plan.written import written
 from howdah.trait import Traits, traits
 
@@ -345,7 +344,7 @@ class Plan:
         return list(dict.fromkeys([self.kernel, *(part.kernel for part in self.parts)]))
 
     def to_json(self) -> str:
-        return indented_json(written(self))
+        return json.dumps(written(self), indent=1)
 
     @staticmethod
     def from_json(text: str) -> Plan:

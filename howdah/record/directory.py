@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import RecordError
-from howdah.indented import indented_json
 
 PARTIAL = ".partial-"
 WRITING = ".writing-"  # a file that is being written, beside its place
@@ -98,7 +97,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON as ``write_whole`` does."""
-    write_whole(path, indented_json(value) + "\n")
+    write_whole(path, json.dumps(value, indent=1, sort_keys=False) + "\n")
 
 
 def is_abandoned(path: Path) -> bool:
