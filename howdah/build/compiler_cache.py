@@ -44,6 +44,8 @@ def compiler_cache(cache: Cache, source: Path) -> CompilerCache:
             # The entry has another name in every build.
             "CCACHE_BASEDIR": str(source.parent),
             "CCACHE_NOHASHDIR": "1",
+            # What the compiler says it has read decides, so that no file is preprocessed a second time to be looked for.
+            "CCACHE_DEPEND": "1",
             "CCACHE_COMPILERCHECK": "content",
             "CCACHE_MAXSIZE": str(_MOST_BYTES),
             # A person's own configuration could store elsewhere, or share with the network.
