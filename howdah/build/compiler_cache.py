@@ -44,7 +44,7 @@ def compiler_cache(cache: Cache, source: Path) -> CompilerCache:
             # The entry has another name in every build.
             "CCACHE_BASEDIR": str(source.parent),
             "CCACHE_NOHASHDIR": "1",
-            # What the compiler says it has read decides, so that no file is preprocessed a second time to be looked for.
+            # What the compiler says it has read decides: no file is preprocessed once more to be looked for.
             "CCACHE_DEPEND": "1",
             "CCACHE_COMPILERCHECK": "content",
             "CCACHE_MAXSIZE": str(_MOST_BYTES),
