@@ -30,7 +30,7 @@ from howdah.profile.model import Scenario
 from howdah.profile.module import check_modules_used
 from howdah.profile.override import apply_override
 from howdah.profile.profile import PointScenario, Profile, to_yaml
-from howdah.profile.quick import apply_quick, check_quick
+from howdah.profile.quick import REPETITIONS, apply_quick, check_quick
 from howdah.profile.report import profile_error
 from howdah.profile.sender import take_sender
 from howdah.profile.source import Document, read_document
@@ -75,10 +75,9 @@ def load(
     written = find_axes(bare(document)) if any(document.data.get(name) for name in SECTIONS) else []
     applied = list(overrides)
     repetitions = document.data.get("repetitions", 1)
-    if quick:
-        apply_quick(document)
+    fewer = apply_quick(document) if quick else None
     for override in applied:
-        apply_override(document, override)
+        fewer = None if apply_override(document, override) == REPETITIONS else fewer
     whole_document = document
     sections = read_sections(document)
     document = bare(document)
@@ -90,19 +89,19 @@ def load(
     if unknowns:  # fewer than the profile has are fewer than the grid asks for only where the grid is made
         repetitions = document.data.get("repetitions", 1)
     grid = _grid(document, _union(written, axes), sections.unknown, repetitions)
-    often = _repetitions(document)
+    often = fewer or _repetitions(document)
     more = sum(count_control_cells(restricted[name], changed, often) for name, changed in controls.items())
     more += count_grid_cells(document, axes, sections.unknown, grid, often) if unknowns and sections.unknown else 0
-    count = _check_size(document, axes, controls, restricted, more, confirmed_runs)
+    count = _check_size(document, axes, controls, restricted, often, more, confirmed_runs)
     directory = path.resolve().parent
-    parts: list[tuple[Document, Sequence[Point], int | None]] = [(document, Points(document, axes), None)]
-    parts += [(changed, control_points(changed, restricted[name], name), None) for name, changed in controls.items()]
+    parts: list[tuple[Document, Sequence[Point], int | None]] = [(document, Points(document, axes), fewer)]
+    parts += [(changed, control_points(changed, restricted[name], name), fewer) for name, changed in controls.items()]
     for open_point in grid if sections.unknown is not None else ():
         assert sections.unknown is not None
         changed = unknown_document(document, open_point)
         some = unknown_points(changed, axes, sections.unknown, open_point)
         if unknowns:
-            parts.append((changed, some, sections.unknown.repetitions))
+            parts.append((changed, some, fewer or sections.unknown.repetitions))
         else:
             _checked(changed, some[:1], directory)
     checked, chosen, ordinary = (_some_checked if count > MOST_CELLS else _all_checked)(parts, directory)
@@ -210,6 +209,7 @@ def _check_size(
     axes: list[Axis],
     controls: dict[str, Document],
     restricted: dict[str, list[Axis] | None],
+    repetitions: int,
     more: int,
     confirmed_runs: int | None,
 ) -> int:
@@ -218,7 +218,6 @@ def _check_size(
     Returns how many runs there are.
     """
     _check_values(document, axes, controls, restricted, confirmed_runs)
-    repetitions = _repetitions(document)
     cells = count_cells(axes, repetitions)
     if cells + more <= MOST_CELLS or cells + more == confirmed_runs:
         return cells + more

@@ -11,8 +11,8 @@ from howdah.profile.source import LARGEST_DEPTH, Document, Path_, parse_yaml
 from howdah.profile.written import SET
 
 
-def apply_override(document: Document, text: str) -> None:
-    """Set ``field.field=value`` in ``document``; the value is YAML (``[cubic, reno]`` sweeps).
+def apply_override(document: Document, text: str) -> str:
+    """Set ``field.field=value`` in ``document``; the value is YAML (``[cubic, reno]`` sweeps). Returns the field.
 
     Members of lists count from 1 (``flows.2.start=5 s``) or have a name (``flows.second.start=5 s``). The place of the
     value becomes ``--set …``, so that an error in it points at the command line. Raises ProfileError.
@@ -24,6 +24,7 @@ def apply_override(document: Document, text: str) -> None:
         raise ProfileError("expected FIELD=VALUE", where=where, hint="for example --set path.rate=100Mbit/s")
     value, places = parse_yaml(value_text, where, lines=False)
     set_field(document, name.strip(), value, dict.fromkeys(places, where), where)
+    return name.strip()
 
 
 def set_field(document: Document, name: str, value: Any, places: dict[Path_, str], where: str) -> None:

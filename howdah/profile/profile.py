@@ -110,7 +110,9 @@ class Profile:
 
     @property
     def repetitions(self) -> int:
-        return self.points[0].scenario.repetitions
+        """Of each point of the sweep: those of the profile, or fewer of them that ``quick`` leaves."""
+        first = self.points[0]
+        return first.fewer_repetitions or first.scenario.repetitions
 
     @property
     def keep(self) -> Literal["everything", "first"]:

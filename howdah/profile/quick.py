@@ -15,8 +15,12 @@ REPETITIONS = "repetitions"
 CROSS_CHECK = "cross_check"
 
 
-def apply_quick(document: Document) -> None:
-    """Set the fields of ``quick:`` in the document. Raises ProfileError for a field that would make other runs."""
+def apply_quick(document: Document) -> int | None:
+    """Set the fields of ``quick:`` in the document. Raises ProfileError for a field that would make other runs.
+
+    Returns how many of the profile's repetitions are left, where that is not for the document to say: a profile of one
+    repetition has other runs than the first of several has, which is perturbed.
+    """
     fields = document.data.get("quick")
     if not isinstance(fields, dict) or not fields:
         raise ProfileError(
@@ -25,12 +29,17 @@ def apply_quick(document: Document) -> None:
             hint="for example quick: {repetitions: 3}",
         )
     check_quick(document)
+    left = None
     for name, value in fields.items():
+        if name == REPETITIONS and value == 1:
+            left = 1
+            continue
         place = ("quick", name)
         places = {path[len(place) :]: line for path, line in document.places.items() if path[: len(place)] == place}
         where = document.place(place)
         before = field_value(document.data, name)
         set_field(document, name, _as_written(before, value), places or {(): where}, where)
+    return left
 
 
 def _as_written(before: Any, value: Any) -> Any:
@@ -70,6 +79,3 @@ def _check_repetitions(full: Any, value: Any, where: str) -> None:
         return  # reading the field says what is wrong with it
     if value > full:
         raise ProfileError(f"quick asks for {value} repetitions, the full experiment for {full}", where=where)
-    if value == 1 < full:
-        what = "a single repetition is not perturbed, so it is none of those of the full experiment"
-        raise ProfileError(what, where=where, hint="give at least 2")

@@ -17,11 +17,11 @@ RUNS = {
     "adaptive-start-udp": (40, 8),
     "adaptive-start-satellite": (20, 4),
     "adaptive-start-geo": (10, 2),
-    "adaptive-start-fairness": (20, 4),
-    "adaptive-start-friendly": (10, 3),
-    "adaptive-start-friendly-ten": (10, 2),
+    "adaptive-start-fairness": (20, 2),
+    "adaptive-start-friendly": (10, 1),
+    "adaptive-start-friendly-ten": (10, 1),
     "adaptive-start-load-rate": (60, 8),
-    "adaptive-start-load-rtt": (60, 4),
+    "adaptive-start-load-rtt": (60, 2),
     "adaptive-start-machines": (20, 4),
 }
 PAPER = Paper("Astart_", "adaptive-start", tuple(RUNS))

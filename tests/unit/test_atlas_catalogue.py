@@ -11,6 +11,8 @@ from howdah.atlas.catalogue import read_catalogue
 from howdah.atlas.chapter import check, chosen, read_chapters
 from howdah.errors import HowdahError, ProfileError
 from howdah.place import PROFILES
+from howdah.work.compiled import compile_plans
+from howdah.work.cost import expected_core_s
 from tests.atlas_factory import ENTRIES, PROFILE, make_atlas
 
 
@@ -116,3 +118,10 @@ def test_quick_leaves_repetitions_out_and_full_has_their_runs_too(tmp_path: Path
     assert quick < full
     assert len(quick) == 12
     assert len(full) == 18
+
+
+def test_the_quick_atlas_is_cheap(tmp_path: Path) -> None:
+    """Two cores make it in 25 minutes where a run takes half as long again as is expected."""
+    chapters = read_chapters(PROFILES / "atlas", tmp_path, quick=True)
+    plans = [plan for chapter in chapters for plan in compile_plans(chapter.profile)]
+    assert sum(map(expected_core_s, plans)) < 2 * 25 * 60 / 1.5

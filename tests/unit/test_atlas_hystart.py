@@ -21,17 +21,17 @@ KINDS = ROOT / "reports" / "atlas" / "kinds.yaml"
 
 # Runs of the full atlas and of the quick one, controls included.
 CELLS = {
-    "hystart-fig1": (10, 2),
-    "hystart-fig1-copy": (10, 2),
+    "hystart-fig1": (10, 1),
+    "hystart-fig1-copy": (10, 1),
     "hystart-fig1-processor": (10, 2),
-    "hystart-fig3b": (40, 6),
-    "hystart-fig4": (80, 8),
+    "hystart-fig3b": (40, 2),
+    "hystart-fig4": (80, 4),
     "hystart-fig5": (20, 4),
-    "hystart-fig6": (30, 6),
-    "hystart-fig9": (70, 15),
-    "hystart-fig10": (60, 6),
+    "hystart-fig6": (30, 2),
+    "hystart-fig9": (70, 5),
+    "hystart-fig10": (60, 2),
     "hystart-inflight": (30, 6),
-    "hystart-intro": (20, 4),
+    "hystart-intro": (20, 2),
     "hystart-lss-example": (20, 4),
 }
 

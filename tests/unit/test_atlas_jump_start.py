@@ -15,10 +15,10 @@ from howdah.profile.source import parse_yaml
 PROFILES = Path(__file__).parents[2] / "profiles" / "atlas"
 # Runs of the full experiment and of its quick part.
 CELLS = {
-    "jump-start-intro": (30, 4),
+    "jump-start-intro": (30, 2),
     "jump-start-fig1": (200, 16),
-    "jump-start-fig2": (80, 8),
-    "jump-start-fig4": (20, 4),
+    "jump-start-fig2": (80, 4),
+    "jump-start-fig4": (20, 2),
     "jump-start-half-lost": (40, 8),
     "jump-start-algorithm": (40, 8),
     "jump-start-pacing": (10, 2),

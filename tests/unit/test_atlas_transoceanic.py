@@ -19,14 +19,14 @@ CELLS = {
     "transoceanic-chicago-100m": (130, 16),
     "transoceanic-chicago-1g": (130, 8),
     "transoceanic-chicago-10g": (40, 4),
-    "transoceanic-servers-100m": (60, 4),
-    "transoceanic-servers-1g": (60, 4),
-    "transoceanic-servers-10g": (20, 4),
+    "transoceanic-servers-100m": (60, 2),
+    "transoceanic-servers-1g": (60, 2),
+    "transoceanic-servers-10g": (20, 2),
     "transoceanic-carolina-100m": (40, 4),
     "transoceanic-carolina-1g": (40, 8),
     "transoceanic-carolina-100m-reduction": (40, 4),
     "transoceanic-carolina-1g-reduction": (70, 8),
-    "transoceanic-sessions": (30, 4),
+    "transoceanic-sessions": (30, 2),
     "transoceanic-http": (20, 4),
 }
 SMALL = 2**25  # the object of the check by real programs

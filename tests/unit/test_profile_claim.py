@@ -275,10 +275,24 @@ def test_quick_runs_are_runs_of_the_full_experiment(tmp_path: Path) -> None:
     assert set(quick) <= full
 
 
+def test_one_quick_repetition_is_the_first_of_the_full_experiment(tmp_path: Path) -> None:
+    """A profile of one repetition perturbs nothing, so its run would be another one."""
+    file = write_profile(tmp_path, GOOD, rtt=RTTS, extra=QUICK.replace("2", "1", 1) + CONTROLS)
+    full = {compile_plan(cell).to_json() for cell in load(file).cells() if cell.repetition == 0}
+    profile = load(file, quick=True)
+    quick = [compile_plan(cell) for cell in profile.cells()]
+    assert profile.repetitions == 1
+    assert len(quick) == 2 + 2
+    assert {plan.to_json() for plan in quick} <= full
+    assert all(plan.perturbation["applied"] for plan in quick)
+    assert len(load(file, ["repetitions=3"], quick=True).cells()) == 3 * 4
+    alone = [compile_plan(cell) for cell in load(file, ["repetitions=1"]).cells()]
+    assert not any(plan.perturbation["applied"] for plan in alone)
+
+
 @pytest.mark.parametrize(
     ("quick", "what"),
     [
-        ("{repetitions: 1}", "a single repetition is not perturbed"),
         ("{repetitions: 4}", "quick asks for 4 repetitions, the full experiment for 3"),
         ("{path.rtt: 30 ms}", "quick sets path.rtt to 30 ms, which the full experiment does not have"),
         ("{duration: 5 s}", "quick sets duration to 5 s, which the full experiment does not have"),
