@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from howdah.plan.plan import Plan
 from howdah.record.delivery import Proof, arrived_bytes, carried_bytes, delivered_bytes
@@ -105,14 +105,35 @@ def _present(metric: str, labels: dict[str, str], grid: Int64, values: Float64) 
 
 
 def _groups(table: pa.Table, keys: list[str]) -> Iterator[tuple[tuple[str, ...], pa.Table]]:
-    """Parts of a table with equal keys, each in order of time."""
-    plain = pa.table({key: table.column(key).cast(pa.string()) for key in keys})
-    for row in plain.group_by(keys).aggregate([]).sort_by([(key, "ascending") for key in keys]).to_pylist():
-        mask = None
-        for key in keys:
-            equal = pc.equal(plain.column(key), pa.scalar(row[key], pa.string()))
-            mask = equal if mask is None else pc.and_(mask, equal)
-        yield tuple(str(row[key]) for key in keys), table.filter(mask).sort_by("time_ns")
+    """Parts of a table with equal keys, each in order of time. Rows without a key are in none."""
+    columns = [_coded(table.column(key)) for key in keys]
+    known = np.all([codes >= 0 for codes, _ in columns], axis=0)
+    number = np.zeros(len(table), dtype=np.int64)  # of each row's part, in the order of the keys
+    for codes, texts in columns:
+        number = number * len(texts) + codes
+    order = np.lexsort((_times(table), number))
+    order = order[known[order]]
+    if not np.array_equal(order, np.arange(len(table))):
+        table, number = table.take(pa.array(order)), number[order]
+    begins = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
+    for begin, end in pairwise([*begins, len(number)]):
+        place, names = int(number[begin]), []
+        for _, texts in reversed(columns):
+            place, code = divmod(place, len(texts))
+            names.append(texts[code])
+        yield tuple(reversed(names)), table.slice(begin, end - begin)
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[Int64, list[str]]:
+    """Of each row the place of its text among the column's texts, which are in order; -1 of a row without one."""
+    whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
+    texts = [str(text) for text in encoded.dictionary.cast(pa.string()).to_pylist()]
+    ordered = sorted(set(texts))
+    place = {text: number for number, text in enumerate(ordered)}
+    codes = np.array([*(place[text] for text in texts), -1], dtype=np.int64)
+    rows = encoded.indices.cast(pa.int64()).fill_null(len(texts))
+    return codes[rows.to_numpy(zero_copy_only=False)], ordered
 
 
 def _parts(table: pa.Table | None, keys: list[str]) -> Parts:

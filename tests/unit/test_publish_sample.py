@@ -13,7 +13,7 @@ import pytest
 
 from howdah.record.delivery import carried_bytes
 from howdah.record.result import Run, load_experiment
-from howdah.record.sample import Float64, Series, sample_run, step_ms
+from howdah.record.sample import Float64, Series, _groups, sample_run, step_ms
 from howdah.record.schema import TABLES
 from tests.experiment_factory import Scenario, make_experiment
 
@@ -45,6 +45,27 @@ def probe(time_ms: float, cwnd: int, ssthresh: int | None, una: int) -> dict[str
         "ssthresh_packets": ssthresh,
         "srtt_us": 100_000,
     }
+
+
+def reading(time_ms: int, flow: int | None, min_rtt_us: int) -> dict[str, object]:
+    return {"flow": flow, "end": "sender", "time_ns": time_ms * 1_000_000, "min_rtt_us": min_rtt_us}
+
+
+def test_flows_are_told_apart_whatever_the_order_and_the_pieces_of_their_rows() -> None:
+    """As tables of many flows have them: by time, and in several pieces."""
+    times = ((100, 200), (300, 250))
+    rows = [[reading(ms, flow, 10 * flow + ms) for ms in some for flow in (12, 3)] for some in times]
+    rows[1].append(reading(260, None, 1))
+    pieces = [pa.Table.from_pylist(some, schema=TABLES["tcp_info"]) for some in rows]
+    whole = pa.concat_tables(pieces)
+    assert whole.column("end").num_chunks == 2
+    found = dict(_groups(whole, ["flow", "end"]))
+    assert list(found) == [("12", "sender"), ("3", "sender")], "in the order of the texts"
+    for (flow, _), part in found.items():
+        assert part["time_ns"].to_pylist() == [ms * 1_000_000 for ms in (100, 200, 250, 300)]
+        assert part["min_rtt_us"].to_pylist() == [10 * int(flow) + ms for ms in (100, 200, 250, 300)]
+    assert list(_groups(whole.slice(0, 0), ["flow", "end"])) == []
+    assert list(_groups(pieces[1].slice(4), ["flow", "end"])) == [], "rows without a flow belong to none"
 
 
 def test_an_instant_sees_the_state_after_the_last_ack_which_is_in_the_next_record(run: Run) -> None:
