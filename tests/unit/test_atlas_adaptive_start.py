@@ -20,7 +20,7 @@ RUNS = {
     "adaptive-start-fairness": (20, 2),
     "adaptive-start-friendly": (10, 1),
     "adaptive-start-friendly-ten": (10, 1),
-    "adaptive-start-load-rate": (60, 8),
+    "adaptive-start-load-rate": (60, 4),
     "adaptive-start-load-rtt": (60, 2),
     "adaptive-start-machines": (20, 4),
 }

@@ -23,16 +23,16 @@ KINDS = ROOT / "reports" / "atlas" / "kinds.yaml"
 CELLS = {
     "hystart-fig1": (10, 1),
     "hystart-fig1-copy": (10, 1),
-    "hystart-fig1-processor": (10, 2),
+    "hystart-fig1-processor": (10, 1),
     "hystart-fig3b": (40, 2),
     "hystart-fig4": (80, 4),
     "hystart-fig5": (20, 4),
     "hystart-fig6": (30, 2),
     "hystart-fig9": (70, 5),
     "hystart-fig10": (60, 2),
-    "hystart-inflight": (30, 6),
+    "hystart-inflight": (30, 3),
     "hystart-intro": (20, 2),
-    "hystart-lss-example": (20, 4),
+    "hystart-lss-example": (20, 2),
 }
 
 # Entry, what the claim expects, as the paper prints it.

@@ -9,7 +9,7 @@ from tests.unit.atlas_paper import Paper, profile
 
 # Runs of the full atlas and of the quick one, controls included.
 RUNS = {
-    "search-geo": (80, 9),
+    "search-geo": (80, 3),
     "search-concept": (30, 6),
     "search-links": (120, 18),
     "search-wifi": (120, 18),

@@ -16,18 +16,18 @@ PROFILES = Path(__file__).parents[2] / "profiles" / "atlas"
 GBYTE = 2**30
 # Runs of the full experiment and of its quick part.
 CELLS = {
-    "transoceanic-chicago-100m": (130, 16),
-    "transoceanic-chicago-1g": (130, 8),
-    "transoceanic-chicago-10g": (40, 4),
+    "transoceanic-chicago-100m": (130, 8),
+    "transoceanic-chicago-1g": (130, 4),
+    "transoceanic-chicago-10g": (40, 2),
     "transoceanic-servers-100m": (60, 2),
     "transoceanic-servers-1g": (60, 2),
     "transoceanic-servers-10g": (20, 2),
-    "transoceanic-carolina-100m": (40, 4),
-    "transoceanic-carolina-1g": (40, 8),
-    "transoceanic-carolina-100m-reduction": (40, 4),
-    "transoceanic-carolina-1g-reduction": (70, 8),
+    "transoceanic-carolina-100m": (40, 2),
+    "transoceanic-carolina-1g": (40, 4),
+    "transoceanic-carolina-100m-reduction": (40, 2),
+    "transoceanic-carolina-1g-reduction": (70, 4),
     "transoceanic-sessions": (30, 2),
-    "transoceanic-http": (20, 4),
+    "transoceanic-http": (20, 2),
 }
 SMALL = 2**25  # the object of the check by real programs
 NARROWEST = {"100m": 100_000_000, "1g": 1_000_000_000, "10g": 10_000_000_000}
