@@ -50,10 +50,10 @@ def judge_point(
         return Finding(_word(ok), why, at, value, than, extent, note=note)
     if than is None:
         found = statistic(value.numbers())
-        low, high = found.interval or (None, None)
-        ok, _ = judge_range(expect, metric, Interval(found.mean, low, high))
+        interval = Interval(found.mean, *(found.interval or (None, None)))
+        ok, shown = judge_range(expect, metric, interval)
         # What was measured says the rest; only these look at the interval.
-        why = _alone("", [value]) if expect.form in ("above", "below") else ""
+        why = _alone(_reaches(expect, metric, interval, shown), [value]) if expect.form in ("above", "below") else ""
         return Finding(_word(ok), why, at, value, extent=found.mean, note=note)
     compared = compare(value, than)
     ok, why = judge_compared(expect, metric, compared)
@@ -75,6 +75,16 @@ def _unusable(
 
 def _word(ok: bool) -> str:
     return PASS if ok else FAIL
+
+
+def _reaches(expect: RangeSection, metric: Metric, found: Interval, shown: str) -> str:
+    """Say that a claim fails whose mean is in the range: what is measured may be shown by its extremes, which are, too.
+
+    ``shown`` is the mean with its interval."""
+    if judge_range(expect, metric, found)[0] or not judge_range(expect, metric, Interval(found.value))[0]:
+        return ""
+    word, bound = ("above", expect.above) if expect.above is not None else ("below", expect.below)
+    return f"the mean is {word} {bound}, the whole 95 % interval is not: {shown}"
 
 
 def _alone(why: str, samples: list[Sample]) -> str:

@@ -14,7 +14,7 @@ RUNS = {
     "adaptive-start-rate": (310, 36),
     "adaptive-start-buffer": (160, 12),
     "adaptive-start-five-flows": (10, 3),
-    "adaptive-start-udp": (40, 8),
+    "adaptive-start-udp": (40, 40),
     "adaptive-start-satellite": (20, 4),
     "adaptive-start-geo": (10, 2),
     "adaptive-start-fairness": (20, 2),

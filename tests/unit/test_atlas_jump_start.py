@@ -16,7 +16,7 @@ PROFILES = Path(__file__).parents[2] / "profiles" / "atlas"
 # Runs of the full experiment and of its quick part.
 CELLS = {
     "jump-start-intro": (30, 2),
-    "jump-start-fig1": (200, 16),
+    "jump-start-fig1": (200, 20),
     "jump-start-fig2": (80, 4),
     "jump-start-fig4": (20, 2),
     "jump-start-half-lost": (40, 8),

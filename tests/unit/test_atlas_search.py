@@ -11,8 +11,8 @@ from tests.unit.atlas_paper import Paper, profile
 RUNS = {
     "search-geo": (80, 3),
     "search-concept": (30, 6),
-    "search-links": (120, 18),
-    "search-wifi": (120, 18),
+    "search-links": (120, 30),
+    "search-wifi": (120, 30),
     "search-memory": (20, 4),
 }
 PAPER = Paper("SEARCH_", "search", tuple(RUNS))

@@ -101,6 +101,22 @@ def test_ranges(tmp_path: Path, expect: str, verdict: str) -> None:
     assert "81 (80 … 82) %, n = 3" in found["measured"]["text"]
 
 
+@pytest.mark.parametrize(
+    ("expect", "why"),
+    [
+        ("above: 80 %", "the mean is above 80 %, the whole 95 % interval is not: 81.83 % (77.13 % to 86.54 %)"),
+        ("below: 85 %", "the mean is below 85 %, the whole 95 % interval is not: 81.83 % (77.13 % to 86.54 %)"),
+        ("above: 85 %", ""),
+    ],
+)
+def test_a_mean_in_the_range_that_is_not_enough_says_so(tmp_path: Path, expect: str, why: str) -> None:
+    """Of few repetitions the extremes are shown, which may be in the range, too."""
+    few = {"cubic": [0.805, 0.81, 0.84], "reno": HALF}
+    found = one(tmp_path, f"{CUBIC}, expect: {{{expect}}}", few)
+    assert found["measured"]["text"] == "81.83 (80.5 … 84) %, n = 3"
+    assert (found["verdict"], found["why"]) == ("fail", why)
+
+
 def test_the_expected_range_is_in_the_unit_of_the_metric(tmp_path: Path) -> None:
     found = one(tmp_path, f"{CUBIC}, expect: {{equals: 80 %, within: 5 %}}", {"cubic": FAR, "reno": HALF})
     assert found["expected"]["low"], found["expected"]["high"] == pytest.approx((0.76, 0.84))
