@@ -111,7 +111,7 @@ def test_ranges(tmp_path: Path, expect: str, verdict: str) -> None:
 )
 def test_a_mean_in_the_range_that_is_not_enough_says_so(tmp_path: Path, expect: str, why: str) -> None:
     """Of few repetitions the extremes are shown, which may be in the range, too."""
-    few = {"cubic": [0.805, 0.81, 0.84], "reno": HALF}
+    few: dict[str, list[float | str | None]] = {"cubic": [0.805, 0.81, 0.84], "reno": HALF}
     found = one(tmp_path, f"{CUBIC}, expect: {{{expect}}}", few)
     assert found["measured"]["text"] == "81.83 (80.5 … 84) %, n = 3"
     assert (found["verdict"], found["why"]) == ("fail", why)
