@@ -31,7 +31,7 @@ def apply_quick(document: Document) -> int | None:
     check_quick(document)
     left = None
     for name, value in fields.items():
-        if name == REPETITIONS and value == 1:
+        if name == REPETITIONS and value == 1 and value is not True:  # what is no number is refused where it is read
             left = 1
             continue
         place = ("quick", name)

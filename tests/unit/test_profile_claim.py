@@ -307,6 +307,13 @@ def test_quick_changes_nothing_but_the_sweep(tmp_path: Path, quick: str, what: s
     assert raised.value.where == f"{file}:7"
 
 
+def test_a_wrong_number_of_quick_repetitions_is_refused(tmp_path: Path) -> None:
+    file = write_profile(tmp_path, "", rtt=RTTS, extra="quick: {repetitions: true}\n")
+    with pytest.raises(ProfileError) as raised:
+        load(file, quick=True)
+    assert raised.value.where == f"{file}:7"
+
+
 def test_a_profile_without_quick_has_no_quick_form(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="no quick section"):
         load(write_profile(tmp_path, ""), quick=True)
