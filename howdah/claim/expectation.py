@@ -53,7 +53,9 @@ def judge_point(
         interval = Interval(found.mean, *(found.interval or (None, None)))
         ok, shown = judge_range(expect, metric, interval)
         # What was measured says the rest; only these look at the interval.
-        why = _alone(_reaches(expect, metric, interval, shown), [value]) if expect.form in ("above", "below") else ""
+        why = ""
+        if expect.form in ("above", "below"):
+            why = _alone("" if ok else _by_its_mean(expect, metric, interval, shown), [value])
         return Finding(_word(ok), why, at, value, extent=found.mean, note=note)
     compared = compare(value, than)
     ok, why = judge_compared(expect, metric, compared)
@@ -77,11 +79,11 @@ def _word(ok: bool) -> str:
     return PASS if ok else FAIL
 
 
-def _reaches(expect: RangeSection, metric: Metric, found: Interval, shown: str) -> str:
-    """Say that a claim fails whose mean is in the range: what is measured may be shown by its extremes, which are, too.
+def _by_its_mean(expect: RangeSection, metric: Metric, found: Interval, shown: str) -> str:
+    """Why a claim fails whose mean is above or below the bound; empty where the mean is not.
 
-    ``shown`` is the mean with its interval."""
-    if judge_range(expect, metric, found)[0] or not judge_range(expect, metric, Interval(found.value))[0]:
+    A reader may see the extremes of few repetitions, which may be in the range, too. ``shown`` has the interval."""
+    if not judge_range(expect, metric, Interval(found.value))[0]:
         return ""
     word, bound = ("above", expect.above) if expect.above is not None else ("below", expect.below)
     return f"the mean is {word} {bound}, the whole 95 % interval is not: {shown}"
