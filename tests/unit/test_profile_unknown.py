@@ -72,6 +72,9 @@ def test_the_quick_part_may_have_fewer_repetitions_than_the_grid(tmp_path: Path)
     file.write_text(HEAD + more, encoding="utf-8")
     assert len(load(file, quick=True).cells()) == 4 * 2
     assert len(load(file, ["repetitions=2"]).cells()) == 4 * 2
+    one = tmp_path / "one.yaml"
+    one.write_text(HEAD + more.replace("quick: {repetitions: 2}", "quick: {repetitions: 1}"), encoding="utf-8")
+    assert {cell.repetition for cell in load(one, quick=True, unknowns=True).cells()} == {0}
     with pytest.raises(ProfileError, match="the grid asks for 3 repetitions, the profile for 2"):
         load(file, ["repetitions=2"], unknowns=True)
 
