@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * launch MODE PARENT DIRECTORY [NAME=TARGET...] -- PROGRAM [ARGUMENT...]
+ * launch MODE PARENT DIRECTORY [NAME=TARGET|NAME+=TARGET...] -- PROGRAM [ARGUMENT...]
  *
  * Makes DIRECTORY ("-": none) with a symbolic link NAME to each TARGET and runs
  * PROGRAM there so that nothing of it survives: not itself, not a process it started,
@@ -17,16 +17,27 @@
  * (which is said on standard error), it is a subreaper and kills what is left
  * below it: programs that set up namespaces of their own need that.
  *
+ * MODE "isolate" also confines the program (confine.h): it reads each TARGET, writes
+ * those with "+=", DIRECTORY and TMPDIR, and has no network and no privilege.
+ *
  * Exit status: that of PROGRAM, 128 + signal if a signal ended it, 125 if it was
  * told to end, 126 if it could not be started.
  *
  * If LAUNCH_MEMORY is a number of bytes and MODE is "isolate", PROGRAM gets a file
  * system in memory of that size as TMPDIR, made of huge pages where the machine has
- * them, which no other process sees. Where it may not be mounted, TMPDIR stays.
+ * them, which no other process sees. Where it may not be mounted, and without
+ * LAUNCH_MEMORY, it gets a directory of its own in TMPDIR.
+ *
+ * LAUNCH_PRELOAD is what the program has as LD_PRELOAD, LAUNCH_PROCESSOR the number of
+ * the one processor it runs on.
  *
  * If LAUNCH_PEAK names a file, the largest resident memory of one process that
  * PROGRAM was is written there in KiB once it has ended by itself (getrusage(2),
  * ru_maxrss): polling from outside misses a program that lives for an instant.
+ *
+ * If LAUNCH_BOUNDS names a file, one line there says once the program has ended what
+ * it was kept from ("files network privileges", what could not be had left out) and,
+ * if they are the same in every run, "addresses".
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,9 +59,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "confine.h"
+
 #define TOLD_TO_END	125
 #define NOT_STARTED	126
 #define MEMORY		"memory"	/* in DIRECTORY */
+
+/* What of the machine a program needs to start: its loader and libraries. */
+static const char *const system_places[] = {
+	"/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache",
+	"/etc/ld.so.preload", "/proc/cpuinfo", "/proc/meminfo", NULL
+};
+
+struct order {
+	bool isolate;
+	pid_t parent;
+	const char *directory;	/* "-": none */
+	char **links;		/* "NAME=TARGET" or "NAME+=TARGET" */
+	int links_count;
+	char **program;
+	char *memory;		/* a directory of its own in TMPDIR, or NULL */
+	bool has_network;
+	int bounds;		/* where the program's process tells what it is kept from */
+};
 
 static sigset_t ours;
 
@@ -82,25 +113,38 @@ static bool write_line(const char *path, const char *text)
 }
 
 /* Leaves the directory open: the lock lasts as long as launcher or keeper. */
-static bool make_links(const char *directory, char **links, int count)
+static int lock(const char *directory)
 {
-	int place = open(directory, O_DIRECTORY | O_CLOEXEC), i;
-	char *target;
+	int place = open(directory, O_DIRECTORY | O_CLOEXEC);
 
 	if (place >= 0 && flock(place, LOCK_EX | LOCK_NB) < 0)
 		complain("lock the directory");
-	for (i = 0; place >= 0 && i < count; i++) {
-		target = strchr(links[i], '=');
-		if (!target) {
-			errno = EINVAL;
-			break;
-		}
-		*target++ = 0;
-		if (symlinkat(target, place, links[i]) < 0)
-			break;
+	return place;
+}
+
+static bool make_link(int place, const char *link)
+{
+	size_t length = strcspn(link, "+=");
+	const char *target = strchr(link, '=');
+	char name[NAME_MAX + 1];
+
+	if (!target || length > NAME_MAX) {
+		errno = EINVAL;
+		return false;
 	}
-	if (place < 0 || i < count) {
-		complain(directory);
+	memcpy(name, link, length);
+	name[length] = 0;
+	return symlinkat(target + 1, place, name) == 0;
+}
+
+static bool make_links(const struct order *order)
+{
+	int place = lock(order->directory), i = 0;
+
+	while (place >= 0 && i < order->links_count && make_link(place, order->links[i]))
+		i++;
+	if (place < 0 || i < order->links_count) {
+		complain(order->directory);
 		return false;
 	}
 	return true;
@@ -113,14 +157,14 @@ static void remove_directory(const char *directory)
 }
 
 /* The user keeps his number within the new user namespace. */
-static bool unshare_with_user(void)
+static bool unshare_with_user(int flags)
 {
 	unsigned int user = geteuid(), group = getegid();
 	char users[32], groups[32];
 
 	snprintf(users, sizeof(users), "%u %u 1", user, user);
 	snprintf(groups, sizeof(groups), "%u %u 1", group, group);
-	if (unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
+	if (unshare(CLONE_NEWUSER | CLONE_NEWPID | flags) < 0)
 		return false;
 	if (!write_line("/proc/self/setgroups", "deny") ||
 	    !write_line("/proc/self/uid_map", users) ||
@@ -129,9 +173,14 @@ static bool unshare_with_user(void)
 	return true;
 }
 
-static bool new_pid_namespace(void)
+/* With one of an empty network if that is to be had. */
+static bool new_namespaces(struct order *order)
 {
-	return unshare(CLONE_NEWPID) == 0 || unshare_with_user();
+	order->has_network = false;
+	if (unshare(CLONE_NEWPID | CLONE_NEWNET) == 0 || unshare_with_user(CLONE_NEWNET))
+		return true;
+	order->has_network = true;
+	return unshare(CLONE_NEWPID) == 0 || unshare_with_user(0);
 }
 
 /*
@@ -139,19 +188,42 @@ static bool new_pid_namespace(void)
  * file system without an instance of its own cannot be told to use huge pages without
  * changing it for everybody (/dev/shm).
  */
-static void mount_memory(const char *directory)
+static bool mount_memory(const char *directory)
 {
 	const char *bytes = getenv("LAUNCH_MEMORY");
 	char place[PATH_MAX], options[64];
 
 	if (!bytes || !strcmp(directory, "-"))
-		return;
+		return false;
 	snprintf(place, sizeof(place), "%s/" MEMORY, directory);
 	snprintf(options, sizeof(options), "huge=always,mode=0700,size=%s", bytes);
-	if (unshare(CLONE_NEWNS) == 0 &&
-	    mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
-	    mkdir(place, 0700) == 0 &&
-	    mount("howdah", place, "tmpfs", MS_NOSUID | MS_NODEV, options) == 0)
+	return unshare(CLONE_NEWNS) == 0 &&
+	       mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
+	       mkdir(place, 0700) == 0 &&
+	       mount("howdah", place, "tmpfs", MS_NOSUID | MS_NODEV, options) == 0 &&
+	       setenv("TMPDIR", place, 1) == 0;
+}
+
+/*
+ * A directory in TMPDIR that is named as DIRECTORY is, so that whoever sweeps up finds
+ * it. TMPDIR itself may hold files of others, which the program must not see.
+ */
+static char *memory_place(const char *directory)
+{
+	const char *base = getenv("TMPDIR"), *name = strrchr(directory, '/');
+	char *place;
+
+	if (asprintf(&place, "%s/%s." MEMORY, base ? base : "/tmp",
+		     name ? name + 1 : directory) < 0)
+		return NULL;
+	return place;
+}
+
+static void make_memory(const char *place)
+{
+	if (mkdir(place, 0700) < 0 || lock(place) < 0)
+		complain(place);
+	else
 		setenv("TMPDIR", place, 1);
 }
 
@@ -169,21 +241,101 @@ static int exit_status(int status)
 				     WEXITSTATUS(status);
 }
 
-static void start_program(const char *directory, char **arguments, pid_t parent)
+/* What it may read and write; false where no such bounds are to be had. */
+static bool bound_files(const struct order *order)
+{
+	struct bounds bounds;
+	const char *link;
+	bool whole = true;
+	int i;
+
+	bounds_open(&bounds);
+	if (bounds.ruleset < 0)
+		return false;
+	for (i = 0; system_places[i]; i++)
+		whole &= bounds_allow(&bounds, system_places[i], TO_RUN);
+	for (i = 0; i < order->links_count; i++) {
+		link = strchr(order->links[i], '=');
+		whole &= bounds_allow(&bounds, link + 1, link[-1] == '+' ? TO_WRITE : TO_RUN);
+	}
+	whole &= bounds_allow(&bounds, "/dev/null", TO_READ | MAY_WRITE);
+	whole &= bounds_allow(&bounds, order->directory, TO_WRITE | MAY_MAKE_SOCKET);
+	if (order->memory)
+		whole &= bounds_allow(&bounds, order->memory, TO_WRITE);
+	if (!whole) {
+		complain("allow the guest its files");
+		_exit(NOT_STARTED);
+	}
+	return bounds_close(&bounds);
+}
+
+static void confine(const struct order *order, bool fixed_addresses)
+{
+	bool privileges = drop_privileges();
+	bool files = strcmp(order->directory, "-") && bound_files(order);
+
+	dprintf(order->bounds, "%s%s%s%s\n", files ? "files " : "",
+		order->has_network ? "" : "network ", privileges ? "privileges " : "",
+		fixed_addresses ? "addresses" : "");
+}
+
+static void choose_processor(void)
+{
+	const char *number = getenv("LAUNCH_PROCESSOR");
+	cpu_set_t only;
+
+	if (!number)
+		return;
+	CPU_ZERO(&only);
+	CPU_SET(atoi(number), &only);
+	if (sched_setaffinity(0, sizeof(only), &only) < 0)
+		complain("choose a processor");
+}
+
+/* The program does not see what was said to the launcher. */
+static void prepare_environment(void)
+{
+	static const char *const orders[] = { "LAUNCH_MEMORY", "LAUNCH_PEAK", "LAUNCH_BOUNDS",
+					      "LAUNCH_PRELOAD", "LAUNCH_PROCESSOR", NULL };
+	const char *preload = getenv("LAUNCH_PRELOAD");
+	int i;
+
+	if (preload)
+		setenv("LD_PRELOAD", preload, 1);
+	for (i = 0; orders[i]; i++)
+		unsetenv(orders[i]);
+}
+
+/* What shim.c does where the personality cannot be changed, as in a container. */
+static bool heap_can_be_placed(void)
+{
+	unsigned int size;
+
+	return prctl(PR_SET_MM, PR_SET_MM_MAP_SIZE, &size, 0, 0) == 0;
+}
+
+static void start_program(const struct order *order, pid_t parent)
 {
 	static const struct rlimit none;
+	bool fixed_addresses;
 	sigset_t empty;
 
 	die_with_parent(SIGKILL, parent);
 	setrlimit(RLIMIT_CORE, &none);
+	choose_processor();
 	/* The same addresses in every run: hash tables of pointers walk alike. */
-	personality(ADDR_NO_RANDOMIZE);
+	fixed_addresses = personality(ADDR_NO_RANDOMIZE) >= 0 || heap_can_be_placed();
 	sigemptyset(&empty);
 	sigprocmask(SIG_SETMASK, &empty, NULL);
-	if (strcmp(directory, "-") && chdir(directory) < 0)
-		complain(directory);
-	else if (execv(arguments[0], arguments) < 0)
-		complain(arguments[0]);
+	if (order->isolate)
+		confine(order, fixed_addresses);
+	/* Dropping privileges clears it. */
+	die_with_parent(SIGKILL, parent);
+	prepare_environment();
+	if (strcmp(order->directory, "-") && chdir(order->directory) < 0)
+		complain(order->directory);
+	else if (execv(order->program[0], order->program) < 0)
+		complain(order->program[0]);
 	_exit(NOT_STARTED);
 }
 
@@ -205,24 +357,23 @@ static void kill_children(void)
 	} while (waitpid(-1, NULL, 0) > 0);
 }
 
-static void keep(const char *directory, char **arguments, pid_t parent,
-		 bool namespaced)
+static void keep(struct order *order, pid_t parent, bool namespaced)
 {
 	int status = 0, signal_number;
 	pid_t program, ended, self = getpid();
 
 	die_with_parent(namespaced ? SIGKILL : SIGTERM, parent);
-	if (namespaced)
-		mount_memory(directory);
-	else
+	if (!namespaced)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (!(namespaced && mount_memory(order->directory)) && order->memory)
+		make_memory(order->memory);
 	program = fork();
 	if (program < 0) {
 		complain("fork");
 		_exit(NOT_STARTED);
 	}
 	if (!program)
-		start_program(directory, arguments, self);
+		start_program(order, self);
 
 	for (;;) {
 		while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
@@ -242,22 +393,40 @@ static void keep(const char *directory, char **arguments, pid_t parent,
 	}
 }
 
-static void report_peak(const struct rusage *usage)
+static void write_report(const char *name, const char *text)
 {
-	const char *path = getenv("LAUNCH_PEAK");
+	const char *path = getenv(name);
 	FILE *file;
 
 	if (!path)
 		return;
 	file = fopen(path, "we");
-	if (!file || fprintf(file, "%ld\n", usage->ru_maxrss) < 0)
+	if (!file || fputs(text, file) < 0)
 		complain(path);
 	if (file && fclose(file))
 		complain(path);
 }
 
+static void report_peak(const struct rusage *usage)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%ld\n", usage->ru_maxrss);
+	write_report("LAUNCH_PEAK", text);
+}
+
+/* What the program's process said of its bounds before it became the program. */
+static void report_bounds(int told)
+{
+	char text[128];
+	ssize_t length = read(told, text, sizeof(text) - 1);
+
+	text[length > 0 ? length : 0] = 0;
+	write_report("LAUNCH_BOUNDS", text);
+}
+
 /* Waits for the keeper, or for the order to end it. */
-static int watch(pid_t keeper, bool namespaced)
+static int watch(pid_t keeper, bool namespaced, int told)
 {
 	int status, signal_number;
 	struct rusage usage;
@@ -266,6 +435,7 @@ static int watch(pid_t keeper, bool namespaced)
 		/* Of the keeper and of what it waited for; neither inherits a peak. */
 		if (wait4(keeper, &status, WNOHANG, &usage) == keeper) {
 			report_peak(&usage);
+			report_bounds(told);
 			/* Of a keeper that was killed itself; none otherwise. */
 			kill_children();
 			return exit_status(status);
@@ -280,42 +450,47 @@ static int watch(pid_t keeper, bool namespaced)
 	return TOLD_TO_END;
 }
 
-static int launch(const char *mode, pid_t parent, const char *directory,
-		  char **program)
+static int launch(struct order *order)
 {
-	bool isolate = !strcmp(mode, "isolate");
-	bool namespaced = isolate && new_pid_namespace();
+	bool namespaced = order->isolate && new_namespaces(order);
 	pid_t keeper, self = getpid();
+	int told[2];
 
-	if (isolate && !namespaced)
+	if (order->isolate && !namespaced)
 		complain("no PID namespace, the guest is watched instead");
 	/* After unshare(): a change of credentials clears the death signal. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent)
+	if (getppid() != order->parent)
 		return TOLD_TO_END;
+	if (pipe2(told, O_CLOEXEC | O_NONBLOCK) < 0) {
+		complain("pipe");
+		return NOT_STARTED;
+	}
+	order->bounds = told[1];
 
 	/* What a killed keeper leaves comes to the launcher. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	keeper = fork();
 	if (!keeper)
-		keep(directory, program, self, namespaced);
+		keep(order, self, namespaced);
 	if (keeper < 0) {
 		complain("fork");
 		return NOT_STARTED;
 	}
-	return watch(keeper, namespaced);
+	return watch(keeper, namespaced, told[0]);
 }
 
 int main(int count, char **arguments)
 {
 	int split = 4, result = NOT_STARTED;
+	struct order order;
 	bool has_directory;
 
 	while (split < count && strcmp(arguments[split], "--"))
 		split++;
 	if (split >= count - 1) {
 		fprintf(stderr,
-			"usage: launch isolate|watch PARENT DIRECTORY|- [NAME=TARGET...] -- PROGRAM [ARGUMENT...]\n");
+			"usage: launch isolate|watch PARENT DIRECTORY|- [NAME=TARGET|NAME+=TARGET...] -- PROGRAM [ARGUMENT...]\n");
 		return NOT_STARTED;
 	}
 	/* Blocked from here on, so that an order to end waits until it is looked for. */
@@ -326,15 +501,27 @@ int main(int count, char **arguments)
 	sigaddset(&ours, SIGHUP);
 	sigprocmask(SIG_BLOCK, &ours, NULL);
 
-	has_directory = strcmp(arguments[3], "-");
-	if (has_directory && mkdir(arguments[3], 0700) < 0) {
-		complain(arguments[3]);
+	order = (struct order) {
+		.isolate = !strcmp(arguments[1], "isolate"),
+		.parent = atol(arguments[2]),
+		.directory = arguments[3],
+		.links = arguments + 4,
+		.links_count = split - 4,
+		.program = arguments + split + 1,
+		.has_network = true,
+	};
+	has_directory = strcmp(order.directory, "-");
+	if (has_directory && mkdir(order.directory, 0700) < 0) {
+		complain(order.directory);
 		return NOT_STARTED;
 	}
-	if (!has_directory || make_links(arguments[3], arguments + 4, split - 4))
-		result = launch(arguments[1], atol(arguments[2]), arguments[3],
-				arguments + split + 1);
+	if (has_directory && order.isolate)
+		order.memory = memory_place(order.directory);
+	if (!has_directory || make_links(&order))
+		result = launch(&order);
+	if (order.memory && access(order.memory, F_OK) == 0)
+		remove_directory(order.memory);
 	if (has_directory)
-		remove_directory(arguments[3]);
+		remove_directory(order.directory);
 	return result;
 }

@@ -20,6 +20,11 @@
  * A descriptor that HOWDAH_WIRE names becomes number 250: the memory that the
  * kernels of a run share, where the module howdah_wire looks for it.
  *
+ * The heap: the kernel takes the gap between its own end and its heap for more memory
+ * (arch/um/kernel/um_arch.c, linux_main), and where a container forbids to switch
+ * address randomisation off, that gap is random. Here the heap is put where it begins
+ * without randomisation, before anything is in it.
+ *
  * getrandom(): the only entropy a user-mode kernel takes from its host (the other
  * source it mixes in is its own clock, which is virtual). With HOWDAH_SEED set the
  * bytes are a function of the seed, so that sequence numbers, hash seeds and
@@ -28,12 +33,15 @@
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
+#include <link.h>
+#include <linux/prctl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -197,6 +205,56 @@ __attribute__((constructor)) static void place_wire(void)
 		_exit(NOT_STARTED);
 	}
 	close(descriptor);
+}
+
+/* Where the program itself lies; the loader names it first. */
+static int see_program(struct dl_phdr_info *program, size_t size, void *found)
+{
+	struct prctl_mm_map *map = found;
+	int i;
+
+	(void)size;
+	for (i = 0; i < program->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &program->dlpi_phdr[i];
+		uint64_t begin = program->dlpi_addr + part->p_vaddr;
+
+		if (part->p_type != PT_LOAD)
+			continue;
+		if (part->p_flags & PF_X) {
+			map->start_code = begin;
+			map->end_code = begin + part->p_filesz;
+		}
+		if (part->p_flags & PF_W) {
+			map->start_data = begin;
+			map->end_data = begin + part->p_filesz;
+		}
+		if (begin + part->p_memsz > map->start_brk)
+			map->start_brk = begin + part->p_memsz;
+	}
+	return 1;
+}
+
+__attribute__((constructor(101))) static void place_heap(int count, char **arguments, char **environment)
+{
+	uint64_t page = sysconf(_SC_PAGESIZE) - 1, heap = (uint64_t)sbrk(0);
+	struct prctl_mm_map map = { .exe_fd = -1 };
+	char **last = environment;
+
+	dl_iterate_phdr(see_program, &map);
+	map.start_brk = (map.start_brk + page) & ~page;
+	map.brk = map.start_brk;
+	if (((heap + page) & ~page) == map.start_brk || !count || !*environment)
+		return;
+	while (last[1])
+		last++;
+	map.start_stack = (uint64_t)arguments;
+	map.arg_start = (uint64_t)arguments[0];
+	map.arg_end = (uint64_t)(arguments[count - 1] + strlen(arguments[count - 1]) + 1);
+	map.env_start = (uint64_t)environment[0];
+	map.env_end = (uint64_t)(*last + strlen(*last) + 1);
+	/* brk() tells the C library, which keeps the end of the heap in mind. */
+	if (prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0) < 0 || brk((void *)map.brk) < 0)
+		dprintf(STDERR_FILENO, "howdah-shim: the heap stays at a random address: %m\n");
 }
 
 static uint64_t stream_state;

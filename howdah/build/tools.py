@@ -19,6 +19,7 @@ from howdah.errors import HowdahError
 
 _SOURCES = Path(__file__).parent
 FIRST = _SOURCES / "first.h"  # what the first process of every guest does
+_CONFINE = _SOURCES / "confine.h"  # what the launcher keeps a guest from
 _PROGRAMS = {
     "launch": ("launch.c", ()),
     "shim.so": ("shim.c", ("-shared", "-fPIC")),
@@ -78,7 +79,11 @@ def toolchain() -> str:
 
 def build_tools(cache: Cache) -> Tools:
     """Compile what is not in the cache yet (a second)."""
-    sources = [FIRST.read_bytes(), *((_SOURCES / source).read_bytes() for source, _ in _PROGRAMS.values())]
+    sources = [
+        FIRST.read_bytes(),
+        _CONFINE.read_bytes(),
+        *((_SOURCES / source).read_bytes() for source, _ in _PROGRAMS.values()),
+    ]
     key = content_key(compiler_version(), *sources)
 
     def compile_all(directory: Path, log: Path) -> None:

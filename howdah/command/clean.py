@@ -11,6 +11,7 @@ from howdah.build.cache import Cache, cache_root
 from howdah.build.workshop import gone_trees
 from howdah.command.common import add_runs_option
 from howdah.engine.ending import runtime_base
+from howdah.engine.uml import memory
 from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
 from howdah.layout import fitted
@@ -113,7 +114,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.cache and cache.exists():
         _remove(cache)
     written = (*sweep_writing(options.runs), *sweep_writing(memory_place()))
-    for left in (*written, *Cache(cache).sweep(), *sweep(runtime_base()), *sweep_scratch()):
+    for left in (*written, *Cache(cache).sweep(), *sweep(runtime_base(), *memory.candidates()), *sweep_scratch()):
         sys.stdout.write(f"removed {left}\n")
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
         if is_abandoned(left):

@@ -12,12 +12,36 @@ from pathlib import Path
 from howdah.errors import EngineUnavailableError
 
 EXIT_FILE = "guest-exit.json"
+BOUNDS_FILE = "guest-bounds.txt"
+BOUNDS = ("files", "network", "privileges")
 
 
 _SHORT = 60  # characters: a socket in the directory has a name of at most 107
 
 
 _PLAIN = re.compile(r"[!-~]+")  # what a kernel command line carries unharmed: no space, no control character
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the launcher kept a guest's process from (howdah/build/confine.h).
+
+    ``kept_from`` has those of BOUNDS that this machine allows. ``addresses_fixed`` says whether the process had the
+    same addresses as in every other run, without which its memory differs.
+    """
+
+    kept_from: tuple[str, ...]
+    addresses_fixed: bool
+
+    @staticmethod
+    def read(path: Path) -> Bounds:
+        """From the launcher's line. Raises OSError."""
+        words = path.read_text(encoding="ascii").split()
+        return Bounds(tuple(name for name in BOUNDS if name in words), "addresses" in words)
+
+    def described(self) -> dict[str, object]:
+        """``confinement`` of run.json."""
+        return {"kept_from": list(self.kept_from), "addresses_fixed": self.addresses_fixed}
 
 
 @dataclass(frozen=True)
@@ -28,6 +52,7 @@ class Ending:
     signal: int | None
     wall_s: float
     memory_peak_bytes: int  # resident, of the kernel's process
+    bounds: Bounds | None = None  # where the launcher confines the process
 
 
 def runtime_base() -> Path:

@@ -105,6 +105,9 @@ def make_again(
     changed = {
         name: [record.get(name), again.get(name)] for name in MADE_ON if _made_on(record, name) != _made_on(again, name)
     }
+    fixed = [(each.get("confinement") or {}).get("addresses_fixed", True) for each in (record, again)]
+    if found and not all(fixed):
+        changed["addresses"] = fixed
     return Again(RunDirectory(final), verdict, found, changed, has_data(original))
 
 
@@ -194,6 +197,10 @@ def _made_on(record: dict[str, Any], name: str) -> Any:
 
 def _short(name: str, value: Any) -> str:
     """What a person tells two versions of it apart by."""
+    if name == "addresses":
+        return (
+            "the same in every run" if value else "random, because this container forbids personality(2) and prctl(2)"
+        )
     if not isinstance(value, dict):
         return "none" if value is None else str(value)
     if name == "kernel":

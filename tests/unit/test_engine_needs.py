@@ -76,6 +76,21 @@ def test_a_missing_compiler_is_a_lack_with_its_package(monkeypatch: pytest.Monke
         ),
         ({"ptrace": None, "xstate_bytes": 2696, "namespaces": "Operation not permitted"}, "PID namespaces", "note"),
         ({"ptrace": None, "xstate_bytes": 11008, "namespaces": None}, "processor state", OK),
+        (
+            {"ptrace": None, "xstate_bytes": 2696, "namespaces": None, "files": "Function not implemented"},
+            "guest's files",
+            "note",
+        ),
+        (
+            {"ptrace": None, "xstate_bytes": 2696, "namespaces": None, "network": "No space left"},
+            "guest's network",
+            "note",
+        ),
+        (
+            {"ptrace": None, "xstate_bytes": 2696, "namespaces": None, "addresses": "not permitted"},
+            "guest's addresses",
+            "note",
+        ),
     ],
 )
 def test_what_was_tried_decides(monkeypatch: pytest.MonkeyPatch, trial: dict[str, Any], what: str, status: str) -> None:

@@ -47,9 +47,12 @@ def _alive(pid: int) -> bool:
         return False
 
 
-def _start(tools: Tools, mode: str, private: Path, *program: str) -> subprocess.Popen[bytes]:
-    command = [str(tools.launch), mode, str(os.getpid()), str(private), f"there={private.parent}", "--", *program]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+def _start(tools: Tools, mode: str, private: Path, *program: str, reads: str | None = None) -> subprocess.Popen[bytes]:
+    """``private.parent`` may be written, ``reads`` is a further place that may be read."""
+    links = [f"there+={private.parent}", *([f"reads={reads}"] if reads else [])]
+    command = [str(tools.launch), mode, str(os.getpid()), str(private), *links, "--", *program]
+    environment = {**os.environ, "TMPDIR": str(private.parent)}
+    return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
 @pytest.mark.parametrize("mode", _MODES)
@@ -79,7 +82,7 @@ def test_the_peak_of_memory_is_told_of_a_program_that_lives_for_an_instant(
     peaks = []
     for size in (0, 64 << 20):
         program = [sys.executable, "-S", "-c", f"bytes(bytearray({size})[:1])"]
-        assert _start(tools, mode, tmp_path / "private", *program).wait(20) == 0
+        assert _start(tools, mode, tmp_path / "private", *program, reads=sys.base_prefix).wait(20) == 0
         peaks.append(int((tmp_path / "peak").read_text()) * 1024)
     assert 64 << 20 <= peaks[1] - peaks[0] + (1 << 20) < 80 << 20
 
@@ -87,7 +90,7 @@ def test_the_peak_of_memory_is_told_of_a_program_that_lives_for_an_instant(
 def _memory_of(tools: Tools, directory: Path) -> list[str]:
     """TMPDIR of a program, and the file system there as /proc/mounts has it, if it is a mount."""
     text = """echo "$TMPDIR" >there/seen; grep " $TMPDIR " /proc/mounts >>there/seen; true"""
-    assert _start(tools, "isolate", directory / "private", "/bin/sh", "-c", text).wait(20) == 0
+    assert _start(tools, "isolate", directory / "private", "/bin/sh", "-c", text, reads="/proc").wait(20) == 0
     assert not (directory / "private").exists()
     return (directory / "seen").read_text().splitlines()
 
@@ -120,13 +123,15 @@ def test_a_program_has_huge_pages_of_its_own_where_they_may_be_mounted(
 
 
 @pytest.mark.parametrize("asked", ["much", None])
-def test_where_they_may_not_be_mounted_its_memory_stays_where_it_was(
+def test_where_they_may_not_be_mounted_its_memory_has_a_directory_of_its_own(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     if asked is not None:
         monkeypatch.setenv("LAUNCH_MEMORY", asked)
-    assert _memory_of(tools, tmp_path) == [str(tmp_path)]
+    place = tmp_path / "private.memory"
+    assert _memory_of(tools, tmp_path) == [str(place)]
+    assert not place.exists()
 
 
 def test_a_directory_that_exists_is_not_touched(tools: Tools, tmp_path: Path) -> None:
@@ -160,7 +165,7 @@ def test_the_family_dies_with_a_killed_parent(tools: Tools, tmp_path: Path, mode
         "command = [sys.argv[1], sys.argv[2], str(os.getpid()), *sys.argv[3:]]\n"
         "subprocess.run(command, start_new_session=True)\n"
     )
-    arguments = [str(tools.launch), mode, str(private), f"there={tmp_path}", "--", "/bin/sh", "-c", _FAMILY]
+    arguments = [str(tools.launch), mode, str(private), f"there+={tmp_path}", "--", "/bin/sh", "-c", _FAMILY]
     parent = subprocess.Popen([sys.executable, "-c", parent_code, *arguments])
     assert _until(lambda: (tmp_path / "up").exists() and len(descendants(parent.pid)) >= 7)
     family = descendants(parent.pid)

@@ -134,4 +134,5 @@ def _report(
         "kernel": described(first.built),
         "guest_tree": {"sha256": first.built.tree.sha256, "packages": first.built.tree.packages},
         "modules": modules,
+        "confinement": endings[first.name].bounds and endings[first.name].bounds.described(),
     }

@@ -208,4 +208,5 @@ def report(built: Built, modules: list[Module], ending: Ending, loaded: dict[str
         "kernel": described(built),
         "guest_tree": {"sha256": built.tree.sha256, "packages": built.tree.packages},
         "modules": {module.name: module.described(loaded.get(module.name, {})) for module in modules},
+        "confinement": ending.bounds and ending.bounds.described(),
     }

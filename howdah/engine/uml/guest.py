@@ -19,7 +19,7 @@ from pathlib import Path
 
 from howdah.agent.traffic.program_process import RUNNING
 from howdah.build.tools import Tools
-from howdah.engine.ending import _PLAIN, EXIT_FILE, Ending, runtime_base
+from howdah.engine.ending import _PLAIN, BOUNDS_FILE, EXIT_FILE, Bounds, Ending, runtime_base
 from howdah.engine.life import Life
 from howdah.engine.processor import own_processor
 from howdah.engine.uml import memory
@@ -68,14 +68,14 @@ class Guest:
     busy_limit_s: float = math.inf
 
 
-def sweep(base: Path) -> list[Path]:
-    """Remove private directories whose launcher was itself killed; returns them.
+def sweep(*bases: Path) -> list[Path]:
+    """Remove private directories whose launcher was itself killed, and those of their guests' memory; returns them.
 
     A launcher that lives holds a lock on its directory. The owner's process is looked for as well: between making the
     directory and locking it, the launcher has only that.
     """
     removed = []
-    for directory in base.glob(f"{_PREFIX}*-*"):
+    for directory in (path for base in dict.fromkeys(bases) for path in base.glob(f"{_PREFIX}*-*")):
         owner = directory.name.removeprefix(_PREFIX).partition("-")[0]
         if Path(f"/proc/{owner}").exists():
             continue
@@ -139,7 +139,7 @@ def boot(guest: Guest, progress: Progress) -> Ending:
     EngineUnavailableError when it cannot be started here at all.
     """
     base = runtime_base()
-    sweep(base)
+    sweep(base, *memory.candidates())
     with own_processor(base) as processor:
         running = Running(guest, base, processor)
         try:
@@ -167,7 +167,7 @@ class Running:
     def __init__(self, guest: Guest, base: Path, processor: int | None) -> None:
         self.guest = guest
         self._private = base / f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
-        for name in (EXIT_FILE, _PEAK_FILE):
+        for name in (EXIT_FILE, _PEAK_FILE, BOUNDS_FILE):
             (guest.raw / name).unlink(missing_ok=True)
         self._status: int | None = None
         self._wall_s = 0.0
@@ -175,8 +175,8 @@ class Running:
         # The console is a file: a guest that waits for the reader of a pipe would see its virtual clock run away.
         with guest.console.open("wb") as console:
             self._launcher = subprocess.Popen(
-                self._command(processor),
-                env=self._environment(),
+                self._command(),
+                env=self._environment(processor),
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
@@ -199,13 +199,12 @@ class Running:
                 self.stop()
                 raise
 
-    def _command(self, processor: int | None) -> list[str]:
+    def _command(self) -> list[str]:
         guest = self.guest
         links = {
             "tools": guest.tools.directory,
             "tree": guest.tree,
             "in": guest.share,
-            "out": guest.raw,
             "shim.so": guest.tools.shim,
             "linux": guest.kernel,
         }
@@ -215,22 +214,24 @@ class Running:
             str(os.getpid()),
             str(self._private),
             *(f"{name}={target.absolute()}" for name, target in links.items()),
+            f"out+={guest.raw.absolute()}",
             "--",
-            *(["/usr/bin/taskset", "--cpu-list", str(processor)] if processor is not None else []),
-            "/usr/bin/env",
-            f"LD_PRELOAD={self._private}/shim.so",
             "./linux",
             *command_line(guest),
         ]
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, processor: int | None) -> dict[str, str]:
         guest = self.guest
         found = {
             "PATH": "/usr/bin:/bin",
             "TMPDIR": str(memory.choose(guest.memory_bytes)),
             "HOWDAH_SEED": str(guest.seed % 2**64),
             "LAUNCH_PEAK": str(guest.raw.absolute() / _PEAK_FILE),
+            "LAUNCH_BOUNDS": str(guest.raw.absolute() / BOUNDS_FILE),
+            "LAUNCH_PRELOAD": f"{self._private}/shim.so",
         }
+        if processor is not None:
+            found["LAUNCH_PROCESSOR"] = str(processor)
         if not memory.is_named():
             found["LAUNCH_MEMORY"] = str(guest.memory_bytes + _MEMORY_SLACK_BYTES)
         return found if guest.wire is None else {**found, "HOWDAH_WIRE": str(guest.wire)}
@@ -278,11 +279,13 @@ def _ending(guest: Guest, status: int, wall_s: float, life: Life) -> Ending:
     try:
         value = json.loads((guest.raw / EXIT_FILE).read_text())
         peak_kib = int((guest.raw / _PEAK_FILE).read_text())
-        ending = Ending(value["exit"], value["signal"], wall_s, peak_kib * 1024)
+        bounds = Bounds.read(guest.raw / BOUNDS_FILE)
+        ending = Ending(value["exit"], value["signal"], wall_s, peak_kib * 1024, bounds)
     except FileNotFoundError:
         pass  # the kernel ended before its first process could write it
     except (ValueError, KeyError, TypeError):
-        raise _failure(f"the guest left an unreadable {EXIT_FILE} or {_PEAK_FILE}; is the disk full?", guest) from None
+        files = f"{EXIT_FILE}, {_PEAK_FILE} or {BOUNDS_FILE}"
+        raise _failure(f"the guest left an unreadable {files}; is the disk full?", guest) from None
     else:
         if ending.exit_status is None and ending.signal is None:
             raise _failure(

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import cache as remembered
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,7 @@ def _trial() -> list[EngineCheck]:
         )
     else:
         found.append(EngineCheck(_ENGINE, "PID namespaces", OK, "a guest gets its own"))
+    found += [_bound(trial.get(each.name), each) for each in _BOUNDS]
     size = trial["xstate_bytes"]
     if size is None:
         found.append(EngineCheck(_ENGINE, "processor state", NOTE, "no XSAVE area; the older register set is used"))
@@ -123,6 +125,48 @@ def _trial() -> list[EngineCheck]:
     else:
         found.append(EngineCheck(_ENGINE, "processor state", OK, f"{size} bytes"))
     return found
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """Something that keeps a guest apart from this machine, or equal to itself: what it means to have it, or not."""
+
+    name: str
+    title: str
+    there: str
+    missing: str
+    remedy: str
+
+
+_BOUNDS = (
+    _Bound(
+        "files",
+        "guest's files",
+        "Landlock: a guest reads and writes its own files alone",
+        "a module or program in a guest can read and write the files of this user",
+        "Landlock is in Linux 5.13 and newer; boot with lsm=landlock,… Run modules and packs that you trust alone.",
+    ),
+    _Bound(
+        "network",
+        "guest's network",
+        "a guest gets an empty network namespace",
+        "a module in a guest can use this machine's network",
+        "sysctl -w user.max_net_namespaces=10000, or run modules and packs that you trust alone.",
+    ),
+    _Bound(
+        "addresses",
+        "guest's addresses",
+        "the same in every run",
+        "random: a guest's free memory differs between runs, and 'howdah rerun' finds it",
+        "A container must allow personality(2), or prctl(2) with PR_SET_MM.",
+    ),
+)
+
+
+def _bound(problem: str | None, bound: _Bound) -> EngineCheck:
+    if problem is None:
+        return EngineCheck(_ENGINE, bound.title, OK, bound.there)
+    return EngineCheck(_ENGINE, bound.title, NOTE, f"{problem}: {bound.missing}", bound.remedy)
 
 
 def _ptrace(problem: str | None) -> EngineCheck:

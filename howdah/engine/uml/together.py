@@ -14,6 +14,7 @@ from contextlib import ExitStack
 
 from howdah.engine.ending import EXIT_FILE, Ending, runtime_base
 from howdah.engine.processor import own_processor
+from howdah.engine.uml import memory
 from howdah.engine.uml.guest import POLL_S, Guest, Progress, Running, sweep
 from howdah.errors import RunFailedError
 
@@ -25,7 +26,7 @@ def boot_together(guests: Mapping[str, Guest], progress: Progress) -> dict[str, 
     the name of the guest whose kernel failed first and what is known of it.
     """
     base = runtime_base()
-    sweep(base)
+    sweep(base, *memory.candidates())
     running: dict[str, Running] = {}
     try:
         with ExitStack() as processors:

@@ -14,7 +14,10 @@ import sys
 
 _TRACEME, _SYSEMU, _GETREGSET = 0, 31, 0x4204
 _NT_X86_XSTATE = 0x202
-_CLONE_NEWUSER, _CLONE_NEWPID = 0x10000000, 0x20000000
+_CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
+_LANDLOCK_CREATE_RULESET, _ASK_VERSION = 444, 1
+_ADDR_NO_RANDOMIZE = 0x0040000
+_SET_MM, _MM_MAP_SIZE = 35, 15  # prctl(2)
 
 _C = ctypes.CDLL(None, use_errno=True)
 _C.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -69,9 +72,35 @@ def try_namespaces() -> str | None:
     return _error()
 
 
+def try_network() -> str | None:
+    """Error of leaving the network, after ``try_namespaces`` (None: it works). Changes this process."""
+    return None if _C.unshare(_CLONE_NEWNET) == 0 else _error()
+
+
+def try_files() -> str | None:
+    """Error of asking for Landlock, by which the launcher bounds a guest's files (None: it is there)."""
+    version = _C.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _ASK_VERSION)
+    return None if version > 0 else _error()
+
+
+def try_addresses() -> str | None:
+    """Error of giving every guest the same addresses, as launch.c and shim.c do (None: it works)."""
+    if _C.personality(_ADDR_NO_RANDOMIZE) >= 0:
+        return None
+    problem, size = _error(), ctypes.c_uint()
+    return None if _C.prctl(_SET_MM, _MM_MAP_SIZE, ctypes.byref(size), 0, 0) == 0 else problem
+
+
 def main() -> int:
     ptrace, xstate_bytes = try_ptrace()
-    answer = {"ptrace": ptrace, "xstate_bytes": xstate_bytes, "namespaces": try_namespaces()}
+    answer = {
+        "ptrace": ptrace,
+        "xstate_bytes": xstate_bytes,
+        "files": try_files(),
+        "addresses": try_addresses(),
+        "namespaces": try_namespaces(),
+        "network": try_network(),
+    }
     sys.stdout.write(json.dumps(answer) + "\n")
     return 0
 
