@@ -52,6 +52,22 @@
 			 MAY_MAKE_FILE | MAY_RENAME)
 #define OF_FILES	(MAY_EXECUTE | MAY_WRITE | MAY_READ | MAY_TRUNCATE)
 
+/* Where the program lives, and what it is given. */
+struct cell {
+	const char *directory;	/* "-": none */
+	char **links;		/* "NAME=TARGET", or "NAME+=TARGET" for a place to write */
+	int links_count;
+	char *memory;		/* a directory of its own in TMPDIR, or NULL */
+	bool has_network;
+	int report;		/* a descriptor: where it says what the program is kept from */
+};
+
+/* What of the machine a program needs to start: its loader and libraries. */
+static const char *const system_places[] = {
+	"/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache",
+	"/etc/ld.so.preload", "/proc/cpuinfo", "/proc/meminfo", NULL
+};
+
 struct ruleset {
 	uint64_t files, network, scopes;
 };
@@ -66,6 +82,46 @@ struct bounds {
 	int version;
 	uint64_t handled;
 };
+
+static bool write_line(const char *path, const char *text)
+{
+	int file = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t length = strlen(text);
+	bool whole;
+
+	if (file < 0)
+		return false;
+	whole = write(file, text, length) == length;
+	close(file);
+	return whole;
+}
+
+/* The user keeps his number within the new user namespace. */
+static bool unshare_with_user(int flags)
+{
+	unsigned int user = geteuid(), group = getegid();
+	char users[32], groups[32];
+
+	snprintf(users, sizeof(users), "%u %u 1", user, user);
+	snprintf(groups, sizeof(groups), "%u %u 1", group, group);
+	if (unshare(CLONE_NEWUSER | CLONE_NEWPID | flags) < 0)
+		return false;
+	if (!write_line("/proc/self/setgroups", "deny") ||
+	    !write_line("/proc/self/uid_map", users) ||
+	    !write_line("/proc/self/gid_map", groups))
+		fprintf(stderr, "howdah-launch: map the user: %m\n");
+	return true;
+}
+
+/* With one of an empty network if that is to be had. */
+static bool new_namespaces(struct cell *cell)
+{
+	cell->has_network = false;
+	if (unshare(CLONE_NEWPID | CLONE_NEWNET) == 0 || unshare_with_user(CLONE_NEWNET))
+		return true;
+	cell->has_network = true;
+	return unshare(CLONE_NEWPID) == 0 || unshare_with_user(0);
+}
 
 static void bounds_open(struct bounds *bounds)
 {
@@ -101,8 +157,6 @@ static bool bounds_allow(const struct bounds *bounds, const char *path, uint64_t
 	struct stat status;
 	bool done;
 
-	if (bounds->ruleset < 0)
-		return true;
 	if (rule.parent < 0)
 		return errno == ENOENT;
 	if (fstat(rule.parent, &status) == 0 && !S_ISDIR(status.st_mode))
@@ -115,8 +169,7 @@ static bool bounds_allow(const struct bounds *bounds, const char *path, uint64_t
 
 static bool bounds_close(const struct bounds *bounds)
 {
-	return bounds->ruleset >= 0 &&
-	       syscall(SYS_landlock_restrict_self, bounds->ruleset, 0) == 0;
+	return syscall(SYS_landlock_restrict_self, bounds->ruleset, 0) == 0;
 }
 
 /* Of this process and of what it starts. False if a privilege stays. */
@@ -139,6 +192,54 @@ static bool drop_privileges(void)
 	memset(&held[1], 0, sizeof(held[1]));
 	return syscall(SYS_capset, &header, held) == 0 &&
 	       prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+}
+
+/* What shim.c does where the personality cannot be changed, as in a container. */
+static bool heap_can_be_placed(void)
+{
+	unsigned int size;
+
+	return prctl(PR_SET_MM, PR_SET_MM_MAP_SIZE, &size, 0, 0) == 0;
+}
+
+/* What it may read and write; false if some of it could not be said. */
+static bool bound_files(const struct cell *cell, const struct bounds *bounds)
+{
+	const char *link;
+	bool whole = true;
+	int i;
+
+	for (i = 0; system_places[i]; i++)
+		whole &= bounds_allow(bounds, system_places[i], TO_RUN);
+	for (i = 0; i < cell->links_count; i++) {
+		link = strchr(cell->links[i], '=');
+		whole &= bounds_allow(bounds, link + 1, link[-1] == '+' ? TO_WRITE : TO_RUN);
+	}
+	whole &= bounds_allow(bounds, "/dev/null", TO_READ | MAY_WRITE);
+	whole &= bounds_allow(bounds, cell->directory, TO_WRITE | MAY_MAKE_SOCKET);
+	if (cell->memory)
+		whole &= bounds_allow(bounds, cell->memory, TO_WRITE);
+	return whole && bounds_close(bounds);
+}
+
+/*
+ * Of this process, just before it becomes the program. False if the machine has
+ * Landlock and refuses what is asked of it; a machine without it is told of.
+ */
+static bool confine(const struct cell *cell, bool fixed_addresses)
+{
+	bool privileges = drop_privileges(), files;
+	struct bounds bounds = { .ruleset = -1 };
+
+	if (strcmp(cell->directory, "-"))
+		bounds_open(&bounds);
+	files = bounds.ruleset >= 0;
+	if (files && !bound_files(cell, &bounds))
+		return false;
+	dprintf(cell->report, "%s%s%s%s\n", files ? "files " : "",
+		cell->has_network ? "" : "network ", privileges ? "privileges " : "",
+		fixed_addresses ? "addresses" : "");
+	return true;
 }
 
 #endif

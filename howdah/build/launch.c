@@ -65,22 +65,11 @@
 #define NOT_STARTED	126
 #define MEMORY		"memory"	/* in DIRECTORY */
 
-/* What of the machine a program needs to start: its loader and libraries. */
-static const char *const system_places[] = {
-	"/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache",
-	"/etc/ld.so.preload", "/proc/cpuinfo", "/proc/meminfo", NULL
-};
-
 struct order {
 	bool isolate;
 	pid_t parent;
-	const char *directory;	/* "-": none */
-	char **links;		/* "NAME=TARGET" or "NAME+=TARGET" */
-	int links_count;
 	char **program;
-	char *memory;		/* a directory of its own in TMPDIR, or NULL */
-	bool has_network;
-	int bounds;		/* where the program's process tells what it is kept from */
+	struct cell cell;
 };
 
 static sigset_t ours;
@@ -97,19 +86,6 @@ static int remove_entry(const char *path, const struct stat *status, int kind,
 	(void)kind;
 	(void)place;
 	return remove(path);
-}
-
-static bool write_line(const char *path, const char *text)
-{
-	int file = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t length = strlen(text);
-	bool whole;
-
-	if (file < 0)
-		return false;
-	whole = write(file, text, length) == length;
-	close(file);
-	return whole;
 }
 
 /* Leaves the directory open: the lock lasts as long as launcher or keeper. */
@@ -139,12 +115,12 @@ static bool make_link(int place, const char *link)
 
 static bool make_links(const struct order *order)
 {
-	int place = lock(order->directory), i = 0;
+	int place = lock(order->cell.directory), i = 0;
 
-	while (place >= 0 && i < order->links_count && make_link(place, order->links[i]))
+	while (place >= 0 && i < order->cell.links_count && make_link(place, order->cell.links[i]))
 		i++;
-	if (place < 0 || i < order->links_count) {
-		complain(order->directory);
+	if (place < 0 || i < order->cell.links_count) {
+		complain(order->cell.directory);
 		return false;
 	}
 	return true;
@@ -154,33 +130,6 @@ static void remove_directory(const char *directory)
 {
 	if (nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS) < 0)
 		complain(directory);
-}
-
-/* The user keeps his number within the new user namespace. */
-static bool unshare_with_user(int flags)
-{
-	unsigned int user = geteuid(), group = getegid();
-	char users[32], groups[32];
-
-	snprintf(users, sizeof(users), "%u %u 1", user, user);
-	snprintf(groups, sizeof(groups), "%u %u 1", group, group);
-	if (unshare(CLONE_NEWUSER | CLONE_NEWPID | flags) < 0)
-		return false;
-	if (!write_line("/proc/self/setgroups", "deny") ||
-	    !write_line("/proc/self/uid_map", users) ||
-	    !write_line("/proc/self/gid_map", groups))
-		complain("map the user");
-	return true;
-}
-
-/* With one of an empty network if that is to be had. */
-static bool new_namespaces(struct order *order)
-{
-	order->has_network = false;
-	if (unshare(CLONE_NEWPID | CLONE_NEWNET) == 0 || unshare_with_user(CLONE_NEWNET))
-		return true;
-	order->has_network = true;
-	return unshare(CLONE_NEWPID) == 0 || unshare_with_user(0);
 }
 
 /*
@@ -241,44 +190,6 @@ static int exit_status(int status)
 				     WEXITSTATUS(status);
 }
 
-/* What it may read and write; false where no such bounds are to be had. */
-static bool bound_files(const struct order *order)
-{
-	struct bounds bounds;
-	const char *link;
-	bool whole = true;
-	int i;
-
-	bounds_open(&bounds);
-	if (bounds.ruleset < 0)
-		return false;
-	for (i = 0; system_places[i]; i++)
-		whole &= bounds_allow(&bounds, system_places[i], TO_RUN);
-	for (i = 0; i < order->links_count; i++) {
-		link = strchr(order->links[i], '=');
-		whole &= bounds_allow(&bounds, link + 1, link[-1] == '+' ? TO_WRITE : TO_RUN);
-	}
-	whole &= bounds_allow(&bounds, "/dev/null", TO_READ | MAY_WRITE);
-	whole &= bounds_allow(&bounds, order->directory, TO_WRITE | MAY_MAKE_SOCKET);
-	if (order->memory)
-		whole &= bounds_allow(&bounds, order->memory, TO_WRITE);
-	if (!whole) {
-		complain("allow the guest its files");
-		_exit(NOT_STARTED);
-	}
-	return bounds_close(&bounds);
-}
-
-static void confine(const struct order *order, bool fixed_addresses)
-{
-	bool privileges = drop_privileges();
-	bool files = strcmp(order->directory, "-") && bound_files(order);
-
-	dprintf(order->bounds, "%s%s%s%s\n", files ? "files " : "",
-		order->has_network ? "" : "network ", privileges ? "privileges " : "",
-		fixed_addresses ? "addresses" : "");
-}
-
 static void choose_processor(void)
 {
 	const char *number = getenv("LAUNCH_PROCESSOR");
@@ -306,14 +217,6 @@ static void prepare_environment(void)
 		unsetenv(orders[i]);
 }
 
-/* What shim.c does where the personality cannot be changed, as in a container. */
-static bool heap_can_be_placed(void)
-{
-	unsigned int size;
-
-	return prctl(PR_SET_MM, PR_SET_MM_MAP_SIZE, &size, 0, 0) == 0;
-}
-
 static void start_program(const struct order *order, pid_t parent)
 {
 	static const struct rlimit none;
@@ -327,13 +230,15 @@ static void start_program(const struct order *order, pid_t parent)
 	fixed_addresses = personality(ADDR_NO_RANDOMIZE) >= 0 || heap_can_be_placed();
 	sigemptyset(&empty);
 	sigprocmask(SIG_SETMASK, &empty, NULL);
-	if (order->isolate)
-		confine(order, fixed_addresses);
+	if (order->isolate && !confine(&order->cell, fixed_addresses)) {
+		complain("confine the program");
+		_exit(NOT_STARTED);
+	}
 	/* Dropping privileges clears it. */
 	die_with_parent(SIGKILL, parent);
 	prepare_environment();
-	if (strcmp(order->directory, "-") && chdir(order->directory) < 0)
-		complain(order->directory);
+	if (strcmp(order->cell.directory, "-") && chdir(order->cell.directory) < 0)
+		complain(order->cell.directory);
 	else if (execv(order->program[0], order->program) < 0)
 		complain(order->program[0]);
 	_exit(NOT_STARTED);
@@ -365,8 +270,8 @@ static void keep(struct order *order, pid_t parent, bool namespaced)
 	die_with_parent(namespaced ? SIGKILL : SIGTERM, parent);
 	if (!namespaced)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
-	if (!(namespaced && mount_memory(order->directory)) && order->memory)
-		make_memory(order->memory);
+	if (!(namespaced && mount_memory(order->cell.directory)) && order->cell.memory)
+		make_memory(order->cell.memory);
 	program = fork();
 	if (program < 0) {
 		complain("fork");
@@ -452,7 +357,7 @@ static int watch(pid_t keeper, bool namespaced, int told)
 
 static int launch(struct order *order)
 {
-	bool namespaced = order->isolate && new_namespaces(order);
+	bool namespaced = order->isolate && new_namespaces(&order->cell);
 	pid_t keeper, self = getpid();
 	int told[2];
 
@@ -466,7 +371,7 @@ static int launch(struct order *order)
 		complain("pipe");
 		return NOT_STARTED;
 	}
-	order->bounds = told[1];
+	order->cell.report = told[1];
 
 	/* What a killed keeper leaves comes to the launcher. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -504,24 +409,26 @@ int main(int count, char **arguments)
 	order = (struct order) {
 		.isolate = !strcmp(arguments[1], "isolate"),
 		.parent = atol(arguments[2]),
-		.directory = arguments[3],
-		.links = arguments + 4,
-		.links_count = split - 4,
 		.program = arguments + split + 1,
-		.has_network = true,
+		.cell = {
+			.directory = arguments[3],
+			.links = arguments + 4,
+			.links_count = split - 4,
+			.has_network = true,
+		},
 	};
-	has_directory = strcmp(order.directory, "-");
-	if (has_directory && mkdir(order.directory, 0700) < 0) {
-		complain(order.directory);
+	has_directory = strcmp(order.cell.directory, "-");
+	if (has_directory && mkdir(order.cell.directory, 0700) < 0) {
+		complain(order.cell.directory);
 		return NOT_STARTED;
 	}
 	if (has_directory && order.isolate)
-		order.memory = memory_place(order.directory);
+		order.cell.memory = memory_place(order.cell.directory);
 	if (!has_directory || make_links(&order))
 		result = launch(&order);
-	if (order.memory && access(order.memory, F_OK) == 0)
-		remove_directory(order.memory);
+	if (order.cell.memory && access(order.cell.memory, F_OK) == 0)
+		remove_directory(order.cell.memory);
 	if (has_directory)
-		remove_directory(order.directory);
+		remove_directory(order.cell.directory);
 	return result;
 }

@@ -40,7 +40,8 @@ def guest(tmp_path: Path) -> Guest:
 
 def _launcher(guest: Guest, text: str) -> None:
     """A launcher that does what a guest would do to the files, reports a peak of 20 MiB, and ends with a status."""
-    guest.tools.launch.write_text(f'#!/bin/sh\necho 20480 >"$LAUNCH_PEAK"\n{text}\n')
+    said = 'echo 20480 >"$LAUNCH_PEAK"; echo files addresses >"$LAUNCH_BOUNDS"'
+    guest.tools.launch.write_text(f"#!/bin/sh\n{said}\n{text}\n")
     guest.tools.launch.chmod(guest.tools.launch.stat().st_mode | stat.S_IXUSR)
 
 

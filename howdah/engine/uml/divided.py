@@ -112,6 +112,7 @@ def _report(
     parts: list[KernelPart], endings: Mapping[str, Ending], records: Mapping[str, dict[str, Any]]
 ) -> EngineReport:
     first = parts[0]
+    bounds = endings[first.name].bounds
     modules: dict[str, Any] = {}
     for part in reversed(parts):  # what the first one loaded is told of under the plain name
         loaded = records[part.name].get("modules") or {}
@@ -134,5 +135,5 @@ def _report(
         "kernel": described(first.built),
         "guest_tree": {"sha256": first.built.tree.sha256, "packages": first.built.tree.packages},
         "modules": modules,
-        "confinement": endings[first.name].bounds and endings[first.name].bounds.described(),
+        "confinement": bounds and bounds.described(),
     }
