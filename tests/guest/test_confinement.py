@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from howdah.engine.uml.build import Built
+from tests.guest.container import in_container
 from tests.guest.guest_kit import build_or_skip, run_script
 
 # Every name by which a guest can ask hostfs for a place of the host; the launcher runs in the private directory.
@@ -66,3 +67,22 @@ def test_a_hostile_guest_reaches_its_own_files_alone(built: Built, tmp_path: Pat
     assert ending.bounds is not None
     assert ending.bounds.kept_from == ("files", "network", "privileges")
     assert ending.bounds.addresses_fixed
+
+
+def test_a_guest_in_a_container_has_the_same_memory(built: Built, tmp_path: Path) -> None:
+    """Docker forbids to switch address randomisation off. The gap before the heap would become the guest's memory."""
+    script = "grep -E 'MemTotal|CommitLimit' /proc/meminfo >/howdah/out/memory.txt"
+    places = [tmp_path / name for name in ("free", "once", "again")]
+
+    def boot(place: Path) -> None:
+        ending, _ = run_script(built, place, script)
+        assert ending.bounds is not None
+        (place / "fixed.txt").write_text(str(ending.bounds.addresses_fixed))
+
+    boot(places[0])
+    for place in places[1:]:
+        assert in_container(lambda place=place: boot(place)) == 0  # type: ignore[misc]
+    memory = [(place / "raw" / "memory.txt").read_text() for place in places]
+    bounds = [(place / "fixed.txt").read_text() for place in places]
+    assert memory[1:] == memory[:1] * 2
+    assert bounds == ["True"] * 3
