@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cache of what is built once: kernels, modules, guest trees, tools. Entries are named by what they are made of.
 
-An entry is built in a directory beside its final place and renamed when it is whole, so an entry that exists is
-complete. A lock file makes a second builder of the same entry wait and then use what the first one made. Logs of
-builds, failed ones included, are kept in ``log/``.
+An entry is built in a directory beside its final place, sealed (seal.py) and renamed when it is whole. It is used only
+while it is as its seal says; one that is not is named and built again. A lock file makes a second builder of the same
+entry wait and then use what the first one made. Logs of builds, failed ones included, are kept in ``log/``.
 """
 
 from __future__ import annotations
@@ -11,18 +11,21 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import logging
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from howdah.build.plain_path import require_plain
+from howdah.build.seal import problem_of, write_seal
 from howdah.build.turn import turn
 from howdah.errors import HowdahError
 from howdah.place import cache_place
 
 Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all (0: not known)
 _PARTIAL = ".partial-"
+_LOG = logging.getLogger(__name__)
 
 
 def cache_root() -> Path:
@@ -80,6 +83,8 @@ class Cache:
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or cache_root()
+        self._sound: set[Path] = set()
+        self._told: set[Path] = set()
 
     def path(self, kind: str, key: str) -> Path:
         """Where the entry is, or would be."""
@@ -90,8 +95,25 @@ class Cache:
         return self.root / "log" / f"{kind}-{key}.log"
 
     def find(self, kind: str, key: str) -> Path | None:
+        """The entry, if it is there and as it was made."""
         entry = self.path(kind, key)
-        return entry if entry.is_dir() else None
+        try:
+            return entry if entry.is_dir() and self._is_sound(entry) else None
+        except OSError as error:
+            raise explain(error, f"reading the {kind} {key}", self.root) from error
+
+    def _is_sound(self, entry: Path) -> bool:
+        """Asked of the disk once a process. What is damaged is told, for it is built again."""
+        if entry in self._sound:
+            return True
+        problem = problem_of(entry)
+        if problem is None:
+            self._sound.add(entry)
+            return True
+        if entry not in self._told:
+            self._told.add(entry)
+            _LOG.warning("the cache's %s %s is not used and is built again: %s", entry.parent.name, entry.name, problem)
+        return False
 
     def entries(self, kind: str) -> list[Path]:
         """All whole entries of a kind, oldest first."""
@@ -126,22 +148,24 @@ class Cache:
         *,
         needs_bytes: int = 0,
         waiting: Callable[[], None] | None = None,
+        sealed: tuple[str, ...] = (),
     ) -> Path:
-        """Return the entry, having ``builder(directory, log)`` fill it when it is not there.
+        """Return the entry, having ``builder(directory, log)`` fill it when it is not there, or not as it was made.
 
         ``needs_bytes`` is asked of the disk before anything is started; ``waiting`` is called when another process
-        builds the same entry.
+        builds the same entry. ``sealed`` names the files and directories that must stay as they are made: all, if it is
+        empty.
         """
         entry = self.path(kind, key)
-        if entry.is_dir():
+        if self.find(kind, key):
             return entry
         try:
             entry.parent.mkdir(parents=True, exist_ok=True)
             log = self.log(kind, key)
             log.parent.mkdir(exist_ok=True)
             with turn(self.root / kind / f".lock-{key}", waiting or (lambda: None)):
-                if not entry.is_dir():
-                    self._build(entry, builder, log, needs_bytes)
+                if not self.find(kind, key):
+                    self._build(entry, builder, log, needs_bytes, sealed)
         except OSError as error:
             raise explain(error, f"building the {kind} {key}", self.root) from error
         except HowdahError as error:
@@ -153,7 +177,9 @@ class Cache:
             raise explain(met, f"building the {kind} {key}", self.root) from error
         return entry
 
-    def _build(self, entry: Path, builder: Callable[[Path, Path], None], log: Path, needs_bytes: int) -> None:
+    def _build(
+        self, entry: Path, builder: Callable[[Path, Path], None], log: Path, needs_bytes: int, sealed: tuple[str, ...]
+    ) -> None:
         # The lock is held: whatever partial directory of this key is here belongs to a builder that was killed.
         for stale in entry.parent.glob(f"{_PARTIAL}{entry.name}-*"):
             shutil.rmtree(stale)
@@ -166,7 +192,11 @@ class Cache:
         log.unlink(missing_ok=True)
         try:
             builder(partial, log)
+            write_seal(entry, partial, sealed)
+            if entry.is_dir():  # damaged; what still runs from it keeps its files
+                shutil.rmtree(entry)
             partial.rename(entry)
+            self._sound.add(entry)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise

@@ -95,6 +95,7 @@ def _build(source: KernelSource, key: str, progress: Progress, cache: Cache) -> 
         lambda directory, log: KernelBuild(source, tools, cache, directory, log, progress).run(),
         needs_bytes=_SPACE_BYTES,
         waiting=lambda: progress("kernel (built by another howdah, waiting)", 0, 0),
+        sealed=("linux", RECORD),  # what runs; modules are compiled in build/, which writes there
     )
 
 
