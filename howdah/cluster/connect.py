@@ -16,11 +16,10 @@ from distributed import Client, LocalCluster, Security
 from howdah.cluster import worker
 from howdah.cluster.certificate import AUTHORITY, CERTIFICATE, KEY
 from howdah.cluster.place import Place, Tell
-from howdah.cluster.reach import check_scheduler
+from howdah.cluster.reach import LOOPBACK, check_scheduler
 from howdah.cluster.remote import slurm_cluster, ssh_cluster
 from howdah.errors import HowdahError
 
-LOOPBACK = "127.0.0.1"
 _CONNECT_S = 20
 # Of Dask, in all its processes. The client gives a lost worker's runs to others: it waits for those that may be
 # finished, and the scheduler would not. What scheduler and workers log of what came holds packed runs. Of a task that

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a scheduler takes these certificates, asked before Dask tries, which says only that it timed out."""
+"""Who may reach whom: a scheduler's certificates, asked before Dask tries, which says only that it timed out; and TLS
+wherever a connection leaves this machine, for whoever reaches a scheduler or worker can run programs on it."""
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import ssl
 from pathlib import Path
@@ -13,6 +15,38 @@ from howdah.errors import HowdahError, explain
 _ANSWER_S = 5.0
 _GREETING_S = 2.0  # Dask's side speaks first, as soon as a connection without TLS stands
 _SAME = "Scheduler, workers and clients need the same directory of 'howdah cluster certificates'."
+
+
+LOOPBACK = "127.0.0.1"
+
+
+def is_loopback(host: str) -> bool:
+    """Of a name only ``localhost`` is: what others mean is for name servers to say."""
+    try:
+        return ipaddress.ip_address(host.strip("[]").partition("%")[0]).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def require_tls(host: str, tls: object | None) -> None:
+    """Raises HowdahError for an address beyond loopback without certificates."""
+    if tls is None and not is_loopback(host):
+        raise HowdahError(
+            "whoever reaches this address could run programs on every machine of the cluster",
+            where=host,
+            hint="'howdah cluster certificates DIR' makes the certificates, --tls DIR asks for them.",
+        )
+
+
+def own_host(scheduler: str) -> str:
+    """The address of this machine at which a scheduler, ``tcp://HOST:PORT``, reaches it. Raises OSError."""
+    host, _, port = scheduler.partition("://")[2].rpartition(":")
+    if is_loopback(host):
+        return LOOPBACK
+    family, kind, _, _, place = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, kind) as asked:  # nothing is sent: the kernel chooses the way
+        asked.connect(place)
+        return str(asked.getsockname()[0])
 
 
 def check_scheduler(address: str, tls: Path | None, limit_s: float) -> None:
@@ -31,6 +65,7 @@ def check_scheduler(address: str, tls: Path | None, limit_s: float) -> None:
             hint=f"Write tls://{place}, or leave out --tls and $HOWDAH_TLS.",
         )
     host, _, port = place.rpartition(":")
+    require_tls(host, tls)
     with socket.create_connection((host.strip("[]"), int(port)), timeout=limit_s) as connection:
         if tls is not None:
             connection.settimeout(_ANSWER_S)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import shlex
 import socket
 import sys
@@ -15,6 +14,7 @@ import dask
 from distributed import Security
 
 from howdah.cluster.held import NAME as HELD
+from howdah.cluster.reach import is_loopback, require_tls
 from howdah.errors import HowdahError, explain
 from howdah.profile.source import parse_yaml
 
@@ -30,6 +30,8 @@ def ssh_cluster(file: Path, security: Security | None) -> Any:
     except ImportError as error:
         raise HowdahError(f"--cluster ssh needs {error.name}", hint="pip install 'howdah[ssh]'") from error
     addresses = _addresses(hosts)
+    for host, address in addresses.items():
+        require_tls(address or host, security)
     scheduler: dict[str, Any] = {"dashboard": False, "port": 0, "preload": [HELD]}
     if addresses[hosts[0]] is not None:
         scheduler["host"] = addresses[hosts[0]]  # else Dask listens on every address
@@ -84,8 +86,8 @@ def _addresses(hosts: list[str]) -> dict[str, str | None]:
         found[host] = None
         with suppress(OSError):
             found[host] = str(socket.getaddrinfo(host.rpartition("@")[2], None, type=socket.SOCK_STREAM)[0][4][0])
-    if not all(address is not None and _is_loopback(address) for address in found.values()):
-        found = {host: None if address is None or _is_loopback(address) else address for host, address in found.items()}
+    if not all(address is not None and is_loopback(address) for address in found.values()):
+        found = {host: None if address is None or is_loopback(address) else address for host, address in found.items()}
     return found
 
 
@@ -93,11 +95,7 @@ def _common(addresses: dict[str, str | None]) -> str | None:
     """Workers get the same options: one address fits all of them only on loopback."""
     found = set(addresses.values())
     only = found.pop() if len(found) == 1 else None
-    return only if only is not None and _is_loopback(only) else None
-
-
-def _is_loopback(address: str) -> bool:
-    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    return only if only is not None and is_loopback(only) else None
 
 
 def read_hosts(file: Path) -> list[str]:
@@ -122,6 +120,8 @@ def slurm_cluster(file: Path, security: Security | None) -> Any:
     jobs = settings.pop("jobs", 1)
     if not isinstance(jobs, int) or jobs < 1:
         raise HowdahError(f"jobs: expected how many jobs to start, not {jobs!r}", where=str(file))
+    if settings.get("interface") != "lo":
+        require_tls("SLURM's nodes", security)
     try:
         cluster = SLURMCluster(**settings, security=security)
         cluster.scale(jobs=jobs)

@@ -17,7 +17,7 @@ from distributed import Scheduler, Worker
 
 from howdah.cluster import worker as tasks
 from howdah.cluster.connect import SETTINGS, security_of
-from howdah.cluster.reach import check_scheduler
+from howdah.cluster.reach import LOOPBACK, check_scheduler, own_host, require_tls
 
 _LOOK_AGAIN_S = 2.0
 _REACH_S = 20.0
@@ -26,7 +26,11 @@ Say = Callable[[str], None]
 
 
 def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None, say: Say) -> None:
-    """Until SIGINT or SIGTERM. Raises OSError where the port is taken."""
+    """Until SIGINT or SIGTERM. Raises OSError where the port is taken, HowdahError for no certificates beyond loopback.
+
+    Dask's own pages, which know no certificate, are on loopback.
+    """
+    require_tls(host, tls)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     dask.config.set({"distributed.scheduler.worker-ttl": _WORKER_TTL, **SETTINGS})
 
@@ -38,7 +42,7 @@ def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None,
             protocol="tls" if tls else "tcp",
             security=security_of(tls),
             dashboard=dashboard is not None,
-            dashboard_address=f"{host}:{dashboard or 0}",
+            dashboard_address=f"{LOOPBACK}:{dashboard or 0}",
         ) as scheduler:
             say(f"scheduler {scheduler.address}")
             await ended.wait()
@@ -49,8 +53,10 @@ def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None,
 def run_worker(address: str, threads: int, host: str | None, tls: Path | None, say: Say) -> None:
     """Until SIGINT or SIGTERM. A scheduler that is gone, or not yet there, is waited for.
 
-    Raises HowdahError where its certificates and ours do not fit together.
+    Raises HowdahError where its certificates and ours do not fit together, or are missing beyond loopback.
     """
+    if host is not None:
+        require_tls(host, tls)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     dask.config.set(SETTINGS)
 
@@ -63,10 +69,11 @@ def run_worker(address: str, threads: int, host: str | None, tls: Path | None, s
                     one: Any = await Worker(
                         address,
                         nthreads=threads,
-                        host=host,
+                        host=host or own_host(address),
                         security=security_of(tls),
                         local_directory=scratch,
                         dashboard=False,
+                        dashboard_address=f"{LOOPBACK}:0",
                         memory_limit=0,
                     )
                 except (OSError, TimeoutError, RuntimeError) as error:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import os
 import sys
 from collections.abc import Callable
@@ -31,7 +30,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--host", default=_LOOPBACK, metavar="ADDRESS", help="the address to listen at (default: 127.0.0.1)"
     )
     scheduler.add_argument("--port", type=int, default=8786, metavar="N", help="0 takes a free one (default: 8786)")
-    scheduler.add_argument("--dashboard", type=int, default=None, metavar="PORT", help="serve Dask's dashboard")
+    scheduler.add_argument(
+        "--dashboard", type=int, default=None, metavar="PORT", help="serve Dask's dashboard on loopback"
+    )
     _add_tls(scheduler)
     scheduler.set_defaults(execute=_scheduler)
     worker = actions.add_parser(
@@ -75,8 +76,6 @@ def _until_told(serve: Callable[..., None], *arguments: Any) -> int:
 def _scheduler(options: argparse.Namespace) -> int:
     with needs_dask():
         from howdah.cluster.serve import run_scheduler
-    if not _tls(options) and not _is_loopback(options.host):
-        _say(f"who reaches {options.host}:{options.port} can run programs on every worker; --tls DIR asks for a key")
     return _until_told(run_scheduler, options.host, options.port, options.dashboard, _tls(options))
 
 
@@ -97,13 +96,6 @@ def _certificates(options: argparse.Namespace) -> int:
     for file in make_certificates(options.directory, options.days):
         sys.stdout.write(f"{file}\n")
     return 0
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _attach(options: argparse.Namespace) -> int:

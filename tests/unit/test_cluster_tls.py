@@ -6,7 +6,8 @@ from __future__ import annotations
 import shutil
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,9 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 from howdah.cluster.certificate import AUTHORITY, make_certificates
 from howdah.cluster.connect import connected
 from howdah.cluster.place import Place
-from howdah.cluster.reach import check_scheduler
+from howdah.cluster.reach import check_scheduler, own_host
+from howdah.cluster.serve import run_scheduler, run_worker
+from howdah.engine.life import descendants
 from howdah.errors import HowdahError
 from tests.cluster_processes import Processes
 
@@ -98,3 +101,59 @@ def test_a_server_that_has_no_tls(secured: Secured) -> None:
         with pytest.raises(HowdahError, match="there is no TLS at this address"):
             check_scheduler(f"tls://127.0.0.1:{server.getsockname()[1]}", secured.own, 5.0)
         answered.join()
+
+
+def _listening(process: int) -> set[str]:
+    """Addresses at which a process and its children listen, by the kernel's own tables."""
+    sockets = set()
+    for each in (process, *descendants(process)):
+        for descriptor in Path(f"/proc/{each}/fd").iterdir():
+            with suppress(OSError):
+                sockets.add(str(descriptor.readlink()))
+    found = set()
+    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                raw = bytes.fromhex(fields[1].partition(":")[0])
+                words = [raw[at : at + 4][::-1] for at in range(0, len(raw), 4)]
+                found.add(socket.inet_ntop(family, b"".join(words)))
+    return found
+
+
+def test_scheduler_and_worker_listen_on_loopback_alone(secured: Secured, tmp_path: Path) -> None:
+    plain = Processes(tmp_path)
+    try:
+        workers = [secured.processes.worker("listener").pid, plain.worker("listener").pid]
+        for process in (secured.processes.scheduler.pid, plain.scheduler.pid, *workers):
+            assert _listening(process) == {"127.0.0.1"}
+    finally:
+        plain.end()
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: run_scheduler("0.0.0.0", 0, None, None, print),
+        lambda: run_worker("tcp://127.0.0.1:8786", 1, "0.0.0.0", None, print),
+        lambda: run_worker("tcp://192.0.2.1:8786", 1, None, None, print),
+        lambda: check_scheduler("tcp://192.0.2.1:8786", None, 1.0),
+        lambda: check_scheduler("tcp://scheduler.example:8786", None, 1.0),
+        lambda: check_scheduler("tcp://[2001:db8::1]:8786", None, 1.0),
+    ],
+)
+def test_nothing_goes_beyond_loopback_without_certificates(act: Callable[[], None]) -> None:
+    with pytest.raises(HowdahError, match="could run programs") as raised:
+        act()
+    assert "--tls" in str(raised.value.hint)
+
+
+def test_a_worker_listens_where_its_scheduler_reaches_it() -> None:
+    assert own_host("tcp://127.0.0.1:8786") == "127.0.0.1"
+    assert own_host("tls://localhost:8786") == "127.0.0.1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            asked.connect(("192.0.2.1", 9))  # documentation's network: nothing is sent
+        except OSError:
+            pytest.skip("this machine has no way out")
+        assert own_host("tls://192.0.2.1:8786") == asked.getsockname()[0] != "0.0.0.0"
