@@ -4,28 +4,19 @@ wherever a connection leaves this machine, for whoever reaches a scheduler or wo
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import ssl
 from pathlib import Path
 
 from howdah.cluster.certificate import AUTHORITY, CERTIFICATE, KEY
 from howdah.errors import HowdahError, explain
+from howdah.publish.guard import is_loopback
 
 _ANSWER_S = 5.0
 _GREETING_S = 2.0  # Dask's side speaks first, as soon as a connection without TLS stands
 _SAME = "Scheduler, workers and clients need the same directory of 'howdah cluster certificates'."
 
-
 LOOPBACK = "127.0.0.1"
-
-
-def is_loopback(host: str) -> bool:
-    """Of a name only ``localhost`` is: what others mean is for name servers to say."""
-    try:
-        return ipaddress.ip_address(host.strip("[]").partition("%")[0]).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def require_tls(host: str, tls: object | None) -> None:

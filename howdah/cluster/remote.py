@@ -14,9 +14,10 @@ import dask
 from distributed import Security
 
 from howdah.cluster.held import NAME as HELD
-from howdah.cluster.reach import is_loopback, require_tls
+from howdah.cluster.reach import require_tls
 from howdah.errors import HowdahError, explain
 from howdah.profile.source import parse_yaml
+from howdah.publish.guard import is_loopback
 
 _PYTHON = shlex.quote(sys.executable)  # Dask puts it into a line for a shell
 

@@ -22,6 +22,7 @@ _PROGRAMS = (
     "howdah/publish/__init__.py",
     "howdah/publish/exporter.py",
     "howdah/publish/exposition.py",
+    "howdah/publish/guard.py",
     "howdah/publish/machine.py",
     "howdah/publish/metric.py",
     "howdah/publish/page.py",

@@ -12,18 +12,19 @@ import socketserver
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from wsgiref.simple_server import WSGIRequestHandler
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry, Metric, make_wsgi_app
-from prometheus_client.exposition import ThreadingWSGIServer
 from prometheus_client.registry import Collector
 
+from howdah.publish.guard import FewAtOnce, is_addressed
 from howdah.publish.openmetrics import Families, unit_of
 from howdah.publish.server import LOOPBACK
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_LIMIT_S = 10.0
+_MOST_KEPT = 8  # answers; whoever asks may write a query string of his own
 
 
 class _Reading(Collector):
@@ -66,12 +67,20 @@ class _ScrapeHandler(WSGIRequestHandler):
         """A scrape a second is nothing to write down."""
 
 
-class ScrapeEndpoint(ThreadingWSGIServer):
+class ScrapeEndpoint(FewAtOnce, WSGIServer):
     """Calls ``read`` at every scrape; with ``stamp`` only when what that returns is another object than before."""
 
     def __init__(self, read: Callable[[], Families], stamp: Callable[[], object] = object) -> None:
         super().__init__((LOOPBACK, 0), _ScrapeHandler)
-        self.set_app(_application(_remembering(make_wsgi_app(registry(read)), stamp)))
+        self.set_app(self._guarded(_application(_remembering(make_wsgi_app(registry(read)), stamp))))
+
+    def _guarded(self, application: WSGIApplication) -> WSGIApplication:
+        def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+            if is_addressed(environ.get("HTTP_HOST"), LOOPBACK, self.server_port):
+                return application(environ, start)
+            return _text(start, "421 Misdirected Request", "this server has another name\n")
+
+        return answer
 
     def server_bind(self) -> None:
         """Without the look-up of its own name that http.server adds, which may wait for a name server."""
@@ -108,7 +117,7 @@ def _application(metrics: WSGIApplication) -> WSGIApplication:
 
 
 def _remembering(metrics: WSGIApplication, stamp: Callable[[], object]) -> WSGIApplication:
-    """Answers that are made once for each format, as long as ``stamp`` returns the same object."""
+    """Answers that are made once for each format, as long as ``stamp`` returns the same object: the newest few."""
     made: dict[tuple[object, ...], tuple[_Told, list[bytes]]] = {}
     lock = threading.Lock()
 
@@ -118,7 +127,8 @@ def _remembering(metrics: WSGIApplication, stamp: Callable[[], object]) -> WSGIA
             now = stamp()
             key = (now, *(environ.get(name) for name in names))
             if key not in made:
-                for old in [each for each in made if each[0] is not now]:
+                kept = [each for each in made if each[0] is now][1 - _MOST_KEPT :]
+                for old in [each for each in made if each not in kept]:
                     del made[old]
                 told = _Told()
                 made[key] = told, list(metrics(environ, told))

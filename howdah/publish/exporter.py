@@ -15,6 +15,7 @@ import sys
 import threading
 
 from howdah.publish.exposition import openmetrics_format, text_format
+from howdah.publish.guard import FewAtOnce
 from howdah.publish.machine import LiveMachine
 from howdah.publish.page import OPENMETRICS, TEXT, Page
 
@@ -56,10 +57,8 @@ class _Handler(Page):
             self.answer(404, "there is only /metrics\n")
 
 
-class Exporter(http.server.ThreadingHTTPServer):
+class Exporter(FewAtOnce, http.server.HTTPServer):
     """Reads the machine at every scrape, one at a time. Raises AddressError, or OSError when it cannot listen."""
-
-    daemon_threads = True
 
     def __init__(self, address: str, port: int, machine: LiveMachine) -> None:
         require_address(address)

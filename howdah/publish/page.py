@@ -9,6 +9,9 @@ from __future__ import annotations
 import contextlib
 import gzip
 import http.server
+import socketserver
+
+from howdah.publish.guard import is_addressed
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -62,6 +65,7 @@ class Page(http.server.BaseHTTPRequestHandler):
     """What pages of metrics have in common: the way they answer, and that they write nothing down."""
 
     timeout = _REQUEST_LIMIT_S
+    server: socketserver.TCPServer
 
     def handle(self) -> None:
         """Requests of one connection. Who goes away before the answer gets none, which is no error of ours."""
@@ -69,7 +73,11 @@ class Page(http.server.BaseHTTPRequestHandler):
             super().handle()
 
     def do_GET(self) -> None:
-        self.reply(self.path.split("?", 1)[0])
+        address, port = self.server.server_address[:2]
+        if is_addressed(self.headers.get("Host"), str(address), int(port)):
+            self.reply(self.path.split("?", 1)[0])
+        else:
+            self.answer(421, "this server has another name\n")
 
     def do_HEAD(self) -> None:
         self.do_GET()  # answer() leaves the body out

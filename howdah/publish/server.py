@@ -130,6 +130,7 @@ def start(prometheus: Prometheus, data: Path, port: int | None = None, live: Liv
         f"--storage.tsdb.retention.time={RETENTION}",
         f"--query.lookback-delta={live.lookback if live else LOOKBACK}",
         f"--web.listen-address={LOOPBACK}:{port}",
+        "--web.cors.origin=null",  # its default lets every page of the web read its answers
         *([f"--web.user-assets={live.assets}"] if live and live.assets else []),
     ]
     environment = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
