@@ -18,6 +18,7 @@ from tests.unit.trace_factory import make_counters, make_flow, make_info, make_m
 
 INF = math.inf
 WHEN = ("exit_time_s", "decision_time_s")
+DRAIN_END = ("drain_end_time_s", "drain_end_cwnd_packets", "drain_end_cause")
 WINDOWS = ("exit_cwnd_packets", "decision_cwnd_packets", "rollback_packets")
 
 
@@ -90,8 +91,9 @@ DRAIN = [
 @pytest.mark.parametrize(("algorithm", "events"), [("search_reno", DRAIN), ("theirs", [])], ids=["plug-in", "outside"])
 def test_a_drain_was_decided_when_it_began(algorithm: str, events: list[SlowStartEvent]) -> None:
     rows, sheet = measure(trace_of(*DRAINS, algorithm), events)
-    assert numbers(rows, WHEN) == (0.048, 0.044)
-    assert numbers(rows, WINDOWS)[1:] == (34, 14)
+    assert numbers(rows, WHEN) == (0.044, 0.044)
+    assert numbers(rows, WINDOWS) == (34, 34, 14)
+    assert numbers(rows, DRAIN_END) == (0.048, 20, "delivery-rate" if events else "own-cut")
     assert all(check["agree"] for check in sheet.cross_checks)
 
 
@@ -102,9 +104,13 @@ def test_a_loss_that_ends_a_drain_does_not_move_its_decision(told_of: bool) -> N
     cut = ([30, 34, 34, 30, 26, 24, 22], [INF, INF, INF, INF, INF, 18, 18])
     trace = trace_of(*cut, "search_reno" if told_of else "theirs")
     rows, _ = measure(trace, events if told_of else [], ca_state=[0, 3, 3])
-    assert rows["exit_cause"]["value"] == "loss"
-    assert numbers(rows, WHEN) == (0.048, 0.044)
-    assert numbers(rows, WINDOWS) == (26, 34, 8)
+    assert rows["exit_cause"]["value"] == ("delivery-rate" if told_of else "own-cut")
+    assert numbers(rows, WHEN) == (0.044, 0.044)
+    assert numbers(rows, WINDOWS) == (34, 34, 8)
+    assert numbers(rows, DRAIN_END) == (0.048, 26, "loss")
+    assert rows["startup_left"]["value"] == 1
+    if told_of:
+        assert rows["exit_quantity"]["value"] is not None, "the number that decided, not the loss's, which has none"
 
 
 def test_a_phase_in_which_nothing_is_drained_is_no_decision() -> None:

@@ -79,7 +79,7 @@ def test_one_algorithm_alone(tmp_path: Path) -> None:
 def test_bbr_leaves_a_start_up_and_a_flow_may_not_leave_at_all(tmp_path: Path) -> None:
     scenario = Scenario(algorithms=("bbr", "reno"), repetitions=1, flows=1)
     numbers = of(
-        bbr={EXIT: 2.5, LOST: 1, "exit_cause": "bbr-drain"},
+        bbr={EXIT: 2.5, LOST: 1, "exit_cause": "bbr-drain", "startup_gain": 2.89},
         reno={EXIT: "none", "exit_cwnd_packets": "none", "exit_cause": "none", LOST: 0},
     )
     assert words(made(tmp_path, scenario, numbers)) == [
