@@ -91,15 +91,17 @@ class Table:
 def columns(summaries: list[Summary]) -> list[MeasureColumn]:
     """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last.
 
-    Those marked ``table: hidden`` are left out; those marked ``instead`` are main ones where a flow has no exit.
+    Those marked ``table: hidden`` are left out; those marked ``instead`` are main ones where a flow has no exit, also
+    where there is a reason alone.
     """
     present = {measure for summary in summaries for _, measure in summary.statistics}
     if any(summary.causes for summary in summaries):
         present.add("exit_cause")
     metrics = list(known_metrics().values())
+    absent = {measure for summary in summaries for _, measure in summary.absent}
+    main = ("main", "instead") if _EXIT in absent else ("main",)
+    present |= absent & {metric.name for metric in metrics if metric.table == "instead" and _EXIT in absent}
     present -= {metric.name for metric in metrics if metric.table == "hidden"}
-    without_exit = any(_EXIT in (metric for _, metric in summary.absent) for summary in summaries)
-    main = ("main", "instead") if without_exit else ("main",)
     known = [
         MeasureColumn(each.name, each.header, each.shown, each.factor, each.meaning, each.table in main)
         for each in metrics
