@@ -135,12 +135,13 @@ def test_roll_back_takes_what_five_bins_delivered(run_of: Shared) -> None:
 def test_the_decision_of_a_drain_is_a_measure(run_of: Shared) -> None:
     run = run_of("search", DEEP)
     begin, drained, left = run.events
-    assert measured(run, "decision_cwnd_packets", "exit_cwnd_packets", "rollback_packets") == [
+    assert measured(run, "exit_cwnd_packets", "drain_end_cwnd_packets", "rollback_packets") == [
         begin["cwnd_packets"],
         left["cwnd_packets"],
         begin["cwnd_packets"] - drained["cwnd_packets"],
     ]
-    decided, over = measured(run, "decision_time_s", "exit_time_s")
+    assert measured(run, "exit_cause", "drain_end_cause") == ["delivery-rate", "delivery-rate"]
+    decided, over = measured(run, "exit_time_s", "drain_end_time_s")
     assert decided == pytest.approx((begin["time_ns"] - run.trace.start_ns) / 1e9)
     assert over - decided == pytest.approx((left["time_ns"] - begin["time_ns"]) / 1e9)
 
