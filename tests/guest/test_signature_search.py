@@ -146,6 +146,19 @@ def test_the_decision_of_a_drain_is_a_measure(run_of: Shared) -> None:
     assert over - decided == pytest.approx((left["time_ns"] - begin["time_ns"]) / 1e9)
 
 
+def test_a_loss_in_the_drain_decides_nothing(run_of: Shared) -> None:
+    """A buffer of 3.5 BDP overflows in the round before the decision, and the loss is known in the drain. Until then
+    the run is that of a buffer which holds all: the decision is the same ACK and window."""
+    run, whole = run_of("search", "path.buffer=3.5 bdp"), run_of("search", DEEP)
+    begin = whole.events[0]
+    assert [row["reason"] for row in run.exits] == ["loss"], "the drain was not ended by a loss: nothing is tested"
+    assert measured(run, "exit_time_s") == pytest.approx(measured(whole, "exit_time_s"), abs=1e-6)
+    assert measured(run, "exit_cause") == measured(whole, "exit_cause") == ["delivery-rate"]
+    assert measured(run, "exit_cwnd_packets", "drain_end_cause") == [begin["cwnd_packets"], "loss"]
+    (last,) = measured(run, "drain_end_cwnd_packets")
+    assert last == run.exits[0]["cwnd_packets"] < begin["cwnd_packets"]
+
+
 def test_a_deep_buffer_blinds_it(run_of: Shared) -> None:
     """It decides when the RTT has grown to about 2.7 initial ones; with seven extra bins it sees 2.45."""
     seeing, blind = run_of("search", DEEP), run_of("search", DEEP, extra_bins=7)
