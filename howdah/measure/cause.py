@@ -115,9 +115,10 @@ def _of_bbr(trace: FlowTrace, found: Exit, counters: Counters, info: Samples) ->
     limit = limit_before(trace, info, found.time_ns)
     if limit is not None:
         return limit
+    if found.fell:
+        return BBR_DRAIN if bbr.rate_stopped(trace, found.time_ns, info) else PROBE_RTT
     reasons = {bbr.RATE: BBR_DRAIN, bbr.LOST: LOSS, bbr.MARKED: CONGESTION_SIGNAL}
-    reason = reasons.get(bbr.startup_end(trace, found.time_ns, counters, info) or "", UNKNOWN)
-    return PROBE_RTT if found.fell and reason != BBR_DRAIN else reason
+    return reasons.get(bbr.startup_end(trace, found.time_ns, counters, info) or "", UNKNOWN)
 
 
 def _by_hystart(found: Exit, detected: Detection) -> str | None:

@@ -142,13 +142,18 @@ def test_a_rate_that_stays_is_no_start_up_of_bbrs() -> None:
     assert not is_bbr(rounds_of([2000] * 10), info)
 
 
-def outcome(trace: FlowTrace, info: Samples | None = None, **plan: Any) -> tuple[Any, str]:
-    """``startup_left`` and why there is no exit."""
+def measure(trace: FlowTrace, info: Samples | None = None, **plan: Any) -> dict[str, Any]:
+    """The rows of its exit."""
     data = make_measured([trace], info=info, counters=make_counters([]))
     data = dataclasses.replace(data, plan=dataclasses.replace(data.plan, **plan))
     sheet = Sheet({})
     exit_rows(sheet, data, trace, find_startup(data, trace))
-    rows = {row["metric"]: row for row in sheet.rows}
+    return {row["metric"]: row for row in sheet.rows}
+
+
+def outcome(trace: FlowTrace, info: Samples | None = None, **plan: Any) -> tuple[Any, str]:
+    """``startup_left`` and why there is no exit."""
+    rows = measure(trace, info, **plan)
     assert rows["exit_time_s"]["value"] is None
     return rows["startup_left"]["value"], rows["exit_time_s"]["why"]
 
