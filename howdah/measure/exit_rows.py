@@ -86,10 +86,6 @@ def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) 
     flow = trace.flow
     name = {"algorithm": flow.algorithm}
     found, shown = startup.found, startup.exit
-    sheet.add(flow.id, "startup_left", None if startup.left is None else int(startup.left), startup.why, **name)
-    if startup.paced:
-        gain = gains_of(data.info[flow.id]).largest
-        sheet.add(flow.id, "startup_gain", gain, "neither a gain nor a pacing rate was read", **name)
     if found is None or shown is None:
         for metric in (
             "exit_time_s",
@@ -118,6 +114,10 @@ def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) 
         if startup.decision is not None:
             _decision_rows(sheet, trace, found, startup.decision, left_by)
         _detection_cross_check(sheet, trace, found, detected, left_by)
+    sheet.add(flow.id, "startup_left", None if startup.left is None else int(startup.left), startup.why, **name)
+    if startup.paced:
+        gain = gains_of(data.info[flow.id]).largest
+        sheet.add(flow.id, "startup_gain", gain, "neither a gain nor a pacing rate was read", **name)
     if tells(data.plan, flow) or data.events.get(flow.id):
         _event_rows(sheet, data, trace, startup)
         _told_cross_checks(sheet, data, trace, startup)

@@ -131,7 +131,12 @@ def test_a_loss_in_a_phase_that_may_be_taken_back_is_the_exit() -> None:
 
 def test_a_window_that_tcp_lowers_for_its_application_is_no_drain() -> None:
     """tcp_cwnd_application_limited() takes it down in slow start; then a loss ends slow start."""
-    idle: dict[str, Any] = {"busy_time_us": [0, 0, 0], "app_limited": [1, 1, 1], "state": [1, 1, 1], "notsent_bytes": [0, 0, 0]}
+    idle: dict[str, Any] = {
+        "busy_time_us": [0, 0, 0],
+        "app_limited": [1, 1, 1],
+        "state": [1, 1, 1],
+        "notsent_bytes": [0, 0, 0],
+    }
     rows, _ = measure(trace_of(*LOSES, "theirs"), ca_state=[0, 3, 3], **idle)
     assert rows["exit_cause"]["value"] == "loss"
     assert numbers(rows, WHEN) == (0.048, 0.048)
