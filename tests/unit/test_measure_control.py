@@ -97,6 +97,13 @@ def test_a_start_up_is_left_through_probe_rtt() -> None:
     assert (found.record, found.time_ns, found.cwnd_packets, found.fell) == (7, 280_000_000, 230, True)
 
 
+def test_between_two_readings_far_apart_the_fall_of_the_window_is_the_exit() -> None:
+    info = make_info([70.0, 190.0, 390.0], bbr_pacing_gain_256ths=[HIGH, HIGH, CRUISE])
+    found = find_exit(rounds_of(PROBES), info)
+    assert found is not None
+    assert (found.record, found.cwnd_packets) == (7, 230)
+
+
 def test_a_probe_rtt_from_which_it_returns_to_the_start_up_is_no_exit() -> None:
     windows = [10, 20, 40, 4, 40, 80, 160, 230, 230, 160]
     trace = rounds_of(windows, [INF] * 9 + [80.0])
@@ -179,9 +186,10 @@ def test_an_infinite_threshold_is_slow_start_of_those_that_leave_by_it() -> None
         ([10, 10, 10, 10], UNKNOWN),
         ([10, 20, 40, 80, 80, 80], UNKNOWN),
         ([10, 20, 40, 80, 20, 26], UNKNOWN),
+        ([10, 20, 40, 30, 60], UNKNOWN),
         ([100, 110, 120, 130], UNKNOWN),
     ],
-    ids=["doubles", "every other round", "fixed", "stops", "fell", "linear"],
+    ids=["doubles", "every other round", "fixed", "stops", "fell", "fell and grew", "linear"],
 )
 def test_of_others_only_a_window_that_still_grows_is_in_slow_start(windows: list[int], expected: Any) -> None:
     assert outcome(rounds_of(windows)) == expected
