@@ -8,9 +8,18 @@ from collections.abc import Iterator
 from collectors.batch import Batch
 from collectors.collector import Surroundings
 from collectors.polled import PolledCollector
-from howdah.linux.netlink.diag import SOCK_DIAG_BY_FAMILY, Endpoint, diag_request
+from howdah.linux.netlink.diag import (
+    INET_DIAG_INFO,
+    INET_DIAG_VEGASINFO,
+    SOCK_DIAG_BY_FAMILY,
+    Endpoint,
+    diag_request,
+)
 from howdah.linux.netlink.message import NETLINK_SOCK_DIAG
 from howdah.linux.output import KIND_INET_DIAG
+
+# The congestion control's own structure is some 20 bytes of an answer, where it has one.
+_EXTENSIONS = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_VEGASINFO - 1)
 
 
 class TcpInfoCollector(PolledCollector):
@@ -18,7 +27,8 @@ class TcpInfoCollector(PolledCollector):
 
     Writes ``tcp_info.bin`` (framed, kind 1): per reading and host, the SOCK_DIAG_BY_FAMILY answers of its ends of
     the flows. Each is a struct inet_diag_msg (ports, addresses, cookie, state) with the attribute INET_DIAG_INFO,
-    the kernel's struct tcp_info. Becomes the table ``tcp_info``; its columns are in howdah/record/schema.py.
+    the kernel's struct tcp_info, and what the congestion control tells of itself (``get_info``): INET_DIAG_BBRINFO,
+    INET_DIAG_VEGASINFO or another. Becomes the table ``tcp_info``; its columns are in howdah/record/schema.py.
     """
 
     file = "tcp_info.bin"
@@ -54,4 +64,4 @@ class TcpInfoCollector(PolledCollector):
 
 
 def _requests(endpoints: list[Endpoint]) -> list[tuple[int, bytes]]:
-    return [(SOCK_DIAG_BY_FAMILY, diag_request(endpoint)) for endpoint in endpoints]
+    return [(SOCK_DIAG_BY_FAMILY, diag_request(endpoint, _EXTENSIONS)) for endpoint in endpoints]

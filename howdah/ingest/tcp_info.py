@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tcp_info.bin to the table ``tcp_info``: struct tcp_info of both ends of every flow, by inet_diag.
 
+Where the congestion control answers with struct tcp_bbr_info, whatever it is called, that is read too.
+
 The kernel appends fields to struct tcp_info, so it is read by its length: fields a kernel does not have are null, and
 bytes behind the last field known here are counted. Layout: include/uapi/linux/tcp.h and inet_diag.h.
 """
@@ -18,7 +20,13 @@ from howdah.ingest.framed import parse, read_frames
 from howdah.ingest.netlink import Item, MalformedMessageError, Slot, attributes, skeleton_of
 from howdah.ingest.source import Context, SourceReport, nullable, texts
 from howdah.ingest.tracepoint import INFINITE_SSTHRESH
-from howdah.linux.netlink.diag import INET_DIAG_INFO, INET_DIAG_MSG_BYTES, SOCK_DIAG_BY_FAMILY, TCP_LISTEN
+from howdah.linux.netlink.diag import (
+    INET_DIAG_BBRINFO,
+    INET_DIAG_INFO,
+    INET_DIAG_MSG_BYTES,
+    SOCK_DIAG_BY_FAMILY,
+    TCP_LISTEN,
+)
 from howdah.record import table as store
 
 _AF_INET = 2
@@ -85,19 +93,36 @@ _FIELDS: tuple[tuple[str | None, int], ...] = (
 )
 
 
-def _slots() -> tuple[dict[str, Slot], int]:
-    """Offsets inside struct tcp_info, and the length known here."""
+# struct tcp_bbr_info; version 3 has further fields behind these.
+_BBR_FIELDS: tuple[tuple[str | None, int], ...] = (
+    ("bbr_bandwidth_bytes_per_second", 8),  # its two halves, the lower first
+    ("bbr_min_rtt_us", 4),
+    ("bbr_pacing_gain_256ths", 4),
+    ("bbr_cwnd_gain_256ths", 4),
+)
+
+
+def _slots(fields: tuple[tuple[str | None, int], ...]) -> tuple[dict[str, Slot], int]:
+    """Offsets inside a structure, and the length known here."""
     slots: dict[str, Slot] = {}
     offset = 0
-    for name, size in _FIELDS:
+    for name, size in fields:
         if name is not None:
             slots[name] = Slot(offset, size)
         offset += size
     return slots, offset
 
 
-_SLOTS, KNOWN_BYTES = _slots()
-_NAMES = tuple(_SLOTS)
+_SLOTS, KNOWN_BYTES = _slots(_FIELDS)
+_BBR_SLOTS, _ = _slots(_BBR_FIELDS)
+_NAMES = (*_SLOTS, *_BBR_SLOTS)
+
+
+def _inside(slots: dict[str, Slot], offset: int, length: int) -> dict[str, Slot]:
+    """Where the fields of a structure are in an answer, as far as the structure has them."""
+    return {
+        name: Slot(offset + slot.offset, slot.size) for name, slot in slots.items() if slot.offset + slot.size <= length
+    }
 
 
 def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
@@ -123,11 +148,9 @@ def locate(answer: bytes, kind: int, start: int, end: int) -> Item | None:
         str(destination_port),
         str(length),
     )
-    slots = {
-        name: Slot(offset + slot.offset, slot.size)
-        for name, slot in _SLOTS.items()
-        if slot.offset + slot.size <= length
-    }
+    slots = _inside(_SLOTS, offset, length)
+    if INET_DIAG_BBRINFO in found:
+        slots |= _inside(_BBR_SLOTS, *found[INET_DIAG_BBRINFO])
     # A socket that turns to LISTEN or TIME_WAIT would be another message; other states have the same layout.
     return Item(identity, slots, [(start, start + 1), (start + 4, start + 44), *skeleton_of(found)])
 

@@ -49,7 +49,11 @@ class FairCapacity:
 
     def whole_bytes(self, begin_ns: int, end_ns: int) -> float:
         """Bytes the path can carry in an interval, whoever sends them."""
-        return float(self._capacity.integral(end_ns) - self._capacity.integral(begin_ns))
+        return float(self.carried_bytes(begin_ns, end_ns))
+
+    def carried_bytes(self, begin_ns: Integers | int, end_ns: Integers | int) -> Reals:
+        """The same of each interval, same shape as the arguments."""
+        return self._capacity.integral(end_ns) - self._capacity.integral(begin_ns)
 
 
 def _active(spans: list[tuple[int, int]], times: list[int]) -> list[int]:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from howdah.measure import bbr
+from howdah.measure.control import VEGAS, name_of
 from howdah.measure.counters import Counters
 from howdah.measure.cut import Cut, cut_at
-from howdah.measure.exit import Exit, is_bbr
+from howdah.measure.exit import Exit
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW, SEND_BUFFER, limit_before
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace
@@ -21,6 +22,7 @@ CONGESTION_SIGNAL = "congestion-signal"
 OWN_CUT = "own-cut"
 QUEUE_ESTIMATE = "queue-estimate"
 BBR_DRAIN = "bbr-drain"
+PROBE_RTT = "probe-rtt"
 INITIAL_SSTHRESH = "initial-ssthresh"
 OWN_THRESHOLD = "own-threshold"
 UNKNOWN = "unknown"
@@ -33,6 +35,7 @@ CAUSES = (
     OWN_CUT,
     QUEUE_ESTIMATE,
     BBR_DRAIN,
+    PROBE_RTT,
     INITIAL_SSTHRESH,
     OWN_THRESHOLD,
     RECEIVE_WINDOW,
@@ -79,15 +82,16 @@ def exit_cause(trace: FlowTrace, found: Exit, detected: Detection, counters: Cou
     """One of :data:`CAUSES`; ``unknown`` rather than a guess.
 
     A threshold that was reached: ``initial-ssthresh`` if the connection began with it, else ``own-threshold``. A window
-    that was cut: see :class:`howdah.measure.cut.Cut`; ``own-cut`` is the algorithm's, ``queue-estimate`` in-tree
-    Vegas'. BBR: see :mod:`howdah.measure.bbr`. A threshold set to the window: HyStart's own counters, ``ack-train`` or
-    ``delay``. Where none of these speaks, what held the flow back in the three round trips before.
+    that was cut: see :class:`howdah.measure.cut.Cut`; ``own-cut`` is the algorithm's, ``queue-estimate`` that of Vegas
+    and of what the profile calls like it. A start-up like BBR's: see :mod:`howdah.measure.bbr`; ``probe-rtt`` where it
+    was left through ProbeRTT and its rate does not say why. A threshold set to the window: HyStart's own counters,
+    ``ack-train`` or ``delay``. Where none of these speaks, what held the flow back in the three round trips before.
     """
     if found.from_initial_ssthresh:
         return INITIAL_SSTHRESH
     if found.from_own_threshold:
         return OWN_THRESHOLD
-    if is_bbr(trace):
+    if found.paced:
         return _of_bbr(trace, found, counters, info)
     if found.reduced:
         return _of_cut(trace, cut_at(trace, found.record, counters, info))
@@ -104,13 +108,15 @@ def _of_cut(trace: FlowTrace, cut: Cut) -> str:
     if not cut.is_own:
         return UNKNOWN
     # tcp_vegas_cong_avoid() cuts the window itself when it sees more than gamma packets queued.
-    return QUEUE_ESTIMATE if trace.flow.kernel_algorithm == "vegas" else OWN_CUT
+    return QUEUE_ESTIMATE if name_of(trace.flow) == VEGAS else OWN_CUT
 
 
 def _of_bbr(trace: FlowTrace, found: Exit, counters: Counters, info: Samples) -> str:
     limit = limit_before(trace, info, found.time_ns)
     if limit is not None:
         return limit
+    if found.fell:
+        return BBR_DRAIN if bbr.rate_stopped(trace, found.time_ns, info) else PROBE_RTT
     reasons = {bbr.RATE: BBR_DRAIN, bbr.LOST: LOSS, bbr.MARKED: CONGESTION_SIGNAL}
     return reasons.get(bbr.startup_end(trace, found.time_ns, counters, info) or "", UNKNOWN)
 

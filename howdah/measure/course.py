@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from howdah.measure.bdp import share_of_bdp
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.decision import Decision
 from howdah.measure.exit import Exit
@@ -28,25 +29,29 @@ def course_rows(
 ) -> None:
     """All of them; goodput and the end are those of the profile's measurement window, as far as the flow is active."""
     path = data.plan.path
-    growth_rows(sheet, path, trace, startup.found, window_end_ns)
+    growth_rows(sheet, path, data.capacity, trace, startup.exit, window_end_ns)
     download_rows(sheet, path, trace, goodput_bits_per_second)
-    crossing_rows(sheet, trace, data.capacity, startup.decision)
+    crossing_rows(sheet, trace, data.capacity, startup.decision, startup.why)
     period_rows(sheet, trace, data.info[trace.flow.id])
 
 
 def delivery_share(trace: FlowTrace, capacity: FairCapacity, at_ns: int) -> float | None:
     """Bytes acknowledged in the last RTT window before ``at_ns`` over what the path can carry in it; a ratio.
 
-    The window is the smoothed RTT of that moment, at least the path's own. None before the first ACK.
+    The window is the smoothed RTT of that moment, at least the path's own. None before the first ACK, and where the
+    path carries nothing in it.
     """
     record = int(np.searchsorted(trace.time_ns, at_ns, side="right")) - 1
     if record < 0:
         return None
     begin = at_ns - int(trace.window_ns[record])
-    return float(trace.acked_bytes(at_ns) - trace.acked_bytes(begin)) / capacity.whole_bytes(begin, at_ns)
+    carried = capacity.whole_bytes(begin, at_ns)
+    return float(trace.acked_bytes(at_ns) - trace.acked_bytes(begin)) / carried if carried else None
 
 
-def crossing_rows(sheet: Sheet, trace: FlowTrace, capacity: FairCapacity, decision: Decision | None) -> None:
+def crossing_rows(
+    sheet: Sheet, trace: FlowTrace, capacity: FairCapacity, decision: Decision | None, no_exit: str
+) -> None:
     """``exit_delivery_share`` and ``exit_after_capacity_rtts``.
 
     The second is the time from the beginning of the first RTT window with 90 % of the fair capacity to the decision,
@@ -55,9 +60,9 @@ def crossing_rows(sheet: Sheet, trace: FlowTrace, capacity: FairCapacity, decisi
     """
     flow = trace.flow
     name = {"algorithm": flow.algorithm}
-    why = "the flow did not leave slow start" if len(trace) else NO_ACKS
     at_ns = None if decision is None else decision.time_ns
     share = None if at_ns is None else delivery_share(trace, capacity, at_ns)
+    why = no_exit or "no ACK before, or a path that carried nothing"
     sheet.add(flow.id, "exit_delivery_share", share, why, **name)
     full_s = time_to_share_s(trace, capacity) if len(trace) else None
     after = None
@@ -137,7 +142,9 @@ def final_cwnd(trace: FlowTrace, end_ns: int) -> int | None:
     return int(trace.cwnd[record]) if record >= 0 else None
 
 
-def growth_rows(sheet: Sheet, path: Path, trace: FlowTrace, found: Exit | None, end_ns: int) -> None:
+def growth_rows(
+    sheet: Sheet, path: Path, capacity: FairCapacity, trace: FlowTrace, found: Exit | None, end_ns: int
+) -> None:
     """``round_growth``, ``exponential_growth_s``, and ``final_cwnd_packets`` and ``_bdp`` at ``end_ns``."""
     flow = trace.flow
     name = {"algorithm": flow.algorithm}
@@ -147,9 +154,10 @@ def growth_rows(sheet: Sheet, path: Path, trace: FlowTrace, found: Exit | None, 
     sheet.add(flow.id, "exponential_growth_s", exponential_growth_s(trace), why, **name)
     why = "no ACK before the end of the window" if len(trace) else NO_ACKS
     window = final_cwnd(trace, end_ns)
-    bdp = path.rate_bits_per_second * flow.rtt_us / 8_000_000 / path.frame_bytes
     sheet.add(flow.id, "final_cwnd_packets", window, why, **name)
-    sheet.add(flow.id, "final_cwnd_bdp", None if window is None else window / bdp, why, **name)
+    share = share_of_bdp(window, capacity, flow, path, end_ns)
+    why = why if window is None else "the link carried nothing in the round trip before"
+    sheet.add(flow.id, "final_cwnd_bdp", share, why, **name)
 
 
 SAMPLES_PER_RTT = 20

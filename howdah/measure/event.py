@@ -40,8 +40,12 @@ def events_of(table: pa.Table, flow: int) -> list[SlowStartEvent]:
 
 def tells(plan: Plan, flow: Flow) -> bool:
     """Whether the flow's algorithm is a slow-start plug-in whose events were collected."""
-    plug_in = f"ss_{flow.kernel_algorithm.rpartition('_')[0]}"
-    return plan.collect.slow_start and plug_in in (plan.required_modules or [])
+    return plan.collect.slow_start and is_plug_in(plan, flow)
+
+
+def is_plug_in(plan: Plan, flow: Flow) -> bool:
+    """Whether the flow's algorithm is a slow-start plug-in: its module is called ``ss_`` and the plug-in's name."""
+    return f"ss_{flow.kernel_algorithm.rpartition('_')[0]}" in (plan.required_modules or [])
 
 
 def count(events: list[SlowStartEvent], name: str) -> int:

@@ -3,59 +3,90 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from howdah.measure.capacity import FairCapacity
-from howdah.measure.cause import ACK_TRAIN, DELAY, UNKNOWN, Detection, detection, exit_cause
+from howdah.measure.bdp import share_of_bdp
+from howdah.measure.cause import ACK_TRAIN, DELAY, OWN_CUT, UNKNOWN, Detection, detection, exit_cause
+from howdah.measure.control import gains_of, is_bbr
 from howdah.measure.decision import Decision, decision_of
 from howdah.measure.event import SlowStartEvent, count, tells, told_cause, told_exit
 from howdah.measure.exit import Exit, exit_of_event, find_exit
-from howdah.measure.limit import limit_before
 from howdah.measure.measured import Measured
+from howdah.measure.outcome import without_exit
 from howdah.measure.rounds import rounds
 from howdah.measure.row import Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace
-from howdah.plan.plan import Flow, Path
 from howdah.record.event import CONGESTION, reason
 
 NO_ACKS = "no ACK of this flow was traced"
-_STAYED = "the flow did not leave slow start"
 _ROUNDS_BETWEEN_ESTIMATES = 3  # a round lasts up to the full queue's RTT
 _COUNTERS_NAME = (ACK_TRAIN, DELAY)
 
 
 @dataclass(frozen=True)
 class Startup:
-    """``found`` is the exit that counts: the module's own (``told``) where it reported one, else the trace's.
+    """``found`` is where the flow leaves slow start: the module's own exit (``told``) where it reported one, else the
+    trace's. ``decision`` is the one that led to it.
 
-    ``decision`` is the one that led to it.
+    ``exit`` is what the exit's rows show: ``found``, or, where the algorithm drains what it sent too much before it
+    leaves, its decision to do so; a loss that ends the drain decides nothing. ``left`` is False where the flow stayed
+    in its start-up, None where nobody can tell, with the reason. ``paced``: its start-up is one like BBR's.
     """
 
     found: Exit | None
     told: SlowStartEvent | None
     traced: Exit | None
     decision: Decision | None
+    exit: Exit | None
+    left: bool | None
+    why: str
+    paced: bool
+
+    @property
+    def drains(self) -> bool:
+        return self.decision is not None and self.decision.drains
 
 
 def find_startup(data: Measured, trace: FlowTrace) -> Startup:
     """The exit of a flow from both sources."""
     events = data.events.get(trace.flow.id, [])
-    traced = find_exit(trace)
+    info = data.info[trace.flow.id]
+    # A plug-in's events say how it starts up: some pace, and none as BBR does.
+    readings = None if tells(data.plan, trace.flow) or events else info
+    paced = is_bbr(trace, readings)
+    traced = find_exit(trace, readings)
     told = told_exit(events, trace)
     found = exit_of_event(told, trace) if told else traced
-    decision = None if found is None else decision_of(found, told, trace, events)
-    return Startup(found, told, traced, decision)
+    if found is not None:
+        decision = decision_of(found, told, trace, events, info)
+        return Startup(found, told, traced, decision, _decided(found, decision, trace), True, "", paced)
+    left, why = (None, NO_ACKS) if not len(trace) else without_exit(data.plan, trace, info, paced=paced)
+    return Startup(None, told, traced, None, None, left, why, paced)
+
+
+def _decided(found: Exit, decision: Decision, trace: FlowTrace) -> Exit:
+    if not decision.drains:
+        return found
+    after = int(np.searchsorted(trace.time_ns, decision.time_ns, side="right"))
+    return replace(
+        found,
+        record=max(min(after, len(trace) - 1), 0),
+        time_ns=decision.time_ns,
+        cwnd_packets=decision.cwnd_packets,
+        reduced=False,
+        from_initial_ssthresh=False,
+        from_own_threshold=False,
+    )
 
 
 def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) -> None:
     """The exit's rows, those of its module's events, and where two sources speak of it, their comparison."""
     flow = trace.flow
     name = {"algorithm": flow.algorithm}
-    found = startup.found
-    if found is None:
-        why = _stayed(data, trace)
+    found, shown = startup.found, startup.exit
+    if found is None or shown is None:
         for metric in (
             "exit_time_s",
             "exit_cwnd_packets",
@@ -66,38 +97,37 @@ def exit_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup) 
             "decision_cwnd_packets",
             "rollback_packets",
         ):
-            sheet.add(flow.id, metric, None, why, **name)
-        if data.plan.path.rate_steps:
-            sheet.add(flow.id, "exit_cwnd_moment_bdp", None, why, **name)
+            sheet.add(flow.id, metric, None, startup.why, **name)
     else:
-        path = data.plan.path
-        bdp_packets = path.rate_bits_per_second * flow.rtt_us / 8_000_000 / path.frame_bytes
         detected = _detection(data, trace, found)
-        sheet.add(flow.id, "exit_time_s", (found.time_ns - trace.start_ns) / SECOND_NS, **name)
-        sheet.add(flow.id, "exit_cwnd_packets", found.cwnd_packets, **name)
-        sheet.add(flow.id, "exit_cwnd_bdp", found.cwnd_packets / bdp_packets, **name)
-        if path.rate_steps:
-            moment = moment_bdp_packets(data.capacity, flow, path, found.time_ns)
-            sheet.add(flow.id, "exit_cwnd_moment_bdp", found.cwnd_packets / moment, **name)
-        number = startup.told.round if startup.told and not len(trace) else _round(trace, found)
-        sheet.add(flow.id, "exit_round", number, **name)
         if startup.told is not None:
-            cause = told_cause(data.events[flow.id], startup.told)
+            left_by = told_cause(data.events[flow.id], startup.told)
         else:
-            cause = exit_cause(trace, found, detected, data.counters, data.info[flow.id])
-        sheet.add(flow.id, "exit_cause", cause, **name)
+            left_by = exit_cause(trace, found, detected, data.counters, data.info[flow.id])
+        sheet.add(flow.id, "exit_time_s", _seconds(trace, shown.time_ns), **name)
+        sheet.add(flow.id, "exit_cwnd_packets", shown.cwnd_packets, **name)
+        share = share_of_bdp(shown.cwnd_packets, data.capacity, flow, data.plan.path, shown.time_ns)
+        sheet.add(flow.id, "exit_cwnd_bdp", share, "the link carried nothing in the round trip before", **name)
+        number = startup.told.round if startup.told and not len(trace) else _round(trace, shown)
+        sheet.add(flow.id, "exit_round", number, **name)
+        sheet.add(flow.id, "exit_cause", _decided_by(startup, left_by), **name)
         if startup.decision is not None:
-            _decision_rows(sheet, trace, found, startup.decision, cause)
-        _detection_cross_check(sheet, trace, found, detected, cause)
+            _decision_rows(sheet, trace, found, startup.decision, left_by)
+        _detection_cross_check(sheet, trace, found, detected, left_by)
+    sheet.add(flow.id, "startup_left", None if startup.left is None else int(startup.left), startup.why, **name)
+    if startup.paced:
+        gain = gains_of(data.info[flow.id]).largest
+        sheet.add(flow.id, "startup_gain", gain, "neither a gain nor a pacing rate was read", **name)
     if tells(data.plan, flow) or data.events.get(flow.id):
         _event_rows(sheet, data, trace, startup)
         _told_cross_checks(sheet, data, trace, startup)
 
 
-def moment_bdp_packets(capacity: FairCapacity, flow: Flow, path: Path, time_ns: int) -> float:
-    """What a link of changing rate could carry in the round trip before an instant, in full frames: the flow's RTT
-    without queues, at the rates that the link had in it."""
-    return capacity.whole_bytes(time_ns - flow.rtt_us * 1000, time_ns) / path.mss_bytes
+def _decided_by(startup: Startup, left_by: str) -> str:
+    """The cause of the decision: that of the end of slow start, or where a drain lies between, what began the drain."""
+    if startup.decision is None or not startup.drains:
+        return left_by
+    return OWN_CUT if startup.decision.event is None else startup.decision.event.reason
 
 
 def _decision_rows(sheet: Sheet, trace: FlowTrace, found: Exit, decision: Decision, cause: str) -> None:
@@ -113,13 +143,11 @@ def _decision_rows(sheet: Sheet, trace: FlowTrace, found: Exit, decision: Decisi
     elif cause == UNKNOWN and found.reduced:
         taken, why = None, "nothing says whether TCP or the algorithm cut the window"
     sheet.add(trace.flow.id, "rollback_packets", taken, why, **name)
-
-
-def _stayed(data: Measured, trace: FlowTrace) -> str:
-    if not len(trace):
-        return NO_ACKS
-    limit = limit_before(trace, data.info[trace.flow.id], trace.stop_ns)
-    return _STAYED if limit is None else f"{_STAYED}; it was held back by the {limit.replace('-', ' ')}"
+    if decision.drains:
+        sheet.add(trace.flow.id, "drain_end_time_s", _seconds(trace, found.time_ns), **name)
+        last = found.cwnd_packets if cause in CONGESTION else decision.left_packets
+        sheet.add(trace.flow.id, "drain_end_cwnd_packets", last, **name)
+        sheet.add(trace.flow.id, "drain_end_cause", cause, **name)
 
 
 def _detection(data: Measured, trace: FlowTrace, found: Exit) -> Detection:
@@ -151,8 +179,10 @@ def _event_rows(sheet: Sheet, data: Measured, trace: FlowTrace, startup: Startup
     name = {"algorithm": flow.algorithm}
     events = data.events.get(flow.id, [])
     told = startup.told
+    if told is not None and startup.decision is not None and startup.decision.event is not None:
+        told = startup.decision.event
     if told is None:
-        why = "the module reported no exit" if startup.traced else _STAYED
+        why = "the module reported no exit" if startup.traced else startup.why
         sheet.add(flow.id, "exit_quantity", None, why, **name)
         sheet.add(flow.id, "exit_threshold", None, why, **name)
     else:

@@ -39,7 +39,8 @@ def link_utilisation(data: Measured, begin_ns: int, end_ns: int) -> float | None
     sent = sent_bytes(data.bottleneck, begin_ns, end_ns)
     if sent is None:
         return None
-    return sent / (data.capacity.whole_bytes(begin_ns, end_ns) * path.frame_bytes / path.mss_bytes)
+    carried = data.capacity.whole_bytes(begin_ns, end_ns)
+    return sent / (carried * path.frame_bytes / path.mss_bytes) if carried else None
 
 
 def link_rows(sheet: Sheet, data: Measured) -> None:

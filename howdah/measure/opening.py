@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from howdah.measure.bdp import bdp_packets
+from howdah.measure.capacity import FairCapacity
 from howdah.measure.exit_rows import NO_ACKS
 from howdah.measure.rounds import rounds
 from howdah.measure.row import Sheet
@@ -15,25 +17,26 @@ from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import Path
 
 
-def opened_record(trace: FlowTrace, path: Path) -> int | None:
-    """Index of the first record with a window of at least rate x the flow's RTT / frame; None if there is none.
+def opened_record(trace: FlowTrace, path: Path, capacity: FairCapacity) -> int | None:
+    """Index of the first record with a window of at least a BDP (:func:`howdah.measure.bdp.bdp_packets`); None if there
+    is none.
 
     The Jump Start paper's introduction: "if a connection needs a cwnd of N segments to fully utilize the capacity",
     slow start takes log2 N round trips and 2 N segments to open it.
     """
-    needed_packets = path.rate_bits_per_second * trace.flow.rtt_us / 8_000_000 / path.frame_bytes
-    found = np.flatnonzero(trace.cwnd >= needed_packets)
+    needed_packets = bdp_packets(capacity, trace.flow, path, trace.time_ns)
+    found = np.flatnonzero((trace.cwnd >= needed_packets) & (needed_packets > 0))
     return int(found[0]) if found.size else None
 
 
-def opening_rows(sheet: Sheet, trace: FlowTrace, path: Path) -> None:
+def opening_rows(sheet: Sheet, trace: FlowTrace, path: Path, capacity: FairCapacity) -> None:
     """``window_open_time_s`` and ``window_open_sent_bytes`` of a flow.
 
     The time is from the flow's start (its handshake is in it) to the ACK after which the window holds the path; the
     bytes are all that had been sent when the next ACK came.
     """
     name = {"algorithm": trace.flow.algorithm}
-    record = opened_record(trace, path)
+    record = opened_record(trace, path, capacity)
     why = "the window never held what the path does" if len(trace) else NO_ACKS
     time_s = None if record is None else (int(trace.time_ns[max(record - 1, 0)]) - trace.start_ns) / SECOND_NS
     sheet.add(trace.flow.id, "window_open_time_s", time_s, why, **name)

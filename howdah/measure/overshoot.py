@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from howdah.measure.bdp import buffer_drain_ns, held_packets
+from howdah.measure.capacity import FairCapacity
 from howdah.measure.exit import Exit
 from howdah.measure.rounds import Episode, episodes, rounds
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace
+from howdah.plan.plan import Path
 
 _ROUNDS_AFTER_EXIT = 2
 
@@ -26,11 +29,6 @@ def startup_end(trace: FlowTrace, found: Exit | None) -> int:
     starts = rounds(trace)
     following = starts[starts > found.record]
     return int(following[_ROUNDS_AFTER_EXIT]) if following.size > _ROUNDS_AFTER_EXIT else len(trace)
-
-
-def peak_packets_out(trace: FlowTrace, found: Exit | None) -> float | None:
-    """Largest number of segments outstanding during the start-up; None without records."""
-    return float(trace.packets_out[: startup_end(trace, found)].max()) if len(trace) else None
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,12 @@ def first_loss_episode(
     return None
 
 
+def first_drain_ns(trace: FlowTrace, capacity: FairCapacity, path: Path) -> int:
+    """How long the link took to send a full buffer before the flow's first loss episode."""
+    first = next(iter(episodes(trace)), None)
+    return buffer_drain_ns(capacity, path, trace.stop_ns if first is None else int(trace.time_ns[first.begin]))
+
+
 def _merged(trace: FlowTrace) -> list[Episode]:
     """Episodes, those less than a round trip apart taken as one."""
     found: list[Episode] = []
@@ -85,9 +89,14 @@ def _merged(trace: FlowTrace) -> list[Episode]:
     return found
 
 
-def overshoot_packets(peak: float, bdp_bytes: float, buffer_bytes: int, frame_bytes: int) -> float:
-    """Peak of packets_out minus what the path holds, BDP + buffer in frames; negative if it was never filled."""
-    return peak - (bdp_bytes + buffer_bytes) / frame_bytes
+def overshoot_packets(trace: FlowTrace, found: Exit | None, capacity: FairCapacity, path: Path) -> float | None:
+    """Packets out beyond what the path holds, BDP + buffer in frames, at most during the start-up; negative if it was
+    never filled. The BDP is that of each moment (:func:`howdah.measure.bdp.held_packets`). None without records."""
+    if not len(trace):
+        return None
+    end = startup_end(trace, found)
+    held = held_packets(capacity, trace.flow, path, trace.time_ns[:end])
+    return float((trace.packets_out[:end] - held).max())
 
 
 def peak_cwnd(trace: FlowTrace, found: Exit | None) -> int | None:

@@ -7,30 +7,28 @@ recoveries. Inside one, bytes that a SACK reports have arrived, and a sender tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from howdah.measure.bdp import share_of_bdp
+from howdah.measure.growth import GrowthEnd, growth_end, in_flight
 from howdah.measure.measured import Measured
 from howdah.measure.receiver import options_text
-from howdah.measure.rounds import episodes, rounds
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
-from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
+from howdah.measure.trace import SECOND_NS, FlowTrace, Integers
 from howdah.plan.plan import Plan
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 
 LOSS, RECEIVE_WINDOW, UNKNOWN = "loss", "receive-window", "unknown"
-# A round of slow start grows by half at least: an ACK for two packets lets three leave.
-STILL_GROWS = 1.25
 _SYN = 2
 # What only the kernel of a sender tells.
 _OF_ITS_KERNEL = (
-    *("exit_time_s", "exit_cwnd_packets", "exit_cwnd_bdp", "exit_cwnd_moment_bdp", "exit_round", "exit_cause"),
+    *("exit_time_s", "exit_cwnd_packets", "exit_cwnd_bdp", "startup_left", "exit_round", "exit_cause"),
     *("decision_time_s", "decision_cwnd_packets", "rollback_packets", "peak_cwnd_packets", "round_growth"),
     *("exponential_growth_s", "final_cwnd_packets", "final_cwnd_bdp", "least_cwnd_packets", "largest_cwnd_packets"),
     *("time_to_cwnd_s", "rounds_to_cwnd", "timeouts", "first_timeout_s", "nothing_to_send_share"),
@@ -63,72 +61,23 @@ def own_stack_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> Non
         add = partial(sheet.add, flow.id, algorithm=flow.algorithm)
         add("sender_options", _options(segments, flow.id), "the sender's SYN is not in its capture")
         why = "no ACK of this flow was captured at its sender"
-        bdp = flow.rtt_us * data.plan.path.rate_bits_per_second / 8_000_000 / data.plan.path.frame_bytes
         there = len(trace) > 0
-        peak = float(in_flight(trace).max()) if there else None
+        flying = in_flight(trace)
+        most = int(np.argmax(flying)) if there else None
+        peak = None if most is None else float(flying[most])
+        of_bdp = partial(share_of_bdp, capacity=data.capacity, flow=flow, path=data.plan.path)
         add("initial_flight_packets", int(np.ceil(trace.packets_out[0])) if there else None, why)
         add("inflight_peak_packets", peak, why)
-        add("inflight_peak_bdp", None if peak is None else peak / bdp, why)
+        add("inflight_peak_bdp", of_bdp(peak, time_ns=None if most is None else int(trace.time_ns[most])), why)
         window = _window(probe, flow.id)
         share = filled_share(trace, window) if there else None
         add("offered_window_filled_share", share, f"{why} twice" if there else why)
-        end = growth_end(trace)
+        end = growth_end(trace, flying)
         why = "what it had in flight grew to the end of the flow" if there else why
         cause = None if end is None else _cause(trace, data.info[flow.id], end, window)
         add("growth_end_s", None if end is None else (end.time_ns - trace.start_ns) / SECOND_NS, why)
-        add("growth_end_bdp", None if end is None else end.packets / bdp, why)
+        add("growth_end_bdp", None if end is None else of_bdp(end.packets, time_ns=end.time_ns), why)
         add("growth_end_cause", cause, why)
-
-
-def in_flight(trace: FlowTrace) -> Reals:
-    """Packets sent and not acknowledged at each ACK, 0 inside recoveries; shape (n,).
-
-    A recovery is one of :func:`episodes`, without the records before its third duplicate: the state there is that in
-    which the loss was not known.
-    """
-    found = trace.packets_out.copy()
-    for episode in episodes(trace):
-        found[episode.begin + 1 : episode.end] = 0
-    return found
-
-
-@dataclass(frozen=True)
-class GrowthEnd:
-    """``packets`` were in flight at ``time_ns``, the most of the last round that grew.
-
-    ``begin`` is the first record of that round; ``following`` and ``end`` are the first one of the round that did not
-    grow, and behind its last one.
-    """
-
-    time_ns: int
-    packets: float
-    begin: int
-    following: int
-    end: int
-
-
-def growth_end(trace: FlowTrace) -> GrowthEnd | None:
-    """Where the growth of a start-up ends on the wire.
-
-    A round grows where it has at least :data:`STILL_GROWS` times as much in flight, at most, as the round before.
-    A round that goes on for longer than two round trips after its peak grew until then: its losses are not repaired
-    when the flow ends. None for a flow that always grew.
-    """
-    starts = rounds(trace)
-    if starts.size < 2:
-        return None
-    flying = in_flight(trace)
-    most = np.maximum.reduceat(flying, starts)
-    still = np.flatnonzero(most[1:] < STILL_GROWS * most[:-1])
-    if not still.size:
-        begin = int(starts[-1])
-        peak = begin + int(np.argmax(flying[begin:]))
-        stuck = trace.time_ns[-1] - trace.time_ns[peak] > 2 * trace.window_ns[peak]
-        return GrowthEnd(int(trace.time_ns[peak]), float(most[-1]), begin, peak, len(trace)) if stuck else None
-    begin, following, *after = (int(start) for start in starts[still[0] :])
-    peak = begin + int(np.argmax(flying[begin:following]))
-    end = after[0] if after else len(trace)
-    return GrowthEnd(int(trace.time_ns[peak]), float(flying[peak]), begin, following, end)
 
 
 def _cause(trace: FlowTrace, info: Samples, end: GrowthEnd, window: Integers) -> str:

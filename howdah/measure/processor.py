@@ -143,9 +143,9 @@ def _peak(course: Course, busy: Reals) -> float | None:
 
 
 def _recovery_rows(sheet: Sheet, data: Measured, trace: FlowTrace, course: Course, missing: str | None) -> None:
-    flow, path = trace.flow, data.plan.path
+    flow = trace.flow
     found = find_startup(data, trace).found
-    drain_ns = path.buffer_bytes * 8 * SECOND_NS // path.rate_bits_per_second
+    drain_ns = overshoot.first_drain_ns(trace, data.capacity, data.plan.path)
     info = data.info[flow.id]
     episode = overshoot.first_loss_episode(trace, info, data.bottleneck, drain_ns, len(data.plan.flows))
     part, no_loss = course, None

@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from howdah.measure.bdp import bdp_packets
 from howdah.measure.conversation import Conversation, conversation, quantile_us, shares
 from howdah.measure.exit_rows import find_startup
 from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet, Value
 from howdah.measure.sampled import Samples
-from howdah.measure.trace import SECOND_NS, FlowTrace, Integers
+from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
 from howdah.plan.plan import BACKGROUND, Flow, Path
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
@@ -62,7 +63,7 @@ def receiver_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None
         add("receiver_options", options_text(syn) if syn else None, "the receiver's SYN is not in its capture")
         ack_rows(add, seen)
         hole_rows(add, seen)
-        window_rows(add, seen, trace, plan.path, exit_ns)
+        window_rows(add, seen, trace, exit_ns, partial(bdp_packets, data.capacity, flow, plan.path))
         limited_rows(add, data.info[flow.id])
 
 
@@ -129,8 +130,10 @@ def hole_rows(add: Add, seen: Conversation) -> None:
         add(metric, None if time_us is None else time_us / 1e6, why)
 
 
-def window_rows(add: Add, seen: Conversation, trace: FlowTrace, path: Path, exit_ns: int) -> None:
-    """What window it offered, in BDP of the flow: whole segments over rate · RTT / frame.
+def window_rows(
+    add: Add, seen: Conversation, trace: FlowTrace, exit_ns: int, bdp_at: Callable[[Integers], Reals]
+) -> None:
+    """What window it offered, in BDP of the flow: whole segments over :func:`howdah.measure.bdp.bdp_packets`.
 
     ``offered_window_least_bdp``: the smallest until the exit from slow start; ``offered_window_most_bdp``: the largest.
     ``offered_window_growth``: the largest over that of its first ACK of data; 1 where nothing is tuned.
@@ -143,14 +146,15 @@ def window_rows(add: Add, seen: Conversation, trace: FlowTrace, path: Path, exit
     """
     known = seen.acks.window_bytes >= 0
     window, time_ns = seen.acks.window_bytes[known], seen.acks.time_ns[known]
-    bdp_packets = path.rate_bits_per_second * trace.flow.rtt_us / 8_000_000 / path.frame_bytes
-    offered = window / trace.mss_bytes / bdp_packets
-    early = offered[time_ns <= exit_ns]
+    bdp = bdp_at(time_ns)
+    carries = bdp > 0
+    offered = window[carries] / trace.mss_bytes / bdp[carries]
+    early = offered[time_ns[carries] <= exit_ns]
     add("offered_window_least_bdp", float(early.min()) if early.size else None, _NO_WINDOW)
     add("offered_window_most_bdp", float(offered.max()) if offered.size else None, _NO_WINDOW)
     add("offered_window_growth", float(window.max() / window[0]) if window.size and window[0] else None, _NO_WINDOW)
     enough = np.flatnonzero(offered >= 1)
-    reached = (int(time_ns[enough[0]]) - trace.start_ns) / SECOND_NS if enough.size else None
+    reached = (int(time_ns[carries][enough[0]]) - trace.start_ns) / SECOND_NS if enough.size else None
     add("offered_window_bdp_time_s", reached, "the window never was a BDP" if window.size else _NO_WINDOW)
     known_start = window.size > 0 and len(trace) > 0
     why = _NO_WINDOW if not window.size else "no ACK of this flow was traced"

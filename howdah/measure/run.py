@@ -7,12 +7,14 @@ import json
 from typing import Any
 
 from howdah.measure import group, outside, overshoot, queue, throughput
+from howdah.measure.bdp import buffer_drain_ns
 from howdah.measure.course import course_rows
 from howdah.measure.cpu import cpu_rows
 from howdah.measure.event import estimate_rows
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
 from howdah.measure.footprint import footprint_rows
+from howdah.measure.growth import growth_end_rows
 from howdah.measure.host_processor import processor_host_rows
 from howdah.measure.jump import jump_rows
 from howdah.measure.limit import limit_rows
@@ -103,10 +105,8 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     reach_rows(sheet, trace, plan.measure_cwnd_packets)
     found = startup.found
     why = None if len(trace) else NO_ACKS
-    peak = overshoot.peak_packets_out(trace, found)
     path = plan.path
-    bdp_bytes = path.rate_bits_per_second * flow.rtt_us / 8_000_000
-    above = None if peak is None else overshoot.overshoot_packets(peak, bdp_bytes, path.buffer_bytes, path.frame_bytes)
+    above = overshoot.overshoot_packets(trace, found, data.capacity, path)
     sheet.add(flow.id, "overshoot_packets", above, why, **name)
     sheet.add(flow.id, "peak_cwnd_packets", overshoot.peak_cwnd(trace, found), why, **name)
     _loss_rows(sheet, data, trace, info, found)
@@ -121,7 +121,9 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     missing = why or "the flow was not active in the window"
     sheet.add(flow.id, "goodput_bits_per_second", rate, missing, **name)
     course_rows(sheet, data, trace, startup, rate, end)
-    opening_rows(sheet, trace, path)
+    if flow.sender_stack is None:
+        growth_end_rows(sheet, trace, data.capacity, path, NO_ACKS)
+    opening_rows(sheet, trace, path, data.capacity)
     extreme_rows(sheet, trace)
     jump_rows(sheet, data, trace)
     _rtt_rows(sheet, trace, info, path.early_us)
@@ -132,8 +134,7 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
 def _loss_rows(sheet: Sheet, data: Measured, trace: FlowTrace, info: Samples, found: Exit | None) -> None:
     flow = trace.flow
     name = {"algorithm": flow.algorithm}
-    path = data.plan.path
-    drain_ns = path.buffer_bytes * 8 * SECOND_NS // path.rate_bits_per_second
+    drain_ns = overshoot.first_drain_ns(trace, data.capacity, data.plan.path)
     episode = overshoot.first_loss_episode(trace, info, data.bottleneck, drain_ns, len(data.plan.flows))
     recovery_rows(sheet, data, trace, episode)
     early_loss_rows(sheet, data, trace, found, episode, drain_ns)
@@ -257,7 +258,7 @@ def _utilisation_cross_check(sheet: Sheet, data: Measured, used: float | None, b
     wire = sent / full
     # The queue also carries retransmissions and what is acknowledged after the window: one RTT and one buffer.
     again = sum(_retransmitted(data.info[flow.id]) for flow in data.plan.flows)
-    late = path.rtt_us / 1e6 + path.buffer_bytes * 8 / path.rate_bits_per_second
+    late = path.rtt_us / 1e6 + buffer_drain_ns(data.capacity, path, end) / SECOND_NS
     # ACKs of flows the other way are no goodput: at most one, of a twentieth of a frame, for each frame.
     back = any(flow.direction == "reverse" for flow in data.plan.flows)
     acks = 0.05 * (path.reverse_rate_bits_per_second or 0) / path.rate_bits_per_second if back else 0.0

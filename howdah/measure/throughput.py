@@ -21,7 +21,7 @@ def time_to_share_s(trace: FlowTrace, capacity: FairCapacity, share: float = GOO
 
     In seconds from the flow's start; None if there is none. A window begins at any ACK and is as long as the RTT is
     then (the smoothed one, at least the path's), so that it holds one flight, however bursty. It must end before the
-    flow does.
+    flow does. One in which the path carries nothing is none.
     """
     begin = trace.time_ns
     end = begin + trace.window_ns
@@ -29,7 +29,8 @@ def time_to_share_s(trace: FlowTrace, capacity: FairCapacity, share: float = GOO
     if not begin.size:
         return None
     got = trace.acked_bytes(end) - trace.acked_bytes(begin)
-    enough = np.flatnonzero(got >= share * capacity.fair_bytes(begin, end))
+    fair = capacity.fair_bytes(begin, end)
+    enough = np.flatnonzero((fair > 0) & (got >= share * fair))
     return float(begin[enough[0]] - trace.start_ns) / SECOND_NS if enough.size else None
 
 
@@ -65,7 +66,7 @@ def silent_spans(
             return spans if reached else None
         got = int(trace.acked_bytes(end)) - int(trace.acked_bytes(begin))
         full = capacity.whole_bytes(begin, end)
-        reached = reached or got >= RAMP_SHARE * full
+        reached = reached or (full > 0 and got >= RAMP_SHARE * full)
         if reached and got < share * full:
             since = spans.pop()[0] if spans and spans[-1][1] == begin else begin
             spans.append((since, end))
@@ -84,7 +85,8 @@ def utilisation(traces: list[FlowTrace], capacity: FairCapacity, begin_ns: int, 
     if end_ns <= begin_ns:
         return None
     got = sum(int(trace.acked_bytes(end_ns) - trace.acked_bytes(begin_ns)) for trace in traces)
-    return got / capacity.whole_bytes(begin_ns, end_ns)
+    carried = capacity.whole_bytes(begin_ns, end_ns)
+    return got / carried if carried else None
 
 
 def completion_time_s(trace: FlowTrace, size_bytes: int) -> float | None:

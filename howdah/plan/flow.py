@@ -168,6 +168,7 @@ def resolve_flows(
                 http=_transactions(generated) if generated and generated.http else None,
                 exchange=_exchange(generated) if generated and generated.requests > 1 else None,
                 program=program,
+                like=algorithm.like,
             )
         )
     _require_free_ports(cell, flows)

@@ -138,6 +138,8 @@ class Flow:
     # mtu_bytes, prefix_bits, netmask, gateway (howdah/plan/stack.py). In plan.json only where there is one.
     receiver_stack: dict[str, Any] | None = None
     sender_stack: dict[str, Any] | None = None  # the same of a sender, and its algorithm: what the stack calls it
+    # The kernel's own algorithm whose start-up that of a module has, where the profile says so. In plan.json only then.
+    like: str | None = None
 
     @property
     def title(self) -> str:

@@ -36,7 +36,7 @@ def written(plan: Any) -> dict[str, Any]:
     if not value["path"]["tick_us"]:
         del value["path"]["tick_us"]
     for flow in value["flows"]:
-        for name in ("http", "exchange", "program", "receiver_stack", "sender_stack"):
+        for name in ("http", "exchange", "program", "receiver_stack", "sender_stack", "like"):
             if flow[name] is None:
                 del flow[name]
     if not value["collect"]["cpu"]:

@@ -20,7 +20,8 @@ class Algorithm:
 
     ``kernel`` is the name given to TCP_CONGESTION; ``module`` the kernel module that provides it (``tcp_cubic``), None
     if it is part of TCP itself; ``parameters`` are set under /sys/module/<module>/parameters before any flow starts,
-    and hold for the whole kernel; ``base`` names congestion avoidance after slow start.
+    and hold for the whole kernel; ``base`` names congestion avoidance after slow start. ``like`` is the kernel's own
+    algorithm whose start-up a module of the profile's has, where the profile says so.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Algorithm:
     summary: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     builtin: bool = True  # compiled into the project's kernels; false: a module the profile brings
+    like: str | None = None
 
 
 PLUG_IN_PREFIX = "ss_"  # of a module's name
@@ -121,6 +123,9 @@ _KNOWN = [
         "westwood", "westwood", "tcp_westwood", "westwood", "TCP Westwood+: standard slow start, rate-based halving"
     ),
 ]
+
+# The kernel's own, by its names, that leave slow start by a finite ssthresh; BBR has a start-up of its own.
+THRESHOLD_TELLS = frozenset(algorithm.kernel for algorithm in _KNOWN) - {"bbr"}
 
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm for algorithm in itertools.chain(_KNOWN, *(plug_in.algorithms() for plug_in in PLUG_INS))

@@ -52,11 +52,26 @@ def _table(scenario: Scenario, document: Document, directory: Path) -> dict[str,
     built = {module_name(Path(module)) for module in scenario.modules}
     for name, section in scenario.algorithms.items():
         place = ("algorithms", name)
-        if section.like is not None:
+        if section.kernel is None:
             table[name] = _alike(name, section, table, built, document.place((*place, "like")))
-        else:
-            table[name] = _declared(name, section, built, document.place((*place, "parameters")))
+            continue
+        declared = _declared(name, section, built, document.place((*place, "parameters")))
+        like = _whose_start_up(name, section, document.place((*place, "like")))
+        table[name] = dataclasses.replace(declared, like=like)
     return table
+
+
+def _whose_start_up(name: str, section: AlgorithmSection, where: str) -> str | None:
+    """The kernel's name of the algorithm whose start-up one with a kernel name of its own has."""
+    if section.like is None:
+        return None
+    own = [known for known in ALGORITHMS.values() if known.builtin]
+    found = next((known.kernel for known in own if known.name == section.like), None)
+    if found is None:
+        what = f"algorithms.{name} has a kernel name, and is like {section.like!r}, which is none of the kernel's own"
+        names = ", ".join(known.name for known in own)
+        raise ProfileError(what, where=where, hint=f"like tells measures whose start-up it has: one of {names}")
+    return found
 
 
 def _alike(name: str, section: AlgorithmSection, table: dict[str, Algorithm], built: set[str], where: str) -> Algorithm:

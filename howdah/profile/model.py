@@ -129,10 +129,12 @@ class BackgroundSection(FlowSection):
 
 
 class AlgorithmSection(Section):
-    """An algorithm of your own for the ``algorithm`` field; give ``like`` or ``kernel``."""
+    """An algorithm of your own for the ``algorithm`` field; give ``like`` or ``kernel``, or both."""
 
     like: AlgorithmName | None = fixed(
-        None, description="a known algorithm: its kernel name, module, base and parameters are taken"
+        None,
+        description="a known algorithm: its kernel name, module, base and parameters are taken; beside kernel, one of "
+        "the kernel's own whose start-up it has, as its measures need to know",
     )
     kernel: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,15}$")] | None = fixed(
         None, description="the name for TCP_CONGESTION, at most 15 characters"
@@ -145,8 +147,8 @@ class AlgorithmSection(Section):
 
     @model_validator(mode="after")
     def _one_origin(self) -> AlgorithmSection:
-        if (self.like is None) == (self.kernel is None):
-            raise FieldError("expected one of like (a known algorithm) and kernel (a name for TCP_CONGESTION)")
+        if self.like is None and self.kernel is None:
+            raise FieldError("expected like (a known algorithm), kernel (a name for TCP_CONGESTION), or both")
         return self
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA_VERSION = 4  # 2: the table slow_start; 3: axes in every table, units of fields, names of flow; 4: data_segs_in
+# 2: the table slow_start; 3: axes in every table, units of fields, names of flow; 4: data_segs_in; 5: bbr_ in tcp_info
+SCHEMA_VERSION = 5
 # There only if they were asked for, and a property of the machine that made the run: two runs of one plan differ here.
 MACHINE_TABLES = ("cpu", "cpu_sample")
 
@@ -83,6 +84,11 @@ TCP_INFO = pa.schema(
         ("rcv_space_bytes", pa.int64()),
         ("rcv_ooopack_packets", pa.int64()),
         ("reordering_packets", pa.int64()),
+        # What the congestion control tells of itself, where that is struct tcp_bbr_info; a gain of 256 is 1.
+        ("bbr_bandwidth_bytes_per_second", pa.int64()),
+        ("bbr_min_rtt_us", pa.int64()),
+        ("bbr_pacing_gain_256ths", pa.int64()),
+        ("bbr_cwnd_gain_256ths", pa.int64()),
     ]
 )
 

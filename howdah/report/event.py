@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from howdah.ingest.tracepoint import INFINITE_SSTHRESH
-from howdah.measure.cause import BBR_DRAIN, OWN_CUT, OWN_THRESHOLD, UNKNOWN
+from howdah.measure.cause import BBR_DRAIN, OWN_CUT, OWN_THRESHOLD, PROBE_RTT, UNKNOWN
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW, SEND_BUFFER
 from howdah.number import duration, rate, significant
 from howdah.plan.plan import Flow
@@ -23,6 +23,7 @@ _OTHER_CAUSES = {
     OWN_CUT: "the algorithm cut its own window; TCP was in no recovery",
     OWN_THRESHOLD: "the window reached a threshold that the algorithm had set",
     BBR_DRAIN: "the delivery rate stopped growing for three rounds",
+    PROBE_RTT: "BBR went to measure its least round-trip time, and did not return to its start-up",
     RECEIVE_WINDOW: "no detector spoke; the receive window held the flow back",
     SEND_BUFFER: "no detector spoke; the send buffer held the flow back",
     APPLICATION: "no detector spoke; the application had nothing to send",

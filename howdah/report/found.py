@@ -16,7 +16,8 @@ _DIGITS = 3
 _FIRST = "The first flow"
 _MOST_ONE_BY_ONE = 4  # variants that get a clause each; of more, the extremes are named
 _EXIT, _EXIT_PACKETS, _CAUSE, _LOST = "exit_cwnd_bdp", "exit_cwnd_packets", "exit_cause", "retransmitted_packets"
-_GROWN = "growth_end_bdp"  # of a sender whose window nobody sees
+_GROWN = "growth_end_bdp"
+_LEFT, _GAIN = "startup_left", "startup_gain"
 _TRAFFIC = "traffic="
 _NINETY, _DONE, _GROUP_LOST = "time_to_90_percent_s", "completion_time_median_s", "retransmission_ratio"
 
@@ -48,18 +49,23 @@ class _Said:
 
     @property
     def left(self) -> str:
-        """BBR has no slow start: it has a start-up."""
-        return "start-up" if self.algorithm.startswith("bbr") else "slow start"
+        """A control that paces like BBR has no slow start: it has a start-up."""
+        return "slow start" if self.value(_GAIN) is None else "start-up"
 
     @property
     def stayed(self) -> bool:
-        """Whether there is an exit to look for, and none was found."""
+        """Whether there is an exit to look for, and the flow was in its start-up to its end."""
+        if _LEFT in self.cells:
+            return not self.exit and self.value(_LEFT) == 0
         return not self.exit and self.value(_GROWN) is None
 
     @property
     def stay(self) -> str:
         """What it did in the place of an exit."""
-        return f"did not leave {self.left}" if self.stayed else f"grew to {self.quantity(_GROWN)} in flight"
+        if self.stayed:
+            return f"did not leave {self.left}"
+        grown = self.quantity(_GROWN)
+        return f"grew to {grown} in flight" if grown else "did not show the end of its start-up"
 
     @property
     def exit(self) -> str:

@@ -33,7 +33,7 @@ def sample(experiments: list[Experiment]) -> list[Experiment]:
 
 def with_main_measures(experiments: list[Experiment]) -> list[Experiment]:
     """The experiments with the measures alone that are in the first result table."""
-    main = {name for name, metric in known_metrics().items() if metric.table == "main"}
+    main = {name for name, metric in known_metrics().items() if metric.table in ("main", "instead")}
     return [replace(each, runs=[_with(run, main) for run in each.runs]) for each in experiments]
 
 

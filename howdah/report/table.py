@@ -15,6 +15,7 @@ from howdah.report.source import Group, Summary
 from howdah.report.variant import Variant, Variants
 
 _NONE_SEEN = "none seen"
+_EXIT = "exit_time_s"
 
 
 @dataclass(frozen=True)
@@ -90,15 +91,19 @@ class Table:
 def columns(summaries: list[Summary]) -> list[MeasureColumn]:
     """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last.
 
-    Those marked ``table: hidden`` are left out.
+    Those marked ``table: hidden`` are left out; those marked ``instead`` are main ones where a flow has no exit, also
+    where there is a reason alone.
     """
     present = {measure for summary in summaries for _, measure in summary.statistics}
     if any(summary.causes for summary in summaries):
         present.add("exit_cause")
     metrics = list(known_metrics().values())
+    absent = {measure for summary in summaries for _, measure in summary.absent}
+    main = ("main", "instead") if _EXIT in absent else ("main",)
+    present |= absent & {metric.name for metric in metrics if metric.table == "instead" and _EXIT in absent}
     present -= {metric.name for metric in metrics if metric.table == "hidden"}
     known = [
-        MeasureColumn(each.name, each.header, each.shown, each.factor, each.meaning, each.table == "main")
+        MeasureColumn(each.name, each.header, each.shown, each.factor, each.meaning, each.table in main)
         for each in metrics
     ]
     names = {measure.name for measure in known}
@@ -232,5 +237,5 @@ def number_cell(measure: MeasureColumn, statistic: Statistic, rows: int = 1) -> 
 def cause_text(cause: str) -> str:
     """An exit cause as words: ``ack-train`` becomes ``ACK train``."""
     words = cause.replace("_", " ").replace("-", " ")
-    names = {"ack": "ACK", "rto": "RTO", "search": "SEARCH", "bbr": "BBR", "hystart": "HyStart", "css": "CSS"}
+    names = {word.lower(): word for word in ("ACK", "RTO", "RTT", "SEARCH", "BBR", "HyStart", "CSS")}
     return " ".join(names.get(word.lower(), word) for word in words.split())

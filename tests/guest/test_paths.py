@@ -112,6 +112,21 @@ def test_the_rate_and_the_delay_follow_the_schedule(engine: UmlEngine) -> None:
     assert disagreements(directory) == []
 
 
+def test_an_exit_is_compared_with_the_bdp_of_its_moment(engine: UmlEngine) -> None:
+    """The link slows down to a quarter long before a loss ends the slow start."""
+    plan, directory, _ = valid(
+        engine, "algorithm=reno", "path.rate=20 Mbit/s", "path.schedule=[{at: 10 ms, rate: 5 Mbit/s}]"
+    )
+    path, (flow,) = plan.path, plan.flows
+    found = metrics(directory)
+    assert found[1, "exit_time_s"] > 0.01 + flow.rtt_us / 1e6, "a whole round trip has the new rate"
+    bdp_packets = 5e6 * flow.rtt_us / 8e6 / path.frame_bytes
+    assert found[1, "exit_cwnd_bdp"] == pytest.approx(found[1, "exit_cwnd_packets"] / bdp_packets)
+    full_packets = bdp_packets + path.buffer_bytes / path.frame_bytes
+    assert 0 < found[1, "overshoot_packets"] <= 2 * full_packets, "a slow start doubles once more before it knows"
+    assert found[None, "utilisation"] <= 1
+
+
 def test_packets_keep_their_order_when_the_delay_falls(engine: UmlEngine) -> None:
     steps = "path.schedule=[{at: 1 s, rtt: 100 ms}, {at: 2 s, rtt: 20 ms}, {at: 3 s, rtt: 80 ms}]"
     _plan, directory, _checks = valid(engine, steps, "collect.pcap=['r1:r1-eth0']", "path.buffer=10 bdp")

@@ -135,14 +135,28 @@ def test_roll_back_takes_what_five_bins_delivered(run_of: Shared) -> None:
 def test_the_decision_of_a_drain_is_a_measure(run_of: Shared) -> None:
     run = run_of("search", DEEP)
     begin, drained, left = run.events
-    assert measured(run, "decision_cwnd_packets", "exit_cwnd_packets", "rollback_packets") == [
+    assert measured(run, "exit_cwnd_packets", "drain_end_cwnd_packets", "rollback_packets") == [
         begin["cwnd_packets"],
         left["cwnd_packets"],
         begin["cwnd_packets"] - drained["cwnd_packets"],
     ]
-    decided, over = measured(run, "decision_time_s", "exit_time_s")
+    assert measured(run, "exit_cause", "drain_end_cause") == ["delivery-rate", "delivery-rate"]
+    decided, over = measured(run, "exit_time_s", "drain_end_time_s")
     assert decided == pytest.approx((begin["time_ns"] - run.trace.start_ns) / 1e9)
     assert over - decided == pytest.approx((left["time_ns"] - begin["time_ns"]) / 1e9)
+
+
+def test_a_loss_in_the_drain_decides_nothing(run_of: Shared) -> None:
+    """A buffer of 3.5 BDP overflows in the round before the decision, and the loss is known in the drain. Until then
+    the run is that of a buffer which holds all: the decision is the same ACK and window."""
+    run, whole = run_of("search", "path.buffer=3.5 bdp"), run_of("search", DEEP)
+    begin = whole.events[0]
+    assert [row["reason"] for row in run.exits] == ["loss"], "the drain was not ended by a loss: nothing is tested"
+    assert measured(run, "exit_time_s") == pytest.approx(measured(whole, "exit_time_s"), abs=1e-6)
+    assert measured(run, "exit_cause") == measured(whole, "exit_cause") == ["delivery-rate"]
+    assert measured(run, "exit_cwnd_packets", "drain_end_cause") == [begin["cwnd_packets"], "loss"]
+    (last,) = measured(run, "drain_end_cwnd_packets")
+    assert last == run.exits[0]["cwnd_packets"] < begin["cwnd_packets"]
 
 
 def test_a_deep_buffer_blinds_it(run_of: Shared) -> None:

@@ -11,6 +11,7 @@ from howdah.report.event import cause_words
 from tests.liars.bench import Bench
 from tests.liars.liar import Catch, ToldLiar
 from tests.unit import test_measure_cause as made
+from tests.unit import test_measure_control as controls
 from tests.unit import test_measure_decision as decided
 from tests.unit.event_factory import told as said
 
@@ -92,8 +93,30 @@ def _marked() -> str:
     return made.cause(made.REDUCES, made.counters_at_exit(marked=4))
 
 
+def _drained() -> str:
+    """A loss ends the drain that the module began."""
+    events = [said(44, "phase", "delivery-rate", 34), said(48, "exit", "loss", 26, ssthresh_packets=18)]
+    rows, _ = decided.measure(decided.trace_of(*decided.LOSES), events, ca_state=[0, 3, 3])
+    return str(rows["exit_cause"]["value"])
+
+
+def _left(claimed: int, windows: list[int], gains: list[int] | None = None) -> Told:
+    """Whether the flow left its start-up, where that is not what is claimed."""
+
+    def told(_bench: Bench, _path: Path) -> list[Catch]:
+        trace = controls.rounds_of(windows)
+        rows = controls.measure(trace, None if gains is None else controls.told(gains))
+        row, cause = rows["startup_left"], rows["exit_cause"]["value"]
+        return (
+            [] if row["value"] == claimed else [Catch("state", str(row["value"]), row.get("why") or f"left by {cause}")]
+        )
+
+    return told
+
+
 _LOST, _TRAIN, _TIMEOUT, _MARKED = "a loss", "HyStart's own counter", "a timeout", "marks of congestion"
 _FILLS, _LOSES = "BBR that fills its path", "BBR version 3 that loses too much"
+_DOUBLES = "a window that doubles to its end"
 _TELLS, _ROLLS = "a module that reports its exit", "a window that is rolled back"
 
 HONEST_CAUSES: dict[str, Told] = {
@@ -103,6 +126,7 @@ HONEST_CAUSES: dict[str, Told] = {
     _TRAIN: _cause("ack-train", _train(16)),
     _FILLS: _cause("bbr-drain", _bbr(made.FLAT, 0, "bbr3")),
     _LOSES: _cause("loss", _bbr(made.RISING, 60, "bbr3")),
+    _DOUBLES: _left(0, [10, 20, 40, 80]),
     _TELLS: _exit(decided.PLUG_IN),
     _ROLLS: _rolled_back(decided.PLUG_IN),
 }
@@ -161,6 +185,34 @@ CAUSES = [
         ("bbr-drain", cause_words("bbr-drain")),
         _LOSES,
         _cause("loss", _bbr(made.FLAT, 300, "bbr")),
+    ),
+    _liar(
+        "bbr-under-another-name",
+        "A copy of BBR is called otherwise, and loses packets after its rate has stopped growing: loss ended it.",
+        ("bbr-drain", cause_words("bbr-drain")),
+        _LOSES,
+        _cause("loss", _bbr(made.FLAT, 300, "mine")),
+    ),
+    _liar(
+        "bbr-through-probe-rtt",
+        "BBR leaves its start-up through ProbeRTT, where ssthresh stays infinite: it did not leave.",
+        ("1", "left by probe-rtt"),
+        _DOUBLES,
+        _left(0, controls.PROBES, [controls.HIGH] * 7 + [controls.CRUISE] * 3),
+    ),
+    _liar(
+        "fixed-window-called-slow-start",
+        "A module keeps its window, and never sets ssthresh: it did not leave slow start.",
+        ("None", "ssthresh stayed infinite"),
+        _DOUBLES,
+        _left(0, [10] * 6),
+    ),
+    _liar(
+        "loss-in-a-drain",
+        "SEARCH has decided and drains its window when a loss comes: loss ended slow start.",
+        ("delivery-rate", cause_words("delivery-rate")),
+        _LOST,
+        _cause("loss", _drained),
     ),
     _liar(
         "exit-told-after-the-cut",

@@ -78,10 +78,11 @@ def counters_at_exit(**growth: int) -> Readings:
 
 def cause(trace: FlowTrace, readings: Readings, times: list[float] | None = None, **info: list[int]) -> str:
     counters = make_counters(readings)
-    found = find_exit(trace)
+    read = make_info(times or ([0.0, 1000.0] if info else []), **info)
+    found = find_exit(trace, read)
     assert found is not None
     detected = detection(counters, "s1", found.time_ns, int(trace.time_ns[found.record]))
-    return exit_cause(trace, found, detected, counters, make_info(times or ([0.0, 1000.0] if info else []), **info))
+    return exit_cause(trace, found, detected, counters, read)
 
 
 def test_the_ack_train_counter_names_the_cause() -> None:
@@ -228,6 +229,9 @@ def test_a_collapsed_window_and_a_timeout_are_an_rto() -> None:
 # -- BBR: the trace shows that it entered Drain, tcp_info why.
 
 
+STARTUP, DRAIN = 739, 88  # gains of BBR in 256ths
+
+
 def startup(
     rates: list[int], *, retransmitted: int = 0, state: int = OPEN, marked: int = 0, algorithm: str = "bbr"
 ) -> str:
@@ -254,6 +258,7 @@ def startup(
         delivered_packets=[100 * number for number in range(count)],
         total_retrans_packets=[0] * (count - 6) + [retransmitted * step // 6 for step in range(1, 7)],
         ca_state=[OPEN] * (count - 6) + [state] * 6,
+        **({"bbr_pacing_gain_256ths": [STARTUP] * (count - 1) + [DRAIN]} if algorithm != "bbr" else {}),
     )
 
 
@@ -271,7 +276,7 @@ def test_bbr_whose_rate_had_stopped_is_not_left_by_the_losses_of_that_time() -> 
     assert startup(FLAT, retransmitted=300, state=RECOVERY) == "bbr-drain"
 
 
-@pytest.mark.parametrize("algorithm", ["bbr", "bbr3"])
+@pytest.mark.parametrize("algorithm", ["bbr", "bbr3", "mine"])
 def test_bbr_version_3_leaves_startup_by_loss(algorithm: str) -> None:
     assert startup(RISING, retransmitted=60, state=RECOVERY, algorithm=algorithm) == "loss"
 

@@ -82,7 +82,7 @@ def test_rows_of_growth_have_units_and_the_share_of_the_bdp() -> None:
     trace = one_ack_a_round([1, 2, 4, 8], 8)
     path = dataclasses.replace(make_plan().path, rate_bits_per_second=20_000_000, frame_bytes=1000)
     sheet = Sheet({})
-    growth_rows(sheet, path, trace, find_exit(trace), 1000 * MS)
+    growth_rows(sheet, path, FairCapacity(1e6, []), trace, find_exit(trace), 1000 * MS)
     found = {row["metric"]: row for row in sheet.rows}
     assert found["final_cwnd_packets"]["value"] == 8
     # 20 Mbit/s x 40 ms are 100 packets of 1000 bytes.
@@ -129,7 +129,7 @@ def test_the_decision_is_counted_from_the_full_path() -> None:
     trace = make_trace(times, una, nxt, flow=make_flow(rtt_us=RTT_MS * 1000))
     whole = FairCapacity(20 * MSS * 8 / 0.04, [(0, 2000 * MS)])
     sheet = Sheet({})
-    crossing_rows(sheet, trace, whole, Decision(int(trace.time_ns[13]), 40, 40))
+    crossing_rows(sheet, trace, whole, Decision(int(trace.time_ns[13]), 40, 40), "")
     found = {row["metric"]: row["value"] for row in sheet.rows}
     # The ACK of record 10 is the first of a full round: the window that holds it begins one round before.
     assert found["exit_after_capacity_rtts"] == pytest.approx(4.0)

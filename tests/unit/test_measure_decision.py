@@ -18,6 +18,7 @@ from tests.unit.trace_factory import make_counters, make_flow, make_info, make_m
 
 INF = math.inf
 WHEN = ("exit_time_s", "decision_time_s")
+DRAIN_END = ("drain_end_time_s", "drain_end_cwnd_packets", "drain_end_cause")
 WINDOWS = ("exit_cwnd_packets", "decision_cwnd_packets", "rollback_packets")
 
 
@@ -36,6 +37,7 @@ def trace_of(cwnd: list[int], ssthresh: list[float], algorithm: str = "search_re
 
 ROLLS_BACK = ([30, 32, 34, 20, 20, 20], [INF, INF, INF, 20, 20, 20])  # by the ACK at 44 ms
 DRAINS = ([30, 34, 34, 30, 26, 20, 20], [INF, INF, INF, INF, INF, 20, 20])  # from the ACK at 44 ms to that at 48 ms
+LOSES = ([30, 34, 34, 30, 26, 24, 22], [INF, INF, INF, INF, INF, 18, 18])  # by the ACK at 48 ms, in the drain
 STAYS = ([30, 32, 34, 35, 35], [INF, INF, INF, 34, 34])
 
 
@@ -90,8 +92,9 @@ DRAIN = [
 @pytest.mark.parametrize(("algorithm", "events"), [("search_reno", DRAIN), ("theirs", [])], ids=["plug-in", "outside"])
 def test_a_drain_was_decided_when_it_began(algorithm: str, events: list[SlowStartEvent]) -> None:
     rows, sheet = measure(trace_of(*DRAINS, algorithm), events)
-    assert numbers(rows, WHEN) == (0.048, 0.044)
-    assert numbers(rows, WINDOWS)[1:] == (34, 14)
+    assert numbers(rows, WHEN) == (0.044, 0.044)
+    assert numbers(rows, WINDOWS) == (34, 34, 14)
+    assert numbers(rows, DRAIN_END) == (0.048, 20, "delivery-rate" if events else "own-cut")
     assert all(check["agree"] for check in sheet.cross_checks)
 
 
@@ -99,12 +102,15 @@ def test_a_drain_was_decided_when_it_began(algorithm: str, events: list[SlowStar
 def test_a_loss_that_ends_a_drain_does_not_move_its_decision(told_of: bool) -> None:
     """The window falls from 34 to 26 from the ACK at 44 ms on; that at 48 ms begins a recovery."""
     events = [told(44, "phase", "delivery-rate", 34), told(48, "exit", "loss", 26, ssthresh_packets=18)]
-    cut = ([30, 34, 34, 30, 26, 24, 22], [INF, INF, INF, INF, INF, 18, 18])
-    trace = trace_of(*cut, "search_reno" if told_of else "theirs")
+    trace = trace_of(*LOSES, "search_reno" if told_of else "theirs")
     rows, _ = measure(trace, events if told_of else [], ca_state=[0, 3, 3])
-    assert rows["exit_cause"]["value"] == "loss"
-    assert numbers(rows, WHEN) == (0.048, 0.044)
-    assert numbers(rows, WINDOWS) == (26, 34, 8)
+    assert rows["exit_cause"]["value"] == ("delivery-rate" if told_of else "own-cut")
+    assert numbers(rows, WHEN) == (0.044, 0.044)
+    assert numbers(rows, WINDOWS) == (34, 34, 8)
+    assert numbers(rows, DRAIN_END) == (0.048, 26, "loss")
+    assert rows["startup_left"]["value"] == 1
+    if told_of:
+        assert rows["exit_quantity"]["value"] is not None, "the number that decided, not the loss's, which has none"
 
 
 def test_a_phase_in_which_nothing_is_drained_is_no_decision() -> None:
@@ -112,6 +118,38 @@ def test_a_phase_in_which_nothing_is_drained_is_no_decision() -> None:
     rows, _ = measure(trace_of(*STAYS), events)
     assert numbers(rows, WHEN) == (0.044, 0.044)
     assert numbers(rows, WINDOWS) == (34, 34, 0)
+
+
+def test_a_loss_in_a_phase_that_may_be_taken_back_is_the_exit() -> None:
+    """HyStart++ in CSS grows on and may resume: a loss in it decides."""
+    events = [told(42, "phase", "delay", 32), told(44, "exit", "loss", 34, ssthresh_packets=20)]
+    rows, _ = measure(trace_of(*ROLLS_BACK), events)
+    assert rows["exit_cause"]["value"] == "loss"
+    assert numbers(rows, (*WHEN, *WINDOWS)) == (0.044, 0.044, 34, 34, None)
+    assert "drain_end_time_s" not in rows
+
+
+def test_a_window_that_tcp_lowers_for_its_application_is_no_drain() -> None:
+    """tcp_cwnd_application_limited() takes it down in slow start; then a loss ends slow start."""
+    idle: dict[str, Any] = {
+        "busy_time_us": [0, 0, 0],
+        "app_limited": [1, 1, 1],
+        "state": [1, 1, 1],
+        "notsent_bytes": [0, 0, 0],
+    }
+    rows, _ = measure(trace_of(*LOSES, "theirs"), ca_state=[0, 3, 3], **idle)
+    assert rows["exit_cause"]["value"] == "loss"
+    assert numbers(rows, WHEN) == (0.048, 0.048)
+    assert "drain_end_time_s" not in rows
+
+
+def test_the_windows_of_a_start_up_like_bbrs_are_no_drain() -> None:
+    """A loss takes its window down before it enters Drain."""
+    windows = [30, 34, 34, 30, 26, 26, 26]
+    info: dict[str, Any] = {"bbr_pacing_gain_256ths": [739, 88, 88], "ca_state": [0, 3, 3]}
+    rows, _ = measure(trace_of(windows, [INF] * 5 + [12.0] * 2, "theirs"), **info)
+    assert numbers(rows, WHEN) == (0.048, 0.048)
+    assert "drain_end_time_s" not in rows
 
 
 def test_the_roll_back_of_a_later_exit_is_not_that_of_the_first() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from howdah.measure.capacity import FairCapacity
 from howdah.measure.group import initial_window_bytes, is_large, large_rows
 from howdah.measure.jump import jump_rows
 from howdah.measure.opening import extreme_rows, opening_rows
@@ -20,6 +21,7 @@ from tests.unit.plan_factory import make_plan
 from tests.unit.trace_factory import MSS, make_flow, make_info, make_measured, make_trace
 
 PATH = make_plan().path
+CAPACITY = FairCapacity(PATH.capacity_goodput_bits_per_second, [])
 NEEDED = PATH.rate_bits_per_second * make_flow().rtt_us / 8_000_000 / PATH.frame_bytes
 
 
@@ -31,7 +33,7 @@ def test_a_window_opens_at_the_ack_that_makes_it_hold_the_path() -> None:
     enough = int(NEEDED) + 1
     trace = make_trace([40, 80, 120, 160], [0, 10, 30, 70], [10, 30, 70, 150], [10, enough - 1, enough, 2 * enough])
     sheet = Sheet({})
-    opening_rows(sheet, trace, PATH)
+    opening_rows(sheet, trace, PATH, CAPACITY)
     extreme_rows(sheet, trace)
     rows = rows_of(sheet)
     # The record at 120 ms is the state that the ACK at 80 ms left.
@@ -43,7 +45,7 @@ def test_a_window_opens_at_the_ack_that_makes_it_hold_the_path() -> None:
 
 def test_a_window_that_never_opens_says_so() -> None:
     sheet = Sheet({})
-    opening_rows(sheet, make_trace([40, 80], [0, 1], [1, 2], [2, 3]), PATH)
+    opening_rows(sheet, make_trace([40, 80], [0, 1], [1, 2], [2, 3]), PATH, CAPACITY)
     rows = rows_of(sheet)
     assert rows["window_open_time_s"]["value"] is None
     assert "never" in rows["window_open_sent_bytes"]["why"]

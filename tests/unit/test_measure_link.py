@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from howdah.measure.bdp import bdp_packets
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.course import exponential_growth_s
-from howdah.measure.exit_rows import moment_bdp_packets
 from howdah.measure.group import transfer_rows, transfer_s
 from howdah.measure.link import link_rows, link_utilisation, sent_bytes
 from howdah.measure.recovery import startup_retransmitted
@@ -57,11 +57,11 @@ def test_the_rate_of_the_link_is_that_of_the_moment() -> None:
 
 
 def test_the_bdp_of_a_moment_is_what_the_link_could_carry_in_the_round_trip_before_it() -> None:
-    path = dataclasses.replace(make_plan().path, mss_bytes=1000)
+    path = dataclasses.replace(make_plan().path, mss_bytes=1000, rate_steps=[[500_000, 4_000_000]])
     flow = make_flow(rtt_us=100_000)
     # 8 Mbit/s of goodput are 1000 bytes a millisecond; from 500 ms on half of that.
     capacity = FairCapacity(8e6, [], [(500 * MS, 4e6)])
-    moments = [moment_bdp_packets(capacity, flow, path, at * MS) for at in (400, 550, 700)]
+    moments = bdp_packets(capacity, flow, path, np.array([400, 550, 700]) * MS)
     assert moments == pytest.approx([100, 75, 50])
 
 

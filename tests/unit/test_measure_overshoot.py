@@ -3,23 +3,42 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
 
 from howdah.measure import overshoot, queue
+from howdah.measure.capacity import FairCapacity
 from howdah.measure.exit import find_exit
 from howdah.measure.trace import FlowTrace
-from tests.unit.trace_factory import MS, make_info, make_queue, make_trace
+from tests.unit.plan_factory import make_plan
+from tests.unit.trace_factory import MS, MSS, make_info, make_queue, make_trace
 
 FRAME = 1514
 RATE = 20_000_000
 
 
-def test_overshoot_is_the_peak_beyond_bdp_and_buffer_in_frames() -> None:
-    assert overshoot.overshoot_packets(200, 100_000, 100_000, 1000) == 0
-    assert overshoot.overshoot_packets(250, 100_000, 100_000, 1000) == 50
-    assert overshoot.overshoot_packets(100, 100_000, 100_000, 1000) == -100
+PATH = dataclasses.replace(
+    make_plan().path, rate_bits_per_second=20_000_000, buffer_bytes=100_000, frame_bytes=1000, mss_bytes=MSS
+)
+STEADY = FairCapacity(0.0, [])
+
+
+@pytest.mark.parametrize(("out", "beyond"), [(200, 0), (250, 50), (100, -100)])
+def test_overshoot_is_the_peak_beyond_bdp_and_buffer_in_frames(out: int, beyond: int) -> None:
+    """20 Mbit/s x 40 ms are 100 packets of 1000 bytes, and the buffer holds as many."""
+    trace = make_trace([40.0, 41.0], [0, 0], [out, out - 1])
+    assert overshoot.overshoot_packets(trace, None, STEADY, PATH) == beyond
+
+
+def test_the_path_holds_what_its_rate_of_the_moment_lets_it() -> None:
+    """From 500 ms on the link carries half: 150 packets out are then 50 too many, 160 before that none."""
+    capacity = FairCapacity(100 * MSS * 8 / 0.04, [], [(500 * MS, 50 * MSS * 8 / 0.04)])
+    path = dataclasses.replace(PATH, rate_steps=[[500_000, 10_000_000]])
+    trace = make_trace([400.0, 600.0], [0, 0], [160, 150])
+    assert overshoot.overshoot_packets(trace, None, capacity, path) == pytest.approx(0)
+    assert overshoot.overshoot_packets(trace, None, STEADY, PATH) == -40
 
 
 def test_the_peak_is_taken_until_two_rounds_after_the_exit() -> None:
@@ -39,11 +58,11 @@ def test_the_peak_is_taken_until_two_rounds_after_the_exit() -> None:
         ssthresh=[math.inf, math.inf, 28, 28, 28, 28, 28, 28],
     )
     found = find_exit(trace)
-    assert overshoot.peak_packets_out(trace, found) == 60
+    assert overshoot.overshoot_packets(trace, found, STEADY, PATH) == 60 - 200
     assert overshoot.peak_cwnd(trace, found) == 60
     # Without an exit the whole flow is start-up.
-    assert overshoot.peak_packets_out(trace, None) == 90
-    assert overshoot.peak_packets_out(make_trace([], [], []), None) is None
+    assert overshoot.overshoot_packets(trace, None, STEADY, PATH) == 90 - 200
+    assert overshoot.overshoot_packets(make_trace([], [], []), None, STEADY, PATH) is None
 
 
 def lossy() -> FlowTrace:

@@ -11,7 +11,8 @@ import pytest
 
 from howdah.ingest.own_stack import add_own_stacks
 from howdah.ingest.source import Context, Made, SourceReport
-from howdah.measure.own_stack import filled_share, growth_end, in_flight, unseen
+from howdah.measure.growth import growth_end, in_flight
+from howdah.measure.own_stack import filled_share, unseen
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace, flow_trace
 from howdah.record import table as store
@@ -88,11 +89,11 @@ def test_the_growth_ends_with_the_last_round_that_grew() -> None:
         ssthresh=np.full(5, np.inf),
         srtt_ns=np.zeros(5, dtype=np.int64),
     )
-    end = growth_end(trace)
+    end = growth_end(trace, in_flight(trace))
     assert end is not None
     assert (end.time_ns, end.packets, end.begin, end.following) == (300 * MS, 8.0, 2, 3)
     always = dataclasses.replace(trace, snd_nxt=(una + np.array([2, 4, 8, 16, 32], dtype=np.int64)) * MSS)
-    assert growth_end(always) is None
+    assert growth_end(always, in_flight(always)) is None
 
 
 def test_the_growth_ends_at_its_peak_where_the_losses_are_not_repaired() -> None:
@@ -105,9 +106,10 @@ def test_the_growth_ends_at_its_peak_where_the_losses_are_not_repaired() -> None
         ssthresh=np.full(4, np.inf),
         srtt_ns=np.zeros(4, dtype=np.int64),
     )
-    end = growth_end(trace)
+    end = growth_end(trace, in_flight(trace))
     assert end is not None and (end.time_ns, end.packets) == (210 * MS, 5.0)
-    assert growth_end(dataclasses.replace(trace, time_ns=np.array([100, 200, 210, 300]) * MS)) is None
+    soon = dataclasses.replace(trace, time_ns=np.array([100, 200, 210, 300]) * MS)
+    assert growth_end(soon, in_flight(soon)) is None
 
 
 def test_what_a_sack_reports_is_not_in_flight() -> None:
@@ -125,7 +127,7 @@ def test_what_a_sack_reports_is_not_in_flight() -> None:
     )
     assert trace.packets_out.max() == 16
     assert in_flight(trace).tolist() == [2, 4, 8, 9, 10, *[0] * 6, 4]
-    end = growth_end(trace)
+    end = growth_end(trace, in_flight(trace))
     assert end is not None and end.packets == 10
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -141,8 +142,8 @@ def test_where_a_parameter_was_written_changes_no_plan(tmp_path: Path) -> None:
         ("{like: later}", 8, "like 'later', which is not known"),
         ("{like: mine}", 8, "like 'mine', which is not known"),
         ("{like: reno, parameters: {gain: 2}}", 8, "has no parameters to set"),
-        ("{parameters: {gain: 2}}", 8, "expected one of like"),
-        ("{like: search, kernel: search_reno}", 8, "expected one of like"),
+        ("{parameters: {gain: 2}}", 8, "expected like"),
+        ("{like: search, kernel: search_reno}", 8, "none of the kernel's own"),
     ],
 )
 def test_a_like_that_cannot_be_is_refused_with_its_line(tmp_path: Path, section: str, line: int, words: str) -> None:
@@ -159,3 +160,17 @@ def test_a_plug_in_of_ones_own_brings_both_bases() -> None:
         "half-way": ("half_way_reno", "ss_half_way", "reno"),
         "half-way-cubic": ("half_way_cubic", "ss_half_way", "cubic"),
     }
+
+
+def test_beside_a_kernel_name_like_says_whose_start_up_it_has(tmp_path: Path) -> None:
+    (tmp_path / "tcp_mine.c").write_text("")
+    for like, kernel in (("bbr", "bbr"), ("cubic-no-hystart", "cubic")):
+        entries = f"algorithms:\n  mine: {{kernel: mine, like: {like}}}\n  fast: {{like: mine}}\n"
+        plan = make_one(tmp_path, f"{entries}algorithm: fast\nmodules: [tcp_mine.c]\n")
+        flow = plan.flows[0]
+        assert (flow.algorithm, flow.kernel_algorithm, flow.like) == ("fast", "mine", kernel)
+        assert json.loads(plan.to_json())["flows"][0]["like"] == kernel
+
+
+def test_a_plan_without_it_has_no_word_of_it(tmp_path: Path) -> None:
+    assert "like" not in json.loads(make_one(tmp_path, "algorithm: bbr\n").to_json())["flows"][0]

@@ -28,12 +28,21 @@ from tests.experiment_factory import Scenario, make_experiment
 EXIT, LOST = "exit_cwnd_bdp", "retransmitted_packets"
 
 
+MORE = ("startup_left", "startup_gain", "growth_end_bdp")
+
+
 def made(tmp_path: Path, scenario: Scenario, numbers: Callable[[dict[str, Any]], object] | None = None) -> Experiment:
     """An experiment whose rows of the first flow have the values of ``numbers`` where that is not None."""
     scenario.duration_s, scenario.second_flow_s = 2.0, 1.0
     directory = make_experiment(tmp_path, scenario)
     for file in directory.glob("*/metrics.json"):
         metrics = json.loads(file.read_text())
+        first = next(row for row in metrics["rows"] if row["flow"] == 1)
+        there = {row["metric"] for row in metrics["rows"] if row["flow"] == 1}
+        more = [
+            {**first, "metric": name, "unit": "ratio", "value": None, "why": ""} for name in MORE if name not in there
+        ]
+        metrics["rows"] += [row for row in more if numbers and numbers(row) is not None]
         for row in metrics["rows"]:
             value = numbers(row) if numbers and row["flow"] == 1 else None
             if value is not None:
@@ -79,13 +88,34 @@ def test_one_algorithm_alone(tmp_path: Path) -> None:
 def test_bbr_leaves_a_start_up_and_a_flow_may_not_leave_at_all(tmp_path: Path) -> None:
     scenario = Scenario(algorithms=("bbr", "reno"), repetitions=1, flows=1)
     numbers = of(
-        bbr={EXIT: 2.5, LOST: 1, "exit_cause": "bbr-drain"},
+        bbr={EXIT: 2.5, LOST: 1, "exit_cause": "bbr-drain", "startup_gain": 2.89},
         reno={EXIT: "none", "exit_cwnd_packets": "none", "exit_cause": "none", LOST: 0},
     )
     assert words(made(tmp_path, scenario, numbers)) == [
         "bbr left start-up at 2.5 BDP by BBR drain and retransmitted 1 packet; "
         "reno did not leave slow start and retransmitted nothing."
     ]
+
+
+def test_nothing_is_said_of_an_exit_that_nobody_can_see(tmp_path: Path) -> None:
+    """A rate-based control, or a fixed window: its threshold stayed infinite. What is known is where growth ended."""
+    scenario = Scenario(algorithms=("mine", "other"), repetitions=1, flows=1)
+    none = ("exit_time_s", EXIT, "exit_cwnd_packets", "exit_cause", "startup_left")
+    unseen = {LOST: 0, **dict.fromkeys(none, "none")}
+    numbers = of(mine={**unseen, "growth_end_bdp": 0.5}, other={**unseen, "growth_end_bdp": "none"})
+    assert words(made(tmp_path, scenario, numbers)) == [
+        "mine grew to 0.5 BDP in flight and retransmitted nothing; "
+        "other did not show the end of its start-up and retransmitted nothing."
+    ]
+
+
+def test_a_flow_that_stayed_is_said_to_have_stayed_wherever_its_growth_ended(tmp_path: Path) -> None:
+    """The receive window stopped its growth, and not its slow start."""
+    scenario = Scenario(algorithms=("cubic",), repetitions=1, flows=1)
+    none = ("exit_time_s", EXIT, "exit_cwnd_packets", "exit_cause")
+    stays = {"startup_left": 0, "growth_end_bdp": 0.02, **dict.fromkeys(none, "none")}
+    (text,) = words(made(tmp_path, scenario, of(cubic=stays)))
+    assert text.startswith("cubic did not leave slow start")
 
 
 def test_few_repetitions_are_bracketed_by_their_least_and_largest(tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ _ALL_STATES = 0xFFF
 
 # Extensions: bit n-1 asks for attribute n.
 INET_DIAG_INFO = 2
+INET_DIAG_VEGASINFO = 3  # asks for what the congestion control itself tells, whichever structure that is
 INET_DIAG_CONG = 4
+INET_DIAG_BBRINFO = 16  # struct tcp_bbr_info, in an answer
 _EXTENSIONS = 1 << (INET_DIAG_INFO - 1)
 _NO_COOKIE = struct.pack("=II", 0xFFFFFFFF, 0xFFFFFFFF)
 

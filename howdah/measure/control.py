@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kind of congestion control a flow has, by what its socket says and by what window and pacing do.
+
+Most controls leave slow start by a finite ssthresh. BBR and those like it pace: in their start-up at a gain over the
+rate that was delivered (BBR.StartupPacingGain: 2.77 to 2.89), which lets it double each round, and afterwards at 1.25
+of it at most. Some of them set ssthresh when they leave, some never do. A name says nothing of that: the socket's
+answer does (struct tcp_bbr_info), or a profile's ``like``, or the pacing rate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howdah.measure.sampled import Samples
+from howdah.measure.trace import FlowTrace, Integers, Reals
+from howdah.plan.plan import Flow
+
+BBR, VEGAS = "bbr", "vegas"  # names of the kernel's own, as a plan has them
+_TOLD = "bbr_pacing_gain_256ths"
+_UNIT = 256  # BBR_UNIT
+# Gains of a start-up are above this, and those of every later phase below it (BBR.StartupPacingGain, ProbeBW_UP).
+STARTUP_GAIN = 1.5
+# A start-up that is known by its pacing alone: BBR's gains, and what a reading of the delivery rate may be behind.
+_LEAST_PACED, _MOST_PACED = 2.3, 3.5
+# tcp_update_pacing_rate() paces at twice the window a round trip while cwnd < ssthresh / 2, and at 1.2 otherwise.
+_KERNELS_SHARES = (2.0, 1.2)
+_SHARE_DOUBT = 0.15
+_OWN_PACE = 0.25  # share of the readings that the kernel's own pacing does not explain
+_FEWEST = 4
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Pacing rate over delivered bandwidth at readings of tcp_info; arrays of one length. ``told``: by the socket."""
+
+    time_ns: Integers
+    gain: Reals
+    told: bool
+
+    @property
+    def left(self) -> int | None:
+        """The first reading that is out of the start-up for good; the number of readings where none is.
+
+        None where no reading is in it.
+        """
+        high = np.flatnonzero(self.gain > STARTUP_GAIN)
+        return int(high[-1]) + 1 if high.size else None
+
+    @property
+    def largest(self) -> float | None:
+        return float(self.gain.max()) if self.gain.size else None
+
+
+def name_of(flow: Flow) -> str:
+    """Whose start-up it has, by the profile's ``like``; the kernel's name of its algorithm without one."""
+    return flow.like or flow.kernel_algorithm
+
+
+def gains_of(info: Samples) -> Gains:
+    """As the socket tells them; where it does not, the pacing rate over the largest delivery rate read until then.
+
+    Readings before the first delivery rate have none.
+    """
+    if info.columns[_TOLD].size and (info.columns[_TOLD] > 0).any():
+        there = info.columns[_TOLD] > 0
+        return Gains(info.time_ns[there], info.columns[_TOLD][there] / _UNIT, told=True)
+    pacing, delivered = info.columns["pacing_rate_bytes_per_second"], info.columns["delivery_rate_bytes_per_second"]
+    most = np.maximum.accumulate(delivered) if delivered.size else delivered
+    there = (delivered > 0) & (pacing > 0)
+    return Gains(info.time_ns[there], pacing[there] / most[there], told=False)
+
+
+def is_bbr(trace: FlowTrace, info: Samples | None = None) -> bool:
+    """Whether the flow's start-up is one like BBR's.
+
+    The socket answers with struct tcp_bbr_info, or the profile says so, or it is the kernel's own ``bbr``, or its
+    pacing shows it (:func:`paces_like_bbr`).
+    """
+    if name_of(trace.flow) == BBR:
+        return True
+    return info is not None and (gains_of(info).told or paces_like_bbr(trace, info))
+
+
+def paces_like_bbr(trace: FlowTrace, info: Samples) -> bool:
+    """Whether the control sets its own pacing rate, at a gain like BBR's, and left that gain for good.
+
+    Its own: tcp_update_pacing_rate() explains it at less than three quarters of the readings. The gain of the start-up
+    is the median of the readings until it was left; four of them and two round trips are needed.
+    """
+    gains = gains_of(info)
+    left = gains.left
+    if left is None or left < _FEWEST or left >= gains.gain.size or not paces_itself(info):
+        return False
+    if gains.time_ns[left - 1] - gains.time_ns[0] < 2 * trace.flow.rtt_us * 1000:
+        return False
+    return bool(_LEAST_PACED <= float(np.median(gains.gain[:left])) <= _MOST_PACED)
+
+
+def paces_itself(info: Samples) -> bool:
+    """Whether the pacing rate is another than what TCP sets from window and smoothed RTT.
+
+    tcp_update_pacing_rate(): mss · max(cwnd, packets_out) / srtt, times 2 in slow start or 1.2.
+    """
+    needed = ("pacing_rate_bytes_per_second", "rtt_us", "mss_bytes", "cwnd_packets", "unacked_packets")
+    if not all(info.has(name) for name in (*needed, "delivery_rate_bytes_per_second")):
+        return False
+    there = (info["rtt_us"] > 0) & (info["delivery_rate_bytes_per_second"] > 0)
+    if there.sum() < _FEWEST:
+        return False
+    window = np.maximum(info["cwnd_packets"], info["unacked_packets"])[there] * info["mss_bytes"][there]
+    share = info["pacing_rate_bytes_per_second"][there] * info["rtt_us"][there] / 1e6 / np.maximum(window, 1)
+    explained = np.zeros(share.size, dtype=bool)
+    for kernels in _KERNELS_SHARES:
+        explained |= np.abs(share / kernels - 1) <= _SHARE_DOUBT
+    return bool(1 - explained.mean() > _OWN_PACE)
