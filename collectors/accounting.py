@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 from howdah.linux.kernelfile import parse_snmp, parse_softnet, read_again
@@ -54,10 +55,19 @@ def _read(descriptor: int, snmp: bool) -> dict[str, int]:
     return parse_snmp(text) if snmp else parse_softnet(text)
 
 
-def traffic_marks(namespaces: dict[str, Namespace]) -> tuple[int, ...]:
-    """Changes whenever a packet is sent or waits somewhere: transmit counters of all interfaces, and all backlogs."""
-    marks = []
+@dataclass(frozen=True)
+class Marks:
+    """``sent`` changes whenever a packet is sent, ``queued`` are the packets that wait: one may wait for seconds."""
+
+    sent: tuple[int, ...]
+    queued: int
+
+
+def traffic_marks(namespaces: dict[str, Namespace]) -> Marks:
+    """From the transmit counters of all interfaces, and all backlogs."""
+    sent: list[int] = []
+    queued = 0
     for namespace in namespaces.values():
-        marks += [link.statistics["tx_packets"] for link in links(namespace.netlink) if link.name != "lo"]
-        marks += [qdisc.backlog_packets for qdisc in qdiscs(namespace.netlink)]
-    return tuple(marks)
+        sent += [link.statistics["tx_packets"] for link in links(namespace.netlink) if link.name != "lo"]
+        queued += sum(qdisc.backlog_packets for qdisc in qdiscs(namespace.netlink))
+    return Marks(tuple(sent), queued)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from howdah.errors import ProfileError
+from howdah.plan.plan import Path
 from howdah.plan.red import red_numbers
 from howdah.profile import Cell
 from howdah.profile.path import PathSection
@@ -59,6 +60,25 @@ def leaf(cell: Cell, kind: str, buffer_bytes: int, rate_bits_per_second: int, fr
     memory = min(buffer_bytes * _CAKE_MEMORY[0] // _CAKE_MEMORY[1], _LARGEST_MEMORY_BYTES)
     times = {"rtt_us": path.cake.rtt, "target_us": max(path.cake.rtt // _CAKE_TARGETS, 1)}
     return "cake", {**times, "isolation": path.cake.isolation, "memory_limit_bytes": memory}
+
+
+def reverse_buffer(path: PathSection, frame_bytes: int) -> tuple[int | None, int | None]:
+    """The most bytes that the queue of the way back holds, and packets where the profile counts them; None without one.
+
+    What flows there is ACKs. A buffer in packets is therefore of packets, whatever their size.
+    """
+    if path.reverse_rate is None:
+        return None, None
+    nominal = Fraction(path.reverse_rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
+    most_bytes = max(path.reverse_buffer.to_bytes(nominal, frame_bytes), frame_bytes)
+    return most_bytes, most_bytes // frame_bytes if path.reverse_buffer.unit == "packets" else None
+
+
+def reverse_leaf(path: Path) -> Leaf:
+    """The qdisc of the way back, which has a rate."""
+    if path.reverse_buffer_packets is not None:
+        return "pfifo", {"limit_packets": path.reverse_buffer_packets}
+    return "bfifo", {"limit_bytes": path.reverse_buffer_bytes}
 
 
 def path_bdp(path: PathSection) -> Fraction:

@@ -224,8 +224,13 @@ def measure_buffer(
     rate: float | None,
     namespaces: dict[str, Namespace],
     loop: Loop,
+    phase_end_ns: int,
 ) -> BufferResult:
     """``base_delays_ns`` are the targets' one-way delays without a queue, ``rate`` the measured one.
+
+    At ``phase_end_ns`` the buffer is empty: of a small one at a low rate, most of what is offered is refused at once.
+    Where the plan has only a part filled, nothing overflows, and the depth is what was sent: the buffer holds at least
+    that.
 
     Depth = (longest one-way delay - base) x rate + half a frame. The packet that waited longest found the buffer full
     but for its own place. Before it went the frames of the other places and what was left of the one that was leaving:
@@ -247,13 +252,17 @@ def measure_buffer(
     for filler in fillers:
         filler.pump(start)
     offered = (load.bulk_frames + load.single_frames) * frame_bytes * len(fillers)
-    drain_ns = int((offered + calibration["buffer_bytes"]) * 8 * SECOND / configured_rate)
-    deadline = start + calibration["phase_us"] * 1000
-    loop.run_until(deadline, finished=lambda: all(filler.done for filler in fillers))
+    drain_ns = int((offered + filled_bytes(calibration)) * 8 * SECOND / configured_rate)
+    loop.run_until(phase_end_ns, finished=lambda: all(filler.done for filler in fillers))
     waited = max(calibration["targets"][number]["forward_delay_us"] for number in chosen) * 1000
-    loop.run_until(min(max(start + drain_ns, now_ns()) + waited + _MARGIN_NS, deadline))
+    loop.run_until(min(max(start + drain_ns, now_ns()) + waited + _MARGIN_NS, phase_end_ns))
     filled = [filler.finish() for filler in fillers]
     return depth_of(filled, [base_delays_ns[number] for number in chosen], rate, frame_bytes)
+
+
+def filled_bytes(calibration: dict[str, Any]) -> int:
+    """How much of the buffer is filled: all of it, or the part that the plan names."""
+    return int(calibration.get("part_bytes") or calibration["buffer_bytes"])
 
 
 def choose_load(plan: dict[str, Any]) -> tuple[BufferLoad | None, list[int]]:
@@ -262,7 +271,7 @@ def choose_load(plan: dict[str, Any]) -> tuple[BufferLoad | None, list[int]]:
     by_sender = {target["sender"]: number for number, target in enumerate(calibration["targets"])}
     for count in range(1, len(by_sender) + 1):
         load = divide_load(
-            calibration["buffer_bytes"],
+            filled_bytes(calibration),
             calibration["frame_bytes"],
             calibration["rate_bits_per_second"],
             plan["path"]["sender_interface_bits_per_second"],

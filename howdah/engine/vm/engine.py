@@ -165,7 +165,7 @@ class VmEngine:
                 speed=speed,
                 accelerator=accelerator.name,
                 wall_clock_limit_s=plan.wall_clock_limit_s * (_SLOWDOWN if real_time is None else _REAL_TIME_SLACK),
-                clock_limit_s=(plan.epoch_us + plan.duration_us) // 10**6 + _CLOCK_SLACK_S,
+                clock_limit_s=(plan.epoch_us + plan.end_us) // 10**6 + _CLOCK_SLACK_S,
                 launcher=built.tools.launch,
                 kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
                 silence_limit_s=SILENCE_S if real_time is None else _REAL_TIME_SILENCE_S,
