@@ -9,6 +9,7 @@ from typing import Any
 # A queue that takes longer than this to empty is filled only in part when the path is measured, and a flow that the
 # end of a run leaves with data of that size is reset.
 MOST_FILLED_US = 30_000_000
+MOST_HELD_US = 3_600_000_000  # what the queues of one way may take to empty
 LONGEST_QUIET_US = 30_000_000  # for what flows left over, where no measurement of the path waits for the end of it
 
 

@@ -21,7 +21,7 @@ from howdah.plan.perturbation import Perturbation, check_jitter, draw
 from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, OwnKernel, Path, Plan, Processor, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
-from howdah.plan.queue import reverse_buffer
+from howdah.plan.queue import check_drains, reverse_buffer
 from howdah.plan.receiver import (
     ack_filters,
     acknowledge_at_once,
@@ -89,6 +89,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     processors = find_processors(cell, network, receivers, kind)
     varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
+    check_drains(cell, path)
     added_us = varying.forward_largest_us + varying.reverse_largest_us
     size = sizes(path, flows, scenario.duration, added_us, fixed_send_buffers=scenario.host.tcp_wmem == FIXED)
     shaping = shape(cell, network, pairs, path, delays, varying, virtual_time=kind.virtual_clock)

@@ -9,8 +9,11 @@ from typing import Any
 from howdah.errors import ProfileError
 from howdah.plan.plan import Path
 from howdah.plan.red import red_numbers
+from howdah.plan.written import plain
 from howdah.profile import Cell
 from howdah.profile.path import PathSection
+from howdah.quantity import format_duration, format_rate
+from howdah.span import MOST_HELD_US, forward_queue_us, reverse_queue_us
 
 Leaf = tuple[str, dict[str, Any]]
 
@@ -72,6 +75,21 @@ def reverse_buffer(path: PathSection, frame_bytes: int) -> tuple[int | None, int
     nominal = Fraction(path.reverse_rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
     most_bytes = max(path.reverse_buffer.to_bytes(nominal, frame_bytes), frame_bytes)
     return most_bytes, most_bytes // frame_bytes if path.reverse_buffer.unit == "packets" else None
+
+
+def check_drains(cell: Cell, path: Path) -> None:
+    """Raises ProfileError for a queue of either way that takes hours to empty, which every run would wait for."""
+    ways = (
+        ("buffer", forward_queue_us(plain(path)), path.rate_bits_per_second),
+        ("reverse_buffer", reverse_queue_us(plain(path)), path.reverse_rate_bits_per_second),
+    )
+    for name, held_us, rate in ways:
+        if rate is not None and held_us > MOST_HELD_US:
+            takes, most = format_duration(held_us), format_duration(MOST_HELD_US)
+            what = (
+                f"path.{name} takes {takes} to drain at {format_rate(rate)}; a run waits until it has, {most} at most"
+            )
+            raise ProfileError(what, where=cell.place("path", name), hint="make it smaller, or the rate higher")
 
 
 def reverse_leaf(path: Path) -> Leaf:

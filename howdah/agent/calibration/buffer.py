@@ -30,6 +30,7 @@ from howdah.linux.namespace import Namespace
 _FILL_SHARE = 0.9  # of the buffer, by large sends; the rest frame by frame, so that the last place is taken too
 _OVERFILL_SHARE = 0.15
 _OVERFILL_LEAST_FRAMES = 64
+_OVER_PART_FRAMES = 4  # what rounding and the frame that is leaving take
 _MOST_SINGLE_FRAMES = 8000  # by which the queue grows frame by frame: half to fill it up, half to overfill it
 _MOST_SAMPLES = 20_000  # a socket holds some 50 000 time stamps
 _LARGEST_SEND_BYTES = 65_000
@@ -69,10 +70,11 @@ class BufferLoad:
 
 
 def divide_load(
-    buffer_bytes: int, frame_bytes: int, rate: int, interface_rate: int | None, senders: int
+    buffer_bytes: int, frame_bytes: int, rate: int, interface_rate: int | None, senders: int, *, in_part: bool = False
 ) -> BufferLoad | None:
     """Frames of each sender that make the queue grow to 1.15 buffers; None when the senders are too slow for it.
 
+    ``in_part``: to a few frames more than ``buffer_bytes``, of which one has left when the last one comes.
     While ``X`` bytes arrive at the senders' rate I, the bottleneck forwards X R / I: the queue grows by X (1 - R / I).
     """
     growth = 1.0
@@ -84,6 +86,8 @@ def divide_load(
     most = _MOST_SINGLE_FRAMES // 2 * frame_bytes
     room = min((1 - _FILL_SHARE) * buffer_bytes, most)
     overfill = min(max(_OVERFILL_SHARE * buffer_bytes, _OVERFILL_LEAST_FRAMES * frame_bytes), most)
+    if in_part:
+        overfill = _OVER_PART_FRAMES * frame_bytes
     per_sender = growth * frame_bytes * senders
     bulk = int((buffer_bytes - room) / per_sender)
     single = int((room + overfill) / per_sender) + 1
@@ -276,6 +280,7 @@ def choose_load(plan: dict[str, Any]) -> tuple[BufferLoad | None, list[int]]:
             calibration["rate_bits_per_second"],
             plan["path"]["sender_interface_bits_per_second"],
             count,
+            in_part=calibration.get("part_bytes") is not None,
         )
         if load is not None:
             return load, list(by_sender.values())[:count]
