@@ -55,6 +55,9 @@ def _read(descriptor: int, snmp: bool) -> dict[str, int]:
     return parse_snmp(text) if snmp else parse_softnet(text)
 
 
+_WIRE = "howdah_wire"  # a line between two kernels of a run
+
+
 @dataclass(frozen=True)
 class Marks:
     """``sent`` changes whenever a packet is sent, ``queued`` are the packets that wait: one may wait for seconds."""
@@ -64,10 +67,17 @@ class Marks:
 
 
 def traffic_marks(namespaces: dict[str, Namespace]) -> Marks:
-    """From the transmit counters of all interfaces, and all backlogs."""
+    """From the transmit counters of all interfaces, and all backlogs.
+
+    The backlog of a wire between kernels is what left here less what arrived elsewhere: alone, it only tells changes.
+    """
     sent: list[int] = []
     queued = 0
     for namespace in namespaces.values():
         sent += [link.statistics["tx_packets"] for link in links(namespace.netlink) if link.name != "lo"]
-        queued += sum(qdisc.backlog_packets for qdisc in qdiscs(namespace.netlink))
+        for qdisc in qdiscs(namespace.netlink):
+            if qdisc.kind == _WIRE:
+                sent.append(qdisc.backlog_packets)
+            else:
+                queued += qdisc.backlog_packets
     return Marks(tuple(sent), queued)
