@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 from howdah.linux.kernelfile import parse_snmp, parse_softnet, read_again
@@ -54,10 +55,29 @@ def _read(descriptor: int, snmp: bool) -> dict[str, int]:
     return parse_snmp(text) if snmp else parse_softnet(text)
 
 
-def traffic_marks(namespaces: dict[str, Namespace]) -> tuple[int, ...]:
-    """Changes whenever a packet is sent or waits somewhere: transmit counters of all interfaces, and all backlogs."""
-    marks = []
+_WIRE = "howdah_wire"  # a line between two kernels of a run
+
+
+@dataclass(frozen=True)
+class Marks:
+    """``sent`` changes whenever a packet is sent, ``queued`` are the packets that wait: one may wait for seconds."""
+
+    sent: tuple[int, ...]
+    queued: int
+
+
+def traffic_marks(namespaces: dict[str, Namespace]) -> Marks:
+    """From the transmit counters of all interfaces, and all backlogs.
+
+    The backlog of a wire between kernels is what left here less what arrived elsewhere: alone, it only tells changes.
+    """
+    sent: list[int] = []
+    queued = 0
     for namespace in namespaces.values():
-        marks += [link.statistics["tx_packets"] for link in links(namespace.netlink) if link.name != "lo"]
-        marks += [qdisc.backlog_packets for qdisc in qdiscs(namespace.netlink)]
-    return tuple(marks)
+        sent += [link.statistics["tx_packets"] for link in links(namespace.netlink) if link.name != "lo"]
+        for qdisc in qdiscs(namespace.netlink):
+            if qdisc.kind == _WIRE:
+                sent.append(qdisc.backlog_packets)
+            else:
+                queued += qdisc.backlog_packets
+    return Marks(tuple(sent), queued)

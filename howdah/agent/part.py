@@ -29,6 +29,7 @@ from howdah.linux.clock import MS, SECOND, now_ns
 from howdah.linux.namespace import forget
 from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
+from howdah.span import holding_us
 
 _RESTS_NS = 2500 * MS  # before the second calibration all is still: enough to write down what was collected
 _POLL_NS = 20 * MS
@@ -215,12 +216,13 @@ class PartRun(AgentRun):
         """Let the flows end and wait for the common instant; whether nothing has moved here just before it."""
         calibration, path = self.plan["calibration"], self.plan["path"]
         end_us = calibration["after_us"] if calibration["enabled"] else self.plan["duration_us"]
-        margin_ns = -_RESTS_NS if calibration["enabled"] else _UNMEASURED_NS
+        margin_ns = -_RESTS_NS if calibration["enabled"] else _UNMEASURED_NS + holding_us(path) * 1000
         deadline = self._epoch_ns + end_us * 1000 + margin_ns
         quiet_ns = (path["forward_delay_us"] + path["reverse_delay_us"]) * 1000 + _POLL_NS
+        flows_deadline = deadline - 3 * quiet_ns - holding_us(path) * 1000
         now = now_ns()
-        while now < deadline - 3 * quiet_ns and not all(flow.finished() for flow in self._flows.values()):
-            now = self._loop.run_until(min(now + _POLL_NS, deadline - 3 * quiet_ns))
+        while now < flows_deadline and not all(flow.finished() for flow in self._flows.values()):
+            now = self._loop.run_until(min(now + _POLL_NS, flows_deadline))
         self.report["processor"] = self._metronome.stop()
         for flow in self._flows.values():
             flow.close()

@@ -30,6 +30,7 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import open_diag, sockets
 from howdah.linux.netlink.link import links
 from howdah.linux.output import Output, Progress
+from howdah.span import end_us, holding_us, quiet_us
 
 if TYPE_CHECKING:
     from howdah.agent.metronome import Metronome
@@ -42,7 +43,6 @@ _LONGEST_POLL_NS = 160 * MS  # between two looks at the links, each of which lis
 _LEAD_NS = 50 * MS  # in real time, from the end of setup to the first instant of the plan
 _LINKS_NS = 2 * SECOND
 _END_MARGIN_NS = 100 * MS  # kept free before the second calibration, for the last readings
-_LONGEST_QUIET_NS = 30 * SECOND
 
 
 class AgentRun:
@@ -68,11 +68,7 @@ class AgentRun:
         self.report: dict[str, Any] = {"format": AGENT_FORMAT, "status": "error", "error": None, "phases": []}
 
     def _end_us(self) -> int:
-        calibration = self.plan["calibration"]
-        end = self.plan["duration_us"]
-        if calibration["enabled"]:
-            end = calibration["after_us"] + calibration["phase_us"] + calibration["settle_us"]
-        return int(self._epoch_ns) // 1000 + int(end)
+        return int(self._epoch_ns) // 1000 + end_us(self.plan)
 
     def execute(self) -> bool:
         """Run everything and write agent.json last. False when the run ended in an error."""
@@ -280,14 +276,17 @@ class AgentRun:
         raise AgentError(f"event {number}", f"this agent knows no event {event['op']!r}")
 
     def _quiesce(self, wiring: Wiring) -> bool:
-        """Let the flows end, reset those that do not, and wait until no packet is sent or queued anywhere."""
-        calibration = self.plan["calibration"]
+        """Let the flows end, reset those that do not, and wait until no packet is sent or queued anywhere.
+
+        What is reset leaves full queues behind at most, for which there is time.
+        """
+        calibration, path = self.plan["calibration"], self.plan["path"]
         now = now_ns()
-        deadline = now + _LONGEST_QUIET_NS
+        deadline = now + quiet_us(path) * 1000
         if calibration["enabled"]:
             deadline = self._epoch_ns + calibration["after_us"] * 1000 - _END_MARGIN_NS
-        quiet_ns = (self.plan["path"]["forward_delay_us"] + self.plan["path"]["reverse_delay_us"]) * 1000 + _POLL_NS
-        flows_deadline = max(deadline - 2 * quiet_ns, now)
+        quiet_ns = (path["forward_delay_us"] + path["reverse_delay_us"]) * 1000 + _POLL_NS
+        flows_deadline = max(deadline - 2 * quiet_ns - holding_us(path) * 1000, now)
         while now < flows_deadline and not all(flow.finished() for flow in self._flows.values()):
             now = self._loop.run_until(min(now + _POLL_NS, flows_deadline))
         for flow in self._flows.values():

@@ -84,15 +84,13 @@ class ModuleSet:
             self._add(name.replace("-", "_"), chosen)
         return list(chosen.values())
 
-    def check_own(self, wanted: Iterable[str], needed: Collection[str]) -> None:
-        """Raises the HowdahError of the first of the ``wanted`` files that does not build and that no run needs.
+    def unused(self, wanted: Iterable[str], needed: Collection[str]) -> list[HowdahError]:
+        """Why those of the ``wanted`` files did not build that no run needs.
 
-        A run that needs it fails with the same words; where none does, nobody else would tell.
+        A run that needs one fails with the same words; where none does, nobody else would tell.
         """
-        for item in wanted:
-            name = module_name(Path(item))
-            if name in self.failed and name not in needed:
-                raise self.failed[name]
+        names = (module_name(Path(item)) for item in wanted)
+        return [self.failed[name] for name in names if name in self.failed and name not in needed]
 
     def _add(self, name: str, chosen: dict[str, Module]) -> None:
         if name in chosen:

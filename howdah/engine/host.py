@@ -114,7 +114,7 @@ def _run_agent(directory: RunDirectory, plan: Plan, progress: RunProgress) -> in
     command += ["--in", str(directory.share.absolute()), "--out", str(directory.raw.absolute())]
     # The agent's own code comes from share/, as in a guest; Mininet from this environment.
     environment = {**os.environ, "PYTHONPATH": str(directory.share), "PYTHONHASHSEED": "0"}
-    limit = time.monotonic() + plan.wall_clock_limit_s
+    limit = time.monotonic() + plan.real_time_limit_s
     with directory.console.open("wb") as console:
         process = subprocess.Popen(
             command,
@@ -132,8 +132,9 @@ def _run_agent(directory: RunDirectory, plan: Plan, progress: RunProgress) -> in
                 except subprocess.TimeoutExpired:
                     progress(*_position(directory))
                 if time.monotonic() > limit:
+                    phase = _position(directory)[0]
                     raise RunFailedError(
-                        f"the run was ended at its wall-clock limit of {plan.wall_clock_limit_s:g} s",
+                        f"the run was ended at its wall-clock limit of {plan.real_time_limit_s:g} s, in phase {phase}",
                         where=str(directory.console),
                     )
         finally:

@@ -9,6 +9,8 @@ import os
 import time
 from pathlib import Path
 
+from howdah.engine.spinning import busiest, command_of
+
 _EXAMINE_EVERY_S = 0.5
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -48,8 +50,9 @@ class Life:
     ``limit_s`` is of wall time in which simulated time does not pass: a slow machine takes long for a whole run, and
     only a guest that hangs takes long for a second of it.
 
-    ``pollers`` are programs that might poll without waiting, in words: simulated time then stands still, and
-    ``busy_limit_s`` of processor time says so long before ``limit_s``.
+    Simulated time stands still while a program polls without waiting, and ``busy_limit_s`` of processor time says so
+    long before ``limit_s``. The program is named where it is one of the guest's (spinning.py).
+    Else ``pollers`` are what might poll, in words.
     """
 
     def __init__(
@@ -69,6 +72,8 @@ class Life:
         self._position = ("boot", 0, 0)
         self._modified_ns = 0
         self._processor_s = self._moved_at_processor_s = 0.0
+        self._used_s: dict[int, float] = {}  # processor seconds of each process, now and when simulated time moved
+        self._moved_at_used_s: dict[int, float] = {}
         self._pollers = pollers
         self._busy_limit_s = busy_limit_s
 
@@ -83,6 +88,7 @@ class Life:
                 if position != self._position:
                     self._moved = self._active
                     self._moved_at_processor_s = self._processor_s
+                    self._moved_at_used_s = self._used_s
                 self._position, self._modified_ns = position, modified
         except (OSError, ValueError, KeyError, TypeError):
             pass  # not written yet, or being rewritten: the last position stands
@@ -98,15 +104,15 @@ class Life:
         if now - self._moved > self.limit_s:
             return (
                 f"the guest was ended at its wall-clock limit of {self.limit_s:g} s without simulated time passing "
-                f"({self.where()}): it computes for ever"
+                f"({self.where()}): {self._program() or 'it'} computes for ever"
             )
         if now - self._examined >= _EXAMINE_EVERY_S:
             self._examined = now
             self._examine(now)
             busy_s = self._processor_s - self._moved_at_processor_s
-            if self._pollers and busy_s > self._busy_limit_s:
+            if busy_s > self._busy_limit_s and (polls := self._program() or " or ".join(self._pollers)):
                 return (
-                    f"simulated time stands still ({self.where()}) while {' or '.join(self._pollers)} uses the "
+                    f"simulated time stands still ({self.where()}) while {polls} uses the "
                     f"processor, {busy_s:.0f} s of it: a program that polls without waiting lets no time pass"
                 )
         if now - self._active > self.stalled_after_s:
@@ -116,12 +122,20 @@ class Life:
             )
         return None
 
+    def _program(self) -> str | None:
+        """The command of the guest's program that used most of the processor since simulated time moved."""
+        most = busiest(self._moved_at_used_s, self._used_s)
+        command = None if most is None else command_of(most[0])
+        return None if command is None else f"'{command}'"
+
     def _examine(self, now: float) -> None:
         processor_s, waiting_for_disk = 0.0, False
+        self._used_s = {}
         for pid in descendants(self.launcher):
             statistics = _statistics(pid)
             if statistics:
                 processor_s += statistics[1]
+                self._used_s[pid] = statistics[1]
                 waiting_for_disk |= statistics[0] in "DT"
         if waiting_for_disk or abs(processor_s - self._processor_s) > _TICK_S / 2:
             self._active = now

@@ -9,7 +9,7 @@ from typing import Any
 from howdah.agent.calibration.train import train_packets
 from howdah.judge.check import Check, within
 from howdah.judge.tolerance import Tolerance
-from howdah.plan.plan import CalibrationTarget, Plan
+from howdah.plan.plan import Calibration, CalibrationTarget, Plan
 
 _TRAIN_STEPS_US = 2 * 0.256  # a step of the virtual clock at each end of a train
 
@@ -109,6 +109,8 @@ def _buffer(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance)
     its measurement (a packet train lasts milliseconds, a full buffer hundreds of them), the error is taken out again.
     """
     expected = plan.calibration
+    if expected.part_bytes is not None and not expected.buffer_unknown:
+        return _part_of_buffer(expected.part_bytes, stage, found, expected)
     configured, half = expected.rate_bits_per_second, expected.frame_bytes / 2
     filled = expected.buffer_bytes // expected.frame_bytes * expected.frame_bytes  # no part of a frame is taken
     depth, rate = found.get("buffer_bytes"), found.get("rate_bits_per_second")
@@ -117,6 +119,13 @@ def _buffer(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance)
     if depth is not None and rate and abs(rate - configured) <= _allowed_bits_per_second(plan, configured, tolerance):
         drained = whole_nanoseconds(configured, expected.frame_bytes)
         depth = round((depth - half) * drained / rate + half)
+    delivered = found.get("buffer_delivered_packets")
+    if depth is None and found.get("buffer_offered_bytes") and delivered is not None:
+        # All that came waited or passed before it filled up: what was sent to fill the last of it found no room.
+        came = int(delivered) * expected.frame_bytes
+        if came < filled:
+            message = f"the buffer of the bottleneck is too low: {came} bytes came of all that filled it"
+            return Check("buffer", stage, False, f"{message}, expected {filled}", filled, came, None, "bytes")
     step = math.ceil(tolerance.clock_step_us * configured / 8e6)
     return within(
         "buffer",
@@ -128,6 +137,19 @@ def _buffer(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance)
         "the buffer of the bottleneck",
         found.get("buffer_why") or "",
     )
+
+
+def _part_of_buffer(part_bytes: int, stage: str, found: dict[str, Any], expected: Calibration) -> Check:
+    """A buffer that takes too long to fill must hold the part that is filled. That it ends where the plan says is the
+    word of its queue alone, which the check of the queues compares (howdah/judge/settings.py)."""
+    depth, dropped = found.get("buffer_bytes"), int(found.get("buffer_dropped_packets") or 0)
+    what = f"the buffer of the bottleneck, {part_bytes} of its {expected.buffer_bytes} bytes filled,"
+    if depth is None and not dropped:
+        return Check("buffer", stage, None, f"{what} could not be measured: {found.get('buffer_why')}", part_bytes)
+    ok = not dropped and depth is not None and depth >= part_bytes
+    message = f"{what} held {depth or 'fewer'} bytes and dropped {dropped} packets"
+    message += "; the rest is what its queue says of itself" if ok else ": it is too low"
+    return Check("buffer", stage, ok, message, part_bytes, depth, 0, "bytes")
 
 
 def _loss(plan: Plan, stage: str, found: dict[str, Any], tolerance: Tolerance) -> Check:

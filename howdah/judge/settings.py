@@ -19,6 +19,7 @@ from howdah.plan.qdisc import ROOT_HANDLE
 # Queues that the kernel attaches by itself, and sysctls that programs of a flow set for themselves.
 _OWN_QUEUES = ("noqueue", "mq", "pfifo_fast")
 _QUEUE_OF_A_NIC = "pfifo"  # which the engine gives those that are ends of a link between two machines
+_LIMITS = {"bfifo": "bytes", "pfifo": "packets"}
 _OWN_SYSCTLS = ("net.ipv4.tcp_congestion_control", "net.ipv4.ip_forward")
 _BYTE_A_SECOND = 8  # tc tells a rate in whole bytes a second
 _SHOWN = 3
@@ -106,7 +107,8 @@ def _interfaces(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
 
 
 def _queues(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
-    """Kind of every queue and rate of every class as they were before the flows; no queue that nobody planned."""
+    """Kind of every queue, room of every simple one and rate of every class as they were before the flows; no queue
+    that nobody planned."""
     dumps = agent.get("qdiscs")
     if not dumps:
         return None
@@ -136,7 +138,23 @@ def _queues(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
         and kind not in usual
         and not ((node, interface, ROOT_HANDLE) in lines and (handle, kind) == (WIRE_HANDLE, WIRE))
     ]
-    return wrong + list(_classes(plan, dumps))
+    return wrong + list(_rooms(plan, dumps)) + list(_classes(plan, dumps))
+
+
+def _rooms(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:
+    """The limits of queues that drop at the tail, in the kernel's own words."""
+    for item in _operations(plan, "qdisc"):
+        unit = _LIMITS.get(item["kind"])
+        dump = dumps.get(item["node"])
+        if unit is None or dump is None:
+            continue
+        for found in dump["qdiscs"] if isinstance(dump, dict) else dump:
+            if (found.get("dev"), found.get("handle")) != (item["interface"], item["handle"]):
+                continue
+            limit, planned = found.get("options", {}).get("limit"), int(item["options"][f"limit_{unit}"])
+            if found.get("kind") == item["kind"] and isinstance(limit, int) and limit != planned:
+                place = f"the queue {item['handle']} of {item['node']}:{item['interface']}"
+                yield f"{place} holds {limit} {unit}, the plan says {planned}"
 
 
 def _classes(plan: Plan, dumps: dict[str, Any]) -> Iterator[str]:

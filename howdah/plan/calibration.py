@@ -9,7 +9,9 @@ from howdah.plan.plan import Calibration, CalibrationTarget, Path
 from howdah.plan.qdisc import LEAF_HANDLE
 from howdah.plan.queue import FIRST_IN_FIRST_OUT, Leaf, train_packets
 from howdah.plan.schedule import Schedule
+from howdah.plan.written import plain
 from howdah.profile.model import Scenario
+from howdah.span import MOST_FILLED_US, forward_queue_us, leaving_us
 
 SETTLE_US = 1_000_000
 # Machines that share no memory count packets at one instant: none of them sees when the others have become silent.
@@ -34,17 +36,21 @@ def calibration(
     """When the path is measured, and what it must measure as.
 
     One calibration holds probes, a train at the sender interface's rate that overfills the buffer, its drain, and
-    waiting for silence: 2 s + 6 RTT + 3 buffer drains + the time to fill the buffer. The second one starts when what
-    the flows left in their send queues (at most two windows) can have drained.
+    waiting for silence: 2 s + 6 RTT + 3 buffer drains + the time to fill the buffer. Of a buffer that takes longer than
+    ``MOST_FILLED_US`` to drain only a part is filled. The second one starts when what the flows left in their send
+    queues (at most two windows), and in the queues of both ways, can have drained.
     """
-    buffers = path.buffer_bytes + sum(hop.buffer_bytes for hop in path.hops)
-    drain_us = buffers * 8_000_000 // path.rate_bits_per_second
+    held = plain(path)
+    part_bytes = _part(path)
+    drain_us = min(forward_queue_us(held), MOST_FILLED_US)
     crossing = [pair for pair in pairs if network.bottleneck_ends(*pair)]
     rtt_us = max(delays.of_host[receiver] + delays.of_host[sender] for sender, receiver in pairs)
     extra_us = varying.forward_largest_us + varying.reverse_largest_us
-    phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + _fill_us(path, len({sender for sender, _ in crossing}))
+    filled_bytes = part_bytes or path.buffer_bytes
+    fill_us = _fill_us(path, filled_bytes, len({sender for sender, _ in crossing}))
+    phase_us = 2_000_000 + 6 * rtt_us + 3 * drain_us + fill_us
     settle_us = SETTLE_US + rtt_us + drain_us
-    linger_us = settle_us + extra_us + 4 * (rtt_us + drain_us) + (SEPARATE_US if several_clocks else 0)
+    linger_us = SETTLE_US + extra_us + leaving_us(held, rtt_us) + (SEPARATE_US if several_clocks else 0)
     linger_us += PUT_AWAY_US * ((1 << processor_shift) - 1)
     targets = []
     for sender, receiver in dict.fromkeys(crossing):
@@ -80,7 +86,16 @@ def calibration(
         train_rate_bits_per_second=_slower(path),
         train_packets=_train(path, queues),
         early_us=scenario.path.early_us,
+        part_bytes=part_bytes,
     )
+
+
+def _part(path: Path) -> int | None:
+    """How much of the bottleneck's buffer is filled, where that is not all of it."""
+    if path.buffer_bytes * 8_000_000 // path.rate_bits_per_second <= MOST_FILLED_US:
+        return None
+    whole_frames = MOST_FILLED_US * path.rate_bits_per_second // 8_000_000 // path.frame_bytes
+    return max(whole_frames, 2) * path.frame_bytes
 
 
 def _slower(path: Path) -> int | None:
@@ -91,8 +106,9 @@ def _slower(path: Path) -> int | None:
 
 def _train(path: Path, queues: list[Leaf]) -> int | None:
     """The longest train that every queue on the way lets pass; None: as long as the bottleneck's buffer allows."""
+    part = [] if (filled := _part(path)) is None else [filled]
     limits = [train_packets(*queue, path.rate_bits_per_second, path.frame_bytes) for queue in queues]
-    limits += [max(hop.buffer_bytes * 4 // 5 // path.frame_bytes, 2) for hop in path.hops]
+    limits += [max(room * 4 // 5 // path.frame_bytes, 2) for room in [hop.buffer_bytes for hop in path.hops] + part]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
@@ -107,9 +123,9 @@ def _unknown(path: Path) -> str | None:
     return None
 
 
-def _fill_us(path: Path, senders: int) -> int:
+def _fill_us(path: Path, filled_bytes: int, senders: int) -> int:
     """Time in which all senders together overfill the buffer by a fifth; 0 where they cannot fill it, or at once."""
     if path.sender_interface_bits_per_second is None:
         return 0
     excess = senders * path.sender_interface_bits_per_second - path.rate_bits_per_second
-    return path.buffer_bytes * 8_000_000 * 6 // (5 * excess) if excess * 10 >= path.rate_bits_per_second else 0
+    return filled_bytes * 8_000_000 * 6 // (5 * excess) if excess * 10 >= path.rate_bits_per_second else 0

@@ -21,6 +21,7 @@ from howdah.plan.perturbation import Perturbation, check_jitter, draw
 from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, OwnKernel, Path, Plan, Processor, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
+from howdah.plan.queue import check_drains, reverse_buffer
 from howdah.plan.receiver import (
     ack_filters,
     acknowledge_at_once,
@@ -88,6 +89,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
     processors = find_processors(cell, network, receivers, kind)
     varying = schedule(scenario, cell.repetition, perturbation, timetable(cell))
     path = _path(scenario, perturbation, varying, find_hops(cell, network, pairs[0]))
+    check_drains(cell, path)
     added_us = varying.forward_largest_us + varying.reverse_largest_us
     size = sizes(path, flows, scenario.duration, added_us, fixed_send_buffers=scenario.host.tcp_wmem == FIXED)
     shaping = shape(cell, network, pairs, path, delays, varying, virtual_time=kind.virtual_clock)
@@ -193,6 +195,7 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
     forward, reverse = perturbation.delay_us(asked.forward_delay_us), perturbation.delay_us(asked.reverse_delay_us)
     bdp = asked.rate * (forward + reverse) // 8_000_000
     mss = asked.mtu - IP_AND_TCP_HEADER_BYTES
+    reverse_bytes, reverse_packets = reverse_buffer(asked, frame)
     return Path(
         rate_bits_per_second=asked.rate,
         reverse_rate_bits_per_second=asked.reverse_rate,
@@ -221,6 +224,8 @@ def _path(scenario: Scenario, perturbation: Perturbation, varying: Schedule, hop
         reverse_loss_steps=[list(step) for step in varying.other.reverse_loss],
         carried_bits_per_second=_carried(scenario, varying),
         tick_us=asked.tick or 0,
+        reverse_buffer_bytes=reverse_bytes,
+        reverse_buffer_packets=reverse_packets,
     )
 
 

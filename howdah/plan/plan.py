@@ -12,7 +12,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from howdah.plan.written import written
+from howdah.plan.written import plain, written
+from howdah.span import end_us
 from howdah.trait import Traits, traits
 
 PLAN_FORMAT = 2  # in format 1 flows counted from 0
@@ -78,6 +79,10 @@ class Path:
     carried_bits_per_second: int | None = None  # most that all flows send together; None: the rate
     # Least time between two releases of a delay line while flows run; in plan.json only if there is one.
     tick_us: int = 0
+    # The queue of the way back, in plan.json only where that has a rate: the most bytes that it holds, and the packets
+    # where it counts them.
+    reverse_buffer_bytes: int | None = None
+    reverse_buffer_packets: int | None = None
 
     @property
     def highest_rate_bits_per_second(self) -> int:
@@ -208,6 +213,8 @@ class Calibration:
     train_rate_bits_per_second: int | None = None  # of a sender slower than the bottleneck; None: the bottleneck's
     train_packets: int | None = None  # longest train without a drop; None: as many as the buffer holds
     early_us: int = 0  # by how much a probe may come early, because the plan asks for reordering
+    # How much of a buffer is filled that would take too long to fill as a whole; in plan.json only if there is one.
+    part_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -339,6 +346,19 @@ class Plan:
     # "module.parameter", or "flow 2" of programs, to where a person wrote it; for messages only, and not part of
     # plan.json: a line more in a profile makes no other run.
     parameter_places: dict[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def end_us(self) -> int:
+        """From the epoch to when the run must be over."""
+        return end_us(
+            {"duration_us": self.duration_us, "path": plain(self.path), "calibration": plain(self.calibration)}
+        )
+
+    @property
+    def real_time_limit_s(self) -> float:
+        """What may pass in real time from the first measurement of the path on."""
+        around_us = self.end_us - self.duration_us - min(self.calibration.before_us, 0)
+        return self.wall_clock_limit_s + around_us / 1e6
 
     @property
     def kernels(self) -> list[str]:

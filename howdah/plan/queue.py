@@ -7,9 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 from howdah.errors import ProfileError
+from howdah.plan.plan import Path
 from howdah.plan.red import red_numbers
+from howdah.plan.written import plain
 from howdah.profile import Cell
 from howdah.profile.path import PathSection
+from howdah.quantity import format_duration, format_rate
+from howdah.span import MOST_HELD_US, forward_queue_us, reverse_queue_us
 
 Leaf = tuple[str, dict[str, Any]]
 
@@ -59,6 +63,40 @@ def leaf(cell: Cell, kind: str, buffer_bytes: int, rate_bits_per_second: int, fr
     memory = min(buffer_bytes * _CAKE_MEMORY[0] // _CAKE_MEMORY[1], _LARGEST_MEMORY_BYTES)
     times = {"rtt_us": path.cake.rtt, "target_us": max(path.cake.rtt // _CAKE_TARGETS, 1)}
     return "cake", {**times, "isolation": path.cake.isolation, "memory_limit_bytes": memory}
+
+
+def reverse_buffer(path: PathSection, frame_bytes: int) -> tuple[int | None, int | None]:
+    """The most bytes that the queue of the way back holds, and packets where the profile counts them; None without one.
+
+    What flows there is ACKs. A buffer in packets is therefore of packets, whatever their size.
+    """
+    if path.reverse_rate is None:
+        return None, None
+    nominal = Fraction(path.reverse_rate * (path.forward_delay_us + path.reverse_delay_us), 8_000_000)
+    most_bytes = max(path.reverse_buffer.to_bytes(nominal, frame_bytes), frame_bytes)
+    return most_bytes, most_bytes // frame_bytes if path.reverse_buffer.unit == "packets" else None
+
+
+def check_drains(cell: Cell, path: Path) -> None:
+    """Raises ProfileError for a queue of either way that takes hours to empty, which every run would wait for."""
+    ways = (
+        ("buffer", forward_queue_us(plain(path)), path.rate_bits_per_second),
+        ("reverse_buffer", reverse_queue_us(plain(path)), path.reverse_rate_bits_per_second),
+    )
+    for name, held_us, rate in ways:
+        if rate is not None and held_us > MOST_HELD_US:
+            takes, most = format_duration(held_us), format_duration(MOST_HELD_US)
+            what = (
+                f"path.{name} takes {takes} to drain at {format_rate(rate)}; a run waits until it has, {most} at most"
+            )
+            raise ProfileError(what, where=cell.place("path", name), hint="make it smaller, or the rate higher")
+
+
+def reverse_leaf(path: Path) -> Leaf:
+    """The qdisc of the way back, which has a rate."""
+    if path.reverse_buffer_packets is not None:
+        return "pfifo", {"limit_packets": path.reverse_buffer_packets}
+    return "bfifo", {"limit_bytes": path.reverse_buffer_bytes}
 
 
 def path_bdp(path: PathSection) -> Fraction:

@@ -23,7 +23,7 @@ from howdah.plan.qdisc import (
     delay_limit_packets,
     rate_limit,
 )
-from howdah.plan.queue import Leaf, leaf
+from howdah.plan.queue import Leaf, leaf, reverse_leaf
 from howdah.plan.schedule import Schedule
 from howdah.plan.timetable import Steps, value_at
 from howdah.profile import Cell
@@ -113,12 +113,10 @@ def shape(
         queues.append(own)
         place = _interface(network, hop.node, hop.interface)
         operations += rate_limit(place, hop.rate_bits_per_second, burst(hop.rate_bits_per_second), frame, own)
-    reverse_buffer = 0
     if path.reverse_rate_bits_per_second is not None:
         reverse = path.reverse_rate_bits_per_second
-        reverse_buffer = _reverse_buffer_bytes(cell, reverse, frame)
-        operations += rate_limit(ends[1], reverse, burst(reverse), frame, ("bfifo", {"limit_bytes": reverse_buffer}))
-    lines = _delay_lines(cell, network, path, delays, varying, reverse_buffer)
+        operations += rate_limit(ends[1], reverse, burst(reverse), frame, reverse_leaf(path))
+    lines = _delay_lines(cell, network, path, delays, varying)
     operations += [delay(network, line) for line in lines]
     if path.sender_interface_bits_per_second is not None:
         rate = path.sender_interface_bits_per_second
@@ -147,15 +145,7 @@ def _interface(network: Network, node: str, name: str) -> Interface:
     return next(link.at(node) for link in network.links_of(node) if link.at(node).name == name)
 
 
-def _reverse_buffer_bytes(cell: Cell, rate: int, frame_bytes: int) -> int:
-    asked = cell.scenario.path
-    nominal = Fraction(rate * (asked.forward_delay_us + asked.reverse_delay_us), 8_000_000)
-    return max(asked.reverse_buffer.to_bytes(nominal, frame_bytes), frame_bytes)
-
-
-def _delay_lines(
-    cell: Cell, network: Network, path: Path, delays: Delays, varying: Schedule, reverse_buffer_bytes: int
-) -> list[DelayLine]:
+def _delay_lines(cell: Cell, network: Network, path: Path, delays: Delays, varying: Schedule) -> list[DelayLine]:
     lines = []
     reorder = cell.scenario.path.reorder
     for role, steps, largest, losses in (
@@ -166,7 +156,7 @@ def _delay_lines(
             loss = path.loss_ratio if role == "receiver" else 0.0
             held_us = delays.of_host[host] + largest
             bdp = path.highest_rate_bits_per_second * max(held_us, path.rtt_us) // 8_000_000
-            buffer = path.buffer_bytes + reverse_buffer_bytes + sum(hop.buffer_bytes for hop in path.hops)
+            buffer = path.buffer_bytes + (path.reverse_buffer_bytes or 0) + sum(hop.buffer_bytes for hop in path.hops)
             overtake = reorder if role == "receiver" else None
             random = bool(loss or losses or overtake)
             line = DelayLine(

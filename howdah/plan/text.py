@@ -9,7 +9,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from howdah.plan.command import command_lines, event_line
-from howdah.plan.plan import Event, Plan, Processor
+from howdah.plan.plan import Event, Path, Plan, Processor
 from howdah.profile.algorithm import module_name
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
 
@@ -114,6 +114,7 @@ def _path(plan: Plan) -> Iterator[str]:
         ("RTT", format_duration(path.rtt_us)),
         ("BDP", f"{path.bdp_bytes} bytes = {path.bdp_packets} frames of {path.frame_bytes} bytes"),
         ("buffer", f"{path.buffer_bytes} bytes = {path.buffer_bytes / path.bdp_bytes:.3f} BDP"),
+        *([("reverse buffer", _reverse_buffer(path))] if path.reverse_buffer_bytes is not None else []),
         ("MTU, MSS", f"{path.mtu_bytes}, {path.mss_bytes} bytes"),
         ("goodput at capacity", f"{path.capacity_goodput_bits_per_second / 1e6:.3f} Mbit/s"),
         ("sender interface", "unlimited" if sender is None else format_rate(sender)),
@@ -142,6 +143,22 @@ def _path(plan: Plan) -> Iterator[str]:
         words = [f"{name.removesuffix('_us').replace('_', ' ')} {format_duration(us)}" for name, us in drawn.items()]
         rows.append((f"added delay {direction}", ", ".join(words)))
     return _pairs(rows)
+
+
+def _reverse_buffer(path: Path) -> str:
+    """What it holds of either kind of packet, and how long each takes to leave."""
+    most, packets, rate = path.reverse_buffer_bytes or 0, path.reverse_buffer_packets, path.reverse_rate_bits_per_second
+    assert rate is not None  # without one there is no buffer
+    ack_bytes = path.frame_bytes - path.mss_bytes
+    held = {
+        "bare ACKs": (packets or most // ack_bytes, ack_bytes),
+        "full frames": (packets or most // path.frame_bytes, path.frame_bytes),
+    }
+    kinds = (
+        f"{count} {name} of {size} bytes ({format_duration(count * size * 8_000_000 // rate)})"
+        for name, (count, size) in held.items()
+    )
+    return f"{f'{packets} packets' if packets else f'{most} bytes'} = {' or '.join(kinds)}"
 
 
 def _sender(sender: dict[str, Any]) -> Iterator[str]:
@@ -219,6 +236,8 @@ def _calibration(plan: Plan) -> Iterator[str]:
         calibration.bottleneck_handle,
     )
     buffer = calibration.buffer_unknown or f"buffer {calibration.buffer_bytes} bytes"
+    if calibration.part_bytes and not calibration.buffer_unknown:
+        buffer += f", of which {calibration.part_bytes} are filled"
     expected = f"{format_rate(calibration.rate_bits_per_second)}, {buffer}"
     yield f"bottleneck {node} {interface} {handle} must measure {expected}"
     for target in calibration.targets:

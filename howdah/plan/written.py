@@ -35,6 +35,13 @@ def written(plan: Any) -> dict[str, Any]:
         del value["traits"]["model"]
     if not value["path"]["tick_us"]:
         del value["path"]["tick_us"]
+    for place, names in (
+        (value["path"], ("reverse_buffer_bytes", "reverse_buffer_packets")),
+        (value["calibration"], ("part_bytes",)),
+    ):
+        for name in names:
+            if place[name] is None:
+                del place[name]
     for flow in value["flows"]:
         for name in ("http", "exchange", "program", "receiver_stack", "sender_stack", "like"):
             if flow[name] is None:

@@ -128,12 +128,14 @@ class PathSection(Section):
     one_way_delay: OneWayDelay | None = Field(default=None, description="instead of rtt: each direction's delay")
     buffer: Buffer = Field(
         default=BufferSize(Fraction(1), "bdp"),
-        description="buffer of the bottleneck; 1 bdp = rate x rtt (unperturbed); exact in bytes",
+        description="buffer of the bottleneck; 1 bdp = rate x rtt (unperturbed); exact in bytes; "
+        "a packet is a full frame",
         json_schema_extra={"x-default": "1 bdp"},
     )
     reverse_buffer: Buffer = Field(
         default=BufferSize(Fraction(1), "bdp"),
-        description="buffer of the way back, where reverse_rate is set; 1 bdp = reverse_rate x rtt",
+        description="buffer of the way back, where reverse_rate is set; 1 bdp = reverse_rate x rtt; "
+        "packets are counted, whatever their size",
         json_schema_extra={"x-default": "1 bdp"},
     )
     queue: QueueKind = Field(

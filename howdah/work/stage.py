@@ -49,7 +49,10 @@ def _core_s() -> float:
 
 @contextmanager
 def _told(directory: RunDirectory) -> Iterator[None]:
-    """Raw records come from other programs and may be damaged in any way: what trips over them is told in words."""
+    """Raw records come from other programs and may be damaged in any way: what trips over them is told in words.
+
+    Raises RunFailedError: it is this run whose records they are.
+    """
     from howdah.record.table import TRIPPED
 
     try:
@@ -59,7 +62,7 @@ def _told(directory: RunDirectory) -> Iterator[None]:
     except TRIPPED as error:
         with directory.log.open("a", encoding="utf-8") as log:
             log.write(f"not analysed:\n{traceback.format_exc()}")
-        raise HowdahError(
+        raise RunFailedError(
             f"the records of this run cannot be analysed: {type(error).__name__}: {str(error)[:200]}",
             where=str(directory.raw),
             hint=f"They are damaged, or another version of howdah wrote them. {directory.log} says where.",
@@ -140,8 +143,9 @@ def execute(directory: RunDirectory, progress: Progress, *, keep_data: bool = Tr
 
     Without ``keep_data`` the caller removes the data of a run that counts, so they are not compressed first.
 
-    A guest that died leaves an *invalid* run with its console, and run.json says ``failed``. Only an error that is not
-    about this run (a missing engine, a full disk) is raised.
+    A guest that died leaves an *invalid* run with its console, and run.json says ``failed``. So do records that cannot
+    be analysed, and an error of howdah's own. Only an error that is not about this run (a missing engine, a full disk)
+    is raised.
     """
     plan = read_plan(directory)
     record: dict[str, Any] = read_json(directory.provenance)
@@ -153,13 +157,12 @@ def execute(directory: RunDirectory, progress: Progress, *, keep_data: bool = Tr
             record["algorithms"] = _algorithms(directory)
         analyse(directory, plan, record, progress)
         record["status"] = "finished"
-    except RunFailedError as error:
-        record["status"] = "failed"
-        record.update(error.known)
-        # Whoever reads this finds the directory under the name it gets when it is kept.
-        said = str(error).replace(directory.path.name, directory.name)
-        record["error"] = said
-        _invalid(directory, said)
+    except (HowdahError, OSError) as error:
+        if not isinstance(error, RunFailedError):
+            raise
+        _failed(directory, record, error)
+    except Exception as error:  # noqa: BLE001 - a mistake of ours costs the run that met it, and no other
+        _failed(directory, record, _own_mistake(directory, error))
     verdict: str = read_json(directory.verdict)["verdict"]
     if record["status"] == "finished" and (keep_data or not may_go(record, verdict)):
         with _timed(record, "compress"):
@@ -170,6 +173,25 @@ def execute(directory: RunDirectory, progress: Progress, *, keep_data: bool = Tr
     shutil.rmtree(directory.share / "modules", ignore_errors=True)  # their hashes are in the record
     _conclude(directory, record)
     return verdict
+
+
+def _failed(directory: RunDirectory, record: dict[str, Any], error: RunFailedError) -> None:
+    record["status"] = "failed"
+    record.update(error.known)
+    # Whoever reads this finds the directory under the name it gets when it is kept.
+    said = str(error).replace(directory.path.name, directory.name)
+    record["error"] = said
+    _invalid(directory, said)
+
+
+def _own_mistake(directory: RunDirectory, error: Exception) -> RunFailedError:
+    with directory.log.open("a", encoding="utf-8") as log:
+        log.write(traceback.format_exc())
+    return RunFailedError(
+        f"howdah met an error of its own in this run: {type(error).__name__}: {str(error)[:200]}",
+        where=str(directory.path),
+        hint=f"{directory.log} says where. The other runs are made all the same.",
+    )
 
 
 def _conclude(directory: RunDirectory, record: dict[str, Any]) -> None:

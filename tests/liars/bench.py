@@ -59,6 +59,8 @@ GUEST_RUNS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "loss-schedule": (None, (*SMALL, "algorithm=cubic", "path.schedule=[{at: 700 ms, loss: 5 %}]")),
     "tick": (None, (*SMALL, "algorithm=cubic", "path.tick=5 ms")),
     "lossy": (None, (*SMALL, "algorithm=cubic", "path.loss=2 %")),
+    "deep": (None, (*SMALL, "algorithm=cubic", "path.rate=500 kbit/s", "path.buffer=2000 packets")),
+    "way-back": (None, (*SMALL, "algorithm=cubic", "path.reverse_rate=1 Mbit/s", "path.reverse_buffer=50 packets")),
     "unlimited": (None, ("algorithm=cubic", "path.sender_interface=unlimited")),
     "fast": (None, ("path.rate=400 Mbit/s", "path.rtt=100 ms", "duration=3 s", "algorithm=cubic")),
     "capture": (None, (*SMALL, "algorithm=cubic", "collect.pcap=['r1:r1-eth0']")),

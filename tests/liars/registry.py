@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.liars.baselines import BASELINES, HONEST_BASELINES
 from tests.liars.bench import Bench
+from tests.liars.buffers import BUFFERS
 from tests.liars.causes import CAUSES, HONEST_CAUSES
 from tests.liars.collected import COLLECTED
 from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
@@ -23,7 +24,7 @@ from tests.liars.records import RECORDS
 from tests.liars.results import HONEST_RESULTS, RESULTS
 from tests.liars.seals import HONEST_SEALS, SEALS
 
-RUNS: list[RunLiar] = [*PATHS, *RECORDS, *COLLECTED, *MACHINES, *MODELS, *KERNELS, *PROCESSORS, *RUN_LOGS]
+RUNS: list[RunLiar] = [*PATHS, *BUFFERS, *RECORDS, *COLLECTED, *MACHINES, *MODELS, *KERNELS, *PROCESSORS, *RUN_LOGS]
 TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *MODULES, *BASELINES, *COMPARISONS, *LOGS]
 LIARS: list[Liar] = [*RUNS, *TOLD]
 # What howdah says where nobody lies: nothing.

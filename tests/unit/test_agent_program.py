@@ -13,8 +13,9 @@ from collectors.collector import Watched
 from collectors.tracepoint import event_filter
 from howdah.agent.error import AgentError
 from howdah.agent.traffic.program import substituted
-from howdah.agent.traffic.program_process import RUNNING, ProgramProcess
+from howdah.agent.traffic.program_process import ProgramProcess
 from howdah.agent.traffic.program_socket import Carried, bound_udp_ports, parse_interfaces
+from howdah.agent.traffic.running import RUNNING
 from howdah.linux.netlink.diag import Endpoint
 
 _DEV = """\
@@ -31,6 +32,8 @@ _UDP = """\
 
 class Here:
     """A host that is this machine."""
+
+    name = "s1"
 
     def entered(self) -> Here:
         return self

@@ -16,7 +16,7 @@ from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.connection import make_endpoint
 from howdah.agent.traffic.endpoint import Transferred
-from howdah.agent.traffic.iperf3 import Iperf3Flow, client_command, server_command
+from howdah.agent.traffic.iperf3 import Iperf3Flow, block_bytes, client_command, server_command
 from howdah.agent.traffic.kernel import parse_status
 from howdah.agent.traffic.python import PythonEndpoint, read_all, write_all
 from howdah.linux.output import Output
@@ -124,7 +124,21 @@ def test_iperf3_is_bound_to_the_flows_addresses_and_ports() -> None:
     assert client[client.index("--time") + 1] == "10"
     assert server[server.index("--bind") + 1] == "10.2.1.1"
     assert "--one-off" in server
-    assert client_command({**FLOW, "size_bytes": 5000})[-2:] == ["--bytes", "5000"]
+    sized = client_command({**FLOW, "size_bytes": 2_000_000})
+    assert sized[sized.index("--file") :] == [
+        *("--file", "/tmp/howdah-iperf3-0"),
+        *("--length", "125000"),
+        *("--interval", "0"),
+    ]
+    assert "--bytes" not in sized  # it polls without waiting
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "block"),
+    [(5_000, 5_000), (2_000_000, 125_000), (4 << 20, 131_072), (131_073, 43_691), (1_000_003, 131_072)],
+)
+def test_iperf3s_block_divides_the_size_where_one_of_a_segment_does(size_bytes: int, block: int) -> None:
+    assert block_bytes(size_bytes) == block  # 131073 = 3 x 43691; 1000003 is a prime number
 
 
 def test_what_iperf3_says_becomes_the_flows_record(tmp_path: Path) -> None:

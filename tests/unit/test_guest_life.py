@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.agent.traffic.program_process import RUNNING
+from howdah.agent.traffic.running import RUNNING
 from howdah.engine.life import Life, descendants
 from howdah.engine.uml.guest import running_programs
 

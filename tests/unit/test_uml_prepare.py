@@ -19,6 +19,7 @@ from howdah.record.directory import RunDirectory
 from tests.unit.profile_factory import make_plans
 
 NO_TREE = HowdahError("this is not a Linux source tree: it has no Makefile", where="linux")
+UNUSED: list[HowdahError] = []
 NO_PACKAGE = HowdahError("the guest tree cannot be had: no mirror answers")
 
 
@@ -31,7 +32,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UmlEngine:
             raise NO_TREE
         if packages:
             raise NO_PACKAGE
-        modules = SimpleNamespace(check_own=lambda *_: None)
+        modules = SimpleNamespace(unused=lambda *_: UNUSED)
         return SimpleNamespace(
             module_set=modules,
             tree=SimpleNamespace(sha256="tree"),
@@ -81,3 +82,13 @@ def test_what_no_cell_can_do_without_ends_the_command(tmp_path: Path, engine: Um
     plans = make_plans(tmp_path, overrides=[f"kernel={tmp_path}/linux"])
     with pytest.raises(HowdahError, match="not a Linux source tree"):
         engine.prepare(plans, lambda *_: None)
+
+
+def test_a_module_that_no_run_needs_costs_none(
+    tmp_path: Path, engine: UmlEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "UNUSED", [HowdahError("does not compile", where="tcp_mine.c:3")])
+    told: list[str] = []
+    plans = make_plans(tmp_path, overrides=["algorithm=[cubic, reno]"])
+    assert engine.prepare(plans, lambda what, _done, _total: told.append(what))["engine"] == "uml"
+    assert told == ["not built, and no run needs it: tcp_mine.c:3: does not compile"]

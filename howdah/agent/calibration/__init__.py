@@ -25,7 +25,8 @@ def calibrate(plan: dict[str, Any], namespaces: dict[str, Namespace], loop: Loop
     delays, described = measure_delays(targets, namespaces, loop, start, early=bool(calibration["early_us"]))
     train = measure_rate(calibration, targets[0], namespaces, loop)
     bases = [measurement.base_forward_ns for measurement in delays]
-    depth = measure_buffer(plan, bases, train.rate_bits_per_second, namespaces, loop)
+    phase_end = start + calibration["phase_us"] * 1000
+    depth = measure_buffer(plan, bases, train.rate_bits_per_second, namespaces, loop, phase_end)
     longest_us = max(target["forward_delay_us"] + target["reverse_delay_us"] for target in targets)
     deadline = start + (calibration["phase_us"] + calibration["settle_us"]) * 1000
     silent = wait_for_silence(namespaces, loop, longest_us * 1000 + _POLL_NS, deadline)
@@ -64,6 +65,6 @@ def wait_for_silence(namespaces: dict[str, Namespace], loop: Loop, quiet_ns: int
     while now < deadline_ns:
         now = loop.run_until(min(now + quiet_ns, deadline_ns))
         previous, marks = marks, traffic_marks(namespaces)
-        if marks == previous:
+        if marks == previous and not marks.queued:
             return True
     return False

@@ -30,6 +30,7 @@ from howdah.linux.namespace import Namespace
 _FILL_SHARE = 0.9  # of the buffer, by large sends; the rest frame by frame, so that the last place is taken too
 _OVERFILL_SHARE = 0.15
 _OVERFILL_LEAST_FRAMES = 64
+_OVER_PART_FRAMES = 4  # what rounding and the frame that is leaving take
 _MOST_SINGLE_FRAMES = 8000  # by which the queue grows frame by frame: half to fill it up, half to overfill it
 _MOST_SAMPLES = 20_000  # a socket holds some 50 000 time stamps
 _LARGEST_SEND_BYTES = 65_000
@@ -69,10 +70,11 @@ class BufferLoad:
 
 
 def divide_load(
-    buffer_bytes: int, frame_bytes: int, rate: int, interface_rate: int | None, senders: int
+    buffer_bytes: int, frame_bytes: int, rate: int, interface_rate: int | None, senders: int, *, in_part: bool = False
 ) -> BufferLoad | None:
     """Frames of each sender that make the queue grow to 1.15 buffers; None when the senders are too slow for it.
 
+    ``in_part``: to a few frames more than ``buffer_bytes``, of which one has left when the last one comes.
     While ``X`` bytes arrive at the senders' rate I, the bottleneck forwards X R / I: the queue grows by X (1 - R / I).
     """
     growth = 1.0
@@ -84,6 +86,8 @@ def divide_load(
     most = _MOST_SINGLE_FRAMES // 2 * frame_bytes
     room = min((1 - _FILL_SHARE) * buffer_bytes, most)
     overfill = min(max(_OVERFILL_SHARE * buffer_bytes, _OVERFILL_LEAST_FRAMES * frame_bytes), most)
+    if in_part:
+        overfill = _OVER_PART_FRAMES * frame_bytes
     per_sender = growth * frame_bytes * senders
     bulk = int((buffer_bytes - room) / per_sender)
     single = int((room + overfill) / per_sender) + 1
@@ -224,8 +228,13 @@ def measure_buffer(
     rate: float | None,
     namespaces: dict[str, Namespace],
     loop: Loop,
+    phase_end_ns: int,
 ) -> BufferResult:
     """``base_delays_ns`` are the targets' one-way delays without a queue, ``rate`` the measured one.
+
+    At ``phase_end_ns`` the buffer is empty: of a small one at a low rate, most of what is offered is refused at once.
+    Where the plan has only a part filled, nothing overflows, and the depth is what was sent: the buffer holds at least
+    that.
 
     Depth = (longest one-way delay - base) x rate + half a frame. The packet that waited longest found the buffer full
     but for its own place. Before it went the frames of the other places and what was left of the one that was leaving:
@@ -247,13 +256,17 @@ def measure_buffer(
     for filler in fillers:
         filler.pump(start)
     offered = (load.bulk_frames + load.single_frames) * frame_bytes * len(fillers)
-    drain_ns = int((offered + calibration["buffer_bytes"]) * 8 * SECOND / configured_rate)
-    deadline = start + calibration["phase_us"] * 1000
-    loop.run_until(deadline, finished=lambda: all(filler.done for filler in fillers))
+    drain_ns = int((offered + filled_bytes(calibration)) * 8 * SECOND / configured_rate)
+    loop.run_until(phase_end_ns, finished=lambda: all(filler.done for filler in fillers))
     waited = max(calibration["targets"][number]["forward_delay_us"] for number in chosen) * 1000
-    loop.run_until(min(max(start + drain_ns, now_ns()) + waited + _MARGIN_NS, deadline))
+    loop.run_until(min(max(start + drain_ns, now_ns()) + waited + _MARGIN_NS, phase_end_ns))
     filled = [filler.finish() for filler in fillers]
     return depth_of(filled, [base_delays_ns[number] for number in chosen], rate, frame_bytes)
+
+
+def filled_bytes(calibration: dict[str, Any]) -> int:
+    """How much of the buffer is filled: all of it, or the part that the plan names."""
+    return int(calibration.get("part_bytes") or calibration["buffer_bytes"])
 
 
 def choose_load(plan: dict[str, Any]) -> tuple[BufferLoad | None, list[int]]:
@@ -262,11 +275,12 @@ def choose_load(plan: dict[str, Any]) -> tuple[BufferLoad | None, list[int]]:
     by_sender = {target["sender"]: number for number, target in enumerate(calibration["targets"])}
     for count in range(1, len(by_sender) + 1):
         load = divide_load(
-            calibration["buffer_bytes"],
+            filled_bytes(calibration),
             calibration["frame_bytes"],
             calibration["rate_bits_per_second"],
             plan["path"]["sender_interface_bits_per_second"],
             count,
+            in_part=calibration.get("part_bytes") is not None,
         )
         if load is not None:
             return load, list(by_sender.values())[:count]

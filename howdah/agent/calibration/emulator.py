@@ -117,7 +117,8 @@ def calibrate_emulator(
     bare, _described = measure_delays([target], hosts.namespaces, loop, now_ns(), early=False)
     train = measure_rate(inside, target, hosts.namespaces, loop)
     bases = [measurement.base_forward_ns for measurement in bare]
-    depth = measure_buffer(plan_inside, bases, train.rate_bits_per_second, hosts.namespaces, loop)
+    phase_end = start + calibration["phase_us"] * 1000
+    depth = measure_buffer(plan_inside, bases, train.rate_bits_per_second, hosts.namespaces, loop, phase_end)
     longest_us = max(target["forward_delay_us"] + target["reverse_delay_us"] for target in calibration["targets"])
     deadline = start + (calibration["phase_us"] + calibration["settle_us"]) * 1000
     silent = wait_for_silence(routers, loop, longest_us * 1000 + _POLL_NS, deadline)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from howdah.agent.error import AgentError
 from howdah.agent.loop import Loop
+from howdah.agent.traffic.running import tell_running
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import Endpoint
 from howdah.linux.output import Output
@@ -120,9 +121,11 @@ class FlowDriver(ABC):
         """
         with output.open("wb") as file, self._namespaces[host].entered():
             try:
-                return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
             except FileNotFoundError as error:
                 raise AgentError(self.label, f"{command[0]} is not installed in the guest") from error
+        tell_running(self._output.directory("program"), process.pid, f"{self.label} on {host}, {' '.join(command)}")
+        return process
 
     def _when_ended(self, process: subprocess.Popen[bytes], ended: Callable[[int], None]) -> None:
         """Call ``ended`` with the instant at which a program ends: its pidfd becomes readable then."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.driver import FlowDriver
+from howdah.agent.traffic.program_socket import connections_of
 from howdah.linux.namespace import Namespace
 from howdah.linux.netlink.diag import SOCK_DIAG_BY_FAMILY, diag_request, open_diag, parse_socket
 from howdah.linux.netlink.diag import Endpoint as DiagEndpoint
@@ -19,17 +20,43 @@ from howdah.linux.output import Output
 
 _COOKIE_POLL_NS = 10_000_000
 _TAIL_CHARACTERS = 300
+_COOKIE_BYTES = 37  # by which the server knows the client's connections; each begins with it
+_LARGEST_BLOCK_BYTES = 131072  # iperf3's own size of a block
+_LEAST_BLOCK_BYTES = 1448
+
+
+def block_bytes(size_bytes: int) -> int:
+    """The largest block of which a transfer is a whole number, because iperf3's server counts whole blocks only.
+
+    Where that would be less than a segment, the server does not count the last bytes.
+    """
+    fewest = -(-size_bytes // _LARGEST_BLOCK_BYTES)
+    most = max(size_bytes // _LEAST_BLOCK_BYTES, fewest)
+    whole = (size_bytes // blocks for blocks in range(fewest, most + 1) if size_bytes % blocks == 0)
+    return next(whole, _LARGEST_BLOCK_BYTES)
 
 
 def client_command(flow: dict[str, Any]) -> list[str]:
-    """Parameters of the sender. ``--cport`` fixes the data connection's port; the control connection has another."""
+    """Parameters of the sender. ``--cport`` fixes the data connection's port; the control connection has another.
+
+    A transfer of a size is that of a file until the flow's time is over. With ``--bytes``, iperf3 polls without waiting
+    from its last write to its next report, which stops a virtual clock, and then has the server close the connection,
+    whatever is still on its way.
+    """
     command = ["iperf3", "--client", flow["destination_address"], "--port", str(flow["destination_port"])]
     command += ["--bind", flow["source_address"], "--cport", str(flow["source_port"]), "--json"]
     command += ["--congestion", flow["kernel_algorithm"], "--get-server-output"]
-    if flow["size_bytes"]:
-        return [*command, "--bytes", str(flow["size_bytes"])]
     seconds = max((flow["stop_us"] - flow["start_us"]) // 1_000_000, 1)
-    return [*command, "--time", str(seconds)]
+    command += ["--time", str(seconds)]
+    if flow["size_bytes"]:
+        length = block_bytes(flow["size_bytes"])
+        command += ["--file", str(sent_file(flow)), "--length", str(length), "--interval", "0"]
+    return command
+
+
+def sent_file(flow: dict[str, Any]) -> Path:
+    """What a transfer of a size sends: zeros that take no space."""
+    return Path(f"/tmp/howdah-iperf3-{flow['id']}")
 
 
 def server_command(flow: dict[str, Any]) -> list[str]:
@@ -56,6 +83,8 @@ class Iperf3Flow(FlowDriver):
         self._connected_ns: int | None = None
         self._end_ns: int | None = None
         self._stopped = False
+        self._size_bytes: int | None = description["size_bytes"] if self.kind == "iperf3" else None
+        self._moved_ns: int | None = None  # when the receiver had all of a transfer of a size
 
     def prepare(self) -> None:
         flow = self.description
@@ -69,6 +98,9 @@ class Iperf3Flow(FlowDriver):
 
     def start(self, now: int) -> None:
         self._start_ns = now
+        if self._size_bytes:
+            with sent_file(self.description).open("wb") as file:
+                file.truncate(self._size_bytes)
         self._client = self._spawn(self.description["sender"], self._client_command(), self._file("client"))
         self._loop.at(now + _COOKIE_POLL_NS, self._look_for_connection)
         self._when_ended(self._client, self._ended)
@@ -86,6 +118,23 @@ class Iperf3Flow(FlowDriver):
         self._connected_ns = now
         self._cookies["sender"] = found
         self._cookies["receiver"] = self._cookie(self.description["receiver"], self.endpoint.reversed())
+        if self._size_bytes:
+            self._look_for_last_byte(now)
+
+    def _look_for_last_byte(self, now: int) -> None:
+        """At the receiver, or in its absence by what it has acknowledged; the client stays connected beyond it."""
+        if self._end_ns is not None or self._stopped:
+            return
+        flow = self.description
+        there = flow["receiver"] in self._namespaces
+        host, port = ("receiver", "destination_port") if there else ("sender", "source_port")
+        connections = connections_of(self._namespaces[flow[host]], flow[port])
+        moved = max((one.received_bytes if there else one.acknowledged_bytes for one in connections), default=0)
+        syn = 0 if there else 1  # which counts as acknowledged
+        if moved >= (self._size_bytes or 0) + _COOKIE_BYTES + syn:
+            self._moved_ns = now
+        else:
+            self._loop.at(now + _COOKIE_POLL_NS, self._look_for_last_byte)
 
     def _cookie(self, host: str, endpoint: DiagEndpoint) -> int | None:
         with self._namespaces[host].entered():
@@ -112,6 +161,8 @@ class Iperf3Flow(FlowDriver):
             if process is not None and process.poll() is None:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
+        if self._size_bytes:
+            sent_file(self.description).unlink(missing_ok=True)
 
     def record(self, epoch_ns: int) -> dict[str, Any]:
         client = self._result("client")
@@ -119,13 +170,17 @@ class Iperf3Flow(FlowDriver):
         error = client.get("error")
         if error is None and self._start_ns is not None and not end:
             error = "iperf3 client wrote no result"
+        received = end.get("sum_received", {}).get("bytes", 0)
+        if self._size_bytes and self._moved_ns is not None:
+            received = self._size_bytes
+        whole = not self._size_bytes or received == self._size_bytes
         return self._record(
             epoch_ns,
             connected_ns=self._connected_ns,
-            end_ns=self._end_ns,
+            end_ns=self._end_ns if self._moved_ns is None else self._moved_ns,
             bytes_sent=end.get("sum_sent", {}).get("bytes", 0),
-            bytes_received=end.get("sum_received", {}).get("bytes", 0),
-            complete=error is None and self._end_ns is not None,
+            bytes_received=received,
+            complete=error is None and self._end_ns is not None and whole,
             error=error,
         )
 

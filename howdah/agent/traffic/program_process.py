@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.agent.error import AgentError
+from howdah.agent.traffic.running import tell_running
 from howdah.linux.namespace import Namespace
 
 _SHARED = Path("/howdah/in/program")  # files of the profile, by flow and end
@@ -18,7 +18,6 @@ _PLACE = Path("/tmp/howdah-program")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TAIL_LINES, _TAIL_CHARACTERS = 3, 300
 _ENDS_WITHIN_S = 1.0  # of the guest's time, once it was told to
-RUNNING = "program-running.json"
 
 
 class ProgramProcess:
@@ -108,24 +107,16 @@ class ProgramProcess:
                 raise AgentError(self._label, f"its {self.end} {self.name} {what}") from error
             except OSError as error:
                 raise AgentError(self._label, f"its {self.end} {self.name} cannot be run: {error.strerror}") from error
-        self._tell_running(self.process.pid, f"{self._label}: its {self.end} {' '.join(self._command)}")
-
-    def _tell_running(self, pid: int, words: str | None) -> None:
-        """Which programs run, for whoever sees that no time passes any more."""
-        path = self._raw / RUNNING
-        running: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        if words is None:
-            running.pop(str(pid), None)
-        else:
-            running[str(pid)] = words
-        new = path.with_suffix(".new")
-        new.write_text(json.dumps(running), encoding="utf-8")
-        new.replace(path)
+        tell_running(
+            self._raw,
+            self.process.pid,
+            f"{self._label}: its {self.end} on {namespace.name}, {' '.join(self._command)}",
+        )
 
     def note_ended(self) -> None:
         if self.process is not None:
             self.process.wait()
-            self._tell_running(self.process.pid, None)
+            tell_running(self._raw, self.process.pid, None)
 
     def tell_to_end(self) -> None:
         if self.is_running and self.process is not None:
@@ -142,7 +133,7 @@ class ProgramProcess:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._tell_running(self.process.pid, None)
+        tell_running(self._raw, self.process.pid, None)
 
     def ending(self) -> str:
         """How it ended, in words, with the last lines that it wrote."""

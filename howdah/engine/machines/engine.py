@@ -216,7 +216,7 @@ class _Session:
             for conversation in conversations:
                 conversation.ask("start", epoch_monotonic_ns=epochs[conversation.machine])
             self._note(f"epoch {epoch_ns}: {epochs}")
-            limit_s = self._plan.wall_clock_limit_s + _LEAD_NS / 1e9 - first_us / 1e6
+            limit_s = self._plan.real_time_limit_s + _LEAD_NS / 1e9
             self._hear(conversations, "done", self._ours.real_s(limit_s))
         after = self._offsets(conversations)
         for conversation in conversations:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from howdah.plan.plan import Flow, Plan
+from howdah.plan.written import plain
+from howdah.span import holding_us
 
 _SEED_RANGE = 2**31 - 2  # of ns-2's generator, which takes 1 to this
 _SPARE_US = 1_000_000
@@ -26,25 +28,7 @@ def network_data(plan: Plan) -> str:
 
 def silent_us(plan: Plan) -> int:
     """When no packet is left in the network that has been quiet since the end: every queue drained, one round trip."""
-    path = plan.path
-    drain_us = path.buffer_bytes * 8_000_000 // path.rate_bits_per_second
-    if path.reverse_rate_bits_per_second:
-        drain_us += reverse_buffer_bytes(plan) * 8_000_000 // path.reverse_rate_bits_per_second
-    return plan.duration_us + drain_us + 2 * max(flow.rtt_us for flow in plan.flows) + _SPARE_US
-
-
-def reverse_buffer_bytes(plan: Plan) -> int:
-    """Buffer of the bottleneck on the way back, which only its queue's operation has; 0 without one."""
-    bottleneck = plan.calibration
-    for link in (item.arguments for item in plan.operations if item.op == "link"):
-        ends = [(link["a_node"], link["a_interface"]), (link["b_node"], link["b_interface"])]
-        if (bottleneck.bottleneck_node, bottleneck.bottleneck_interface) in ends:
-            other = next(end for end in ends if end[0] != bottleneck.bottleneck_node)
-            for item in plan.operations:
-                at = item.arguments
-                if item.op == "qdisc" and (at["node"], at["interface"]) == other and "limit_bytes" in at["options"]:
-                    return int(at["options"]["limit_bytes"])
-    return 0
+    return plan.duration_us + holding_us(plain(plan.path)) + 2 * max(flow.rtt_us for flow in plan.flows) + _SPARE_US
 
 
 def _path(plan: Plan) -> str:
@@ -58,7 +42,7 @@ def _path(plan: Plan) -> str:
         limit=path.buffer_bytes // frame,
         unit=unit,
         reverse_rate=path.reverse_rate_bits_per_second or _NONE,
-        reverse_limit=reverse_buffer_bytes(plan) // frame,
+        reverse_limit=(path.reverse_buffer_bytes or 0) // frame,
         loss=repr(path.loss_ratio),
         seed=_seed(plan),
     )

@@ -48,6 +48,7 @@ class UmlEngine:
             require(lacks(kernel), self.name, "'howdah doctor' shows every check.")
         identity: dict[str, Any] = {"engine": self.name}
         failures: list[HowdahError] = []
+        told: set[str] = set()
         made: dict[tuple[str, ...], Built | HowdahError] = {}
         needed = {name for plan in plans for name in plan.required_modules or ()}
         for plan in plans:
@@ -59,7 +60,10 @@ class UmlEngine:
                 failures.append(error)
                 continue
             for kernel, built in found.items():
-                built.module_set.check_own(plan.modules, needed)
+                for unused in built.module_set.unused(plan.modules, needed):
+                    if str(unused) not in told:
+                        told.add(str(unused))
+                        progress(f"not built, and no run needs it: {_place(unused)}{unused.what}", 0, 0)
                 tree = " ".join(("tree", *further_packages(plan)))
                 identity[tree], identity["tools"] = built.tree.sha256, built.tools.key
                 identity[f"kernel {kernel}"] = built.kernel.image_sha256

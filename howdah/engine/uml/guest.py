@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.agent.traffic.program_process import RUNNING
+from howdah.agent.traffic.running import RUNNING
 from howdah.build.tools import Tools
 from howdah.engine.ending import _PLAIN, BOUNDS_FILE, EXIT_FILE, Bounds, Ending, runtime_base
 from howdah.engine.life import Life
@@ -151,14 +151,14 @@ def boot(guest: Guest, progress: Progress) -> Ending:
 
 
 def running_programs(raw: Path) -> str:
-    """Which programs of the profile ran when time stood still: in a guest, a program that polls stops the clock."""
+    """Which programs ran, of which flows and on which hosts, when time stood still."""
     try:
         names = list(json.loads((raw / "program" / RUNNING).read_text(encoding="utf-8")).values())
     except (OSError, ValueError, AttributeError):
         return ""
     if not names:
         return ""
-    return f"; no time passes while a program polls without waiting, and these ran: {'; '.join(map(str, names))}"
+    return f"; these programs ran: {'; '.join(map(str, names))}"
 
 
 class Running:

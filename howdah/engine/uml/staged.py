@@ -50,7 +50,7 @@ def staged_guest(
         command=(_PYTHON, *_AGENT[wiring], *_ARGUMENTS, "--wiring", wiring),
         memory_bytes=plan.guest_memory_bytes,
         wall_clock_limit_s=plan.wall_clock_limit_s,
-        clock_limit_s=(plan.epoch_us + plan.duration_us) // 10**6 + _CLOCK_SLACK_S,
+        clock_limit_s=(plan.epoch_us + plan.end_us) // 10**6 + _CLOCK_SLACK_S,
         seed=plan.seed,
         kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
         profiled=plan.collect.cpu,

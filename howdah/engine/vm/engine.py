@@ -73,6 +73,7 @@ class VmEngine:
         require(self.lacks(), self.name, "The uml engine needs none of this: leave out --engine vm.")
         identity: dict[str, Any] = {"engine": self.name, "qemu": needs.qemu_version()}
         failures: list[HowdahError] = []
+        told: set[str] = set()
         needed = {name for plan in plans for name in plan.required_modules or ()}
         for plan in plans:
             try:
@@ -85,7 +86,10 @@ class VmEngine:
                     progress(f"not built: {error.where}: {error.what}", 0, 0)
                 failures.append(error)
             else:
-                built.module_set.check_own(plan.modules, needed)
+                for unused in built.module_set.unused(plan.modules, needed):
+                    if str(unused) not in told:
+                        told.add(str(unused))
+                        progress(f"not built, and no run needs it: {unused.where}: {unused.what}", 0, 0)
         # What does not build fails the runs that need it, one by one; without any other run, all at once.
         if failures and len(failures) == len(plans):
             raise failures[0]
@@ -165,7 +169,7 @@ class VmEngine:
                 speed=speed,
                 accelerator=accelerator.name,
                 wall_clock_limit_s=plan.wall_clock_limit_s * (_SLOWDOWN if real_time is None else _REAL_TIME_SLACK),
-                clock_limit_s=(plan.epoch_us + plan.duration_us) // 10**6 + _CLOCK_SLACK_S,
+                clock_limit_s=(plan.epoch_us + plan.end_us) // 10**6 + _CLOCK_SLACK_S,
                 launcher=built.tools.launch,
                 kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
                 silence_limit_s=SILENCE_S if real_time is None else _REAL_TIME_SILENCE_S,

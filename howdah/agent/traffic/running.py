@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which programs run, for whoever sees from outside that no time passes any more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+RUNNING = "program-running.json"  # in raw/program/
+
+
+def tell_running(directory: Path, pid: int, words: str | None) -> None:
+    """``words`` say whose program it is, None that it has ended."""
+    path = directory / RUNNING
+    running: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if words is None:
+        running.pop(str(pid), None)
+    else:
+        running[str(pid)] = words
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(running), encoding="utf-8")
+    new.replace(path)
