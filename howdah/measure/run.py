@@ -117,7 +117,7 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     sheet.add(flow.id, "blackout_s", throughput.blackout_s(trace, data.capacity), missing, **name)
     begin, end = (edge * 1000 for edge in plan.measure_window_us)
     begin, end = max(begin, trace.start_ns), min(end, trace.stop_ns)
-    rate = throughput.goodput_bits_per_second(trace, begin, end) if len(trace) else None
+    rate = throughput.flow_goodput_bits_per_second(trace, begin, end) if len(trace) else None
     missing = why or "the flow was not active in the window"
     sheet.add(flow.id, "goodput_bits_per_second", rate, missing, **name)
     course_rows(sheet, data, trace, startup, rate, end)
