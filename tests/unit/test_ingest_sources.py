@@ -23,6 +23,7 @@ from howdah.plan.plan import Operation
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.unit.recorded_run import EPOCH_NS, make_recorded_run, recorded_plan
+from tests.unit.test_column_width import BITS
 
 
 @pytest.fixture
@@ -197,6 +198,17 @@ def test_struct_tcp_info_is_read_by_its_length(length: int, has_wnd: bool, tail:
     assert (row["ssthresh_packets"], row["cwnd_packets"]) == (7, 21)
     assert (row["rcv_wnd_bytes"] is not None) == has_wnd
     assert report.sources["tcp_info"].counts["unknown_tail_bytes"] == tail
+
+
+def test_the_largest_value_of_every_field_of_a_socket_is_kept(run: RunDirectory) -> None:
+    (run.raw / "tcp_info.bin").write_bytes(_frame(_diag(b"\xff" * KNOWN_BYTES), 20))
+    assert ingest(run).sources["tcp_info"].problems == []
+    (row,) = store.read(run, "tcp_info").to_pylist()
+    largest = {
+        name: 2 ** min(bits, 63) - 1 for name, bits in BITS["tcp_info"].items() if name not in ("time_ns", "state")
+    }
+    largest |= {"ssthresh_packets": None, "min_rtt_us": None}  # infinite, and before the first sample
+    assert {name: row[name] for name in largest} == largest
 
 
 def test_a_listening_socket_hides_none_of_those_that_follow(run: RunDirectory) -> None:
