@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from howdah.measure import group, outside, overshoot, queue, throughput
+from howdah.measure.blind import ends_unseen, unseen_at_the_end
 from howdah.measure.course import course_rows
 from howdah.measure.cpu import cpu_rows
 from howdah.measure.event import estimate_rows
@@ -42,6 +43,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     Raises HowdahError if the tables cannot be read.
     """
     data = load(directory, plan)
+    ends = ends_unseen(data)
     sheet = Sheet(
         {
             "run": plan.run,
@@ -53,7 +55,8 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
             "axes": plan.axes,
         },
         {flow.id: flow.receiver_name for flow in plan.flows if flow.receiver_name != plan.receiver},
-        unseen=unseen(plan),
+        unseen=unseen(plan) | unseen_at_the_end(data, ends),
+        ends_unseen=ends,
     )
     records = group.read_records(directory)
     for trace in data.traces:
