@@ -13,7 +13,6 @@ from howdah.ingest.source import Context, SourceReport
 from howdah.record import table as store
 from howdah.record.raw import read_raw_text
 
-
 _LARGEST = (1 << 63) - 1  # what a column holds; larger values saturate
 
 

@@ -228,8 +228,10 @@ class _Chunk:
         return start[order], when[order], size[order]
 
     def _gather(self, start: Integers, item: TraceField) -> Integers:
-        """One field of many records that begin at byte ``start`` (a multiple of 4) of the chunk; 64-bit values above the
-        signed range saturate."""
+        """One field of many records that begin at byte ``start`` (a multiple of 4) of the chunk.
+
+        64-bit values above the signed range saturate.
+        """
         offset = start + item.offset
         value: npt.NDArray[Any]
         if item.size == 8:

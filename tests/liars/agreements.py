@@ -44,7 +44,7 @@ def _noted_at_another_window(directory: RunDirectory) -> None:
 AGREEMENTS = [
     doctored(
         "transfer-traced-until-its-last-write",
-        "Of a transfer of fixed size the per-ACK trace has only the first round trips, as if its sender had closed then.",
+        "The per-ACK trace has only the first round trips of a transfer of fixed size, as if its sender closed then.",
         check("collection", "bytes of trace and receiver", "the last ACKs are missing"),
         rows("tcp_probe", 0.4),
         about="capture",

@@ -48,20 +48,44 @@ BITS: dict[str, dict[str, int]] = {
         "state": 8,
         "ca_state": 8,
         **dict.fromkeys(
-            (
-                "cwnd_packets ssthresh_packets rtt_us rttvar_us min_rtt_us rto_us mss_bytes unacked_packets"
-                " sacked_packets lost_packets retrans_packets total_retrans_packets segs_out_packets"
-                " data_segs_in_packets data_segs_out_packets delivered_packets notsent_bytes snd_wnd_bytes"
-                " rcv_wnd_bytes rcv_space_bytes rcv_ooopack_packets reordering_packets"
-            ).split(),
+            [
+                "cwnd_packets",
+                "ssthresh_packets",
+                "rtt_us",
+                "rttvar_us",
+                "min_rtt_us",
+                "rto_us",
+                "mss_bytes",
+                "unacked_packets",
+                "sacked_packets",
+                "lost_packets",
+                "retrans_packets",
+                "total_retrans_packets",
+                "segs_out_packets",
+                "data_segs_in_packets",
+                "data_segs_out_packets",
+                "delivered_packets",
+                "notsent_bytes",
+                "snd_wnd_bytes",
+                "rcv_wnd_bytes",
+                "rcv_space_bytes",
+                "rcv_ooopack_packets",
+                "reordering_packets",
+            ],
             32,
         ),
         **dict.fromkeys(
-            (
-                "bytes_acked_bytes bytes_sent_bytes bytes_retrans_bytes bytes_received_bytes"
-                " pacing_rate_bytes_per_second delivery_rate_bytes_per_second busy_time_us rwnd_limited_us"
-                " sndbuf_limited_us"
-            ).split(),
+            [
+                "bytes_acked_bytes",
+                "bytes_sent_bytes",
+                "bytes_retrans_bytes",
+                "bytes_received_bytes",
+                "pacing_rate_bytes_per_second",
+                "delivery_rate_bytes_per_second",
+                "busy_time_us",
+                "rwnd_limited_us",
+                "sndbuf_limited_us",
+            ],
             64,
         ),
     },
@@ -83,10 +107,18 @@ BITS: dict[str, dict[str, int]] = {
     "processor": {
         "time_ns": OURS,
         **dict.fromkeys(
-            (
-                "arrived_packets served_packets dropped_packets waiting_packets begun_packets acks_packets"
-                " searched_packets cost_ns busy_ns rests"
-            ).split(),
+            [
+                "arrived_packets",
+                "served_packets",
+                "dropped_packets",
+                "waiting_packets",
+                "begun_packets",
+                "acks_packets",
+                "searched_packets",
+                "cost_ns",
+                "busy_ns",
+                "rests",
+            ],
             64,
         ),
     },
@@ -101,9 +133,9 @@ BITS: dict[str, dict[str, int]] = {
         "mss_bytes": 16,
         "window_scale_bits": 8,
     },
-    "flow": dict.fromkeys("start_ns connected_ns end_ns bytes_sent_bytes bytes_received_bytes".split(), OURS),
-    "cpu": dict.fromkeys("time_ns duration_ns cpu_ns".split(), OURS),
-    "cpu_sample": dict.fromkeys("time_ns duration_ns cpu_ns".split(), OURS),
+    "flow": dict.fromkeys(["start_ns", "connected_ns", "end_ns", "bytes_sent_bytes", "bytes_received_bytes"], OURS),
+    "cpu": dict.fromkeys(["time_ns", "duration_ns", "cpu_ns"], OURS),
+    "cpu_sample": dict.fromkeys(["time_ns", "duration_ns", "cpu_ns"], OURS),
 }
 _OWN = ("flow",)  # howdah's number of a flow: tests/unit/test_flow_number.py
 _SATURATED = 2**63 - 1
