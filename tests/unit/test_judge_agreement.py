@@ -16,7 +16,8 @@ from howdah.measure.measured import Measured
 from howdah.measure.sampled import MISSING, Samples
 from howdah.measure.trace import FlowTrace
 from howdah.record.schema import FLOW
-from tests.unit.trace_factory import MS, MSS, make_counters, make_flow, make_info, make_plan, make_trace
+from tests.unit.plan_factory import make_plan
+from tests.unit.trace_factory import MS, MSS, make_counters, make_flow, make_info, make_trace
 
 _COUNT = 20
 _TIMES = [float(100 + 10 * number) for number in range(_COUNT)]
@@ -53,7 +54,7 @@ def _failed(
     flow = trace.flow
     moved = {"TcpExtTCPHystartTrainDetect": 0, "TcpExtTCPHystartTrainCwnd": 0, "TcpRetransSegs": 0}
     moved |= {"TcpExtTCPHystartDelayDetect": 0, "TcpExtTCPHystartDelayCwnd": 0, **(counters or {})}
-    readings = [
+    readings: list[tuple[float, str | None, str, int]] = [
         (time, flow.sender, name, value)
         for name, grown in moved.items()
         for time, value in ((0.0, 7), (400.0, 7 + grown))

@@ -30,7 +30,7 @@ def trace(times_ms: list[int], una: list[int], nxt: list[int], *, complete: bool
     }
     rows = {name: columns.get(name, [None] * len(times_ms)) for name in TCP_PROBE.names}
     table = pa.table(rows, schema=TCP_PROBE)
-    record = {"start_ns": 0, "connected_ns": 0, "end_ns": _RECEIVED_NS, "complete": complete}
+    record: dict[str, int | None] = {"start_ns": 0, "connected_ns": 0, "end_ns": _RECEIVED_NS, "complete": complete}
     return flow_trace(table, flow, record, MSS)
 
 
