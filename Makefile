@@ -70,7 +70,7 @@ fuzz: ## a minute of the fuzzer for every algorithm
 	$(BIN)/python -m tests.decision.fuzz --seconds 60
 
 guest: ## tests that boot a virtual-time kernel
-	$(BIN)/pytest -n $(JOBS) --dist loadfile tests/guest
+	$(BIN)/pytest -n $(JOBS) --dist loadfile tests/guest tests/field
 
 browser: ## tests that click through a report
 	$(BIN)/pytest tests/browser

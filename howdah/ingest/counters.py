@@ -13,6 +13,8 @@ from howdah.ingest.source import Context, SourceReport
 from howdah.record import table as store
 from howdah.record.raw import read_raw_text
 
+_LARGEST = (1 << 63) - 1  # what a column holds; larger values saturate
+
 
 def ingest_counters(context: Context) -> tuple[pa.Table, SourceReport]:
     """Rows in the order of the file. A line that is no reading is reported with its number and left out.
@@ -39,7 +41,7 @@ def ingest_counters(context: Context) -> tuple[pa.Table, SourceReport]:
             reading = json.loads(line)
             counters = reading["values"]
             time_ns, node, source = int(reading["time_ns"]), reading["node"], str(reading["source"])
-            numbers = [int(value) for value in counters.values()]
+            numbers = [max(min(int(value), _LARGEST), -_LARGEST) for value in counters.values()]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             report.problems.append(f"counters.jsonl line {number} is not a reading: {type(error).__name__}: {error}")
             continue

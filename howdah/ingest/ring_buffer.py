@@ -30,6 +30,7 @@ _MISSED_EVENTS = 1 << 31
 _MISSED_STORED = 1 << 30
 _COMMIT_MASK = _MISSED_STORED - 1
 _TIMESTAMP_TOP = np.int64(-(1 << 59))  # an absolute time stamp event holds only the 59 bits below these
+_LARGEST = (1 << 63) - 1
 _PAGES_AT_ONCE = 8192
 _DAMAGE_SHOWN = 50
 
@@ -227,7 +228,10 @@ class _Chunk:
         return start[order], when[order], size[order]
 
     def _gather(self, start: Integers, item: TraceField) -> Integers:
-        """One field of many records that begin at byte ``start`` (a multiple of 4) of the chunk."""
+        """One field of many records that begin at byte ``start`` (a multiple of 4) of the chunk.
+
+        64-bit values above the signed range saturate.
+        """
         offset = start + item.offset
         value: npt.NDArray[Any]
         if item.size == 8:
@@ -241,6 +245,8 @@ class _Chunk:
             raise HowdahError(f"field {item.name!r} of {item.size} bytes is not an integer", where=self.file)
         if item.signed:
             value = value.view(f"i{item.size}")
+        elif item.size == 8:
+            value = np.minimum(value, np.uint64(_LARGEST))
         return value.astype(np.int64)
 
     def _note(self, offset: int, length: int, what: str) -> None:

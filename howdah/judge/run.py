@@ -9,6 +9,7 @@ from typing import Any
 from howdah.agent.wire_file import WIRE_FILE
 from howdah.ingest.run import read_report
 from howdah.judge.accounting import accounting_checks
+from howdah.judge.agreement import agreement_checks
 from howdah.judge.busy import Idle, idle_of
 from howdah.judge.calibration import calibration_checks
 from howdah.judge.check import AFTER, BEFORE, Check
@@ -85,6 +86,7 @@ def _kernel_checks(
     report = read_report(directory)
     checks += collection_checks(plan, report, *accounts)
     checks += coverage_checks(plan, report, data, raw, _json(raw / "accounting.json"))
+    checks += agreement_checks(data)
     checks += _gaps(plan, data, idle)
     checks += calibration_checks(plan, AFTER, _json(raw / "calibration-after.json"), tolerance)
     if several:

@@ -36,7 +36,8 @@ class Measured:
     @cached_property
     def capacity(self) -> FairCapacity:
         """Shared by the flows that send over the bottleneck, whatever their role."""
-        spans = [(trace.start_ns, trace.stop_ns) for trace in forward(self.plan, self.traces) if len(trace)]
+        crossing = [trace for trace in forward(self.plan, self.traces) if len(trace)]
+        spans = [(trace.start_ns, trace.received_ns or trace.stop_ns) for trace in crossing]
         path = self.plan.path
         goodput = path.mss_bytes / path.frame_bytes
         changes = [(at_us * 1000, rate * goodput) for at_us, rate in path.rate_steps]

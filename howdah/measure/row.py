@@ -16,7 +16,8 @@ class Sheet:
     """Collects the rows of one run; ``common`` is what all of them share.
 
     ``receivers`` are the behaviours of the receivers of single flows, where they are not the run's. ``unseen`` says why
-    nobody can know a metric of a flow: it has no value then.
+    nobody can know a metric of a flow: it has no value then. ``ends_unseen`` are flows whose end nobody saw: that is
+    why, where a metric of theirs has no value.
     """
 
     common: dict[str, Any]
@@ -24,6 +25,7 @@ class Sheet:
     rows: list[dict[str, Any]] = field(default_factory=list)
     cross_checks: list[dict[str, Any]] = field(default_factory=list)
     unseen: dict[tuple[int | None, str], str] = field(default_factory=dict)
+    ends_unseen: dict[int, str] = field(default_factory=dict)
 
     def add(
         self, flow: int | None, metric: str, value: Value, why: str | None = None, *, unit: str = "", **extra: Any
@@ -35,6 +37,8 @@ class Sheet:
         known = metric_of(metric)
         if (flow, metric) in self.unseen:
             value, why = None, self.unseen[flow, metric]
+        elif value is None and flow in self.ends_unseen:
+            why = self.ends_unseen[flow]
         if unit and not known.is_by_cause:
             raise ValueError(f"the unit of {metric} is that of the table of metrics, not of a row")
         if not known.is_by_cause and not known.is_text:

@@ -8,6 +8,7 @@ from typing import Any
 
 from howdah.measure import group, outside, overshoot, queue, throughput
 from howdah.measure.bdp import buffer_drain_ns
+from howdah.measure.blind import ends_unseen, unseen_at_the_end
 from howdah.measure.course import course_rows
 from howdah.measure.cpu import cpu_rows
 from howdah.measure.event import estimate_rows
@@ -44,6 +45,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
     Raises HowdahError if the tables cannot be read.
     """
     data = load(directory, plan)
+    ends = ends_unseen(data)
     sheet = Sheet(
         {
             "run": plan.run,
@@ -55,7 +57,8 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
             "axes": plan.axes,
         },
         {flow.id: flow.receiver_name for flow in plan.flows if flow.receiver_name != plan.receiver},
-        unseen=unseen(plan),
+        unseen=unseen(plan) | unseen_at_the_end(data, ends),
+        ends_unseen=ends,
     )
     records = group.read_records(directory)
     for trace in data.traces:
@@ -117,7 +120,7 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     sheet.add(flow.id, "blackout_s", throughput.blackout_s(trace, data.capacity), missing, **name)
     begin, end = (edge * 1000 for edge in plan.measure_window_us)
     begin, end = max(begin, trace.start_ns), min(end, trace.stop_ns)
-    rate = throughput.goodput_bits_per_second(trace, begin, end) if len(trace) else None
+    rate = throughput.flow_goodput_bits_per_second(trace, begin, end) if len(trace) else None
     missing = why or "the flow was not active in the window"
     sheet.add(flow.id, "goodput_bits_per_second", rate, missing, **name)
     course_rows(sheet, data, trace, startup, rate, end)

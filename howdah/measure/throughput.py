@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Goodput over time: time to 90 % of the fair capacity, blackouts, utilisation, completion, fairness.
 
-Goodput is what the sender knows to have arrived: bytes cumulatively acknowledged, at the time the ACK arrives.
+Goodput is what the sender knows to have arrived: bytes cumulatively acknowledged, at the time the ACK arrives. Only the
+end of a flow of fixed size is the receiver's.
 """
 
 from __future__ import annotations
@@ -78,6 +79,16 @@ def goodput_bits_per_second(trace: FlowTrace, begin_ns: int, end_ns: int) -> flo
     if end_ns <= begin_ns:
         return None
     return float(trace.acked_bytes(end_ns) - trace.acked_bytes(begin_ns)) * 8 * SECOND_NS / (end_ns - begin_ns)
+
+
+def flow_goodput_bits_per_second(trace: FlowTrace, begin_ns: int, end_ns: int) -> float | None:
+    """Mean goodput of a flow over an interval. A flow of fixed size that is complete before the interval ends has it
+    until its receiver has the last byte, and with all of its bytes: size over completion time, from its start on.
+    """
+    received, size = trace.received_ns, trace.flow.size_bytes
+    if received is None or size is None or not begin_ns < received <= end_ns:
+        return goodput_bits_per_second(trace, begin_ns, end_ns)
+    return float(size - trace.acked_bytes(begin_ns)) * 8 * SECOND_NS / (received - begin_ns)
 
 
 def utilisation(traces: list[FlowTrace], capacity: FairCapacity, begin_ns: int, end_ns: int) -> float | None:

@@ -21,6 +21,7 @@ Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
 SECOND_NS = 1_000_000_000
+WAITING = ("kernel", "python")  # sources that close when the last byte is acknowledged
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,9 @@ class FlowTrace:
     """Records of one flow in the order of arrival, all arrays of the same length.
 
     ``snd_nxt`` and ``snd_una`` count bytes from the first data byte; ``ssthresh`` is infinite where the kernel's is;
-    ``start_ns`` is when the flow began to connect, ``connected_ns`` when it could send, ``stop_ns`` when it ended.
+    ``start_ns`` is when the flow began to connect, ``connected_ns`` when it could send, ``stop_ns`` when it ended. A
+    flow of fixed size that is complete has a ``received_ns``, when its receiver had the last byte, and ends when that
+    byte is acknowledged.
     """
 
     flow: Flow
@@ -42,14 +45,19 @@ class FlowTrace:
     cwnd: Integers
     ssthresh: Reals
     srtt_ns: Integers
+    received_ns: int | None = None
+    acknowledged_bytes: int | None = None  # by the last record's ACK, where that is known
 
     def __len__(self) -> int:
         return self.time_ns.size
 
     @cached_property
     def una_after(self) -> Integers:
-        """snd_una once each record's ACK was processed; the last one is known only before."""
-        return np.concatenate([self.snd_una[1:], self.snd_una[-1:]])
+        """snd_una once each record's ACK was processed; the last one is known only before, unless the flow is whole."""
+        last = self.snd_una[-1:]
+        if self.acknowledged_bytes is not None:
+            last = np.maximum(last, self.acknowledged_bytes)
+        return np.concatenate([self.snd_una[1:], last])
 
     @cached_property
     def window_ns(self) -> Integers:
@@ -76,19 +84,33 @@ def flow_trace(table: pa.Table, flow: Flow, record: dict[str, int | None], mss_b
     start = record.get("start_ns")
     end = record.get("end_ns")
     stop = flow.stop_us * 1000
+    times, sent = _integers(mine["time_ns"]), _integers(mine["snd_nxt_bytes"])
+    received = end if end is not None and end < stop and flow.size_bytes and record.get("complete") else None
+    whole = received is not None and _is_whole(flow, times, sent, received)
+    if whole:
+        end = int(times[-1])
     return FlowTrace(
         flow=flow,
         mss_bytes=mss_bytes,
         start_ns=flow.start_us * 1000 if start is None else start,
         connected_ns=record.get("connected_ns"),
         stop_ns=stop if end is None else min(stop, end),
-        time_ns=_integers(mine["time_ns"]),
-        snd_nxt=_integers(mine["snd_nxt_bytes"]),
+        time_ns=times,
+        snd_nxt=sent,
         snd_una=_integers(mine["snd_una_bytes"]),
         cwnd=_integers(mine["cwnd_packets"].fill_null(0)),  # null of a sender whose window nobody sees
         ssthresh=ssthresh.to_numpy().astype(np.float64),
         srtt_ns=_integers(mine["srtt_us"].fill_null(0)) * 1000,
+        received_ns=received,
+        acknowledged_bytes=flow.size_bytes if whole else None,
     )
+
+
+def _is_whole(flow: Flow, times: Integers, sent: Integers, received_ns: int) -> bool:
+    """Whether the last record is the ACK of the last byte: these sources close when they have it, and no ACK of an
+    established connection is without a record. Those of other programs may close before."""
+    waits = flow.traffic in WAITING and flow.is_tcp and flow.sender_stack is None
+    return waits and bool(times.size) and int(times[-1]) >= received_ns and int(sent[-1]) >= (flow.size_bytes or 0)
 
 
 def _integers(column: pa.ChunkedArray) -> Integers:

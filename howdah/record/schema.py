@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-# 2: the table slow_start; 3: axes in every table, units of fields, names of flow; 4: data_segs_in; 5: bbr_ in tcp_info
+# 2: the table slow_start; 3: axes in every table, units of fields, names of flow; 4: data_segs_in; 5: bbr_, 64 bits for cwnd
 SCHEMA_VERSION = 5
+# A column holds every value of the kernel's field: one of 32 bits without sign has 64. Of a field of 64 bits without
+# sign the values above 2^63 - 1, such as the pacing rate of a socket that does not pace, are all that largest number.
 # There only if they were asked for, and a property of the machine that made the run: two runs of one plan differ here.
 MACHINE_TABLES = ("cpu", "cpu_sample")
 
@@ -22,10 +24,10 @@ TCP_PROBE = pa.schema(
         ("data_len_bytes", pa.int32()),
         ("snd_nxt_bytes", pa.int64()),  # relative to the first data byte, unwrapped
         ("snd_una_bytes", pa.int64()),
-        ("cwnd_packets", pa.int32()),
+        ("cwnd_packets", pa.int64()),
         ("ssthresh_packets", pa.int64()),  # tcp_current_ssthresh(); null while infinite (0x7fffffff)
         ("snd_wnd_bytes", pa.int64()),
-        ("srtt_us", pa.int32()),
+        ("srtt_us", pa.int64()),
         ("rcv_wnd_bytes", pa.int64()),
     ]
 )

@@ -51,22 +51,29 @@ def _core_s() -> float:
 def _told(directory: RunDirectory) -> Iterator[None]:
     """Raw records come from other programs and may be damaged in any way: what trips over them is told in words.
 
-    Raises RunFailedError: it is this run whose records they are.
+    It is the run that fails then, and no other. A disk that is full is everybody's.
     """
     from howdah.record.table import TRIPPED
 
     try:
         yield
-    except HowdahError:
-        raise
+    except HowdahError as error:
+        if isinstance(error, RunFailedError) or isinstance(error.__cause__, OSError):
+            raise
+        _log_analysis(directory)
+        raise RunFailedError(error.what, where=error.where, hint=error.hint) from error
     except TRIPPED as error:
-        with directory.log.open("a", encoding="utf-8") as log:
-            log.write(f"not analysed:\n{traceback.format_exc()}")
+        _log_analysis(directory)
         raise RunFailedError(
             f"the records of this run cannot be analysed: {type(error).__name__}: {str(error)[:200]}",
             where=str(directory.raw),
             hint=f"They are damaged, or another version of howdah wrote them. {directory.log} says where.",
         ) from error
+
+
+def _log_analysis(directory: RunDirectory) -> None:
+    with directory.log.open("a", encoding="utf-8") as log:
+        log.write(f"not analysed:\n{traceback.format_exc()}")
 
 
 def load() -> None:
@@ -89,7 +96,7 @@ def read_plan(directory: RunDirectory) -> Plan:
 def analyse(directory: RunDirectory, plan: Plan, record: dict[str, Any], progress: Progress) -> None:
     """raw/ to tables, metrics and verdict, with the time each stage took in the record.
 
-    Raises HowdahError for records that cannot be read; engine.log then says where.
+    Raises RunFailedError for records that cannot be read; engine.log then says where.
     """
     from howdah.work import analysis
 
@@ -144,8 +151,8 @@ def execute(directory: RunDirectory, progress: Progress, *, keep_data: bool = Tr
     Without ``keep_data`` the caller removes the data of a run that counts, so they are not compressed first.
 
     A guest that died leaves an *invalid* run with its console, and run.json says ``failed``. So do records that cannot
-    be analysed, and an error of howdah's own. Only an error that is not about this run (a missing engine, a full disk)
-    is raised.
+    be analysed, with its raw files, and an error of howdah's own. Only an error that is not about this run (a missing
+    engine, a full disk) is raised.
     """
     plan = read_plan(directory)
     record: dict[str, Any] = read_json(directory.provenance)

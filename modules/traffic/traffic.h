@@ -41,6 +41,7 @@ struct traffic_socket {
 	const struct proto_ops *ops;
 	void (*data_ready)(struct sock *sk);
 	void (*write_space)(struct sock *sk);
+	void (*error_report)(struct sock *sk);
 };
 
 #define LARGEST_WRITE_BYTES (1024 * 1024)
@@ -59,6 +60,13 @@ int traffic_source_prepare(struct traffic_socket *traffic);
 void traffic_source_take_back(struct traffic_socket *traffic);
 void traffic_source_free(struct traffic_socket *traffic);
 void traffic_source_write_space(struct sock *sk);
+void traffic_source_error_report(struct sock *sk);
+
+/* Whether it has an end, and shuts its side down when the last byte is acknowledged. */
+static inline bool traffic_source_waits(const struct traffic_socket *traffic)
+{
+	return traffic->limit_bytes && !traffic->stays_open;
+}
 
 void traffic_datagram_prepare(struct traffic_socket *traffic);
 void traffic_datagram_start(struct traffic_socket *traffic);

@@ -7,8 +7,8 @@
  * /proc/howdah_traffic:
  *
  *   source FD BYTES [WRITE_BYTES]  keep the send buffer full, as a process would whose blocking write() calls of
- *                                  WRITE_BYTES each (default 131072, at most 1 MiB) never end; after BYTES, shut the
- *                                  sending side down. BYTES 0: until detached or closed.
+ *                                  WRITE_BYTES each (default 131072, at most 1 MiB) never end; when the last of BYTES
+ *                                  is acknowledged, shut the sending side down. BYTES 0: until detached or closed.
  *   answer FD BYTES [WRITE_BYTES]  the same, but after BYTES stay open: the other end closes first.
  *   sink FD [BYTES]                consume data at once, as a process would that always waits in recv(); after BYTES
  *                                  shut our side down, as a client does that knows how much it asked for.
@@ -20,8 +20,9 @@
  *   COOKIE ROLE BYTES FIRST_NS LAST_NS STATE
  *
  * COOKIE is the socket's SO_COOKIE (0 until something asked for it), BYTES what was written or consumed, FIRST_NS and
- * LAST_NS the CLOCK_MONOTONIC times of the first and last byte, and STATE open, done (source: all written and the
- * sending side shut down; sink: the peer's FIN was reached) or closed (reset or other error).
+ * LAST_NS the CLOCK_MONOTONIC times of the first and last byte, and STATE open, done (source: all written and, but for
+ * "answer", acknowledged and the sending side shut down; sink: the peer's FIN was reached) or closed (reset or other
+ * error).
  *
  * Attached sockets are given proto_ops whose release() detaches first: closing the last descriptor, or the death of
  * its process, undoes everything. Each attached socket holds a reference to the module.
@@ -90,6 +91,7 @@ static const struct proto_ops *traffic_undo(struct traffic_socket *traffic)
 	write_lock_bh(&sk->sk_callback_lock);
 	sk->sk_data_ready = traffic->data_ready;
 	sk->sk_write_space = traffic->write_space;
+	sk->sk_error_report = traffic->error_report;
 	rcu_assign_sk_user_data(sk, NULL);
 	write_unlock_bh(&sk->sk_callback_lock);
 	sock->ops = ops;
@@ -219,6 +221,7 @@ static int traffic_attach(struct socket *sock, enum traffic_role role, u64 limit
 	write_lock_bh(&sk->sk_callback_lock);
 	traffic->data_ready = sk->sk_data_ready;
 	traffic->write_space = sk->sk_write_space;
+	traffic->error_report = sk->sk_error_report;
 	rcu_assign_sk_user_data(sk, traffic);
 	if (datagrams)
 		sk->sk_data_ready = traffic_datagram_data_ready;
@@ -226,6 +229,8 @@ static int traffic_attach(struct socket *sock, enum traffic_role role, u64 limit
 		sk->sk_data_ready = traffic_sink_data_ready;
 	else
 		sk->sk_write_space = traffic_source_write_space;
+	if (!datagrams && role == TRAFFIC_SOURCE && traffic_source_waits(traffic))
+		sk->sk_error_report = traffic_source_error_report;
 	write_unlock_bh(&sk->sk_callback_lock);
 	list_add_tail(&traffic->list, &traffic_sockets);
 	release_sock(sk);

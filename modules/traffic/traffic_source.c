@@ -8,10 +8,15 @@
  * It runs in process context, woken by the condition that wakes a process in sk_stream_wait_memory(): a third of the
  * send buffer is free. That is about 1.5 times per round trip, so a softirq would save nothing, and the buffer is
  * filled by the very function, at the very instants, as by a process.
+ *
+ * After a number of bytes it shuts its side down when the last of them is acknowledged: a socket that has sent a FIN is
+ * no longer established, and tcp_probe tells of no ACK that it gets. What says so is the time stamp that a process can
+ * ask for with a write(), SOF_TIMESTAMPING_TX_ACK. No ACK before that one wakes anybody.
  */
 
 #include <linux/gfp.h>
 #include <linux/mm.h>
+#include <linux/net_tstamp.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
@@ -98,11 +103,45 @@ static u32 source_piece(struct sock *sk, u32 bytes)
 	return piece;
 }
 
+/* A control message of one write(). */
+union source_request {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(u32))];
+};
+
+/*
+ * Ask for the time stamp of the ACK of the last byte of this write(). Caller holds the socket lock. Without
+ * OPT_TSONLY the stamp would bring the segment back, which may not fit into the receive buffer.
+ */
+static void source_ask_for_ack(struct sock *sk, struct msghdr *message, union source_request *request)
+{
+	request->header.cmsg_level = SOL_SOCKET;
+	request->header.cmsg_type = SO_TIMESTAMPING_OLD;
+	request->header.cmsg_len = CMSG_LEN(sizeof(u32));
+	*(u32 *)CMSG_DATA(&request->header) = SOF_TIMESTAMPING_TX_ACK;
+	message->msg_control = request;
+	message->msg_controllen = sizeof(*request);
+	sk->sk_tsflags |= SOF_TIMESTAMPING_OPT_TSONLY;
+}
+
+/* Whether all that was written is acknowledged, or somebody else has shut our side down. */
+static bool source_is_acknowledged(struct sock *sk)
+{
+	bool acknowledged;
+
+	lock_sock(sk);
+	skb_queue_purge(&sk->sk_error_queue);
+	acknowledged = tcp_sk(sk)->snd_una == tcp_sk(sk)->write_seq || sk->sk_shutdown & SEND_SHUTDOWN;
+	release_sock(sk);
+	return acknowledged;
+}
+
 /* Returns what tcp_sendmsg() does; at most what fits now is written. */
 static int source_write(struct traffic_socket *traffic, u32 bytes)
 {
 	struct msghdr message = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
 	struct kvec vector = { .iov_base = payload, .iov_len = bytes };
+	union source_request request = { };
 	struct sock *sk = traffic->sock->sk;
 	int written;
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
@@ -118,6 +157,8 @@ static int source_write(struct traffic_socket *traffic, u32 bytes)
 		if (vector.iov_len < bytes)
 			message.msg_flags |= MSG_MORE;
 	}
+	if (traffic_source_waits(traffic) && traffic->bytes + vector.iov_len == traffic->limit_bytes)
+		source_ask_for_ack(sk, &message, &request);
 	iov_iter_kvec(&message.msg_iter, WRITE, &vector, 1, vector.iov_len);
 
 	/* A process copies into a fragment of its task; this work's task serves other sockets too. */
@@ -145,8 +186,11 @@ static void source_work(struct work_struct *work)
 		int written;
 
 		if (traffic->limit_bytes && traffic->bytes >= traffic->limit_bytes) {
-			if (!traffic->stays_open)
+			if (traffic_source_waits(traffic)) {
+				if (!source_is_acknowledged(traffic->sock->sk))
+					return;		/* traffic_source_error_report() will follow */
 				kernel_sock_shutdown(traffic->sock, SHUT_WR);
+			}
 			WRITE_ONCE(traffic->state, TRAFFIC_DONE);
 			return;
 		}
@@ -183,6 +227,22 @@ void traffic_source_write_space(struct sock *sk)
 	if (traffic) {
 		traffic->write_space(sk);
 		if (sk_stream_is_writeable(sk) && READ_ONCE(traffic->state) == TRAFFIC_OPEN)
+			queue_work(traffic_queue, &traffic->work);
+	}
+	rcu_read_unlock();
+}
+
+/* A time stamp has come, or the connection has failed. Called with the socket locked, as for every ACK. */
+void traffic_source_error_report(struct sock *sk)
+{
+	struct traffic_socket *traffic;
+
+	rcu_read_lock();
+	traffic = rcu_dereference_sk_user_data(sk);
+	if (traffic) {
+		if (READ_ONCE(sk->sk_err))
+			traffic->error_report(sk);
+		else if (READ_ONCE(traffic->state) == TRAFFIC_OPEN)
 			queue_work(traffic_queue, &traffic->work);
 	}
 	rcu_read_unlock();

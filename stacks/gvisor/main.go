@@ -109,9 +109,12 @@ func receive(listener *gonet.TCPListener) {
 	}
 	fmt.Println("connected")
 	listener.Close()
-	received, block := 0, make([]byte, readBytes)
+	received, expected, block := 0, number("STACK_BYTES"), make([]byte, readBytes)
 	for {
 		count, err := connection.Read(block)
+		if received < expected && received+count >= expected {
+			fmt.Println("all")
+		}
 		received += count
 		if errors.Is(err, io.EOF) {
 			break

@@ -22,7 +22,7 @@
 
 #define UNSUPPORTED 127
 
-static unsigned long long received;
+static unsigned long long received, expected; /* expected is 0 where nobody knows how much will come */
 static unsigned long long to_send, written; /* to_send is 0 where it sends until it is told to stop */
 static struct tcp_pcb *connection_out;
 static int connected, stopping;
@@ -46,6 +46,8 @@ static err_t on_received(void *argument, struct tcp_pcb *connection, struct pbuf
 		ended = 1;
 		return tcp_close(connection);
 	}
+	if (expected && received < expected && received + data->tot_len >= expected)
+		puts("all");
 	received += data->tot_len;
 	tcp_recved(connection, data->tot_len);
 	pbuf_free(data);
@@ -200,7 +202,7 @@ int main(void)
 		printf("unsupported it does not %s\n", role);
 		return UNSUPPORTED;
 	}
-	to_send = sends ? strtoull(told("STACK_BYTES"), NULL, 10) : 0;
+	*(sends ? &to_send : &expected) = strtoull(told("STACK_BYTES"), NULL, 10);
 	lwip_init();
 	address = address_of("STACK_ADDRESS");
 	mask = address_of("STACK_NETMASK");

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.liars.agreements import AGREEMENTS
 from tests.liars.baselines import BASELINES, HONEST_BASELINES
 from tests.liars.bench import Bench
 from tests.liars.buffers import BUFFERS
@@ -24,7 +25,7 @@ from tests.liars.records import RECORDS
 from tests.liars.results import HONEST_RESULTS, RESULTS
 from tests.liars.seals import HONEST_SEALS, SEALS
 
-RUNS: list[RunLiar] = [*PATHS, *BUFFERS, *RECORDS, *COLLECTED, *MACHINES, *MODELS, *KERNELS, *PROCESSORS, *RUN_LOGS]
+RUNS: list[RunLiar] = [*PATHS, *BUFFERS, *RECORDS, *COLLECTED, *AGREEMENTS, *MACHINES, *MODELS, *KERNELS, *PROCESSORS, *RUN_LOGS]
 TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *MODULES, *BASELINES, *COMPARISONS, *LOGS]
 LIARS: list[Liar] = [*RUNS, *TOLD]
 # What howdah says where nobody lies: nothing.

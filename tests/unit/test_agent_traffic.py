@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import socket
 import struct
+import sys
+import termios
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +25,7 @@ from howdah.agent.traffic.kernel import parse_status
 from howdah.agent.traffic.python import PythonEndpoint, read_all, write_all
 from howdah.linux.output import Output
 
+ESTABLISHED = 1
 FLOW = {
     "id": 0,
     "name": "bulk",
@@ -53,6 +58,11 @@ def acknowledged_bytes(sender: socket.socket) -> int:
     return int(count)
 
 
+def unacknowledged_bytes(sender: socket.socket) -> int:
+    """SIOCOUTQ of tcp(7)."""
+    return int.from_bytes(fcntl.ioctl(sender.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+
+
 def test_the_modules_status_is_read() -> None:
     found = parse_status("7 source 1000 10 20 done\n7 sink 900 12 22 open\n8 sink 0 0 0 closed\n")
     assert found[7, "source"] == Transferred(1000, 10, 20, done=True)
@@ -69,6 +79,60 @@ def test_a_fixed_size_arrives_whole(connection: tuple[socket.socket, socket.sock
     reader.join()
     assert (sent.bytes, sent.done, sent.error) == (300_001, True, None)
     assert (results[0].bytes, results[0].done) == (300_001, True)
+
+
+def test_a_source_stays_established_until_its_last_byte_is_acknowledged() -> None:
+    """The ACKs that come later are those that end most slow starts; tcp_probe tells of none after a FIN."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        sender = socket.create_connection(listener.getsockname())
+        receiver, _peer = listener.accept()
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    results: list[Transferred] = []
+    with sender, receiver:
+        writer = threading.Thread(target=lambda: results.append(write_all(sender, 200_000)))
+        writer.start()
+        while unacknowledged_bytes(sender) < 190_000:  # all is written, and the receiver's buffer is full
+            assert writer.is_alive()
+        writer.join(0.2)
+        assert writer.is_alive()
+        assert sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == ESTABLISHED
+        assert read_all(receiver, 200_000).bytes == 200_000
+        writer.join()
+    assert (results[0].bytes, results[0].done, results[0].error) == (200_000, True, None)
+
+
+def test_a_source_that_waits_for_acks_hears_of_a_reset(connection: tuple[socket.socket, socket.socket]) -> None:
+    sender, receiver = connection
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+    receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    results: list[Transferred] = []
+    writer = threading.Thread(target=lambda: results.append(write_all(sender, 2_000_000)))
+    writer.start()
+    while unacknowledged_bytes(sender) < 100_000:
+        assert writer.is_alive()
+    receiver.close()  # with data that nobody has read: a reset
+    writer.join(10)
+    assert not writer.is_alive()
+    assert not results[0].done or results[0].bytes < 2_000_000
+
+
+def test_a_sink_that_knows_the_size_tells_when_it_had_it(connection: tuple[socket.socket, socket.socket]) -> None:
+    sender, receiver = connection
+    results: list[Transferred] = []
+    reader = threading.Thread(target=lambda: results.append(read_all(receiver, 1000)))
+    reader.start()
+    sender.sendall(bytes(1000))
+    while unacknowledged_bytes(sender):
+        pass
+    reader.join(0.1)
+    before_fin = time.monotonic_ns()
+    sender.shutdown(socket.SHUT_WR)
+    reader.join()
+    assert results[0].last_ns is not None
+    assert results[0].last_ns < before_fin
 
 
 def test_shutting_down_ends_a_bulk_writer_and_loses_nothing(connection: tuple[socket.socket, socket.socket]) -> None:

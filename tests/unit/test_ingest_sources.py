@@ -23,6 +23,7 @@ from howdah.plan.plan import Operation
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from tests.unit.recorded_run import EPOCH_NS, make_recorded_run, recorded_plan
+from tests.unit.test_column_width import BITS
 
 
 @pytest.fixture
@@ -209,6 +210,15 @@ def test_what_a_control_tells_of_itself_is_read_if_it_is_bbrs(more: bytes, run: 
     names = ("bandwidth_bytes_per_second", "min_rtt_us", "pacing_gain_256ths", "cwnd_gain_256ths")
     found = [tuple(row[f"bbr_{name}"] for name in names) for row in store.read(run, "tcp_info").to_pylist()]
     assert sorted(found, key=str) == [(2**32 + 5, 60_000, 739, 512), (None,) * 4]
+def test_the_largest_value_of_every_field_of_a_socket_is_kept(run: RunDirectory) -> None:
+    (run.raw / "tcp_info.bin").write_bytes(_frame(_diag(b"\xff" * KNOWN_BYTES), 20))
+    assert ingest(run).sources["tcp_info"].problems == []
+    (row,) = store.read(run, "tcp_info").to_pylist()
+    largest = {
+        name: 2 ** min(bits, 63) - 1 for name, bits in BITS["tcp_info"].items() if name not in ("time_ns", "state")
+    }
+    largest |= {"ssthresh_packets": None, "min_rtt_us": None}  # infinite, and before the first sample
+    assert {name: row[name] for name in largest} == largest
 
 
 def test_a_listening_socket_hides_none_of_those_that_follow(run: RunDirectory) -> None:

@@ -26,6 +26,7 @@ NOTHING = Transferred(0, None, None, done=False)
 
 
 def make_endpoint(driver: str, role: str, limit_bytes: int = 0) -> TrafficEndpoint:
+    """An end of a flow of ``limit_bytes``, or of no end where that is 0."""
     if driver == "kernel":
         return KernelEndpoint(role, limit_bytes)
     if driver == "python":
@@ -68,7 +69,7 @@ class ConnectedFlow(FlowDriver):
     def _make_ends(self) -> None:
         flow = self.description
         self._source = make_endpoint(flow["traffic"], "source", flow["size_bytes"] or 0)
-        self._sink = make_endpoint(flow.get("sink") or flow["traffic"], "sink")
+        self._sink = make_endpoint(flow.get("sink") or flow["traffic"], "sink", flow["size_bytes"] or 0)
 
     def _open_both(self) -> None:
         flow = self.description

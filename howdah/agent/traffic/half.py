@@ -47,7 +47,7 @@ class HalfFlow(ConnectedFlow):
         if self._sends:
             self._source = make_endpoint(flow["traffic"], "source", flow["size_bytes"] or 0)
         else:
-            self._sink = make_endpoint(flow.get("sink") or flow["traffic"], "sink")
+            self._sink = make_endpoint(flow.get("sink") or flow["traffic"], "sink", flow["size_bytes"] or 0)
 
     def _open_both(self) -> None:
         flow = self.description

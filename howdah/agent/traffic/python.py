@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
+import select
 import signal
 import socket
+import struct
 import sys
+import termios
 from collections.abc import Callable
 
 from howdah.agent.traffic.endpoint import Transferred
@@ -17,10 +21,14 @@ from howdah.linux.clock import now_ns
 
 WRITE_BYTES = 128 * 1024
 READ_BYTES = 1 << 20
+_SO_TIMESTAMPING = 37
+_TX_ACK, _STAMPS_ALONE = 1 << 9, 1 << 11  # SOF_TIMESTAMPING_TX_ACK, SOF_TIMESTAMPING_OPT_TSONLY
+_ESTABLISHED = 1  # TCP states (include/net/tcp_states.h)
+_CLOSE_WAIT = 8
 
 
 def write_all(connection: socket.socket, limit_bytes: int, receiver_closes: bool = False) -> Transferred:
-    """Send ``limit_bytes`` (0: until someone shuts the sending side down), then shut it down.
+    """Send ``limit_bytes`` (0: until someone shuts the sending side down), then shut it down when all is acknowledged.
 
     With ``receiver_closes`` not before the other end has.
     """
@@ -30,10 +38,15 @@ def write_all(connection: socket.socket, limit_bytes: int, receiver_closes: bool
     first = now_ns()
     try:
         while not limit_bytes or sent < limit_bytes:
-            sent += connection.send(block[: limit_bytes - sent] if limit_bytes else block)
+            if limit_bytes and not receiver_closes and limit_bytes - sent <= len(block):
+                sent += _send_last(connection, block[: limit_bytes - sent])
+            else:
+                sent += connection.send(block[: limit_bytes - sent] if limit_bytes else block)
         last = now_ns()
         if receiver_closes:
             connection.recv(1)
+        else:
+            _wait_for_acks(connection)
         connection.shutdown(socket.SHUT_WR)
         return Transferred(sent, first, last, done=True)
     except BrokenPipeError:
@@ -43,10 +56,43 @@ def write_all(connection: socket.socket, limit_bytes: int, receiver_closes: bool
     return Transferred(sent, first, now_ns(), done=error is None, error=error)
 
 
-def read_all(connection: socket.socket, limit_bytes: int = 0) -> Transferred:
+def _send_last(connection: socket.socket, block: memoryview) -> int:
+    """As ``send``, and ask for the time stamp of the ACK of its last byte."""
+    connection.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _STAMPS_ALONE)
+    return connection.sendmsg([block], [(socket.SOL_SOCKET, _SO_TIMESTAMPING, struct.pack("=I", _TX_ACK))])
+
+
+def _wait_for_acks(connection: socket.socket) -> None:
+    """Until all that was sent is acknowledged, or somebody has shut the connection down. Raises OSError.
+
+    A socket that has sent a FIN is no longer established, and tcp_probe tells of no ACK that it gets. The time stamp
+    that ``_send_last`` asked for wakes this process at the ACK of the last byte, and at no other.
+    """
+    stamps = select.poll()
+    stamps.register(connection.fileno(), 0)  # it comes as an error of the socket
+    while _unacknowledged_bytes(connection) and _is_open(connection):
+        stamps.poll()
+        if number := connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise OSError(number, os.strerror(number))
+        try:
+            connection.recvmsg(1, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            continue
+
+
+def _unacknowledged_bytes(connection: socket.socket) -> int:
+    return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+
+
+def _is_open(connection: socket.socket) -> bool:
+    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in (_ESTABLISHED, _CLOSE_WAIT)
+
+
+def read_all(connection: socket.socket, limit_bytes: int = 0, receiver_closes: bool = False) -> Transferred:
     """Read until the peer's FIN; the kernel discards the data instead of copying it (MSG_TRUNC, tcp(7)).
 
-    After ``limit_bytes``, unless that is 0, our side is shut down.
+    ``last_ns`` is when ``limit_bytes`` had come, or the FIN where that is 0 or they never came. With
+    ``receiver_closes`` our side is shut down then.
     """
     buffer = bytearray(READ_BYTES)
     received = 0
@@ -59,7 +105,8 @@ def read_all(connection: socket.socket, limit_bytes: int = 0) -> Transferred:
             received += count
             if limit_bytes and received >= limit_bytes and last is None:
                 last = now_ns()
-                connection.shutdown(socket.SHUT_WR)
+                if receiver_closes:
+                    connection.shutdown(socket.SHUT_WR)
     except OSError as caught:
         error = os.strerror(caught.errno or 0)
     return Transferred(received, first, last or now_ns(), done=error is None, error=error)
@@ -88,7 +135,7 @@ class PythonEndpoint:
     def _work(self, connection: socket.socket) -> Transferred:
         if self._role == "source":
             return write_all(connection, self._limit_bytes, self._receiver_closes)
-        return read_all(connection, self._limit_bytes if self._receiver_closes else 0)
+        return read_all(connection, self._limit_bytes, self._receiver_closes)
 
     def state(self) -> Transferred:
         if self._report >= 0 and self._process:

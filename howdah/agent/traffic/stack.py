@@ -106,7 +106,8 @@ class StackFlow(StackEnd):
         source, _ = super()._states()
         said = self._program.said
         done = said.ended_ns is not None
-        sink = Transferred(said.moved_bytes, said.connected_ns, said.ended_ns, done, self._program.trouble())
+        last_ns = said.all_ns or said.ended_ns
+        sink = Transferred(said.moved_bytes, said.connected_ns, last_ns, done, self._program.trouble())
         return source, sink
 
 
@@ -116,7 +117,7 @@ class StackSenderFlow(StackEnd):
     end = "sender"
 
     def _make_ends(self) -> None:
-        self._sink = make_endpoint(self.description["sink"], "sink")
+        self._sink = make_endpoint(self.description["sink"], "sink", self.description["size_bytes"] or 0)
 
     def _open_both(self) -> None:
         flow = self.description

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that is a TCP stack of its own: started in a host's namespace, told by its environment, heard by its lines.
 
-It says ``ready`` when it listens or could connect, ``connected`` when it has a connection, ``bytes N`` when it has read
-the peer's FIN or has sent its own, and ``unsupported WHY`` before it ends with status 127. A sender is told ``start``
-and ``stop``. A program ends when its standard input does. docs/stacks.md is the
-contract.
+It says ``ready`` when it listens or could connect, ``connected`` when it has a connection, ``all`` when all has come
+that it was told would, ``bytes N`` when it has read the peer's FIN or has sent its own, and ``unsupported WHY`` before
+it ends with status 127. A sender is told ``start`` and ``stop``. A program ends when its standard input does.
+docs/stacks.md is the contract.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Said:
 
     ready: bool = False
     connected_ns: int | None = None
+    all_ns: int | None = None
     ended_ns: int | None = None
     moved_bytes: int = 0
     unsupported: str | None = None
@@ -159,6 +160,8 @@ class StackProgram:
             self.said.ready = True
         elif line == "connected":
             self.said.connected_ns = now
+        elif line == "all":
+            self.said.all_ns = now
         elif word == "bytes" and rest.isdecimal():
             self.said.moved_bytes = int(rest)
             self.said.ended_ns = None if self._stopping else now

@@ -71,6 +71,7 @@ fn receive() -> Result<(), Box<dyn Error>> {
     let mut sockets = SocketSet::new(vec![]);
     let handle = sockets.add(socket);
     let (mut connected, mut ended, mut received) = (false, false, 0usize);
+    let expected = told("STACK_BYTES")?.parse::<usize>()?;
     println!("ready");
     loop {
         interface.poll(Instant::now(), &mut device, &mut sockets);
@@ -79,8 +80,12 @@ fn receive() -> Result<(), Box<dyn Error>> {
             println!("connected");
             connected = true;
         }
+        let before = received;
         while socket.can_recv() {
             received += socket.recv(|data| (data.len(), data.len()))?;
+        }
+        if before < expected && received >= expected {
+            println!("all");
         }
         if connected && !ended && !socket.may_recv() {
             if socket.state() == State::Closed {

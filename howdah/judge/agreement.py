@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the sources that tell of one thing agree: per-ACK trace, tcp_info, the host's counters, the receiver.
+
+Each of them can be wrong alone: the trace knows no ACK of a socket that has sent a FIN, a reading is late, a counter is
+a whole host's. A disagreement beyond what the times of the readings explain is one of facts, and nobody knows which of
+the measures it touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from howdah.judge.check import COLLECTION, Check
+from howdah.linux.netlink.diag import TCP_ESTABLISHED
+from howdah.measure.counters import CounterSeries
+from howdah.measure.measured import Measured
+from howdah.measure.sampled import MISSING, Samples
+from howdah.measure.trace import WAITING, FlowTrace, Integers
+from howdah.plan.plan import Flow
+
+_MOST_NAMED = 3
+_HANDSHAKE = 2  # tcpi_bytes_acked counts the SYN of the end that opened, and the FIN
+_TRAIN, _DELAY = "TcpExtTCPHystartTrain", "TcpExtTCPHystartDelay"
+_OWN_CONNECTIONS = ("program", "flent")  # traffic whose programs may open connections that are no flow
+
+
+@dataclass(frozen=True)
+class _Both:
+    """A flow with records and readings. A reading lies somewhere between its neighbours: what the trace says from the
+    one before to the one after, and in the first record behind, is what it may have seen."""
+
+    trace: FlowTrace
+    info: Samples
+
+    @property
+    def first(self) -> Integers:
+        """Of each reading, the first record that may be what it saw."""
+        before = np.concatenate([self.info.time_ns[:1], self.info.time_ns[:-1]])
+        found: Integers = np.searchsorted(self.trace.time_ns, before, side="left").astype(np.int64)
+        return np.maximum(found - 1, 0)
+
+    @property
+    def last(self) -> Integers:
+        """Of each reading, the last record that may be what it saw."""
+        after = np.concatenate([self.info.time_ns[1:], self.info.time_ns[-1:]])
+        found: Integers = np.searchsorted(self.trace.time_ns, after, side="right").astype(np.int64)
+        return np.minimum(found + 1, len(self.trace) - 1)
+
+    @property
+    def told(self) -> list[int]:
+        """Readings of an established connection between the trace's first record and its last.
+
+        What a timer did before the first ACK, and what the last one did, is in no record.
+        """
+        times = self.info.time_ns
+        known = (self.info["state"] == TCP_ESTABLISHED) & (times >= self.trace.time_ns[0])
+        return [int(each) for each in np.flatnonzero(known & (times < self.trace.time_ns[-1]))]
+
+
+def agreement_checks(data: Measured) -> list[Check]:
+    """Checks of the kernel's TCP flows, for what was collected of them."""
+    collect = data.plan.collect
+    if not collect.tcp_probe:
+        return []
+    traces = [trace for trace in data.traces if _is_kernels(trace.flow) and len(trace)]
+    checks = [_all_agree("bytes of trace and receiver", _bytes(data, traces), "the receiver got what was acknowledged")]
+    if collect.tcp_info_us is not None:
+        both = [_Both(trace, data.info[trace.flow.id]) for trace in traces if data.info[trace.flow.id].has("state")]
+        for name, what, good in _COMPARED:
+            found = (said for each in both if (said := what(each)) is not None)
+            checks.append(_all_agree(name, found, good))
+    for host in dict.fromkeys(trace.flow.sender for trace in traces):
+        flows = [trace for trace in data.traces if trace.flow.sender == host and trace.flow.is_tcp]
+        if all(_is_kernels(trace.flow) and trace.flow.traffic not in _OWN_CONNECTIONS for trace in flows):
+            checks += _host(data, host, flows)
+    return checks
+
+
+def _is_kernels(flow: Flow) -> bool:
+    return flow.is_tcp and flow.sender_stack is None and flow.quic is None
+
+
+def _all_agree(name: str, found: Iterator[str], good: str) -> Check:
+    wrong = list(found)
+    more = f"; and of {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+    message = "; ".join(wrong[:_MOST_NAMED]) + more if wrong else good
+    return Check(name, COLLECTION, not wrong, message, 0, len(wrong), 0, "flows")
+
+
+def _bytes(data: Measured, traces: list[FlowTrace]) -> Iterator[str]:
+    """Nothing is acknowledged that its receiver does not have; and of a flow of fixed size, everything is."""
+    rows = {row["flow"]: row for row in data.flows.to_pylist()}
+    for trace in traces:
+        row = rows.get(trace.flow.id, {})
+        received = row.get("bytes_received_bytes")
+        # iperf3 stops counting at its receiver before everything has come; programs' receivers are not asked.
+        if not row.get("complete") or received is None or trace.flow.traffic not in WAITING:
+            continue
+        label, acknowledged = trace.flow.title, int(trace.una_after[-1])
+        if acknowledged > received:
+            yield f"{label}: tcp_probe has {acknowledged} bytes acknowledged, the receiver got {received}"
+        elif trace.received_ns is not None and acknowledged < received:
+            yield (
+                f"{label}: tcp_probe ends with {acknowledged} bytes acknowledged, the receiver got {received}: "
+                "the last ACKs are missing, so nothing that is measured goes to the flow's end"
+            )
+
+
+def _acknowledged(each: _Both) -> str | None:
+    """``tcpi_bytes_acked`` against the trace's ``snd_una``."""
+    if not each.info.has("bytes_acked_bytes"):
+        return None
+    una, told = each.trace.una_after, each.info["bytes_acked_bytes"]
+    first, last = each.first, each.last
+    for reading in each.told:
+        least, most = int(una[first[reading]]), int(una[last[reading]])
+        if first[reading] == 0:
+            least = 0
+        if not least <= told[reading] <= most + _HANDSHAKE:
+            at = each.info.time_ns[reading] / 1e9
+            return (
+                f"{each.trace.flow.title} at {at:.6f} s: tcp_info has {told[reading]} bytes acknowledged, "
+                f"tcp_probe around it {least} to {most}"
+            )
+    return None
+
+
+def _windows(each: _Both) -> str | None:
+    """``tcpi_snd_cwnd`` against the windows of the trace.
+
+    What an ACK made of the window is in no record where a timer cut it before the next one came. So a reading may be
+    above the windows of the trace where these fall.
+    """
+    window, told = each.trace.cwnd, each.info["cwnd_packets"]
+    added = np.diff(each.trace.snd_una, prepend=0) // each.trace.mss_bytes + 1
+    first, last = each.first, each.last
+    for reading in each.told:
+        around = slice(int(first[reading]), int(last[reading]) + 1)
+        least, most = int(window[around].min()), int(window[around].max())
+        falls = bool((np.diff(window[around]) < 0).any())
+        if told[reading] < least or (told[reading] > most + int(added[around].max()) and not falls):
+            at = each.info.time_ns[reading] / 1e9
+            return (
+                f"{each.trace.flow.title} at {at:.6f} s: tcp_info has a window of {told[reading]} packets, "
+                f"tcp_probe around it {least} to {most}"
+            )
+    return None
+
+
+def _thresholds(each: _Both) -> str | None:
+    """Whether ssthresh is infinite, which an exit from slow start ends: ``tcpi_snd_ssthresh`` against the trace."""
+    finite, told = np.isfinite(each.trace.ssthresh), each.info["ssthresh_packets"] != MISSING
+    first, last = each.first, each.last
+    for reading in each.told:
+        around = finite[int(first[reading]) : int(last[reading]) + 1]
+        if bool(told[reading]) not in around:
+            at = each.info.time_ns[reading] / 1e9
+            is_, was = ("finite", "infinite") if told[reading] else ("infinite", "finite")
+            return (
+                f"{each.trace.flow.title} at {at:.6f} s: ssthresh is {is_} in tcp_info "
+                f"({told_ssthresh(each.info, reading)}) and {was} in tcp_probe: only one of them shows an exit"
+            )
+    return None
+
+
+def told_ssthresh(info: Samples, reading: int) -> str:
+    """What a reading has of it."""
+    value = int(info["ssthresh_packets"][reading])
+    return "none" if value == MISSING else f"{value} packets"
+
+
+_COMPARED: tuple[tuple[str, Callable[[_Both], str | None], str], ...] = (
+    ("bytes of trace and tcp_info", _acknowledged, "tcp_info has the bytes that the trace has"),
+    ("windows of trace and tcp_info", _windows, "tcp_info has the windows that the trace has"),
+    ("exits of trace and tcp_info", _thresholds, "tcp_info has a threshold where the trace has one"),
+)
+
+
+def _host(data: Measured, host: str, flows: list[FlowTrace]) -> Iterator[Check]:
+    """A host's counters against its flows together."""
+    # After its stop a flow without a size sends what its buffer holds, and nobody traces it.
+    until = min((trace.stop_ns for trace in flows if trace.received_ns is None), default=None)
+    moved = [_growth(data.counters.series(host, f"{name}Detect"), until) for name in (_TRAIN, _DELAY)]
+    windows = [_growth(data.counters.series(host, f"{name}Cwnd"), until) for name in (_TRAIN, _DELAY)]
+    if None not in moved:
+        yield _hystart(host, flows, sum(each or 0 for each in moved), sum(each or 0 for each in windows))
+    infos = [data.info[trace.flow.id] for trace in flows]
+    counted = data.counters.total(host, "TcpRetransSegs")
+    if counted is not None and all(info.has("total_retrans_packets") for info in infos):
+        told = sum(int(info["total_retrans_packets"].max()) for info in infos)
+        good = "the host's counter has the retransmissions of its sockets"
+        bad = f"{host} counts {counted} retransmissions (TcpRetransSegs), tcp_info of its sockets {told}"
+        name = f"retransmissions of counters and tcp_info, {host}"
+        yield Check(name, COLLECTION, told <= counted, good if told <= counted else bad, counted, told, 0, "packets")
+
+
+def _growth(series: CounterSeries | None, until_ns: int | None) -> int | None:
+    """From the first reading to the last one until then; None where the kernel has no such counter."""
+    if series is None:
+        return None
+    inside = series.value if until_ns is None else series.value[series.time_ns <= until_ns]
+    return int(inside[-1] - inside[0]) if inside.size else 0
+
+
+def _hystart(host: str, flows: list[FlowTrace], detections: int, windows: int) -> Check:
+    """Where HyStart counts an exit, a flow has one; of a single exit, at the window that it noted."""
+    name = f"HyStart's counters and the trace, {host}"
+    left = [trace for trace in flows if np.isfinite(trace.ssthresh).any()]
+    if detections and not left:
+        what = f"{host} counts {detections} exits from slow start (TCPHystart…Detect, windows {windows} packets in all)"
+        message = f"{what}, tcp_probe shows none: ssthresh stays infinite in every record"
+        return Check(name, COLLECTION, False, message, detections, 0, 0, "exits")
+    if detections == 1 and not any(_has_exit_at(trace, windows) for trace in left):
+        message = f"{host} counts an exit at {windows} packets (TCPHystart…Cwnd), tcp_probe shows none at that window"
+        return Check(name, COLLECTION, False, message, windows, None, 0, "packets")
+    good = "the trace shows the exits that HyStart counted" if detections else "HyStart counted no exit"
+    return Check(name, COLLECTION, True, good, detections, len(left), None, "exits")
+
+
+def _has_exit_at(trace: FlowTrace, window: int) -> bool:
+    """Whether ssthresh became finite, or changed, while the window was there: HyStart notes it before the ACK adds."""
+    before = np.concatenate([[np.inf], trace.ssthresh[:-1]])
+    smaller = np.concatenate([trace.cwnd[:1], trace.cwnd[:-1]])
+    changed = np.isfinite(trace.ssthresh) & (trace.ssthresh != before)
+    return bool((changed & (smaller <= window) & (window <= np.maximum(trace.cwnd, trace.ssthresh))).any())
