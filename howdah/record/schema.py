@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-# 2: the table slow_start; 3: axes in every table, units of fields, names of flow; 4: data_segs_in; 5: bbr_, 64 bits for cwnd
+# 2: the table slow_start; 3: axes in every table, units of fields, names of flow; 4: data_segs_in; 5: bbr_ in tcp_info,
+# 64 bits for cwnd_packets and srtt_us
 SCHEMA_VERSION = 5
 # A column holds every value of the kernel's field: one of 32 bits without sign has 64. Of a field of 64 bits without
 # sign the values above 2^63 - 1, such as the pacing rate of a socket that does not pace, are all that largest number.

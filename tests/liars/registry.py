@@ -25,7 +25,18 @@ from tests.liars.records import RECORDS
 from tests.liars.results import HONEST_RESULTS, RESULTS
 from tests.liars.seals import HONEST_SEALS, SEALS
 
-RUNS: list[RunLiar] = [*PATHS, *BUFFERS, *RECORDS, *COLLECTED, *AGREEMENTS, *MACHINES, *MODELS, *KERNELS, *PROCESSORS, *RUN_LOGS]
+RUNS: list[RunLiar] = [
+    *PATHS,
+    *BUFFERS,
+    *RECORDS,
+    *COLLECTED,
+    *AGREEMENTS,
+    *MACHINES,
+    *MODELS,
+    *KERNELS,
+    *PROCESSORS,
+    *RUN_LOGS,
+]
 TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *MODULES, *BASELINES, *COMPARISONS, *LOGS]
 LIARS: list[Liar] = [*RUNS, *TOLD]
 # What howdah says where nobody lies: nothing.

@@ -210,6 +210,8 @@ def test_what_a_control_tells_of_itself_is_read_if_it_is_bbrs(more: bytes, run: 
     names = ("bandwidth_bytes_per_second", "min_rtt_us", "pacing_gain_256ths", "cwnd_gain_256ths")
     found = [tuple(row[f"bbr_{name}"] for name in names) for row in store.read(run, "tcp_info").to_pylist()]
     assert sorted(found, key=str) == [(2**32 + 5, 60_000, 739, 512), (None,) * 4]
+
+
 def test_the_largest_value_of_every_field_of_a_socket_is_kept(run: RunDirectory) -> None:
     (run.raw / "tcp_info.bin").write_bytes(_frame(_diag(b"\xff" * KNOWN_BYTES), 20))
     assert ingest(run).sources["tcp_info"].problems == []
