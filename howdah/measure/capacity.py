@@ -51,6 +51,10 @@ class FairCapacity:
         """Bytes the path can carry in an interval, whoever sends them."""
         return float(self._capacity.integral(end_ns) - self._capacity.integral(begin_ns))
 
+    def carried_bytes(self, begin_ns: Integers, end_ns: Integers) -> Reals:
+        """The same of many intervals, same shape as the arguments."""
+        return np.asarray(self._capacity.integral(end_ns) - self._capacity.integral(begin_ns), dtype=np.float64)
+
 
 def _active(spans: list[tuple[int, int]], times: list[int]) -> list[int]:
     """How many spans hold each time; their starts belong to them, their stops do not."""

@@ -7,7 +7,7 @@ A tcp_probe record is the state *before* its ACK is processed (``trace_tcp_probe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ class FlowTrace:
 
     ``snd_nxt`` and ``snd_una`` count bytes from the first data byte; ``ssthresh`` is infinite where the kernel's is;
     ``start_ns`` is when the flow began to connect, ``connected_ns`` when it could send, ``stop_ns`` when it ended.
+    ``snd_wnd`` is the window that the receiver offered, in bytes; empty where nothing tells it.
     """
 
     flow: Flow
@@ -42,6 +43,7 @@ class FlowTrace:
     cwnd: Integers
     ssthresh: Reals
     srtt_ns: Integers
+    snd_wnd: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __len__(self) -> int:
         return self.time_ns.size
@@ -76,6 +78,7 @@ def flow_trace(table: pa.Table, flow: Flow, record: dict[str, int | None], mss_b
     start = record.get("start_ns")
     end = record.get("end_ns")
     stop = flow.stop_us * 1000
+    windows = mine["snd_wnd_bytes"]
     return FlowTrace(
         flow=flow,
         mss_bytes=mss_bytes,
@@ -88,6 +91,7 @@ def flow_trace(table: pa.Table, flow: Flow, record: dict[str, int | None], mss_b
         cwnd=_integers(mine["cwnd_packets"].fill_null(0)),  # null of a sender whose window nobody sees
         ssthresh=ssthresh.to_numpy().astype(np.float64),
         srtt_ns=_integers(mine["srtt_us"].fill_null(0)) * 1000,
+        snd_wnd=_integers(windows.slice(0, 0) if windows.null_count else windows),
     )
 
 

@@ -70,7 +70,7 @@ def with_sysctl(name: str, value: str, node: str | None = None) -> Plan:
 @pytest.mark.parametrize(
     ("plan", "flow", "words"),
     [
-        (with_sysctl("net.ipv4.tcp_wmem", "4096 8192 8192"), {}, "small, as the profile asks"),
+        (with_sysctl("net.ipv4.tcp_wmem", "4096 8192 8192"), {}, "the profile sets the sender's buffer"),
         (with_sysctl("net.ipv4.tcp_sack", "0"), {}, "without SACK"),
         (with_sysctl("net.ipv4.tcp_sack", "0", "r1"), {}, "without SACK"),
         (make_plan(), {"receiver_behaviour": "no-sack"}, "without SACK"),
