@@ -42,7 +42,10 @@ def is_told(flow: Flow) -> bool:
 
 
 def held_rows(sheet: Sheet, data: Measured, trace: FlowTrace, found: Exit | None) -> None:
-    """All rows of a flow of no group; ``window_cuts`` are those after its exit ``found``."""
+    """All rows of a flow of no group; ``window_cuts`` are those from its exit ``found`` on.
+
+    ``receive_window_limited_s``: ``tcpi_rwnd_limited`` at the last reading.
+    """
     if not is_told(trace.flow):
         return
     together = Together()
@@ -51,6 +54,10 @@ def held_rows(sheet: Sheet, data: Measured, trace: FlowTrace, found: Exit | None
     together_rows(sheet, trace.flow.id, together, **name)
     _compare(sheet, data, trace)
     why = "the flow did not leave slow start" if len(trace) else _NO_ACK
+    info = data.info[trace.flow.id]
+    limited_s = int(info["rwnd_limited_us"].max()) / 1e6 if info.has("rwnd_limited_us") else None
+    untold = "tcp_info was not read, or does not tell it"
+    sheet.add(trace.flow.id, "receive_window_limited_s", limited_s, untold, **name)
     cuts = None if found is None else window_cuts(trace, found.time_ns)
     sheet.add(trace.flow.id, "window_cuts", cuts, why, **name)
 

@@ -305,6 +305,7 @@ def test_the_rows_of_a_flow_add_up_and_agree_with_the_kernel() -> None:
     assert sum(rows[kind.metric] for kind in HeldBy) == pytest.approx(1)
     assert rows["held_receive_window_share"] == rows["held_receive_buffer_share"] == pytest.approx(0.98)
     assert (rows["held_back_by"], rows["held_window_bytes"]) == ("receive-buffer", 40960)
+    assert rows["receive_window_limited_s"] == 1.96
     (check,) = sheet.cross_checks
     assert (check["metric"], check["agree"]) == ("held_receive_window_share", True)
     silent = make_info([RTT_MS * number for number in range(51)], rwnd_limited_us=[0] * 51)

@@ -166,12 +166,6 @@ def test_a_window_that_is_large_enough_has_no_lag(tmp_path: Path) -> None:
     assert (found["holes"], found["hole_repair_most_s"]) == (0, None)
 
 
-def test_time_held_back_by_the_receive_window(tmp_path: Path) -> None:
-    info = make_info([0, 100, 200], rwnd_limited_us=[0, 4000, 250_000])
-    assert measured(tmp_path, segments(CONVERSATION), info=info)["receive_window_limited_s"] == 0.25
-    assert measured(tmp_path, segments(CONVERSATION))["receive_window_limited_s"] is None
-
-
 def test_segments_that_a_device_joined_count_as_many(tmp_path: Path) -> None:
     rows = segments([(20, 0), (20, 12, 30, 0)])
     rows[2]["payload_bytes"] = 11 * MSS + 1
