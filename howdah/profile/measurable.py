@@ -26,6 +26,10 @@ def _has_transactions(scenario: Scenario) -> bool:
     return bool(scenario.groups) or web
 
 
+def _has_processors(scenario: Scenario) -> bool:
+    return any(end.processor.is_there for end in (scenario.sender, scenario.receiver))
+
+
 def _has_background(scenario: Scenario) -> bool:
     return bool(scenario.background) or any(group.role == "background" for group in scenario.groups)
 
@@ -33,6 +37,8 @@ def _has_background(scenario: Scenario) -> bool:
 _NEEDS = (
     _Need("receiver", lambda scenario: bool(scenario.collect.pcap), "collect.pcap names no interface of a receiver"),
     _Need("cpu", lambda scenario: scenario.collect.cpu, "collect.cpu is off"),
+    _Need("processor", lambda scenario: scenario.collect.cpu, "collect.cpu is off"),
+    _Need("host_processor", _has_processors, "no host of the profile has a processor"),
     _Need("group", lambda scenario: bool(scenario.groups), "the profile has no group"),
     _Need("transaction", _has_transactions, "no connection of the profile has requests and answers"),
     _Need("role", _has_background, "the profile has no background"),

@@ -76,6 +76,9 @@ def with_sysctl(name: str, value: str, node: str | None = None) -> Plan:
         (make_plan(), {"receiver_behaviour": "no-sack"}, "without SACK"),
         (make_plan(), {"receiver_stack": {"name": "lwip"}}, "what the stack lwip does not acknowledge"),
         (make_plan(), {"http": {"object_bytes": 1}}, "requests and answers"),
+        (make_plan(), {"traffic": "program"}, "its programs decide what they send"),
+        # Large, but not as large as where a profile says nothing.
+        (with_sysctl("net.ipv4.tcp_wmem", "4096 87380 200000000"), {}, "the profile sets the sender's buffer"),
     ],
 )
 def test_what_was_asked_for_is_told_and_makes_no_run_invalid(plan: Plan, flow: dict[str, object], words: str) -> None:

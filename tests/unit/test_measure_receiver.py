@@ -17,7 +17,7 @@ from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import SEGMENT
 from tests.unit.plan_factory import make_plan
-from tests.unit.trace_factory import MS, MSS, make_info, make_measured, make_trace
+from tests.unit.trace_factory import MS, MSS, make_measured, make_trace
 
 SYN, ACK = 2, 16
 # (time in ms, what): data by their number, or of an ACK the data acknowledged, its window in segments, its SACK blocks.
