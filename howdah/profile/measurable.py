@@ -20,12 +20,6 @@ class _Need:
     lacks: str
 
 
-def _has_transactions(scenario: Scenario) -> bool:
-    used = [scenario.traffic, *(flow.traffic for flow in scenario.flows)]
-    web = any(traffic is not None and traffic.source == "http" for traffic in used)
-    return bool(scenario.groups) or web
-
-
 def _has_processors(scenario: Scenario) -> bool:
     return any(end.processor.is_there for end in (scenario.sender, scenario.receiver))
 
@@ -40,7 +34,7 @@ _NEEDS = (
     _Need("processor", lambda scenario: scenario.collect.cpu, "collect.cpu is off"),
     _Need("host_processor", _has_processors, "no host of the profile has a processor"),
     _Need("group", lambda scenario: bool(scenario.groups), "the profile has no group"),
-    _Need("transaction", _has_transactions, "no connection of the profile has requests and answers"),
+    _Need("transaction", lambda scenario: bool(scenario.groups), "the profile has no group"),
     _Need("role", _has_background, "the profile has no background"),
 )
 # What says nearly the same, and is always measured.

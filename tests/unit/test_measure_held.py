@@ -164,7 +164,7 @@ def closed_loop(**changes: Any) -> FlowTrace:
         rtt_us=RTT_MS * 1000,
         exchange={"object_bytes": 30 * MSS, "request_bytes": 300, "requests": 2, "think_us": 10**6},
     )
-    time = [20, 60, 100, 1120, 1160, 1200]
+    time: list[float] = [20, 60, 100, 1120, 1160, 1200]
     una = [0, 0, 10, 30, 30, 40]
     nxt = [0, 10, 30, 30, 40, 60]
     cwnd = [10, 10, 20, 40, 10, 20]

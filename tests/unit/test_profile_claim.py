@@ -39,7 +39,7 @@ def wrong(tmp_path: Path, claim: str, extra: str = CONTROLS) -> ProfileError:
         ("completion_time_median_s", "has no group", "completion_time_s"),
         ("cpu_utilisation", "collect.cpu is off", "utilisation"),
         ("utilisation_background", "has no background", "utilisation"),
-        ("answered_share", "no connection of the profile has requests", ""),
+        ("answered_share", "has no group", ""),
     ],
 )
 def test_a_claim_on_what_no_run_can_measure_is_refused(tmp_path: Path, metric: str, lacks: str, instead: str) -> None:
