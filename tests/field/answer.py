@@ -127,7 +127,7 @@ class Answer:
         return " ".join(self.said.partition("\n\n")[0].split())
 
     def run(self, **axes: str) -> FieldRun:
-        """The one run at these values of the sweep; a dot of a field is two underscores here (``path__rtt="20 ms"``)."""
+        """The one run at these values of the sweep; a dot of a field is two underscores: ``path__rtt="20 ms"``."""
         wanted = {name.replace("__", "."): value for name, value in axes.items()}
         (found,) = [run for run in self.runs if wanted.items() <= run.axes.items()]
         return found
