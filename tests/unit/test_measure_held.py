@@ -246,6 +246,28 @@ def test_the_repair_of_losses() -> None:
     assert found.seconds[HeldBy.RECOVERY] == pytest.approx(0.1)
 
 
+def test_what_has_arrived_beyond_a_gap_leaves_room_in_the_congestion_window() -> None:
+    """40 segments fill the receive window; 25 of them have arrived, so that a congestion window of 30 has room."""
+    trace = bulk(
+        [40, 80, 90, 100, 110, 160, 200],
+        [0, 10, 20, 20, 20, 20, 60],
+        [10, 30, 60, 60, 60, 60, 100],
+        [10, 20, 30, 30, 30, 30, 40],
+        window_bytes=[10**6, 10**6, *[40 * MSS] * 4, 10**6],
+    )
+    info = make_info(
+        [0, 100, 200],
+        state=[1] * 3,
+        ca_state=[0, 3, 3],
+        notsent_bytes=[9] * 3,
+        sacked_packets=[0, 25, 25],
+        lost_packets=[0, 1, 1],
+        retrans_packets=[0, 1, 1],
+    )
+    # From the third ACK in a row that acknowledges nothing new, at 110 ms.
+    assert receive_kinds(trace, info) == {HeldBy.RECEIVE_BUFFER: pytest.approx(0.06)}
+
+
 def test_a_timeout_is_the_silence_before_it_and_the_repair_behind() -> None:
     """Nothing comes for 400 ms, then the window is 1; what was outstanding is acknowledged at 560 ms."""
     trace = bulk(
