@@ -20,7 +20,7 @@ TABLE = REPORTS / "measures.yaml"
 TEXT = "text"  # unit of a metric whose value is a word; metrics.json has no unit for it
 BY_CAUSE = "by cause"  # unit of a metric whose rows have the unit of an exit's cause
 Worse = Literal["more", "less", "either"]
-Place = Literal["main", "more", "hidden", "instead"]
+Place = Literal["main", "more", "notable", "hidden", "instead"]
 
 _NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.ASCII | re.DOTALL)
 _LONGEST = 64

@@ -72,6 +72,8 @@ def _tcp_info(data: Measured, interval_us: int) -> Check:
         times = data.info[trace.flow.id].time_ns
         begin_ns = trace.start_ns if trace.connected_ns is None else trace.connected_ns
         end_ns = min(trace.stop_ns, data.plan.duration_us * 1000)
+        if trace.flow.program is not None and len(trace):  # it closes its sockets when it likes
+            end_ns = min(end_ns, int(trace.time_ns[-1]))
         if end_ns - begin_ns <= 2 * late_ns or not (len(times) or len(trace)):
             continue
         if not len(times) or times.min() > begin_ns + late_ns or times.max() < end_ns - late_ns:

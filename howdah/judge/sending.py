@@ -8,22 +8,19 @@ Nothing counts an application that stops.
 from __future__ import annotations
 
 from howdah.judge.check import DURING, Check
-from howdah.judge.limits import is_asked
+from howdah.judge.promise import has_sack, is_set_by_program, send_buffer_reason
 from howdah.judge.tolerance import Tolerance
 from howdah.measure.limit import Nothing, nothing_to_send, promises_data
 from howdah.measure.measured import Measured
 from howdah.plan.plan import Flow, Plan
-from howdah.receiver import RECEIVERS
-
-_SACK = "net.ipv4.tcp_sack"
 
 
 def sending_checks(data: Measured, tolerance: Tolerance) -> list[Check]:
     """The time with nothing to send as a share of the time in which the flow was to send, of each TCP flow of no group.
 
     Of datagrams and of QUIC the kernel does not know what is left to send.
-    A flow fails whose traffic promises data all the time. Where the profile asks for a small send buffer, where the
-    traffic is requests and answers, and without SACK, the check says how much it was.
+    A flow fails whose traffic promises data all the time. Where the profile sets the send buffer, where the traffic is
+    requests and answers or a program's, and without SACK, the check says how much it was.
     """
     return [_check(data, flow, tolerance) for flow in data.plan.flows if flow.group is None and flow.is_tcp]
 
@@ -63,21 +60,13 @@ def _excuse(plan: Plan, flow: Flow) -> str | None:
     """Why that is what was asked for; None if it is not."""
     if not promises_data(flow):
         return "its traffic is requests and answers"
-    if is_asked(plan, flow.sender, "net.ipv4.tcp_wmem", flow):
-        return "its send buffer is small, as the profile asks"
+    if is_set_by_program(flow):
+        return "its programs decide what they send, and when"
+    reason = send_buffer_reason(plan, flow)
+    if reason is not None:
+        return reason
     if flow.receiver_stack is not None:
         return f"the send buffer holds what the stack {flow.receiver_name} does not acknowledge"
-    if not _has_sack(plan, flow):
+    if not has_sack(plan, flow):
         return "without SACK, what lies beyond a gap fills the send buffer until the gap is closed"
     return None
-
-
-def _has_sack(plan: Plan, flow: Flow) -> bool:
-    off = any(
-        operation.op == "sysctl"
-        and operation.arguments["name"] == _SACK
-        and operation.arguments["node"] in (flow.sender, flow.receiver, None)
-        and str(operation.arguments["value"]).strip() == "0"
-        for operation in plan.operations
-    )
-    return RECEIVERS[flow.receiver_behaviour].sack and not off

@@ -9,11 +9,12 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from howdah.measure.busy import NEVER, Busy, busy_of, steady
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.counters import Counters
 from howdah.measure.event import SlowStartEvent, events_of
 from howdah.measure.role import forward
-from howdah.measure.sampled import Samples, qdisc_samples, tcp_info_samples
+from howdah.measure.sampled import Samples, interface_samples, qdisc_samples, tcp_info_samples
 from howdah.measure.trace import FlowTrace, flow_trace
 from howdah.plan.plan import Flow, Plan
 from howdah.record import table as store
@@ -31,6 +32,7 @@ class Measured:
     bottleneck: Samples
     counters: Counters
     flows: pa.Table
+    way_back: Samples | None = None  # the interface of the bottleneck's other direction, where that has a rate
     events: dict[int, list[SlowStartEvent]] = field(default_factory=dict)
 
     @cached_property
@@ -42,6 +44,19 @@ class Measured:
         goodput = path.mss_bytes / path.frame_bytes
         changes = [(at_us * 1000, rate * goodput) for at_us, rate in path.rate_steps]
         return FairCapacity(path.capacity_goodput_bits_per_second, spans, changes)
+
+    @cached_property
+    def link_busy(self) -> Busy:
+        """When the bottleneck was busy."""
+        path, capacity = self.plan.path, self.capacity
+        frames = path.frame_bytes / path.mss_bytes
+        return busy_of(self.bottleneck, "sent_bytes", lambda begin, end: frames * capacity.carried_bytes(begin, end))
+
+    @cached_property
+    def way_back_busy(self) -> Busy:
+        """When the way back was busy; never where it has no rate."""
+        rate = self.plan.path.reverse_rate_bits_per_second
+        return NEVER if self.way_back is None or rate is None else busy_of(self.way_back, "tx_bytes", steady(rate))
 
     def trace(self, flow: Flow) -> FlowTrace:
         return next(trace for trace in self.traces if trace.flow.id == flow.id)
@@ -72,8 +87,23 @@ def load(directory: RunDirectory, plan: Plan) -> Measured:
         ),
         counters=Counters(store.read(directory, "counter")),
         flows=flows,
+        way_back=_way_back(directory, plan),
         events={flow.id: events_of(told[flow.id], flow.id) for flow in plan.flows},
     )
+
+
+def _way_back(directory: RunDirectory, plan: Plan) -> Samples | None:
+    """Readings of the interface at the other end of the bottleneck's link."""
+    if plan.path.reverse_rate_bits_per_second is None:
+        return None
+    bottleneck = (plan.calibration.bottleneck_node, plan.calibration.bottleneck_interface)
+    for operation in plan.operations:
+        if operation.op == "link":
+            link = operation.arguments
+            ends = [(link[f"{side}_node"], link[f"{side}_interface"]) for side in "ab"]
+            if bottleneck in ends:
+                return interface_samples(store.read(directory, "interface"), *ends[1 - ends.index(bottleneck)])
+    return None
 
 
 def _segment_bytes(plan: Plan, flow: Flow, info: Samples) -> int:

@@ -20,7 +20,6 @@ from howdah.measure.conversation import Conversation, conversation, quantile_us,
 from howdah.measure.exit_rows import find_startup
 from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet, Value
-from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
 from howdah.plan.plan import BACKGROUND, Flow, Path
 from howdah.record import table as store
@@ -64,7 +63,6 @@ def receiver_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None
         ack_rows(add, seen)
         hole_rows(add, seen)
         window_rows(add, seen, trace, exit_ns, partial(bdp_packets, data.capacity, flow, plan.path))
-        limited_rows(add, data.info[flow.id])
 
 
 def _add(sheet: Sheet, flow: Flow, name: str, value: Value, why: str) -> None:
@@ -170,9 +168,3 @@ def _lag_ns(window: Integers, time_ns: Integers, trace: FlowTrace, exit_ns: int)
     place = np.searchsorted(np.maximum.accumulate(window), needed)
     until = np.append(time_ns, exit_ns)[place]
     return max(0, int((np.minimum(until, exit_ns) - since).max()))
-
-
-def limited_rows(add: Add, info: Samples) -> None:
-    """``receive_window_limited_s``: ``tcpi_rwnd_limited`` of the sender at its last reading."""
-    limited = int(info["rwnd_limited_us"].max()) / 1e6 if info.has("rwnd_limited_us") else None
-    add("receive_window_limited_s", limited, "tcp_info was not read, or does not tell it")

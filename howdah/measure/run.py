@@ -16,6 +16,7 @@ from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
 from howdah.measure.footprint import footprint_rows
 from howdah.measure.growth import growth_end_rows
+from howdah.measure.held_rows import Together, collect, held_rows, is_told, together_rows
 from howdah.measure.host_processor import processor_host_rows
 from howdah.measure.jump import jump_rows
 from howdah.measure.limit import limit_rows
@@ -61,12 +62,15 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
         ends_unseen=ends,
     )
     records = group.read_records(directory)
+    together: dict[str, Together] = {}
     for trace in data.traces:
         if trace.flow.group is not None:
             if trace.flow.role != BACKGROUND:
                 group.connection_rows(sheet, trace, records.get(trace.flow.id, {}))
                 extreme_rows(sheet, trace)
                 jump_rows(sheet, data, trace)
+                gathered = together.setdefault(trace.flow.group, Together())
+                collect(gathered, data, trace, records.get(trace.flow.id, {}))
             continue
         if trace.flow.role == BACKGROUND:
             background_rows(sheet, plan, trace)
@@ -74,6 +78,10 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
         _flow_rows(sheet, data, trace)
         outside.compare(sheet, directory, trace.flow, data.info[trace.flow.id], plan.epoch_us * 1000)
     group.group_rows(sheet, plan, records)
+    for name, gathered in together.items():
+        first = next(flow for flow in plan.flows if flow.group == name)
+        if is_told(first):
+            together_rows(sheet, None, gathered, algorithm=first.algorithm, group=name, role=first.role)
     _run_rows(sheet, data)
     processor_host_rows(sheet, directory, data)
     receiver_rows(sheet, directory, data)
@@ -104,6 +112,7 @@ def _flow_rows(sheet: Sheet, data: Measured, trace: FlowTrace) -> None:
     startup = find_startup(data, trace)
     exit_rows(sheet, data, trace, startup)
     limit_rows(sheet, trace, info)
+    held_rows(sheet, data, trace, startup.found)
     estimate_rows(sheet, trace, data.events.get(flow.id, []))
     reach_rows(sheet, trace, plan.measure_cwnd_packets)
     found = startup.found

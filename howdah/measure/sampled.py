@@ -68,6 +68,12 @@ def qdisc_samples(table: pa.Table, node: str, interface: str, handle: str) -> Sa
     return Samples(columns["time_ns"], columns)
 
 
+def interface_samples(table: pa.Table, node: str, interface: str) -> Samples:
+    """Readings of one interface."""
+    columns = _integers(_where(table, {"node": node, "interface": interface}))
+    return Samples(columns["time_ns"], columns)
+
+
 def node_samples(table: pa.Table, node: str) -> Samples:
     """Readings of one node, of a table with one row a reading and node."""
     columns = _integers(_where(table, {"node": node}))

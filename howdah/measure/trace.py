@@ -7,7 +7,7 @@ A tcp_probe record is the state *before* its ACK is processed (``trace_tcp_probe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -31,7 +31,7 @@ class FlowTrace:
     ``snd_nxt`` and ``snd_una`` count bytes from the first data byte; ``ssthresh`` is infinite where the kernel's is;
     ``start_ns`` is when the flow began to connect, ``connected_ns`` when it could send, ``stop_ns`` when it ended. A
     flow of fixed size that is complete has a ``received_ns``, when its receiver had the last byte, and ends when that
-    byte is acknowledged.
+    byte is acknowledged. ``snd_wnd`` is the window that the receiver offered, in bytes; empty where nothing tells it.
     """
 
     flow: Flow
@@ -47,6 +47,7 @@ class FlowTrace:
     srtt_ns: Integers
     received_ns: int | None = None
     acknowledged_bytes: int | None = None  # by the last record's ACK, where that is known
+    snd_wnd: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __len__(self) -> int:
         return self.time_ns.size
@@ -89,6 +90,7 @@ def flow_trace(table: pa.Table, flow: Flow, record: dict[str, int | None], mss_b
     whole = received is not None and _is_whole(flow, times, sent, received)
     if whole:
         end = int(times[-1])
+    windows = mine["snd_wnd_bytes"]
     return FlowTrace(
         flow=flow,
         mss_bytes=mss_bytes,
@@ -103,6 +105,7 @@ def flow_trace(table: pa.Table, flow: Flow, record: dict[str, int | None], mss_b
         srtt_ns=_integers(mine["srtt_us"].fill_null(0)) * 1000,
         received_ns=received,
         acknowledged_bytes=flow.size_bytes if whole else None,
+        snd_wnd=_integers(windows.slice(0, 0) if windows.null_count else windows),
     )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,26 @@ def times_s(record: Record) -> list[float]:
     return [(item["end_ns"] - item["start_ns"]) / SECOND_NS for item in record.get("transactions") or []]
 
 
+def thinks_ns(record: Record) -> list[tuple[int, int]]:
+    """The client's pauses: from the last byte of an answer to the next request, where that comes later."""
+    made = record.get("transactions") or []
+    pauses = [(int(one["end_ns"]), int(other["start_ns"])) for one, other in pairwise(made)]
+    return [(begin, end) for begin, end in pauses if end > begin]
+
+
+def think_s(record: Record) -> float:
+    """Seconds of all its pauses."""
+    return sum(end - begin for begin, end in thinks_ns(record)) / SECOND_NS
+
+
+def without_think_s(record: Record) -> float | None:
+    """Seconds from the connection's start to the last byte of its last answer, without the pauses."""
+    start, end = record.get("start_ns"), record.get("end_ns")
+    if not record.get("complete") or start is None or end is None:
+        return None
+    return float(end - start) / SECOND_NS - think_s(record)
+
+
 def transaction_rows(sheet: Sheet, trace: FlowTrace, record: Record, **name: Any) -> None:
     """Measures of one connection of transactions; nothing where the plan asks for none."""
     flow = trace.flow
@@ -40,6 +61,10 @@ def transaction_rows(sheet: Sheet, trace: FlowTrace, record: Record, **name: Any
     sheet.add(flow.id, "last_transaction_time_s", times[-1] if times else None, why, **name)
     middle = float(np.median(times)) if times else None
     sheet.add(flow.id, "transaction_time_median_s", middle, why, **name)
+    if flow.exchange is not None:
+        sheet.add(flow.id, "think_time_s", think_s(record), **name)
+        why = "the connection did not complete all its answers"
+        sheet.add(flow.id, "completion_without_think_s", without_think_s(record), why, **name)
     _compare(sheet, trace, record)
 
 
@@ -57,6 +82,12 @@ def group_transaction_rows(
     for label, share in QUANTILES.items():
         value = float(np.quantile(times, share)) if times else None
         sheet.add(None, f"transaction_time_{label}_s", value, "no request was answered", **name)
+    if flows[0].exchange is not None:
+        sheet.add(None, "think_time_s", sum(map(think_s, records)), **name)
+        done = [time for time in map(without_think_s, records) if time is not None]
+        why = "no connection of the group completed all its answers"
+        middle = float(np.median(done)) if done else None
+        sheet.add(None, "completion_without_think_median_s", middle, why, **name)
 
 
 def traced_ends_ns(trace: FlowTrace, requests: int, object_bytes: int) -> list[int]:

@@ -11,6 +11,7 @@ from howdah.errors import ProfileError, nearest
 from howdah.metric import RATIO, Metric, known_entries, known_metrics, read_share
 from howdah.profile.claim import ClaimSection, RangeSection, SelectorSection
 from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
+from howdah.profile.measurable import not_measurable
 from howdah.profile.model import Scenario
 from howdah.profile.override import field_value
 from howdah.profile.source import Document, Path_
@@ -79,6 +80,11 @@ class ClaimCheck:
             raise self._unknown(
                 f"there is no metric {name!r}", name, known_metrics(), *place, listed="docs/measures.md"
             )
+        missing = not_measurable(metric, self.scenarios)
+        if missing is not None:
+            why, close = missing
+            hint = f"did you mean {close}?" if close else None
+            raise self._error(f"no run of this profile can measure {name}: {why}", *place, hint=hint)
         return metric
 
     def _flow(self, selector: SelectorSection, side: str) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from howdah.held import NOTABLE_SHARE
 from howdah.measure.statistics import FEW, Statistic
 from howdah.metric import known_metrics
 from howdah.number import between, significant
@@ -92,7 +93,7 @@ def columns(summaries: list[Summary]) -> list[MeasureColumn]:
     """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last.
 
     Those marked ``table: hidden`` are left out; those marked ``instead`` are main ones where a flow has no exit, also
-    where there is a reason alone.
+    where there is a reason alone. Those marked ``notable`` whose values all are too small are left out.
     """
     present = {measure for summary in summaries for _, measure in summary.statistics}
     if any(summary.causes for summary in summaries):
@@ -102,6 +103,7 @@ def columns(summaries: list[Summary]) -> list[MeasureColumn]:
     main = ("main", "instead") if _EXIT in absent else ("main",)
     present |= absent & {metric.name for metric in metrics if metric.table == "instead" and _EXIT in absent}
     present -= {metric.name for metric in metrics if metric.table == "hidden"}
+    present -= {metric.name for metric in metrics if metric.table == "notable"} - _notable(summaries)
     known = [
         MeasureColumn(each.name, each.header, each.shown, each.factor, each.meaning, each.table in main)
         for each in metrics
@@ -111,6 +113,17 @@ def columns(summaries: list[Summary]) -> list[MeasureColumn]:
         MeasureColumn(name, name.replace("_", " "), "", 1.0, name, main=False) for name in sorted(present - names)
     ]
     return [measure for measure in known if measure.name in present] + others
+
+
+def _notable(summaries: list[Summary]) -> set[str]:
+    """Shares of more than 5 % of a flow's time, and anything else above 0, in one group at least."""
+    known = known_metrics()
+    return {
+        name
+        for summary in summaries
+        for (_, name), statistic in summary.statistics.items()
+        if name in known and statistic.median > (NOTABLE_SHARE if known[name].unit == "ratio" else 0)
+    }
 
 
 def table(experiments: list[Experiment], summaries: list[Summary], variants: Variants) -> Table:

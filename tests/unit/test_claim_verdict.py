@@ -300,6 +300,8 @@ def test_what_this_machine_cannot_measure_is_unsupported(
 
     claim = "{metric: cpu_share_tcp_data_queue, at: {algorithm: cubic}}"
     text = f"  - {{id: it, says: so, value: {claim}, expect: {expect}}}\n"
-    found = judged(make_runs(tmp_path, write_profile(tmp_path, text, repetitions=2), rows))["it"]
+    found = judged(
+        make_runs(tmp_path, write_profile(tmp_path, text, repetitions=2, extra="collect: {cpu: true}\n"), rows)
+    )["it"]
     assert found["verdict"] == verdict
     assert "perf is not installed" in found["why"]

@@ -117,7 +117,7 @@ def test_a_window_that_the_profile_makes_small_is_a_finding() -> None:
     info = make_info([0, 1000], busy_time_us=[0, 1_000_000], rwnd_limited_us=[0, 900_000], sndbuf_limited_us=[0, 0])
     plan = path_factory.path_plan()
     small = Operation("sysctl", {"node": "r1", "name": "net.ipv4.tcp_rmem", "value": "4096 65536 65536"})
-    large = Operation("sysctl", {"node": "r1", "name": "net.ipv4.tcp_rmem", "value": "4096 131072 67108864"})
+    large = Operation("sysctl", {"node": "r1", "name": "net.ipv4.tcp_rmem", "value": "4096 131072 268435456"})
     for operation, ok in ((small, True), (large, False)):
         asked = dataclasses.replace(plan, operations=[*plan.operations, operation])
         checks = limit_checks(make_measured([trace()], plan=asked, info=info), VIRTUAL)

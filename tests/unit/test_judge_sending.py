@@ -70,12 +70,15 @@ def with_sysctl(name: str, value: str, node: str | None = None) -> Plan:
 @pytest.mark.parametrize(
     ("plan", "flow", "words"),
     [
-        (with_sysctl("net.ipv4.tcp_wmem", "4096 8192 8192"), {}, "small, as the profile asks"),
+        (with_sysctl("net.ipv4.tcp_wmem", "4096 8192 8192"), {}, "the profile sets the sender's buffer"),
         (with_sysctl("net.ipv4.tcp_sack", "0"), {}, "without SACK"),
         (with_sysctl("net.ipv4.tcp_sack", "0", "r1"), {}, "without SACK"),
         (make_plan(), {"receiver_behaviour": "no-sack"}, "without SACK"),
         (make_plan(), {"receiver_stack": {"name": "lwip"}}, "what the stack lwip does not acknowledge"),
         (make_plan(), {"http": {"object_bytes": 1}}, "requests and answers"),
+        (make_plan(), {"traffic": "program"}, "its programs decide what they send"),
+        # Large, but not as large as where a profile says nothing.
+        (with_sysctl("net.ipv4.tcp_wmem", "4096 87380 200000000"), {}, "the profile sets the sender's buffer"),
     ],
 )
 def test_what_was_asked_for_is_told_and_makes_no_run_invalid(plan: Plan, flow: dict[str, object], words: str) -> None:

@@ -17,7 +17,7 @@ from howdah.record.axis import axes_of
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import SEGMENT
 from tests.unit.plan_factory import make_plan
-from tests.unit.trace_factory import MS, MSS, make_info, make_measured, make_trace
+from tests.unit.trace_factory import MS, MSS, make_measured, make_trace
 
 SYN, ACK = 2, 16
 # (time in ms, what): data by their number, or of an ACK the data acknowledged, its window in segments, its SACK blocks.
@@ -164,12 +164,6 @@ def test_a_window_that_is_large_enough_has_no_lag(tmp_path: Path) -> None:
     assert found["offered_window_bdp_time_s"] is None
     assert found["sack_blocks_per_ack"] is None
     assert (found["holes"], found["hole_repair_most_s"]) == (0, None)
-
-
-def test_time_held_back_by_the_receive_window(tmp_path: Path) -> None:
-    info = make_info([0, 100, 200], rwnd_limited_us=[0, 4000, 250_000])
-    assert measured(tmp_path, segments(CONVERSATION), info=info)["receive_window_limited_s"] == 0.25
-    assert measured(tmp_path, segments(CONVERSATION))["receive_window_limited_s"] is None
 
 
 def test_segments_that_a_device_joined_count_as_many(tmp_path: Path) -> None:

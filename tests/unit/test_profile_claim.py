@@ -32,6 +32,31 @@ def wrong(tmp_path: Path, claim: str, extra: str = CONTROLS) -> ProfileError:
 
 
 @pytest.mark.parametrize(
+    ("metric", "lacks", "instead"),
+    [
+        ("autotuning_lag_s", "collect.pcap names no interface", "held_autotuning_share"),
+        ("offered_window_most_bdp", "collect.pcap names no interface", "receive_window_peak_bytes"),
+        ("completion_time_median_s", "has no group", "completion_time_s"),
+        ("cpu_utilisation", "collect.cpu is off", "utilisation"),
+        ("utilisation_background", "has no background", "utilisation"),
+        ("answered_share", "has no group", ""),
+    ],
+)
+def test_a_claim_on_what_no_run_can_measure_is_refused(tmp_path: Path, metric: str, lacks: str, instead: str) -> None:
+    claim = f"value: {{metric: {metric}, at: {{algorithm: cubic}}}}, expect: {{above: 1}}, each: path.rtt"
+    found = wrong(tmp_path, claim)
+    assert f"no run of this profile can measure {metric}" in found.what
+    assert lacks in found.what
+    assert f"did you mean {instead}" in (found.hint or "")
+
+
+def test_a_claim_on_what_is_captured_is_accepted(tmp_path: Path) -> None:
+    claim = "value: {metric: autotuning_lag_s, at: {algorithm: cubic}}, expect: {above: 1 s}, each: path.rtt"
+    extra = f"{CONTROLS}collect: {{pcap: ['r1:r1-eth0']}}\n"
+    load(write_profile(tmp_path, f"  - {{id: it, says: so, {claim}}}\n", rtt=RTTS, extra=extra))
+
+
+@pytest.mark.parametrize(
     ("claim", "what", "hint"),
     [
         (f"{VALUE}, each: path.rtt", "expect is missing", None),

@@ -38,6 +38,7 @@ def make_trace(
     stop_ms: float = 2000,
     srtt_ms: float = 40,
     connected_ms: float | None = 0,
+    window_bytes: list[int] | None = None,
 ) -> FlowTrace:
     """``una`` and ``nxt`` are in segments; every list has one element a record."""
     count = len(time_ms)
@@ -53,6 +54,7 @@ def make_trace(
         cwnd=np.array(cwnd or [10] * count, dtype=np.int64),
         ssthresh=np.array(ssthresh or [np.inf] * count, dtype=np.float64),
         srtt_ns=np.full(count, int(srtt_ms * MS), dtype=np.int64),
+        snd_wnd=np.array(window_bytes or [], dtype=np.int64),
     )
 
 

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can hold a flow back: the kinds, the metrics that have their shares, and the words for a reader.
+
+T-RAT (Zhang, Breslau, Paxson and Shenker, "On the Characteristics and Origins of Internet Flow Rates", SIGCOMM 2002)
+tells flows limited by bandwidth, congestion, transport, receiver window, sender window, application and opportunity.
+The kinds here are those of T-RAT, divided where a Linux kernel tells more.
+
+Measures, judge, claims and reports all read this table, so it imports none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from howdah.number import significant
+
+NOTABLE_SHARE = 0.05  # of a flow's time: less is not worth a sentence
+_KIB, _MIB = 1024, 1 << 20
+
+
+class HeldBy(StrEnum):
+    """One thing that can hold a flow back at an instant; the value is what ``held_back_by`` says."""
+
+    CONGESTION_WINDOW = "congestion-window"
+    BANDWIDTH = "bandwidth"
+    RECEIVE_BUFFER = "receive-buffer"
+    AUTOTUNING = "autotuning"
+    HANDSHAKE_WINDOW = "handshake-window"
+    SEND_BUFFER = "send-buffer"
+    APPLICATION = "application"
+    THINK = "think"
+    PACING = "pacing"
+    WAY_BACK = "way-back"
+    IDLE_RESTART = "idle-restart"
+    TIMEOUT = "timeout"
+    RECOVERY = "recovery"
+    WINDOW_CUT = "window-cut"
+    UNKNOWN = "unknown"
+
+    @property
+    def stem(self) -> str:
+        """Its value as a part of names of metrics."""
+        return self.value.replace("-", "_")
+
+    @property
+    def metric(self) -> str:
+        """The metric that has its share of a flow's time."""
+        return f"held_{self.stem}_share"
+
+    @property
+    def trat(self) -> str | None:
+        """What T-RAT calls it; None where it has no such limit."""
+        return _TRAT.get(self)
+
+
+# What every flow meets, and what its client chose: no fault of an end.
+ORDINARY = frozenset({HeldBy.CONGESTION_WINDOW, HeldBy.BANDWIDTH, HeldBy.THINK})
+RECEIVE_WINDOW = (HeldBy.RECEIVE_BUFFER, HeldBy.AUTOTUNING, HeldBy.HANDSHAKE_WINDOW)
+
+_TRAT = {
+    HeldBy.CONGESTION_WINDOW: "transport limited",
+    HeldBy.BANDWIDTH: "bandwidth limited",
+    **dict.fromkeys(RECEIVE_WINDOW, "receiver window limited"),
+    HeldBy.SEND_BUFFER: "sender window limited",
+    HeldBy.APPLICATION: "application limited",
+    HeldBy.THINK: "application limited",
+    HeldBy.TIMEOUT: "congestion limited",
+    HeldBy.RECOVERY: "congestion limited",
+    HeldBy.WINDOW_CUT: "congestion limited",
+    HeldBy.UNKNOWN: "unknown",
+}
+
+_WORDS = {
+    HeldBy.CONGESTION_WINDOW: "the congestion window, still growing, held it back",
+    HeldBy.BANDWIDTH: "it went at the path's rate",
+    HeldBy.RECEIVE_BUFFER: "the receive window held it{at}",
+    HeldBy.AUTOTUNING: "the receive window, which grew later than the sender needed it, held it back{most}",
+    HeldBy.HANDSHAKE_WINDOW: "the handshake's window, which is not scaled, held it{at}",
+    HeldBy.SEND_BUFFER: "the send buffer held it back",
+    HeldBy.APPLICATION: "the application had nothing to send",
+    HeldBy.THINK: "the client was thinking",
+    HeldBy.PACING: "pacing held it back",
+    HeldBy.WAY_BACK: "the slow way back of the ACKs held it back",
+    HeldBy.IDLE_RESTART: "the window's restart after idle{restart} held it back",
+    HeldBy.TIMEOUT: "retransmission timeouts held it back",
+    HeldBy.RECOVERY: "the repair of losses held it back",
+    HeldBy.WINDOW_CUT: "the window, cut below what it had been, held it back",
+    HeldBy.UNKNOWN: "what held it back is not known",
+}
+
+
+def held_words(kind: HeldBy | str, share: float, numbers: Mapping[str, float | None]) -> str:
+    """A clause such as ``the receive window held it at 64 KiB for 94 % of the time``.
+
+    ``numbers`` may have any metric of the flow by its name, in the unit of metrics.json; those that are not there, or
+    have no value, are left out of the clause. Raises ValueError for a kind that there is not.
+    """
+    window = numbers.get("held_window_bytes")
+    before, after = (numbers.get(f"idle_restart_{side}_packets") for side in ("before", "after"))
+    clause = _WORDS[HeldBy(kind)].format(
+        at=f" at {_size(window)}" if window is not None else " back",
+        most=f" (at most {_size(window)})" if window is not None else "",
+        restart=f" (from {before:.0f} to {after:.0f} packets)" if before is not None and after is not None else "",
+    )
+    return f"{clause} for {significant(100 * share, 2)} % of the time"
+
+
+def _size(size_bytes: float) -> str:
+    unit, name = (_MIB, "MiB") if size_bytes >= _MIB else (_KIB, "KiB")
+    return f"{significant(size_bytes / unit, 3)} {name}"

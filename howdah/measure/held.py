@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What held a flow back at every instant of its life, from each ACK and the readings of tcp_info and the queues.
+
+Between two ACKs nothing opens a window. The state that the second one finds (``tcp_probe`` records it before the ACK
+is processed) is therefore what the sender could not pass in between, and each such interval gets one kind:
+
+1. Nothing was outstanding when it began: the sender waited for its application, up to the round trip before its end;
+   what of it lies in a client's pause between two requests is think time.
+2. A retransmission timer ran out in it, or what was outstanding then is not yet acknowledged.
+3. The receive window is full, and the congestion window is not (as in ``tcp_write_xmit``, which looks at the latter
+   first); ``receive_flags`` divides it.
+4. Both windows have room, and the kernel counts a full send buffer.
+5. The flow goes at the path's rate: 90 % of the whole capacity in the last round trip, or a busy link of which it has
+   half of its fair share or more.
+6. The way back is busy.
+7. Losses are repaired.
+8. The congestion window is full: after a restart that followed an idle time, or a cut, and until it is what it was
+   before; else it grows to where it has not been.
+9. There is room: unsent data wait and leave at the pacing rate, or there are none. The last flight of a transfer, or
+   of an answer, is held back by what held the flight before it.
+
+What fits none is ``unknown``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howdah.held import RECEIVE_WINDOW, HeldBy
+from howdah.measure.busy import Busy
+from howdah.measure.capacity import FairCapacity
+from howdah.measure.cut import LOSS
+from howdah.measure.interval import (
+    Flags,
+    Intervals,
+    has_unsent,
+    intervals_of,
+    is_finite,
+    nearest,
+    receive_full,
+    span_ns,
+    window_full,
+)
+from howdah.measure.receive_window import GROWS, receive_flags
+from howdah.measure.restart import fell_idle
+from howdah.measure.sampled import Samples
+from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
+from howdah.plan.plan import Flow
+
+FULL_SHARE = 0.9  # of the path's capacity, as time_to_90_percent_s has it
+FAIR_SHARE = 0.5  # of a busy link: less is a newcomer's
+PACED = (0.7, 1.15)  # a paced sender sends so much of its pacing rate in a round trip
+_LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
+_KINDS = tuple(HeldBy)
+_CODE = {kind: code for code, kind in enumerate(_KINDS)}
+_CARRIED = len(_KINDS)  # held back by what held the interval before
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Seconds of each kind, of ``span_s`` in which the flow could send or waited for its last ACK.
+
+    ``window_bytes``: the largest receive window that held it back; None if none did.
+    """
+
+    seconds: dict[HeldBy, float]
+    span_s: float
+    window_bytes: int | None = None
+
+    def share(self, kind: HeldBy) -> float:
+        return self.seconds.get(kind, 0.0) / self.span_s
+
+
+def holding(
+    trace: FlowTrace,
+    info: Samples,
+    capacity: FairCapacity,
+    link: Busy,
+    way_back: Busy,
+    thinks_ns: list[tuple[int, int]],
+) -> Holding | None:
+    """Divide the life of a flow; ``thinks_ns`` are its client's pauses. None without an ACK while it lives."""
+    each = intervals_of(trace, info)
+    if each is None:
+        return None
+    idle = _idle_ns(each, trace.flow)
+    code = _kinds(trace, info, each, capacity, link, way_back)
+    active = each.time - each.begin - idle
+    seconds = np.bincount(code, weights=active, minlength=len(_KINDS))[: len(_KINDS)]
+    thought = _within(thinks_ns, each.begin, each.begin + idle)
+    seconds[_CODE[HeldBy.THINK]] += thought.sum()
+    seconds[_CODE[HeldBy.APPLICATION]] += (idle - thought).sum()
+    tail = span_ns(trace)[1] - int(each.time[-1])
+    seconds[_tail_kind(trace, each, code, tail)] += tail
+    held = np.isin(code, [_CODE[kind] for kind in RECEIVE_WINDOW])
+    held &= active > 0
+    window = int(each.snd_wnd[held].max()) if each.snd_wnd is not None and held.any() else None
+    return Holding(
+        {kind: float(seconds[_CODE[kind]]) / SECOND_NS for kind in _KINDS if seconds[_CODE[kind]] > 0},
+        float(seconds.sum()) / SECOND_NS,
+        window,
+    )
+
+
+def _idle_ns(each: Intervals, flow: Flow) -> Integers:
+    """How long each interval began with nothing outstanding: up to a round trip before its end, if that is an ACK."""
+    lasts = each.time - each.begin
+    nothing = each.una >= each.nxt_before
+    waits = np.where(each.flight > 0, np.maximum(lasts - each.window_ns, 0), lasts)
+    idle = np.where(nothing, waits, 0)
+    if not is_finite(flow):
+        idle[0] = 0 if each.flight[0] > 0 else idle[0]
+    return np.asarray(idle)
+
+
+def _within(spans_ns: list[tuple[int, int]], begin: Integers, end: Integers) -> Reals:
+    """How much of each interval lies in one of the spans, which are in order and apart."""
+    if not spans_ns:
+        return np.zeros(begin.size)
+    edges = np.array(spans_ns, dtype=np.float64)
+    until = np.cumsum(edges[:, 1] - edges[:, 0])
+    total = np.column_stack([np.concatenate([[0.0], until[:-1]]), until]).ravel()
+    edges = edges.ravel()
+    return np.asarray(np.interp(end, edges, total) - np.interp(begin, edges, total))
+
+
+def _kinds(
+    trace: FlowTrace, info: Samples, each: Intervals, capacity: FairCapacity, link: Busy, way_back: Busy
+) -> Integers:
+    """The kind of each interval, idle time apart."""
+    unsent = has_unsent(trace, info, each)
+    full = window_full(each, unsent)
+    found = receive_full(each, unsent)
+    limited = np.zeros_like(full) if found is None else found
+    receive = receive_flags(each, limited)
+    buffer = _send_buffer(info, each, unsent) & ~full & ~limited & ~each.repairs
+    busy = full | each.repairs | unsent
+    paced = unsent & _paced(trace, info, each)
+    ending = np.full(full.size, True) if is_finite(trace.flow) else each.nxt_before >= each.nxt[-1]
+    cases: list[tuple[Flags, Integers | int]] = [
+        (_timeouts(info, each), _CODE[HeldBy.TIMEOUT]),
+        *((receive[kind], _CODE[kind]) for kind in RECEIVE_WINDOW),
+        (buffer, _CODE[HeldBy.SEND_BUFFER]),
+        (busy & _at_rate(trace, info, each, capacity, link), _CODE[HeldBy.BANDWIDTH]),
+        ((full | unsent) & way_back.at(each.time), _CODE[HeldBy.WAY_BACK]),
+        (each.repairs & ~(paced & ~full), _CODE[HeldBy.RECOVERY]),
+        (full, _window_codes(each)),
+        (paced, _CODE[HeldBy.PACING]),
+        (ending & ~unsent, _CARRIED),
+        (~unsent, _CODE[HeldBy.APPLICATION]),
+    ]
+    code = np.select([where for where, _ in cases], [kind for _, kind in cases], _CODE[HeldBy.UNKNOWN])
+    return _carry(np.asarray(code))
+
+
+def _carry(code: Integers) -> Integers:
+    known = np.maximum.accumulate(np.where(code != _CARRIED, np.arange(code.size), -1))
+    return np.where(known >= 0, code[np.maximum(known, 0)], _CODE[HeldBy.APPLICATION])
+
+
+def _window_codes(each: Intervals) -> Integers:
+    """Of a full congestion window: a restart, a cut, or growth."""
+    fell = np.concatenate([[False], each.cwnd[1:] < each.cwnd[:-1]])
+    last = np.maximum.accumulate(np.where(fell, np.arange(fell.size), -1))
+    restarted = (last >= 0) & fell_idle(each.cwnd, each.una, each.nxt)[np.maximum(last, 0)]
+    below = each.cwnd < np.maximum.accumulate(each.cwnd)
+    kinds = np.where(restarted, _CODE[HeldBy.IDLE_RESTART], _CODE[HeldBy.WINDOW_CUT])
+    return np.where(below, kinds, _CODE[HeldBy.CONGESTION_WINDOW])
+
+
+def _timeouts(info: Samples, each: Intervals) -> Flags:
+    """Intervals in which a timer ran out, and those until all that was outstanding then is acknowledged.
+
+    A timer ran out in a silence of 200 ms and a smoothed round trip or more with data outstanding, behind which the
+    window is less than half, or near which tcp_info shows the state Loss.
+    """
+    lasts = each.time - each.begin
+    silent = (lasts >= _patience_ns(each)) & (each.una < each.nxt_before)
+    found = np.zeros(lasts.size, dtype=bool)
+    if info.has("ca_state"):
+        lost = info.time_ns[info["ca_state"] == LOSS]
+        near = np.searchsorted(each.time, lost)
+        found[near[near < found.size]] = True
+        in_loss = np.searchsorted(lost, each.time + each.window_ns) > np.searchsorted(lost, each.begin)
+    else:
+        in_loss = np.zeros(lasts.size, dtype=bool)
+    before = np.concatenate([each.cwnd[:1], each.cwnd[:-1]])
+    for at in np.flatnonzero(silent & (in_loss | (2 * each.cwnd < before))).tolist():
+        until = int(np.searchsorted(each.una, each.nxt_before[at]))
+        found[at : max(until, at + 1)] = True
+    return found
+
+
+def _patience_ns(each: Intervals) -> Integers:
+    return each.window_ns + _LEAST_TIMEOUT_NS
+
+
+def _tail_kind(trace: FlowTrace, each: Intervals, code: Integers, tail_ns: int) -> int:
+    """Of what lies behind the last ACK."""
+    outstanding = int(each.nxt[-1]) > int(trace.una_after[-1])
+    if outstanding and tail_ns >= int(_patience_ns(each)[-1]):
+        return _CODE[HeldBy.TIMEOUT]
+    return int(code[-1])
+
+
+def _at_rate(trace: FlowTrace, info: Samples, each: Intervals, capacity: FairCapacity, link: Busy) -> Flags:
+    begin = each.time - each.window_ns
+    got = (trace.acked_bytes(each.time) - trace.acked_bytes(begin)).astype(np.float64)
+    whole = capacity.carried_bytes(begin, each.time)
+    share = np.maximum(got / np.maximum(whole, 1.0), _delivered_share(info, each, capacity))
+    fair = capacity.fair_bytes(begin, each.time) / np.maximum(whole, 1.0)
+    return np.asarray((share >= FULL_SHARE) | (link.at(each.time) & (share >= FAIR_SHARE * fair)))
+
+
+def _delivered_share(info: Samples, each: Intervals, capacity: FairCapacity) -> Reals:
+    """What SACK and ACKs together say was delivered between the readings around each interval's end, of the capacity:
+    in a recovery ``snd_una`` stands while data arrive."""
+    if len(info) < 2 or not info.has("delivered_packets"):
+        return np.zeros(each.time.size)
+    whole = capacity.carried_bytes(info.time_ns[:-1], info.time_ns[1:])
+    delivered = np.diff(info["delivered_packets"]) * each.mss_bytes / np.maximum(whole, 1.0)
+    return np.asarray(delivered[_reading(info, each.time)])
+
+
+def _reading(info: Samples, time_ns: Integers) -> Integers:
+    """The interval between two readings in which each time lies."""
+    return np.clip(np.searchsorted(info.time_ns, time_ns) - 1, 0, len(info) - 2)
+
+
+def _send_buffer(info: Samples, each: Intervals, unsent: Flags) -> Flags:
+    """Whether the kernel's count of a full send buffer grew between the readings around each interval's end, or as
+    much is in flight as while it grew: the count begins only after new data were sent."""
+    if len(info) < 2 or not info.has("sndbuf_limited_us"):
+        return np.zeros(each.time.size, dtype=bool)
+    counted = (np.diff(info["sndbuf_limited_us"]) > 0)[_reading(info, each.time)]
+    if not counted.any():
+        return np.asarray(counted)
+    return np.asarray(counted | (~unsent & (each.flight * GROWS >= np.median(each.flight[counted]))))
+
+
+def _paced(trace: FlowTrace, info: Samples, each: Intervals) -> Flags:
+    """Whether what left in the last round trip fits the pacing rate of the nearest reading."""
+    if not info.has("pacing_rate_bytes_per_second"):
+        return np.zeros(each.time.size, dtype=bool)
+    rate = info["pacing_rate_bytes_per_second"][nearest(info.time_ns, each.time)].astype(np.float64)
+    record = np.searchsorted(trace.time_ns, each.time - each.window_ns, side="right") - 1
+    left = each.nxt - np.where(record >= 0, trace.snd_nxt[np.maximum(record, 0)], 0)
+    part = left / np.maximum(rate * each.window_ns / SECOND_NS, 1.0)
+    return np.asarray((part >= PACED[0]) & (part <= PACED[1]))

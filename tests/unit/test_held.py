@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can hold a flow back has a metric, words and T-RAT's name, and clauses carry their numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from howdah.held import ORDINARY, RECEIVE_WINDOW, HeldBy, held_words
+from howdah.metric import known_metrics
+
+
+def test_every_kind_has_a_metric_and_words() -> None:
+    for kind in HeldBy:
+        assert known_metrics()[kind.metric].unit == "ratio"
+        assert held_words(kind, 0.5, {}).endswith("for 50 % of the time")
+    assert len({held_words(kind, 0.5, {}) for kind in HeldBy}) == len(HeldBy)
+    assert {name for name in known_metrics() if name.startswith("held_") and name.endswith("_share")} == {
+        *(kind.metric for kind in HeldBy),
+        *("held_back_share", "held_receive_window_share"),
+    }
+
+
+def test_kinds_have_the_names_of_trat() -> None:
+    assert {kind.trat for kind in RECEIVE_WINDOW} == {"receiver window limited"}
+    assert HeldBy.BANDWIDTH.trat == "bandwidth limited"
+    assert HeldBy.PACING.trat is None
+    assert not ORDINARY & set(RECEIVE_WINDOW)
+
+
+@pytest.mark.parametrize(
+    ("kind", "share", "numbers", "clause"),
+    [
+        ("receive-buffer", 0.94, {"held_window_bytes": 65536}, "held it at 64 KiB for 94 % of the time"),
+        ("receive-buffer", 0.94, {"held_window_bytes": None}, "held it back for 94 % of the time"),
+        ("autotuning", 0.078, {"held_window_bytes": 31.6e6}, "held it back (at most 30.1 MiB) for 7.8 % of the time"),
+        ("handshake-window", 0.4, {"held_window_bytes": 65160}, "held it at 63.6 KiB for 40 % of the time"),
+        (
+            "idle-restart",
+            0.115,
+            {"idle_restart_before_packets": 149.0, "idle_restart_after_packets": 10.0},
+            "restart after idle (from 149 to 10 packets) held it back for 12 % of the time",
+        ),
+    ],
+)
+def test_a_clause_has_the_numbers_that_there_are(
+    kind: str, share: float, numbers: dict[str, float | None], clause: str
+) -> None:
+    assert held_words(kind, share, numbers).endswith(clause)
+
+
+def test_there_is_no_other_kind() -> None:
+    with pytest.raises(ValueError, match="gremlins"):
+        held_words("gremlins", 0.5, {})
