@@ -9,6 +9,7 @@ from typing import Any
 from howdah.measure import group, outside, overshoot, queue, throughput
 from howdah.measure.course import course_rows
 from howdah.measure.cpu import cpu_rows
+from howdah.measure.detector import detector_rows
 from howdah.measure.event import estimate_rows
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
@@ -70,6 +71,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
         outside.compare(sheet, directory, trace.flow, data.info[trace.flow.id], plan.epoch_us * 1000)
     group.group_rows(sheet, plan, records)
     _run_rows(sheet, data)
+    detector_rows(sheet, data)
     processor_host_rows(sheet, directory, data)
     receiver_rows(sheet, directory, data)
     own_stack_rows(sheet, directory, data)

@@ -21,6 +21,9 @@ class Algorithm:
     ``kernel`` is the name given to TCP_CONGESTION; ``module`` the kernel module that provides it (``tcp_cubic``), None
     if it is part of TCP itself; ``parameters`` are set under /sys/module/<module>/parameters before any flow starts,
     and hold for the whole kernel; ``base`` names congestion avoidance after slow start.
+
+    ``detector`` is the mechanism that is there to end the start-up before a loss does, and ``ends_by`` the exit causes
+    by which it does so; both are empty where nothing but loss, a limit or a window ends it.
     """
 
     name: str
@@ -30,7 +33,11 @@ class Algorithm:
     summary: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     builtin: bool = True  # compiled into the project's kernels; false: a module the profile brings
+    detector: str = ""
+    ends_by: tuple[str, ...] = ()
 
+
+HYSTART, HYSTART_ENDS_BY = "HyStart", ("ack-train", "delay")
 
 PLUG_IN_PREFIX = "ss_"  # of a module's name
 BASES = {"reno": "", "cubic": "-cubic"}  # what follows a plug-in's name in a profile
@@ -44,6 +51,8 @@ class PlugIn:
     short: str
     summary: str
     parameters: Mapping[str, str] = field(default_factory=dict)
+    detector: str = ""
+    ends_by: tuple[str, ...] = ()
 
     def algorithms(self) -> Iterator[Algorithm]:
         """``limited`` is over reno, ``limited-cubic`` over cubic."""
@@ -51,9 +60,9 @@ class PlugIn:
             kernel = f"{self.short}_{base}"
             summary = f"{self.summary}; then {base}"
             name = self.name + suffix
-            yield Algorithm(
-                name, kernel, f"{PLUG_IN_PREFIX}{self.short}", base, summary, self.parameters, builtin=False
-            )
+            module = f"{PLUG_IN_PREFIX}{self.short}"
+            told = {"detector": self.detector, "ends_by": self.ends_by}
+            yield Algorithm(name, kernel, module, base, summary, self.parameters, builtin=False, **told)
 
 
 PLUG_INS = [
@@ -66,12 +75,22 @@ PLUG_INS = [
     PlugIn("smooth", "smooth", "smooth start: slower growth near a known ssthresh"),
     PlugIn("limited", "limited", "limited slow start (RFC 3742)"),
     PlugIn("gradual", "gradual", "growth slows as the queue grows"),
-    PlugIn("hystart-paper", "hystartp", "HyStart as in the paper's Algorithm 1"),
-    PlugIn("hystart-linux", "hystartl", "HyStart as in Linux' tcp_cubic"),
-    PlugIn("hystart-plus-plus", "hystartpp", "HyStart++ (RFC 9406)"),
-    PlugIn("search", "search", "SEARCH, its latest behaviour (4)"),
-    PlugIn("search-3", "search", "SEARCH 3", {"version": "3"}),
-    PlugIn("search-2", "search", "SEARCH 2", {"version": "2"}),
+    PlugIn(
+        "hystart-paper",
+        "hystartp",
+        "HyStart as in the paper's Algorithm 1",
+        detector=HYSTART,
+        ends_by=HYSTART_ENDS_BY,
+    ),
+    PlugIn(
+        "hystart-linux", "hystartl", "HyStart as in Linux' tcp_cubic", detector=HYSTART, ends_by=HYSTART_ENDS_BY
+    ),
+    PlugIn("hystart-plus-plus", "hystartpp", "HyStart++ (RFC 9406)", detector="HyStart++", ends_by=("css-rounds",)),
+    PlugIn(
+        "search", "search", "SEARCH, its latest behaviour (4)", detector="SEARCH", ends_by=("delivery-rate",)
+    ),
+    PlugIn("search-3", "search", "SEARCH 3", {"version": "3"}, "SEARCH", ("delivery-rate",)),
+    PlugIn("search-2", "search", "SEARCH 2", {"version": "2"}, "SEARCH", ("delivery-rate",)),
     PlugIn("vegas-start", "vstart", "Vegas slow start: grows every other round"),
     PlugIn("packet-pair", "pair", "Hoe's ssthresh from closely spaced ACKs"),
     PlugIn("swift-start", "pair", "Swift-Start's volley of four segments", {"volley": "4"}),
@@ -103,6 +122,8 @@ _KNOWN = [
         "cubic",
         "CUBIC with HyStart, the Linux default (RFC 9438)",
         {"hystart": "1"},  # said, as a machine may have been left with another value
+        detector=HYSTART,
+        ends_by=HYSTART_ENDS_BY,
     ),
     Algorithm(
         "cubic-no-hystart",
