@@ -15,6 +15,7 @@ from howdah.number import counted
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import Profile, load
+from howdah.work.caution import cautions
 from howdah.work.catalogue import expected_s, profile_core_s
 from howdah.work.experiment import from_here
 
@@ -30,15 +31,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     profile, plans = load_plans(options)
     shown = plans if options.all else plans[:1]
+    told = cautions(profile, plans)
     if options.json:
-        answer("plan", {"runs": len(plans), "plans": [_plain(plan) for plan in shown]})
+        answer("plan", {"runs": len(plans), "plans": [_plain(plan) for plan in shown], "cautions": told})
         return 0
     for plan in shown:
-        told, head, commands = render(plan).partition("\noperations:\n")
-        sys.stdout.write(f"{fitted(told)}{head}{commands}\n")
+        numbers, head, commands = render(plan).partition("\noperations:\n")
+        sys.stdout.write(f"{fitted(numbers)}{head}{commands}\n")
     if len(shown) < len(plans):
         more = len(plans) - len(shown)
         sys.stdout.write(f"# and {more} more {'run; --all prints it' if more == 1 else 'runs; --all prints them'}\n")
+    sys.stdout.write("".join(fitted(f"# {sentence}\n") for sentence in told))
     if profile.unknown is not None and not profile.is_quick:
         sys.stdout.write(fitted(_cost(profile, options.overrides)))
     return 0

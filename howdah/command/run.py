@@ -35,6 +35,7 @@ from howdah.layout import folded, terminal_width
 from howdah.number import counted
 from howdah.record.directory import read_json
 from howdah.work.batch import Listener, Outcome
+from howdah.work.caution import cautions
 from howdah.work.display import Display
 from howdah.work.experiment import ExperimentDirectory, set_latest
 from howdah.work.judged import judged_claims
@@ -69,6 +70,8 @@ def execute(options: argparse.Namespace) -> int:
         experiment = hold(options.runs / profile.name, locks)
         prepared = prepare(experiment, profile, plans, display.build)
         display.say(f"{profile.name}: {counted(len(plans), 'run')}, engine {', '.join(prepared.engines)}")
+        for sentence in cautions(profile, plans):
+            display.say(f"! {sentence}")
         workers = options.jobs or (cores() if prepared.parallel else 1)
         try:
             with (
@@ -113,16 +116,18 @@ def _conclude(
     outcomes: list[Outcome],
     page: Path | None,
 ) -> int:
-    if options.json:
-        answer("run", {"experiment": str(experiment.path), "report": page and str(page), **index})
-    else:
-        from howdah.report.ending import ending, results  # and pyarrow, but nothing that only a page needs
-        from howdah.report.results import read_shown
-        from howdah.report.source import TableSource
+    from howdah.report.ending import ending, results  # and pyarrow, but nothing that only a page needs
+    from howdah.report.found import found
+    from howdah.report.results import read_shown
+    from howdah.report.source import TableSource
 
+    shown = results([read_shown(experiment.path)], TableSource())
+    if options.json:
+        path = str(experiment.path)
+        answer("run", {"experiment": path, "report": page and str(page), "found": found(shown), **index})
+    else:
         console = Console(highlight=False, soft_wrap=True)
-        loaded = [read_shown(experiment.path)]
-        console.print(ending(results(loaded, TableSource()), terminal_width()), markup=False)
+        console.print(ending(shown, terminal_width()), markup=False)
         for outcome in outcomes:
             _explain(console, experiment, outcome)
         print_claims(console, index["claims"], index["unknown"])

@@ -12,6 +12,8 @@ from howdah.report.repeated import (
     DONE_MEDIAN,
     DONE_P95,
     DONE_SHARE,
+    DONE_THOUGHT,
+    DONE_THOUGHT_MEDIAN,
     LOST,
     LOST_SHARE,
 )
@@ -39,7 +41,7 @@ def completion(said: list[Subject]) -> list[str]:
 
 
 def _one(mine: list[Subject], begin: str) -> list[str]:
-    metric = DONE_MEDIAN if mine[0].is_group else DONE
+    metric = _metric(mine)
     done = [each for each in mine if each.of.has(metric)]
     never = [f"{begin}{each.placed} completes none of it." for each in mine if not each.of.has(metric)]
     if not done:
@@ -53,6 +55,15 @@ def _one(mine: list[Subject], begin: str) -> list[str]:
     ratios = against(done, Compared(metric, *_LONGER))
     first, *rest = [*([absolute] if absolute else []), *ratios]
     return [f"{begin}{first}", *rest, *_cut_short(done), *never[:MOST_TOLD]]
+
+
+def _metric(mine: list[Subject]) -> str:
+    """Without the time that clients thought, which no sender can shorten, where that is known."""
+    of_group = mine[0].is_group
+    thought = DONE_THOUGHT_MEDIAN if of_group else DONE_THOUGHT
+    if any(each.of.has(thought) for each in mine):
+        return thought
+    return DONE_MEDIAN if of_group else DONE
 
 
 def _what(each: Subject) -> str:
@@ -78,6 +89,7 @@ def _at_one_place(done: list[Subject], metric: str) -> str:
         shown = [order[0], order[-1]]
     clauses = [f"in {each.of.quantity(metric)} with {each.side}{_tail(each)}" for each in shown]
     span = f", of {len(done)}" if len(done) > MOST_TOLD else ""
+    span += ", think time apart" if metric in (DONE_THOUGHT, DONE_THOUGHT_MEDIAN) else ""
     return f"{_what(done[0])} {_verb(done[0])} {'; '.join(clauses)}{span}."
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from howdah.number import listed
 from howdah.report.acted import acted
 from howdah.report.completion import completion, is_transfer
+from howdah.report.effect import without_effect
 from howdah.report.startup import has_exit, has_start, startup
 from howdah.report.subject import subjects
 from howdah.report.table import Block, Table
@@ -24,7 +25,7 @@ def found(table: Table) -> list[str]:
     flows = [each for each in said if has_start(each)]
     if transfers and not any(has_exit(each) for each in flows):
         flows = [each for each in flows if not is_transfer(each)]
-    sentences = [*completion(transfers), *startup(flows), *acted(said)]
+    sentences = [*completion(transfers), *startup(flows), *acted(said), *without_effect(said)]
     if any(" … " in sentence for sentence in sentences):
         sentences.append(f"In brackets: {table.spread_words}.")
     sentences += [*table.cautions, *_modelled(table), *_left_out(table)]

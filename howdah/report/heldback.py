@@ -5,32 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from howdah.number import significant
-from howdah.report.repeated import HELD_BY, HELD_SHARE, HELD_WINDOW, Repeated
+from howdah.held import NOTABLE_SHARE, ORDINARY, Held, held_words
+from howdah.report.repeated import EXIT_PACKETS, HELD_BY, HELD_NUMBERS, HELD_SHARE, Repeated
 from howdah.report.subject import Subject
 
-_ORDINARY = ("congestion-window", "bandwidth")  # which need no word beside an exit
-_KIB, _MIB = 1024, 1024**2
-_WORDS = {
-    "congestion-window": "the congestion window, still growing, held it",
-    "bandwidth": "the path's rate held it",
-    "receive-buffer": "the receive window held it{window}",
-    "autotuning": "the receive window, which grew later than the sender needed, held it{window}",
-    "handshake-window": "the unscaled window of the handshake held it{window}",
-    "send-buffer": "the send buffer held it",
-    "application": "the application had nothing to send",
-    "think": "the client thought",
-    "pacing": "pacing held it",
-    "way-back": "the slow way back held its ACKs",
-    "idle-restart": "the window began again after idle time, which held it",
-    "timeout": "retransmission timeouts held it",
-    "recovery": "the repair of losses held it",
-    "window-cut": "the window, cut below what it had been, held it",
-}
-# What an absent exit says where nothing measured the shares.
+# What the reason of an absent exit says where nothing measured the shares.
 _LIMITS = {
-    "receive window": "the receive window held it",
-    "send buffer": "the send buffer held it",
+    "receive window": "the receive window held it back",
+    "send buffer": "the send buffer held it back",
     "application": "the application had nothing to send",
 }
 
@@ -38,37 +20,28 @@ _LIMITS = {
 def held(subject: Subject, *, left: bool) -> str:
     """``the receive window held it at 64 KiB for 94 % of the time``; empty where nothing noteworthy did.
 
-    Of a flow that ``left`` its start-up the path's rate and the window are not worth a word.
+    Of a flow that ``left`` its start-up, or whose transfer ended, the path's rate and the growing window are not worth
+    a word.
     """
-    kind = _common(subject.of)
+    of = subject.of
+    kind = _most(of)
     if kind is None:
-        return "" if left else _limit(subject)
-    if kind not in _WORDS or (left and kind in _ORDINARY):
+        return "" if left else _limit(of)
+    share = of.median(HELD_SHARE)
+    if share is None or share <= NOTABLE_SHARE or kind not in list(Held) or (left and kind in ORDINARY):
         return ""
-    window = subject.of.median(HELD_WINDOW)
-    words = _WORDS[kind].format(window=f" at {_size(window)}" if window else "")
-    share = subject.of.median(HELD_SHARE)
-    return words if share is None else f"{words} for {significant(share * 100, 2)} % of the time"
+    return held_words(kind, share, {name: of.median(name) for name in HELD_NUMBERS})
 
 
-def _common(of: Repeated) -> str | None:
-    """What held most of the repetitions back."""
+def _most(of: Repeated) -> str | None:
+    """What held back most of the repetitions."""
     found = of.texts.get(HELD_BY)
     return Counter(found.values()).most_common(1)[0][0] if found else None
 
 
-def _limit(subject: Subject) -> str:
-    for reason in subject.of.reasons("exit_cwnd_bdp"):
+def _limit(of: Repeated) -> str:
+    for reason in of.reasons(EXIT_PACKETS):
         for limit, words in _LIMITS.items():
             if reason.endswith(f"held back by the {limit}"):
                 return words
     return ""
-
-
-def _size(count_bytes: float) -> str:
-    """A window as its setting is written: ``64 KiB``, ``2.4 MiB``, ``512 bytes``. One byte less than a power of two
-    counts as it."""
-    for unit, factor in (("MiB", _MIB), ("KiB", _KIB)):
-        if count_bytes + 1 >= factor:
-            return f"{significant((count_bytes + 1) // 1 / factor, 3)} {unit}"
-    return f"{significant(count_bytes)} bytes"

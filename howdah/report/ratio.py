@@ -53,11 +53,13 @@ class Ratio:
     @property
     def spread(self) -> str:
         about = self.paired.about_median
-        return f" ({between(about.low, about.high, DIGITS)})" if about else ""
+        if about is None or significant(about.low, DIGITS) == significant(about.high, DIGITS):
+            return ""
+        return f" ({between(about.low, about.high, DIGITS)})"
 
 
 def ratio(mine: Subject, other: Subject, metric: str) -> Ratio | None:
-    """``mine`` over ``other`` at their place; None where there is none, as over nothing."""
+    """``mine`` over ``other`` at their place; None where one of them has no such number, or one alone has 0."""
     values = _ratios(mine.of, other.of, metric)
     if values is None:
         return None
@@ -73,44 +75,54 @@ def _ratios(mine: Repeated, other: Repeated, metric: str) -> list[float] | None:
     if not pairs:
         medians = mine.median(metric), other.median(metric)
         pairs = [(medians[0] or 0.0, medians[1] or 0.0)]
-    if any(below == 0 and above != 0 for above, below in pairs):
+    if any((above == 0) != (below == 0) for above, below in pairs):
         return None
     return [above / below if below else 1.0 for above, below in pairs]
 
 
-def against(said: list[Subject], compared: Compared) -> list[str]:
+def against(said: list[Subject], *compared: Compared) -> list[str]:
     """Sentences: every other side against the first one, over all places that have both.
 
-    Of many sides the two with the least and the largest ratio are told.
+    Of many sides the two with the least and the largest ratio of the first measure are told.
     """
     names = sides(said)
     at = {(each.side, each.place): each for each in said}
-    found: dict[str, list[Ratio]] = {}
+    found: dict[str, list[tuple[Compared, list[Ratio]]]] = {}
     for side in names[1:]:
-        for place in places(said):
-            mine, first = at.get((side, place)), at.get((names[0], place))
-            one = ratio(mine, first, compared.metric) if mine and first else None
-            if one is not None:
-                found.setdefault(side, []).append(one)
+        for each in compared:
+            ratios = [
+                one
+                for place in places(said)
+                if (mine := at.get((side, place))) and (first := at.get((names[0], place)))
+                if (one := ratio(mine, first, each.metric)) is not None
+            ]
+            if ratios:
+                found.setdefault(side, []).append((each, ratios))
     if len(found) >= MOST_TOLD:
-        order = sorted(found, key=lambda side: statistic([each.value for each in found[side]]).median)
+        order = sorted(found, key=lambda side: statistic([one.value for one in found[side][0][1]]).median)
         found = {side: found[side] for side in dict.fromkeys((order[0], order[-1]))}
-    return [f"{_words(side, names[0], ratios, compared)}." for side, ratios in found.items()]
+    is_value = any(not each.is_variant for each in said)
+    other = f"with {names[0]}" if is_value else names[0]
+    sentences = []
+    for side, measures in found.items():
+        words = [_words(each, ratios, other) for each, ratios in measures]
+        joined = (" and " if all("," not in each for each in words) else "; it ").join(words)
+        sentences.append(f"With {side} it {joined}." if is_value else f"{side} {joined}.")
+    return sentences
 
 
-def _words(side: str, other: str, ratios: list[Ratio], compared: Compared) -> str:
+def _words(compared: Compared, ratios: list[Ratio], other: str) -> str:
+    at_each = f" at each of {len(ratios)} sweep points"
     if len(ratios) == 1:
-        (only,) = ratios
-        where = f" ({only.place})" if only.place else ""
-        if only.is_one:
-            return f"{side} {compared.same.format(other)}{where}"
-        return f"{side} {compared.differs.format(only.text, other)}{where}"
+        at_each = f" ({ratios[0].place})" if ratios[0].place else ""
     if all(each.is_one for each in ratios):
-        return f"At each of {len(ratios)} sweep points {side} {compared.same.format(other)}"
+        return f"{compared.same.format(other)}{at_each}"
+    if len({each.text for each in ratios}) == 1:
+        return f"{compared.differs.format(ratios[0].text, other)}{at_each}"
     ordered = sorted(ratios, key=lambda each: each.value)
     middle = statistic([each.value for each in ratios]).median
     median = compared.differs.format(f"{significant(middle, DIGITS)} times", other)
     ends = " to ".join(
         f"{each.text} ({each.place}: {each.mine} against {each.other})" for each in (ordered[0], ordered[-1])
     )
-    return f"{side} {median} in the median of {len(ratios)} sweep points, from {ends}"
+    return f"{median} in the median of {len(ratios)} sweep points, from {ends}"

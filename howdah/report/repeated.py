@@ -19,11 +19,16 @@ LOST, LOST_SHARE, GOODPUT = "retransmitted_packets", "retransmission_ratio", "go
 NINETY, UTILISATION, QUEUE = "time_to_90_percent_s", "utilisation", "queue_peak_bytes"
 DONE, DONE_MEDIAN, DONE_P95 = "completion_time_s", "completion_time_median_s", "completion_time_p95_s"
 DONE_SHARE, CONNECTIONS, DETECTED = "completed_share", "connections", "detector_exits"
-HELD_BY, HELD_SHARE, HELD_WINDOW = "held_back_by", "held_back_share", "held_window_bytes"
+DONE_THOUGHT, DONE_THOUGHT_MEDIAN = "completion_without_think_s", "completion_without_think_median_s"
+STARTUP_LEFT, STARTUP_GAIN = "startup_left", "startup_gain"
+DRAINED, DRAINED_BY = "drain_end_cwnd_packets", "drain_end_cause"
+HELD_BY, HELD_SHARE = "held_back_by", "held_back_share"
+HELD_NUMBERS = ("held_window_bytes", "idle_restart_before_packets", "idle_restart_after_packets")
 # Nothing else is kept: there may be a hundred thousand runs.
 _SAID = frozenset(
     {EXIT, EXIT_NOW, EXIT_PACKETS, CAUSE, GROWN, LOST, LOST_SHARE, GOODPUT, NINETY, UTILISATION, QUEUE, DONE}
-    | {DONE_MEDIAN, DONE_P95, DONE_SHARE, CONNECTIONS, DETECTED, HELD_BY, HELD_SHARE, HELD_WINDOW}
+    | {DONE_MEDIAN, DONE_P95, DONE_SHARE, CONNECTIONS, DETECTED, HELD_BY, HELD_SHARE, *HELD_NUMBERS}
+    | {DONE_THOUGHT, DONE_THOUGHT_MEDIAN, STARTUP_LEFT, STARTUP_GAIN, DRAINED, DRAINED_BY}
 )
 
 

@@ -10,6 +10,8 @@ from howdah.report.ratio import MOST_TOLD, Compared, against
 from howdah.report.repeated import (
     CAUSE,
     DIGITS,
+    DRAINED,
+    DRAINED_BY,
     EXIT,
     EXIT_NOW,
     EXIT_PACKETS,
@@ -18,13 +20,15 @@ from howdah.report.repeated import (
     LOST,
     NINETY,
     QUEUE,
+    STARTUP_GAIN,
+    STARTUP_LEFT,
     UTILISATION,
 )
 from howdah.report.subject import Subject, places, sides
 from howdah.report.table import cause_text
 
 _FIRST = "The first flow"
-_LEFT = Compared(EXIT_PACKETS, "leaves at {} the window of {}", "leaves at the window of {}")
+_LEFT = "leaves at {} the window of {}", "leaves at the window of {}"
 _AGAIN = Compared(LOST, "retransmits {} as many packets as {}", "retransmits as many packets as {}")
 _RATE = Compared(GOODPUT, "gets {} the goodput of {}", "gets the goodput of {}")
 _STAYED = ("the flow did not leave slow start", "no exit seen", "")  # why there is no exit, where one was looked for
@@ -71,27 +75,30 @@ def startup(said: list[Subject]) -> list[str]:
 def _left(each: Subject) -> str:
     """BBR has no slow start: it has a start-up."""
     causes = each.of.texts.get(CAUSE, {}).values()
-    return "start-up" if each.has_bbr or _BBR_DRAIN in causes else "slow start"
+    has_none = each.of.has(STARTUP_GAIN) or each.has_bbr or _BBR_DRAIN in causes
+    return "start-up" if has_none else "slow start"
 
 
 def _exit(each: Subject, *, spread: bool = True) -> str:
     """``1.15 BDP by ACK train``; empty where the flow has no exit. Where the path changes, by the BDP of the moment."""
-    where = ""
-    if each.of.has(EXIT_NOW):
-        where = f"{each.of.quantity(EXIT_NOW, spread=spread)} of that moment"
-    where = where or each.of.quantity(EXIT, spread=spread) or each.of.quantity(EXIT_PACKETS, spread=spread)
-    causes = list(each.of.texts.get(CAUSE, {}).values())
-    if not where or not causes:
-        return where
-    words = [
-        f"{cause_text(cause)}{f' ×{causes.count(cause)}' if len(set(causes)) > 1 else ''}"
-        for cause in _by_count(causes)
-    ]
-    return f"{where} by {', '.join(words)}"
+    share = EXIT_NOW if each.of.has(EXIT_NOW) else EXIT
+    where = each.of.quantity(share, spread=spread)
+    if where and each.path.rate_steps:
+        where += " of that moment"
+    where = where or each.of.quantity(EXIT_PACKETS, spread=spread)
+    if not where:
+        return ""
+    by = _causes(each, CAUSE)
+    drained = _causes(each, DRAINED_BY)
+    ended = f", and ended its drain by {drained} at {each.of.quantity(DRAINED, spread=spread)}" if drained else ""
+    return f"{where} by {by}{ended}" if by else f"{where}{ended}"
 
 
-def _by_count(causes: list[str]) -> list[str]:
-    return sorted(dict.fromkeys(causes), key=lambda cause: -causes.count(cause))
+def _causes(each: Subject, name: str) -> str:
+    """``loss``; ``ACK train ×2, loss ×1`` where repetitions differ."""
+    causes = list(each.of.texts.get(name, {}).values())
+    count = {cause: causes.count(cause) for cause in sorted(set(causes), key=lambda cause: -causes.count(cause))}
+    return ", ".join(f"{cause_text(cause)}{f' ×{number}' if len(count) > 1 else ''}" for cause, number in count.items())
 
 
 def _stayed(each: Subject) -> bool:
@@ -103,15 +110,25 @@ def _stay(each: Subject) -> str:
     of an algorithm that ends it by setting ssthresh."""
     if not _stayed(each):
         return f"grew to {each.of.quantity(GROWN)} in flight"
-    reason = next(iter(each.of.reasons(EXIT_PACKETS)), "")
-    known = ALGORITHMS.get(each.algorithm)
-    if reason.partition(";")[0] in _STAYED:
-        sets = known is not None and not each.has_bbr
-        words = "did not leave slow start" if sets else f"has no known end of its start-up: {_INFINITE}"
-    else:
-        words = f"has no known end of its start-up: {reason}"
+    words = f"did not leave {_left(each)}" if _is_in_it(each) else _unknown(each)
     why = held(each, left=False)
-    return f"{words}{', as' if ':' in words else ':'} {why}" if why else words
+    return f"{words}: {why}" if why else words
+
+
+def _is_in_it(each: Subject) -> bool:
+    """Whether its data say that it was in its start-up to its end. Without a measure of that, an infinite ssthresh says
+    it of the algorithms that are known to end slow start by setting it."""
+    if STARTUP_LEFT in each.of.numbers or STARTUP_LEFT in each.of.absent:
+        return each.of.median(STARTUP_LEFT) == 0
+    reason = next(iter(each.of.reasons(EXIT_PACKETS)), "")
+    return reason.partition(";")[0] in _STAYED and each.algorithm in ALGORITHMS and not each.has_bbr
+
+
+def _unknown(each: Subject) -> str:
+    """``has no known end of its start-up (ssthresh stayed infinite)``."""
+    reason = next(iter(each.of.reasons(STARTUP_LEFT) or each.of.reasons(EXIT_PACKETS)), "")
+    reason = reason.removeprefix("end of start-up unknown: ")
+    return f"has no known end of its start-up ({_INFINITE if reason.partition(';')[0] in _STAYED else reason})"
 
 
 def _lost(each: Subject, *, short: bool = False) -> str:
@@ -191,37 +208,32 @@ def _extremes(said: list[Subject]) -> str:
         parts.append(f"{lost[0].side} retransmitted least ({_lost(lost[0])}), {lost[-1].side} most, {_lost(lost[-1])}")
     stayed = [each.side for each in said if _stayed(each)]
     if stayed:
-        parts.append(f"{listed(stayed[:3])}{' and others' if len(stayed) > 3 else ''} show no exit")
+        parts.append(f"{listed(stayed[:3])}{' and others' if len(stayed) > 3 else ''} have no exit")
     return f"{'; '.join(parts)}."
 
 
 def _ratios(said: list[Subject]) -> list[str]:
     """The sides against the first: windows and retransmissions, or where no flow left, what they moved."""
-    found = [*against(said, _LEFT), *against(said, _AGAIN)]
+    window = next((name for name in (EXIT_NOW, EXIT) if any(each.of.has(name) for each in said)), EXIT_PACKETS)
+    compared = [Compared(window, *_LEFT), _AGAIN]
     if not any(has_exit(each) for each in said):
-        found += against(said, _RATE)
-    return found
+        compared.append(_RATE)
+    return against(said, *compared)
 
 
 def _over_places(said: list[Subject]) -> list[str]:
-    """Over the sweep, sides within each place; what a side did alone where nothing can be compared."""
+    """Over the sweep: sides within each place, then where some of them have no exit."""
     count = len(places(said))
-    head = []
+    without = []
     for side in sides(said)[:MOST_TOLD]:
-        mine = [each for each in said if each.side == side]
-        stayed = [each for each in mine if _stayed(each)]
+        stayed = [each for each in said if each.side == side and _stayed(each)]
         if stayed:
-            where = "any" if len(stayed) == len(mine) else f"{len(stayed)}"
-            why = held(stayed[0], left=False)
-            head.append(
-                f"{side} left at none of the {count} sweep points"
-                if where == "any"
-                else f"{side} shows no exit at {where} of {count} sweep points"
+            number = "each" if len(stayed) == count else str(len(stayed))
+            without.append(
+                f"{side} {_stay(stayed[0])} (at {number} of {count} sweep points, the first {stayed[0].place})"
             )
-            head[-1] += f": at {stayed[0].place} {why}" if why else ""
-    ratios = _ratios(said)
-    sentences = [f"{'; '.join(head)}."] if head else []
-    return [*ratios, *sentences] or [f"Over {count} sweep points there is nothing to compare."]
+    sentences = [*_ratios(said), *([f"{'; '.join(without)}."] if without else [])]
+    return sentences or [f"Over {count} sweep points nothing can be compared."]
 
 
 def _ranges(said: list[Subject]) -> str:
@@ -231,7 +243,7 @@ def _ranges(said: list[Subject]) -> str:
     left = _range(said, EXIT, f"left {_left(first)} at")
     parts = [left or _stay(first)]
     if stayed and left:
-        parts[0] += f", shows no exit at {len(stayed)} of them"
+        parts[0] += f", has no exit at {len(stayed)} of them"
     lost = _range(said, LOST, "retransmitted", placed=False)
     if lost:
         parts.append(lost)

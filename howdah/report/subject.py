@@ -8,8 +8,8 @@ sides are compared within one place and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from howdah.plan.plan import BACKGROUND, Flow, Path
 from howdah.profile.algorithm import ALGORITHMS
@@ -21,6 +21,7 @@ _TRAFFIC = "traffic"  # axis of the runs that check the traffic generator
 _OWN = (_TRAFFIC, "control", "unknown")
 _OF_THE_PLACE = {"size", "connections", "requests", "request", "think", "start", "stop", "rtt", "duration", "every"}
 _BBR = "bbr"
+_PATHS = "paths/"  # where the ready-made ones are
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class Subject:
     of: Repeated
     whole: Repeated
     others: int = 0
+    variant: str = ""
+    axes: Mapping[str, str] = field(default_factory=dict)  # those of the sweep that have several values
+    is_variant: bool = True  # else its side is a value of a swept field
 
     @property
     def placed(self) -> str:
@@ -96,13 +100,16 @@ def _of_block(block: Block, swept: list[str], contrast: str | None) -> Iterator[
                 row.of,
                 block.whole,
                 len(rows) - 1,
+                block.variant.label,
+                {name: str(block.axes[name]) for name in swept if name in block.axes},
+                contrast is None,
             )
 
 
 def _value(name: str, block: Block) -> str:
     """``path.rtt=20 ms`` as a reader wants it: ``round-trip time 20 ms``."""
-    value = block.axes.get(name)
-    return f"{field_name(name)} {value}" if value is not None else f"no {field_name(name)}"
+    value = str(block.axes.get(name, "")).removeprefix(_PATHS)
+    return f"{field_name(name)} {value}" if value else f"no {field_name(name)}"
 
 
 def sides(said: list[Subject]) -> list[str]:

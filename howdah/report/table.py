@@ -12,12 +12,14 @@ from howdah.metric import known_metrics
 from howdah.number import between, significant
 from howdah.plan.plan import BACKGROUND, Flow, Path
 from howdah.record.result import Experiment, Run
+from howdah.report.caution import cautions
 from howdah.report.event import cause_words
-from howdah.report.repeated import Repeated, repeated
+from howdah.report.repeated import DONE, DONE_MEDIAN, Repeated, repeated
 from howdah.report.source import Group, Summary
 from howdah.report.variant import Variant, Variants
 
 _NONE_SEEN = "none seen"
+_FIRST = (DONE, DONE_MEDIAN)
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Table:
 def columns(summaries: list[Summary]) -> list[MeasureColumn]:
     """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last.
 
-    Those marked ``table: hidden`` are left out.
+    Those marked ``table: hidden`` are left out. Where transfers have a size, how long they take comes first.
     """
     present = {measure for summary in summaries for _, measure in summary.statistics}
     if any(summary.causes for summary in summaries):
@@ -117,6 +119,7 @@ def columns(summaries: list[Summary]) -> list[MeasureColumn]:
         MeasureColumn(each.name, each.header, each.shown, each.factor, each.meaning, each.table == "main")
         for each in metrics
     ]
+    known.sort(key=lambda measure: measure.name not in _FIRST)
     names = {measure.name for measure in known}
     others = [
         MeasureColumn(name, name.replace("_", " "), "", 1.0, name, main=False) for name in sorted(present - names)
@@ -161,7 +164,8 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
             blocks.append(block)
         result.append((point, blocks))
     modelled = [run.plan.traits.label for run in runs if run.plan and run.plan.traits.model]
-    return Table(shown, result, tuple(dict.fromkeys(modelled)), all_modelled=len(modelled) == len(runs))
+    models = tuple(dict.fromkeys(modelled))
+    return Table(shown, result, models, all_modelled=len(modelled) == len(runs), cautions=cautions(experiments))
 
 
 def _why(run: Run) -> str:
