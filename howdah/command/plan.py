@@ -15,8 +15,8 @@ from howdah.number import counted
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import Profile, load
-from howdah.work.caution import cautions
 from howdah.work.catalogue import expected_s, profile_core_s
+from howdah.work.caution import cautions
 from howdah.work.experiment import from_here
 
 

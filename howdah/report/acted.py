@@ -11,7 +11,7 @@ from howdah.report.subject import Subject, places
 def acted(said: list[Subject]) -> list[str]:
     """A sentence for each detector that some of the compared algorithms have and others lack, and that did not act."""
     algorithms = dict.fromkeys(each.algorithm for each in said)
-    detectors = {name: known.detector for name in algorithms if (known := ALGORITHMS.get(name))}
+    detectors = {name: entry.detector for name in algorithms if (entry := ALGORITHMS.get(name))}
     sentences = []
     for detector in dict.fromkeys(name for name in detectors.values() if name):
         having = {name for name, own in detectors.items() if own == detector}

@@ -90,7 +90,7 @@ def _exit(each: Subject, *, spread: bool = True) -> str:
         return ""
     by = _causes(each, CAUSE)
     drained = _causes(each, DRAINED_BY)
-    ended = f", and ended its drain by {drained} at {each.of.quantity(DRAINED, spread=spread)}" if drained else ""
+    ended = f" (its drain ended by {drained} at {each.of.quantity(DRAINED, spread=spread)})" if drained else ""
     return f"{where} by {by}{ended}" if by else f"{where}{ended}"
 
 
