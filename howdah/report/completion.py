@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from howdah.number import counted, listed, significant, size
-from howdah.report.ratio import MOST_TOLD, Compared, against
+from howdah.report.ratio import MOST_TOLD, Wording, against
 from howdah.report.repeated import (
     CONNECTIONS,
     DIGITS,
@@ -52,7 +52,7 @@ def _one(mine: list[Subject], begin: str) -> list[str]:
         absolute = _over_places(done, metric)
     else:
         absolute = ""
-    ratios = against(done, Compared(metric, *_LONGER))
+    ratios = against(done, Wording(metric, *_LONGER))
     first, *rest = [*([absolute] if absolute else []), *ratios]
     return [f"{begin}{first}", *rest, *_cut_short(done), *never[:MOST_TOLD]]
 
@@ -137,4 +137,4 @@ def _losses(said: list[Subject]) -> list[str]:
         return [f"Retransmitted {'segments' if metric == LOST_SHARE else 'are'}: {listed(words)}."]
     if len(sides(counted_ones)) == 1:
         return []
-    return against(counted_ones, Compared(metric, "retransmits {} as much as {}", "retransmits as much as {}"))
+    return against(counted_ones, Wording(metric, "retransmits {} as much as {}", "retransmits as much as {}"))

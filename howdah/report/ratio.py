@@ -19,8 +19,8 @@ MOST_TOLD = 4  # sides that get a clause each; of more, the two that differ most
 
 
 @dataclass(frozen=True)
-class Compared:
-    """What is compared and how it reads: ``differs`` has places for the ratio and for the other side, ``same`` for the
+class Wording:
+    """A measure, and how its comparison reads: ``differs`` has places for ratio and other side, ``same`` for the
     other side."""
 
     metric: str
@@ -30,7 +30,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Ratio:
-    """At one place. ``mine`` and ``other`` are the quantities that are compared, in words."""
+    """At one place. ``mine`` and ``other`` are the quantities of both, in words."""
 
     place: str
     paired: Statistic
@@ -80,16 +80,16 @@ def _ratios(mine: Repeated, other: Repeated, metric: str) -> list[float] | None:
     return [above / below if below else 1.0 for above, below in pairs]
 
 
-def against(said: list[Subject], *compared: Compared) -> list[str]:
+def against(said: list[Subject], *wording: Wording) -> list[str]:
     """Sentences: every other side against the first one, over all places that have both.
 
     Of many sides the two with the least and the largest ratio of the first measure are told.
     """
     names = sides(said)
     at = {(each.side, each.place): each for each in said}
-    found: dict[str, list[tuple[Compared, list[Ratio]]]] = {}
+    found: dict[str, list[tuple[Wording, list[Ratio]]]] = {}
     for side in names[1:]:
-        for each in compared:
+        for each in wording:
             ratios = [
                 one
                 for place in places(said)
@@ -111,17 +111,17 @@ def against(said: list[Subject], *compared: Compared) -> list[str]:
     return sentences
 
 
-def _words(compared: Compared, ratios: list[Ratio], other: str) -> str:
+def _words(wording: Wording, ratios: list[Ratio], other: str) -> str:
     at_each = f" at each of {len(ratios)} sweep points"
     if len(ratios) == 1:
         at_each = f" ({ratios[0].place})" if ratios[0].place else ""
     if all(each.is_one for each in ratios):
-        return f"{compared.same.format(other)}{at_each}"
+        return f"{wording.same.format(other)}{at_each}"
     if len({each.text for each in ratios}) == 1:
-        return f"{compared.differs.format(ratios[0].text, other)}{at_each}"
+        return f"{wording.differs.format(ratios[0].text, other)}{at_each}"
     ordered = sorted(ratios, key=lambda each: each.value)
     middle = statistic([each.value for each in ratios]).median
-    median = compared.differs.format(f"{significant(middle, DIGITS)} times", other)
+    median = wording.differs.format(f"{significant(middle, DIGITS)} times", other)
     ends = " to ".join(
         f"{each.text} ({each.place}: {each.mine} against {each.other})" for each in (ordered[0], ordered[-1])
     )

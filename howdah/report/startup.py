@@ -6,7 +6,7 @@ from __future__ import annotations
 from howdah.number import duration, listed, significant
 from howdah.profile.algorithm import ALGORITHMS
 from howdah.report.heldback import held
-from howdah.report.ratio import MOST_TOLD, Compared, against
+from howdah.report.ratio import MOST_TOLD, Wording, against
 from howdah.report.repeated import (
     CAUSE,
     DIGITS,
@@ -29,8 +29,8 @@ from howdah.report.table import cause_text
 
 _FIRST = "The first flow"
 _LEFT = "leaves at {} the window of {}", "leaves at the window of {}"
-_AGAIN = Compared(LOST, "retransmits {} as many packets as {}", "retransmits as many packets as {}")
-_RATE = Compared(GOODPUT, "gets {} the goodput of {}", "gets the goodput of {}")
+_AGAIN = Wording(LOST, "retransmits {} as many packets as {}", "retransmits as many packets as {}")
+_RATE = Wording(GOODPUT, "gets {} the goodput of {}", "gets the goodput of {}")
 _STAYED = ("the flow did not leave slow start", "no exit seen", "")  # why there is no exit, where one was looked for
 _INFINITE = "ssthresh stayed infinite"
 _BBR_DRAIN = "bbr-drain"
@@ -215,10 +215,10 @@ def _extremes(said: list[Subject]) -> str:
 def _ratios(said: list[Subject]) -> list[str]:
     """The sides against the first: windows and retransmissions, or where no flow left, what they moved."""
     window = next((name for name in (EXIT_NOW, EXIT) if any(each.of.has(name) for each in said)), EXIT_PACKETS)
-    compared = [Compared(window, *_LEFT), _AGAIN]
+    wording = [Wording(window, *_LEFT), _AGAIN]
     if not any(has_exit(each) for each in said):
-        compared.append(_RATE)
-    return against(said, *compared)
+        wording.append(_RATE)
+    return against(said, *wording)
 
 
 def _over_places(said: list[Subject]) -> list[str]:
