@@ -19,7 +19,7 @@ NOTABLE_SHARE = 0.05  # of a flow's time: less is not worth a sentence
 _KIB, _MIB = 1024, 1 << 20
 
 
-class Held(StrEnum):
+class HeldBy(StrEnum):
     """One thing that can hold a flow back at an instant; the value is what ``held_back_by`` says."""
 
     CONGESTION_WINDOW = "congestion-window"
@@ -39,9 +39,14 @@ class Held(StrEnum):
     UNKNOWN = "unknown"
 
     @property
+    def stem(self) -> str:
+        """Its value as a part of names of metrics."""
+        return self.value.replace("-", "_")
+
+    @property
     def metric(self) -> str:
         """The metric that has its share of a flow's time."""
-        return f"held_{self.value.replace('-', '_')}_share"
+        return f"held_{self.stem}_share"
 
     @property
     def trat(self) -> str | None:
@@ -50,43 +55,42 @@ class Held(StrEnum):
 
 
 # What every flow meets, and what its client chose: no fault of an end.
-ORDINARY = frozenset({Held.CONGESTION_WINDOW, Held.BANDWIDTH, Held.THINK})
-RECEIVE_WINDOW = (Held.RECEIVE_BUFFER, Held.AUTOTUNING, Held.HANDSHAKE_WINDOW)
-RECEIVE_WINDOW_METRIC = "held_receive_window_share"  # of the three together
+ORDINARY = frozenset({HeldBy.CONGESTION_WINDOW, HeldBy.BANDWIDTH, HeldBy.THINK})
+RECEIVE_WINDOW = (HeldBy.RECEIVE_BUFFER, HeldBy.AUTOTUNING, HeldBy.HANDSHAKE_WINDOW)
 
 _TRAT = {
-    Held.CONGESTION_WINDOW: "transport limited",
-    Held.BANDWIDTH: "bandwidth limited",
+    HeldBy.CONGESTION_WINDOW: "transport limited",
+    HeldBy.BANDWIDTH: "bandwidth limited",
     **dict.fromkeys(RECEIVE_WINDOW, "receiver window limited"),
-    Held.SEND_BUFFER: "sender window limited",
-    Held.APPLICATION: "application limited",
-    Held.THINK: "application limited",
-    Held.TIMEOUT: "congestion limited",
-    Held.RECOVERY: "congestion limited",
-    Held.WINDOW_CUT: "congestion limited",
-    Held.UNKNOWN: "unknown",
+    HeldBy.SEND_BUFFER: "sender window limited",
+    HeldBy.APPLICATION: "application limited",
+    HeldBy.THINK: "application limited",
+    HeldBy.TIMEOUT: "congestion limited",
+    HeldBy.RECOVERY: "congestion limited",
+    HeldBy.WINDOW_CUT: "congestion limited",
+    HeldBy.UNKNOWN: "unknown",
 }
 
 _WORDS = {
-    Held.CONGESTION_WINDOW: "the congestion window, still growing, held it back",
-    Held.BANDWIDTH: "it went at the path's rate",
-    Held.RECEIVE_BUFFER: "the receive window held it{at}",
-    Held.AUTOTUNING: "the receive window, which grew later than the sender needed it, held it back{most}",
-    Held.HANDSHAKE_WINDOW: "the handshake's window, which is not scaled, held it{at}",
-    Held.SEND_BUFFER: "the send buffer held it back",
-    Held.APPLICATION: "the application had nothing to send",
-    Held.THINK: "the client was thinking",
-    Held.PACING: "pacing held it back",
-    Held.WAY_BACK: "the slow way back of the ACKs held it back",
-    Held.IDLE_RESTART: "the window's restart after idle{restart} held it back",
-    Held.TIMEOUT: "retransmission timeouts held it back",
-    Held.RECOVERY: "the repair of losses held it back",
-    Held.WINDOW_CUT: "the window, cut below what it had been, held it back",
-    Held.UNKNOWN: "what held it back is not known",
+    HeldBy.CONGESTION_WINDOW: "the congestion window, still growing, held it back",
+    HeldBy.BANDWIDTH: "it went at the path's rate",
+    HeldBy.RECEIVE_BUFFER: "the receive window held it{at}",
+    HeldBy.AUTOTUNING: "the receive window, which grew later than the sender needed it, held it back{most}",
+    HeldBy.HANDSHAKE_WINDOW: "the handshake's window, which is not scaled, held it{at}",
+    HeldBy.SEND_BUFFER: "the send buffer held it back",
+    HeldBy.APPLICATION: "the application had nothing to send",
+    HeldBy.THINK: "the client was thinking",
+    HeldBy.PACING: "pacing held it back",
+    HeldBy.WAY_BACK: "the slow way back of the ACKs held it back",
+    HeldBy.IDLE_RESTART: "the window's restart after idle{restart} held it back",
+    HeldBy.TIMEOUT: "retransmission timeouts held it back",
+    HeldBy.RECOVERY: "the repair of losses held it back",
+    HeldBy.WINDOW_CUT: "the window, cut below what it had been, held it back",
+    HeldBy.UNKNOWN: "what held it back is not known",
 }
 
 
-def held_words(kind: Held | str, share: float, numbers: Mapping[str, float | None]) -> str:
+def held_words(kind: HeldBy | str, share: float, numbers: Mapping[str, float | None]) -> str:
     """A clause such as ``the receive window held it at 64 KiB for 94 % of the time``.
 
     ``numbers`` may have any metric of the flow by its name, in the unit of metrics.json; those that are not there, or
@@ -94,7 +98,7 @@ def held_words(kind: Held | str, share: float, numbers: Mapping[str, float | Non
     """
     window = numbers.get("held_window_bytes")
     before, after = (numbers.get(f"idle_restart_{side}_packets") for side in ("before", "after"))
-    clause = _WORDS[Held(kind)].format(
+    clause = _WORDS[HeldBy(kind)].format(
         at=f" at {_size(window)}" if window is not None else " back",
         most=f" (at most {_size(window)})" if window is not None else "",
         restart=f" (from {before:.0f} to {after:.0f} packets)" if before is not None and after is not None else "",

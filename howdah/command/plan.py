@@ -12,11 +12,12 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_profile_options, load_plans
 from howdah.layout import fitted
 from howdah.number import counted
+from howdah.plan.caution import plan_cautions
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import Profile, load
 from howdah.work.catalogue import expected_s, profile_core_s
-from howdah.work.caution import cautions
+from howdah.work.compiled import stand_for_all
 from howdah.work.experiment import from_here
 
 
@@ -31,7 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     profile, plans = load_plans(options)
     shown = plans if options.all else plans[:1]
-    told = cautions(profile, plans)
+    told = plan_cautions(stand_for_all(plans))
     if options.json:
         answer("plan", {"runs": len(plans), "plans": [_plain(plan) for plan in shown], "cautions": told})
         return 0

@@ -33,9 +33,10 @@ from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
 from howdah.layout import folded, terminal_width
 from howdah.number import counted
+from howdah.plan.caution import plan_cautions
 from howdah.record.directory import read_json
 from howdah.work.batch import Listener, Outcome
-from howdah.work.caution import cautions
+from howdah.work.compiled import stand_for_all
 from howdah.work.display import Display
 from howdah.work.experiment import ExperimentDirectory, set_latest
 from howdah.work.judged import judged_claims
@@ -70,7 +71,7 @@ def execute(options: argparse.Namespace) -> int:
         experiment = hold(options.runs / profile.name, locks)
         prepared = prepare(experiment, profile, plans, display.build)
         display.say(f"{profile.name}: {counted(len(plans), 'run')}, engine {', '.join(prepared.engines)}")
-        for sentence in cautions(profile, plans):
+        for sentence in plan_cautions(stand_for_all(plans)):
             display.say(f"! {sentence}")
         workers = options.jobs or (cores() if prepared.parallel else 1)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from howdah.number import listed
 from howdah.report.plot.swept import field_name
+from howdah.report.repeated import DETECTED
 from howdah.report.subject import Subject
 
 _Same = tuple[object, ...]
@@ -32,7 +33,8 @@ def _if_equal(subjects: list[tuple[_Same, str, Subject]]) -> list[str]:
     """The values, where there are several and each gives the same as the others in all that else is the same."""
     rows: dict[_Same, dict[str, object]] = {}
     for rest, value, each in subjects:
-        rows.setdefault(rest, {})[value] = (each.of.numbers, each.of.texts, each.whole.numbers)
+        whole = {name: numbers for name, numbers in each.whole.numbers.items() if name != DETECTED}  # no outcome
+        rows.setdefault(rest, {})[value] = (each.of.numbers, each.of.texts, whole)
     values = list(dict.fromkeys(value for row in rows.values() for value in row))
     if len(values) < 2 or not any(each.of.numbers for _, _, each in subjects):
         return []

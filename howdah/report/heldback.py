@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from howdah.held import NOTABLE_SHARE, ORDINARY, Held, held_words
+from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy, held_words
 from howdah.report.repeated import EXIT_PACKETS, HELD_BY, HELD_NUMBERS, HELD_SHARE, Repeated
 from howdah.report.subject import Subject
 
@@ -28,7 +28,7 @@ def held(subject: Subject, *, left: bool) -> str:
     if kind is None:
         return "" if left else _limit(of)
     share = of.median(HELD_SHARE)
-    if share is None or share <= NOTABLE_SHARE or kind not in list(Held) or (left and kind in ORDINARY):
+    if share is None or share <= NOTABLE_SHARE or kind not in list(HeldBy) or (left and kind in ORDINARY):
         return ""
     return held_words(kind, share, {name: of.median(name) for name in HELD_NUMBERS})
 

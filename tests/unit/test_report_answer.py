@@ -5,19 +5,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from howdah.record.result import load_experiment
+from howdah.report.ending import results
 from howdah.report.found import found
+from howdah.report.source import TableSource
+from tests.experiment_factory import Scenario, make_experiment
 from tests.report_table import Made, Told, table_of
 
 CABLE, LTE = {"path.like": "paths/cable"}, {"path.like": "paths/lte"}
 DONE, P95, SHARE = "completion_time_median_s", "completion_time_p95_s", "completed_share"
 EXIT, CAUSE, LOST = "exit_cwnd_bdp", "exit_cause", "retransmitted_packets"
 STAYED = "!the flow did not leave slow start"
-NO_EXIT = {EXIT: STAYED, "exit_cwnd_packets": STAYED, CAUSE: STAYED}
-BULK_AT_90 = {**NO_EXIT, LOST: 0, "time_to_90_percent_s": 0.08}
+NO_EXIT: dict[str, Told] = {EXIT: STAYED, "exit_cwnd_packets": STAYED, CAUSE: STAYED}
+BULK_AT_90: dict[str, Told] = {**NO_EXIT, LOST: 0, "time_to_90_percent_s": 0.08}
 
 
 def said(*made: Made) -> list[str]:
@@ -270,3 +275,18 @@ def test_an_exit_that_a_loss_ended_while_it_drained_is_that_of_the_decision() ->
 def test_background_flows_speak_for_nobody() -> None:
     background = Made("cubic", {LOST: "!not counted"}, name="background1", flow={"role": "background"})
     assert "background1" not in " ".join(said(background, group("cubic", 0.2)))
+
+
+CLAIMS = """howdah: 1
+claims:
+  - {id: fast, says: it is fast, value: {metric: utilisation}, expect: {at_least: 50 %}}
+  - {id: fair, says: it is sized, value: {metric: completion_time_s}, expect: {at_most: 5 s}}
+"""
+
+
+def test_a_claim_of_what_no_run_has_is_told(tmp_path: Path) -> None:
+    path = make_experiment(tmp_path, Scenario(algorithms=("cubic",), repetitions=1, flows=1, duration_s=2.0))
+    (path / "profile.yaml").write_text(CLAIMS, encoding="utf-8")
+    sentences = found(results([load_experiment(path)], TableSource()))
+    assert "fair" in about(sentences, "completion_time_s")
+    assert not any("fast" in each for each in sentences)
