@@ -101,16 +101,18 @@ def _causes(each: Subject, name: str) -> str:
     return ", ".join(f"{cause_text(cause)}{f' ×{number}' if len(count) > 1 else ''}" for cause, number in count.items())
 
 
-def _stayed(each: Subject) -> bool:
-    return not has_exit(each) and not each.of.has(GROWN)
-
-
 def _stay(each: Subject) -> str:
     """What it did in the place of an exit, no more than the data say: that a flow is still in slow start they do only
     of an algorithm that ends it by setting ssthresh."""
-    if not _stayed(each):
-        return f"grew to {each.of.quantity(GROWN)} in flight"
-    words = f"did not leave {_left(each)}" if _is_in_it(each) else _unknown(each)
+    grown = each.of.quantity(GROWN)
+    if _is_in_it(each):
+        words = f"did not leave {_left(each)}"
+    elif not grown:
+        words = _unknown(each)
+    elif any(_INFINITE in reason for reason in each.of.reasons(STARTUP_LEFT)):
+        words = f"{_unknown(each)} and grew to {grown} in flight"
+    else:
+        words = f"grew to {grown} in flight"
     why = held(each, left=False)
     return f"{words}: {why}" if why else words
 
@@ -121,7 +123,8 @@ def _is_in_it(each: Subject) -> bool:
     if STARTUP_LEFT in each.of.numbers or STARTUP_LEFT in each.of.absent:
         return each.of.median(STARTUP_LEFT) == 0
     reason = next(iter(each.of.reasons(EXIT_PACKETS)), "")
-    return reason.partition(";")[0] in _STAYED and each.algorithm in ALGORITHMS and not each.has_bbr
+    known = each.algorithm in ALGORITHMS and not each.has_bbr and not each.of.has(GROWN)
+    return known and reason.partition(";")[0] in _STAYED
 
 
 def _unknown(each: Subject) -> str:
@@ -206,7 +209,7 @@ def _extremes(said: list[Subject]) -> str:
     lost = sorted((each for each in said if each.of.has(LOST)), key=lambda each: each.of.median(LOST) or 0)
     if lost:
         parts.append(f"{lost[0].side} retransmitted least ({_lost(lost[0])}), {lost[-1].side} most, {_lost(lost[-1])}")
-    stayed = [each.side for each in said if _stayed(each)]
+    stayed = [each.side for each in said if not has_exit(each)]
     if stayed:
         parts.append(f"{listed(stayed[:3])}{' and others' if len(stayed) > 3 else ''} have no exit")
     return f"{'; '.join(parts)}."
@@ -226,7 +229,7 @@ def _over_places(said: list[Subject]) -> list[str]:
     count = len(places(said))
     without = []
     for side in sides(said)[:MOST_TOLD]:
-        stayed = [each for each in said if each.side == side and _stayed(each)]
+        stayed = [each for each in said if each.side == side and not has_exit(each)]
         if stayed:
             number = "each" if len(stayed) == count else str(len(stayed))
             without.append(
@@ -239,7 +242,7 @@ def _over_places(said: list[Subject]) -> list[str]:
 def _ranges(said: list[Subject]) -> str:
     """One side over the sweep: the places where it left earliest and latest."""
     first = said[0]
-    stayed = [each for each in said if _stayed(each)]
+    stayed = [each for each in said if not has_exit(each)]
     left = _range(said, EXIT, f"left {_left(first)} at")
     parts = [left or _stay(first)]
     if stayed and left:

@@ -209,6 +209,8 @@ def test_variants_that_give_the_same_are_told() -> None:
         ("cubic", {}, True),
         ("cubic", {"startup_left": 0.0}, True),
         ("cubic", {"startup_left": "!end of start-up unknown: ssthresh stayed infinite"}, False),
+        ("cubic", {"startup_left": 0.0, "growth_end_bdp": 1.5}, True),
+        ("mine", {"startup_left": "!end of start-up unknown: ssthresh stayed infinite", "growth_end_bdp": 1.5}, False),
         ("mine", {}, False),  # nobody knows whether it ever sets ssthresh
         ("mine", {"startup_left": 0.0}, True),
         ("bbr", {}, False),
@@ -223,6 +225,13 @@ def test_a_flow_stayed_in_its_start_up_only_if_the_data_say_it(
     assert ("did not leave" in text) is stayed
     assert ("ssthresh stayed infinite" in text) is not stayed
     assert ("slow start" in text) is (stayed and "bbr" not in algorithm)
+    assert (1.5 in numbers(text)) is ("growth_end_bdp" in more and not stayed)
+
+
+def test_a_sender_whose_window_nobody_sees_is_told_by_its_growth() -> None:
+    (text,) = said(Made("cubic", {**NO_EXIT, LOST: 0, "growth_end_bdp": 1.5}))
+    assert 1.5 in numbers(text)
+    assert "did not leave" not in text
 
 
 def test_what_held_a_flow_back_is_told_with_its_numbers() -> None:
