@@ -87,14 +87,14 @@ def _at_one_place(done: list[Subject], metric: str) -> str:
     if len(done) > MOST_TOLD:
         order = sorted(done, key=lambda each: each.of.median(metric) or 0.0)
         shown = [order[0], order[-1]]
-    clauses = [f"in {each.of.quantity(metric)} with {each.side}{_tail(each)}" for each in shown]
+    clauses = [f"in {each.of.quantity(metric)} with {each.side}{_tail(each, metric)}" for each in shown]
     span = f", of {len(done)}" if len(done) > MOST_TOLD else ""
     span += ", think time apart" if metric in (DONE_THOUGHT, DONE_THOUGHT_MEDIAN) else ""
     return f"{_what(done[0])} {_verb(done[0])} {'; '.join(clauses)}{span}."
 
 
-def _tail(each: Subject) -> str:
-    last = each.of.quantity(DONE_P95)
+def _tail(each: Subject, metric: str) -> str:
+    last = each.of.quantity(DONE_P95) if metric == DONE_MEDIAN else ""
     return f", 95 % in {last}" if last else ""
 
 

@@ -34,6 +34,7 @@ _RATE = Wording(GOODPUT, "gets {} the goodput of {}", "gets the goodput of {}")
 _STAYED = ("the flow did not leave slow start", "no exit seen", "")  # why there is no exit, where one was looked for
 _INFINITE = "ssthresh stayed infinite"
 _BBR_DRAIN = "bbr-drain"
+_NONE_SEEN = "none seen"
 _LEAST_USED = 0.5  # of the capacity, of a flow that is said to have reached 90 % of it
 _LONG_QUEUE_RTTS = 2
 
@@ -97,6 +98,8 @@ def _exit(each: Subject, *, spread: bool = True) -> str:
 def _causes(each: Subject, name: str) -> str:
     """``loss``; ``ACK train ×2, loss ×1`` where repetitions differ."""
     causes = list(each.of.texts.get(name, {}).values())
+    if causes and name == CAUSE:
+        causes += [_NONE_SEEN] * len(each.of.absent.get(name, {}))
     count = {cause: causes.count(cause) for cause in sorted(set(causes), key=lambda cause: -causes.count(cause))}
     return ", ".join(f"{cause_text(cause)}{f' ×{number}' if len(count) > 1 else ''}" for cause, number in count.items())
 

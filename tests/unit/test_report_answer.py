@@ -123,7 +123,8 @@ def test_a_group_that_never_ends_says_so() -> None:
 
 
 def test_think_time_is_no_completion_time() -> None:
-    first = said(group("cubic", 10.7, says={"completion_without_think_median_s": 1.7}))[0]
+    first = said(group("cubic", 10.7, says={"completion_without_think_median_s": 1.7, P95: 12.3}))[0]
+    assert 12.3 not in numbers(first), "the tail has the think time in it"
     assert 1.7 in numbers(first)
     assert 10.7 not in numbers(first)
 
@@ -254,6 +255,12 @@ def test_ninety_per_cent_is_said_of_flows_that_have_it(goodput: float, praised: 
     """A path of 20 Mbit/s: one round trip at 90 % of it is no praise for a flow that has a tenth."""
     (text,) = said(Made("cubic", {**BULK_AT_90, "goodput_bits_per_second": goodput}))
     assert ("90 %" in text) is praised
+
+
+def test_repetitions_without_an_exit_are_counted_beside_the_cause() -> None:
+    causes = ["loss", "loss", STAYED]
+    (text, *_) = said(Made("cubic", {EXIT: [1.0, 1.0, STAYED], CAUSE: causes, LOST: 3}, repetitions=3))
+    assert re.search(r"loss ×2\b.*×1", text)
 
 
 def test_a_long_queue_stands_beside_the_praise() -> None:
