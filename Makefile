@@ -113,10 +113,12 @@ references: ## write the references that are made from the code again
 	$(BIN)/python -m howdah.command.shapes
 	$(BIN)/python -m tests.liars.trust
 
-figures: setup-test ## run an experiment and make the README's picture from its report
-	@$(BIN)/howdah run profiles/long-fat-400mbit-240ms.yaml --runs var/figures \
-		--set repetitions=1 --set 'algorithm=[cubic,cubic-no-hystart]'
-	$(BIN)/python -m tests.browser.picture var/figures/long-fat-400mbit-240ms/report.html docs/figures/start-up.png
+FIGURES := var/figures/long-fat-400mbit-240ms
+figures: setup-test ## run the README's experiment and write its table, the measures behind it, and its picture
+	@$(BIN)/howdah run profiles/long-fat-400mbit-240ms.yaml --runs var/figures
+	$(BIN)/python -m tests.readme $(FIGURES)
+	$(BIN)/howdah compare $(FIGURES)/cubic-r0-* $(FIGURES)/cubic-no-hystart-r0-* --output var/figures/start-up.html
+	$(BIN)/python -m tests.browser.picture var/figures/start-up.html docs/figures/start-up.png
 
 screenshots: setup-test ## take the small pictures again with which the tests compare each kind of page
 	$(BIN)/python -m tests.browser.screenshot

@@ -12,10 +12,12 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_profile_options, load_plans
 from howdah.layout import fitted
 from howdah.number import counted
+from howdah.plan.caution import plan_cautions
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import Profile, load
 from howdah.work.catalogue import expected_s, profile_core_s
+from howdah.work.compiled import stand_for_all
 from howdah.work.experiment import from_here
 
 
@@ -30,15 +32,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     profile, plans = load_plans(options)
     shown = plans if options.all else plans[:1]
+    told = plan_cautions(stand_for_all(plans))
     if options.json:
-        answer("plan", {"runs": len(plans), "plans": [_plain(plan) for plan in shown]})
+        answer("plan", {"runs": len(plans), "plans": [_plain(plan) for plan in shown], "cautions": told})
         return 0
     for plan in shown:
-        told, head, commands = render(plan).partition("\noperations:\n")
-        sys.stdout.write(f"{fitted(told)}{head}{commands}\n")
+        numbers, head, commands = render(plan).partition("\noperations:\n")
+        sys.stdout.write(f"{fitted(numbers)}{head}{commands}\n")
     if len(shown) < len(plans):
         more = len(plans) - len(shown)
         sys.stdout.write(f"# and {more} more {'run; --all prints it' if more == 1 else 'runs; --all prints them'}\n")
+    sys.stdout.write("".join(fitted(f"# {sentence}\n") for sentence in told))
     if profile.unknown is not None and not profile.is_quick:
         sys.stdout.write(fitted(_cost(profile, options.overrides)))
     return 0

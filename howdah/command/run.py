@@ -33,8 +33,10 @@ from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
 from howdah.layout import folded, terminal_width
 from howdah.number import counted
+from howdah.plan.caution import plan_cautions
 from howdah.record.directory import read_json
 from howdah.work.batch import Listener, Outcome
+from howdah.work.compiled import stand_for_all
 from howdah.work.display import Display
 from howdah.work.experiment import ExperimentDirectory, set_latest
 from howdah.work.judged import judged_claims
@@ -69,6 +71,8 @@ def execute(options: argparse.Namespace) -> int:
         experiment = hold(options.runs / profile.name, locks)
         prepared = prepare(experiment, profile, plans, display.build)
         display.say(f"{profile.name}: {counted(len(plans), 'run')}, engine {', '.join(prepared.engines)}")
+        for sentence in plan_cautions(stand_for_all(plans)):
+            display.say(f"! {sentence}")
         workers = options.jobs or (cores() if prepared.parallel else 1)
         try:
             with (
@@ -113,16 +117,18 @@ def _conclude(
     outcomes: list[Outcome],
     page: Path | None,
 ) -> int:
-    if options.json:
-        answer("run", {"experiment": str(experiment.path), "report": page and str(page), **index})
-    else:
-        from howdah.report.ending import ending, results  # and pyarrow, but nothing that only a page needs
-        from howdah.report.results import read_shown
-        from howdah.report.source import TableSource
+    from howdah.report.ending import ending, results  # and pyarrow, but nothing that only a page needs
+    from howdah.report.found import found
+    from howdah.report.results import read_shown
+    from howdah.report.source import TableSource
 
+    shown = results([read_shown(experiment.path)], TableSource())
+    if options.json:
+        path = str(experiment.path)
+        answer("run", {"experiment": path, "report": page and str(page), "found": found(shown), **index})
+    else:
         console = Console(highlight=False, soft_wrap=True)
-        loaded = [read_shown(experiment.path)]
-        console.print(ending(results(loaded, TableSource()), terminal_width()), markup=False)
+        console.print(ending(shown, terminal_width()), markup=False)
         for outcome in outcomes:
             _explain(console, experiment, outcome)
         print_claims(console, index["claims"], index["unknown"])

@@ -61,6 +61,7 @@ class LeftOut(Shape):
 class Compare(Shape):
     report: str = Field(description="path of the page")
     experiments: list[str]
+    found: list[str] = Field(description="what was found, in sentences, as the page begins with")
     rows: list[ResultRow]
     left_out: list[LeftOut] = Field(description="runs that enter no row")
 
@@ -84,6 +85,7 @@ class RunShape(Shape):
 
     experiment: str
     report: str | None
+    found: list[str] = Field(description="what was found, in sentences, as the page begins with")
     name: str
     cells: list[CellShape]
     claims: list[dict[str, Any]]
@@ -93,6 +95,7 @@ class RunShape(Shape):
 class PlanOf(Shape):
     runs: int = Field(description="of the profile; 'plans' has the first one, or all with --all")
     plans: list[dict[str, Any]] = Field(description="each as in plan.json")
+    cautions: list[str] = Field(description="what the runs will not show, or show of something else")
 
 
 class ClaimsShape(Shape):

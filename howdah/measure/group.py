@@ -21,6 +21,7 @@ from howdah.record.directory import RunDirectory
 from howdah.record.raw import read_raw_bytes
 
 QUANTILES = {"p10": 0.1, "p25": 0.25, "median": 0.5, "p75": 0.75, "p90": 0.9}
+TAIL = {"p95": 0.95, "p99": 0.99}  # each takes so many connections that one of them at least is beyond it
 _IP_AND_UDP_BYTES = 28
 _SAME_RTTS = 2  # agent and trace agree on a completion within so many round trips
 
@@ -149,6 +150,10 @@ def _one_group(sheet: Sheet, group: str, flows: list[Flow], records: list[Record
         for label, share in QUANTILES.items():
             value = float(np.quantile(done, share)) if done else None
             add(f"completion_time_{label}_s", value, "no connection of the group was completed")
+        for label, share in TAIL.items():
+            least = round(1 / (1 - share))
+            value = float(np.quantile(done, share)) if len(done) >= least else None
+            add(f"completion_time_{label}_s", value, f"fewer than {least} connections of the group were completed")
     group_transaction_rows(sheet, flows, records, flows[0].role, flows[0].algorithm, group)
     received = sum(int(record.get("bytes_received") or 0) for record in records)
     add("received_bytes", received, "")

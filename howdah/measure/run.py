@@ -11,6 +11,7 @@ from howdah.measure.bdp import buffer_drain_ns
 from howdah.measure.blind import ends_unseen, unseen_at_the_end
 from howdah.measure.course import course_rows
 from howdah.measure.cpu import cpu_rows
+from howdah.measure.detector import detector_rows
 from howdah.measure.event import estimate_rows
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, exit_rows, find_startup
@@ -83,6 +84,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
         if is_told(first):
             together_rows(sheet, None, gathered, algorithm=first.algorithm, group=name, role=first.role)
     _run_rows(sheet, data)
+    detector_rows(sheet, data)
     processor_host_rows(sheet, directory, data)
     receiver_rows(sheet, directory, data)
     own_stack_rows(sheet, directory, data)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The night as a plain text to mail: a subject, a line for each regression, the table of cells, how to see it again.
+"""The night as a plain text to mail: a subject, a line for each regression, what was found in the runs of
+cells that fail, the table of cells, how to see it again.
 
 Lines are in order of their names and hold no times, so that ``git diff`` of two nights shows what has changed.
 """
@@ -9,9 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from howdah.errors import HowdahError
 from howdah.nightly.cell import CellResult, label, one_line
 from howdah.nightly.change import Comparison, Outcome
 from howdah.nightly.night import Night
+from howdah.report.ending import results
+from howdah.report.found import found
+from howdah.report.results import read_shown
+from howdah.report.source import TableSource
 
 _TOLD: tuple[Outcome, ...] = ("regression", "vanished", "not repeatable", "howdah changed", "unproven")
 _BETTER: tuple[Outcome, ...] = ("improvement",)
@@ -25,6 +31,8 @@ def mail(night: Night) -> str:
         lines += [night.suite.description, ""]
     lines += _section("Regressions", regression_lines(night))
     lines += _section("Improvements", sorted(_lines(night, _BETTER, night.cells)))
+    for experiment in dict.fromkeys(cell.experiment for cell in sorted(failing, key=_order)):
+        lines += _section(f"What was found in {experiment}", _found(night, experiment))
     lines += _section("Problems", sorted(_plain(each) for each in night.problems))
     lines += [*_heading("Cells"), *_table(night), ""]
     commands = [f"{cell.id}\n  {night.command(cell)}" for cell in sorted(failing, key=_order) if cell.state != "gone"]
@@ -45,13 +53,13 @@ def headline(night: Night) -> str:
 def regression_lines(night: Night) -> list[str]:
     """One for each measure that speaks against a cell that fails, and one for each other reason, in order."""
     failing = night.failing
-    found = list(_lines(night, _TOLD, failing))
+    lines = list(_lines(night, _TOLD, failing))
     for cell in failing:
         others = [*cell.broken, *([cell.problem] if cell.problem else []), *([cell.untold] if cell.untold else [])]
         if not others and not cell.of(*_TOLD):
             others = night.reasons(cell)
-        found += [f"{cell.id}  {label(cell.state)}: {_plain(text)}" for text in others]
-    return sorted(found)
+        lines += [f"{cell.id}  {label(cell.state)}: {_plain(text)}" for text in others]
+    return sorted(lines)
 
 
 def _lines(night: Night, outcomes: tuple[Outcome, ...], cells: list[CellResult]) -> Iterator[str]:
@@ -59,6 +67,17 @@ def _lines(night: Night, outcomes: tuple[Outcome, ...], cells: list[CellResult])
         for each in cell.of(*outcomes):
             if each.outcome != "unproven" or (each.is_primary and not night.allow_unproven):
                 yield _plain(f"{cell.id}  {each.name}: {_change(each)}  {label(each.outcome)}")
+
+
+def _found(night: Night, experiment: str) -> list[str]:
+    """The sentences that its report begins with; none where there are no runs of tonight that can be read."""
+    path = night.runs / experiment
+    if not (path / "experiment.json").exists():
+        return []
+    try:
+        return [_plain(sentence) for sentence in found(results([read_shown(path)], TableSource()))]
+    except HowdahError:
+        return []  # the problems have it
 
 
 def _plain(text: str) -> str:

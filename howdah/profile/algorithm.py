@@ -22,6 +22,10 @@ class Algorithm:
     if it is part of TCP itself; ``parameters`` are set under /sys/module/<module>/parameters before any flow starts,
     and hold for the whole kernel; ``base`` names congestion avoidance after slow start. ``like`` is the kernel's own
     algorithm whose start-up a module of the profile's has, where the profile says so.
+
+    ``detector`` is the mechanism that is there to end the start-up before a loss does, and ``ends_by`` the exit causes
+    by which it does so; both are empty where nothing but loss, a limit or a window ends it. ``own_window``: it begins
+    with a window of its own, whatever the flow's initial window is.
     """
 
     name: str
@@ -32,7 +36,14 @@ class Algorithm:
     parameters: Mapping[str, str] = field(default_factory=dict)
     builtin: bool = True  # compiled into the project's kernels; false: a module the profile brings
     like: str | None = None
+    detector: str = ""
+    ends_by: tuple[str, ...] = ()
+    own_window: bool = False
 
+
+HYSTART, HYSTART_ENDS_BY = "HyStart", ("ack-train", "delay")
+# Two modules: unlike cubic and cubic-no-hystart, two settings of one, they share a run with each other and with cubic.
+HYSTART_PAIR = "algorithm: [hystart-linux-cubic, standard-cubic]"
 
 PLUG_IN_PREFIX = "ss_"  # of a module's name
 BASES = {"reno": "", "cubic": "-cubic"}  # what follows a plug-in's name in a profile
@@ -46,6 +57,9 @@ class PlugIn:
     short: str
     summary: str
     parameters: Mapping[str, str] = field(default_factory=dict)
+    detector: str = ""
+    ends_by: tuple[str, ...] = ()
+    own_window: bool = False
 
     def algorithms(self) -> Iterator[Algorithm]:
         """``limited`` is over reno, ``limited-cubic`` over cubic."""
@@ -53,33 +67,55 @@ class PlugIn:
             kernel = f"{self.short}_{base}"
             summary = f"{self.summary}; then {base}"
             name = self.name + suffix
+            module = f"{PLUG_IN_PREFIX}{self.short}"
             yield Algorithm(
-                name, kernel, f"{PLUG_IN_PREFIX}{self.short}", base, summary, self.parameters, builtin=False
+                name,
+                kernel,
+                module,
+                base,
+                summary,
+                self.parameters,
+                builtin=False,
+                detector=self.detector,
+                ends_by=self.ends_by,
+                own_window=self.own_window,
             )
 
 
 PLUG_INS = [
     PlugIn("standard", "standard", "standard slow start (RFC 5681)"),
-    PlugIn("large-initial-window", "liw", "initial window of 64 KB, then slow start"),
-    PlugIn("large-initial-window-ca", "liw", "initial window of 64 KB, no slow start", {"slow_start": "0"}),
+    PlugIn("large-initial-window", "liw", "initial window of 64 KB, then slow start", own_window=True),
+    PlugIn(
+        "large-initial-window-ca",
+        "liw",
+        "initial window of 64 KB, no slow start",
+        {"slow_start": "0"},
+        own_window=True,
+    ),
     PlugIn("cached", "cached", "fast start: the window that the last connection to the host learnt"),
     PlugIn("cached-ssthresh", "cached", "slow start to the ssthresh that the last connection learnt", {"window": "0"}),
     PlugIn("congestion-manager", "cached", "a share of the windows of running connections", {"share": "1"}),
     PlugIn("smooth", "smooth", "smooth start: slower growth near a known ssthresh"),
     PlugIn("limited", "limited", "limited slow start (RFC 3742)"),
     PlugIn("gradual", "gradual", "growth slows as the queue grows"),
-    PlugIn("hystart-paper", "hystartp", "HyStart as in the paper's Algorithm 1"),
-    PlugIn("hystart-linux", "hystartl", "HyStart as in Linux' tcp_cubic"),
-    PlugIn("hystart-plus-plus", "hystartpp", "HyStart++ (RFC 9406)"),
-    PlugIn("search", "search", "SEARCH, its latest behaviour (4)"),
-    PlugIn("search-3", "search", "SEARCH 3", {"version": "3"}),
-    PlugIn("search-2", "search", "SEARCH 2", {"version": "2"}),
+    PlugIn(
+        "hystart-paper",
+        "hystartp",
+        "HyStart as in the paper's Algorithm 1",
+        detector=HYSTART,
+        ends_by=HYSTART_ENDS_BY,
+    ),
+    PlugIn("hystart-linux", "hystartl", "HyStart as in Linux' tcp_cubic", detector=HYSTART, ends_by=HYSTART_ENDS_BY),
+    PlugIn("hystart-plus-plus", "hystartpp", "HyStart++ (RFC 9406)", detector="HyStart++", ends_by=("css-rounds",)),
+    PlugIn("search", "search", "SEARCH, its latest behaviour (4)", detector="SEARCH", ends_by=("delivery-rate",)),
+    PlugIn("search-3", "search", "SEARCH 3", {"version": "3"}, "SEARCH", ("delivery-rate",)),
+    PlugIn("search-2", "search", "SEARCH 2", {"version": "2"}, "SEARCH", ("delivery-rate",)),
     PlugIn("vegas-start", "vstart", "Vegas slow start: grows every other round"),
     PlugIn("packet-pair", "pair", "Hoe's ssthresh from closely spaced ACKs"),
     PlugIn("swift-start", "pair", "Swift-Start's volley of four segments", {"volley": "4"}),
     PlugIn("adaptive-start", "astart", "Adaptive Start: ssthresh follows TCPW's eligible rate"),
     PlugIn("inflight-limit", "inflight", "FreeBSD's inflight limiting"),
-    PlugIn("jump-start", "jump", "Jump Start: everything at once, paced over one RTT"),
+    PlugIn("jump-start", "jump", "Jump Start: everything at once, paced over one RTT", own_window=True),
     PlugIn("quick-start", "quick", "Quick-Start (RFC 4782): a granted rate, paced"),
     PlugIn(
         "quick-start-app",
@@ -105,6 +141,8 @@ _KNOWN = [
         "cubic",
         "CUBIC with HyStart, the Linux default (RFC 9438)",
         {"hystart": "1"},  # said, as a machine may have been left with another value
+        detector=HYSTART,
+        ends_by=HYSTART_ENDS_BY,
     ),
     Algorithm(
         "cubic-no-hystart",

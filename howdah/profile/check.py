@@ -7,7 +7,7 @@ import dataclasses
 from pathlib import Path
 
 from howdah.errors import ProfileError, nearest
-from howdah.profile.algorithm import ALGORITHMS, Algorithm, module_name, table_with
+from howdah.profile.algorithm import ALGORITHMS, HYSTART_PAIR, Algorithm, module_name, table_with
 from howdah.profile.kernel import check_kernel_name
 from howdah.profile.model import AlgorithmSection, Scenario
 from howdah.profile.module import check_modules
@@ -128,7 +128,10 @@ def _check_mixture(used: dict[str, Algorithm], added: Algorithm, where: str) -> 
         same = other.module == added.module if other.module else other.kernel == added.kernel
         if same and dict(other.parameters) != dict(added.parameters):
             what = f"{other.name} and {added.name} cannot share a run: {added.module} has one set of parameters"
-            raise ProfileError(what, where=where, hint="compare them in two runs: algorithm: [..., ...]")
+            hint = "compare them in two runs: algorithm: [..., ...]"
+            if other.kernel == "cubic":
+                hint += f"; or hold cubic beside the plug-ins that start alike: {HYSTART_PAIR}"
+            raise ProfileError(what, where=where, hint=hint)
 
 
 def _check_kernel(scenario: Scenario, document: Document, directory: Path) -> None:

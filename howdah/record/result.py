@@ -79,7 +79,12 @@ class Run:
     @property
     def point(self) -> str:
         """The sweep point in one line, without the algorithm: ``path.rate=100000000, receiver=freebsd``."""
-        return ", ".join(f"{key}={value}" for key, value in sorted(self.axes.items()) if key not in _OWN_LABEL)
+        return ", ".join(f"{key}={value}" for key, value in self.place.items())
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The sweep point without the algorithm, by the names of its fields."""
+        return {key: value for key, value in sorted(self.axes.items()) if key not in _OWN_LABEL}
 
     @property
     def started_s(self) -> float:

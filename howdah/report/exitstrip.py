@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from howdah.number import significant
+from howdah.plan.plan import BACKGROUND
 from howdah.record.result import Experiment, Run
 from howdah.report.ackwindow import exit_of
 from howdah.report.axis import ABSENT, RunAxis
@@ -141,7 +142,8 @@ def _row(label: str, runs: list[Run], variants: Variants) -> ExitRow:
         assert run.plan is not None
         path = run.plan.path
         full = max(full, 1 + path.buffer_bytes / max(1, path.bdp_bytes))
-        for number, flow in enumerate(flow for flow in run.plan.flows if flow.group is None):
+        flows = [flow for flow in run.plan.flows if flow.group is None and flow.role != BACKGROUND]
+        for number, flow in enumerate(flows):
             found = exit_of(run, flow)
             if found is None or found.cwnd_packets is None or found.share is None:
                 without += 1

@@ -172,6 +172,7 @@ def _groups(experiments: list[Experiment], variants: Variants) -> list[Strip]:
 
 def _strips(experiments: list[Experiment], variants: Variants, across: list[RunAxis]) -> list[Strips]:
     arranged = [each for each in arrangements(experiments, variants, across) if each.strips]
+    none = not any(row.marks for each in arranged for strip in each.strips for row in strip.rows)
     scale = scale_of(arranged)
     runs = [run for experiment in experiments for run in experiment.runs if run.plan]
     rows = {axis.label: axis.value_of for axis in across if not axis.of_variants}
@@ -181,7 +182,7 @@ def _strips(experiments: list[Experiment], variants: Variants, across: list[RunA
     for each in arranged:
         strips = []
         above: ExitStrip | None = None
-        for strip in each.strips:
+        for strip in [] if none else each.strips:
             named = len(each.strips) <= _FEW_STRIPS or above is None or above.rows[0].full != strip.rows[0].full
             ends = strip is each.strips[-1] or len(each.strips) <= _FEW_STRIPS
             drawn = [exit_strip(strip, scale, narrow=narrow, named=named, with_axis=ends) for narrow in (False, True)]
@@ -195,7 +196,7 @@ def _strips(experiments: list[Experiment], variants: Variants, across: list[RunA
                 wide, other = (Markup(receiver_drawing(measure, scale.left, narrow=narrow)) for narrow in (False, True))
                 receivers.append(Strip(measure.title, wide, other))
         made.append(Strips(each.label, strips, receivers, differs))
-    return made
+    return [each for each in made if each.strips or each.receivers]
 
 
 def _rest(variants: Variants, others: list[RunAxis], of_variants: bool, run: Run) -> str:

@@ -5,18 +5,23 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from howdah.held import NOTABLE_SHARE
 from howdah.measure.statistics import FEW, Statistic
 from howdah.metric import known_metrics
 from howdah.number import between, significant
+from howdah.plan.plan import BACKGROUND, Flow, Path
 from howdah.record.result import Experiment, Run
+from howdah.report.caution import cautions
 from howdah.report.event import cause_words
+from howdah.report.repeated import DONE, DONE_MEDIAN, Repeated, repeated
 from howdah.report.source import Group, Summary
 from howdah.report.variant import Variant, Variants
 
 _NONE_SEEN = "none seen"
 _EXIT = "exit_time_s"
+_FIRST = (DONE, DONE_MEDIAN)
 
 
 @dataclass(frozen=True)
@@ -46,31 +51,44 @@ class TableCell:
 
 @dataclass
 class TableRow:
-    """One flow of a variant. The first row of a variant carries the variant's cells."""
+    """One flow or group of a variant. The first row of a variant carries the variant's cells.
+
+    ``planned`` is the flow, or one of the group, as its plan has it; ``of`` is what its runs say of it.
+    """
 
     flow: str
     cells: list[TableCell | None]
+    planned: Flow | None = None
+    of: Repeated = field(default_factory=Repeated)
 
 
 @dataclass
 class Block:
-    """One variant at one sweep point. ``excluded`` lists (run, verdict, why) of the runs that enter no figure here."""
+    """One variant at one sweep point. ``excluded`` lists (run, verdict, why) of the runs that enter no figure here.
+
+    ``axes`` is the sweep point, ``path`` that of its runs, and ``whole`` what they say of a run as a whole.
+    """
 
     variant: Variant
     count: int
     total: int
     rows: list[TableRow] = field(default_factory=list)
     excluded: list[tuple[str, str, str]] = field(default_factory=list)
+    axes: dict[str, Any] = field(default_factory=dict)
+    path: Path | None = None
+    whole: Repeated = field(default_factory=Repeated)
 
 
 @dataclass
 class Table:
-    """All results. ``points`` holds (sweep point, its blocks), ``models`` the simulators that made some of them."""
+    """All results. ``points`` holds (sweep point, its blocks), ``models`` the simulators that made some of them, and
+    ``cautions`` what a reader must know of the comparison (caution.py)."""
 
     measures: list[MeasureColumn]
     points: list[tuple[str, list[Block]]]
     models: tuple[str, ...] = ()
     all_modelled: bool = False
+    cautions: list[str] = field(default_factory=list)
 
     @property
     def spread_words(self) -> str:
@@ -93,7 +111,8 @@ def columns(summaries: list[Summary]) -> list[MeasureColumn]:
     """The measures that have a value, in the order of ``reports/measures.yaml``, unknown ones last.
 
     Those marked ``table: hidden`` are left out; those marked ``instead`` are main ones where a flow has no exit, also
-    where there is a reason alone. Those marked ``notable`` whose values all are too small are left out.
+    where there is a reason alone. Those marked ``notable`` whose values all are too small are left out. Where transfers
+    have a size, how long they take comes first.
     """
     present = {measure for summary in summaries for _, measure in summary.statistics}
     if any(summary.causes for summary in summaries):
@@ -108,6 +127,7 @@ def columns(summaries: list[Summary]) -> list[MeasureColumn]:
         MeasureColumn(each.name, each.header, each.shown, each.factor, each.meaning, each.table in main)
         for each in metrics
     ]
+    known.sort(key=lambda measure: measure.name not in _FIRST)
     names = {measure.name for measure in known}
     others = [
         MeasureColumn(name, name.replace("_", " "), "", 1.0, name, main=False) for name in sorted(present - names)
@@ -153,17 +173,18 @@ def table(experiments: list[Experiment], summaries: list[Summary], variants: Var
             block = Block(variant, sum(run.counts for run in mine), len(mine))
             block.excluded = [(run.name, run.verdict_name, _why(run)) for run in mine if not run.counts]
             groups = groups_of.get((point, variant.key), set())
-            flows = {
-                flow.group or str(flow.id): flow.group or flow.name
-                for run in mine
-                if run.plan
-                for flow in run.plan.flows
-            }
-            block.rows = _rows(shown, merged, groups, flows)
+            plans = [run.plan for run in mine if run.plan]
+            flows = {flow.group or str(flow.id): flow for plan in plans for flow in plan.flows}
+            said = repeated(mine)
+            block.axes = mine[0].place
+            block.path = plans[0].path if plans else None
+            block.whole = said.get("", block.whole)
+            block.rows = _rows(shown, merged, groups, flows, said)
             blocks.append(block)
         result.append((point, blocks))
     modelled = [run.plan.traits.label for run in runs if run.plan and run.plan.traits.model]
-    return Table(shown, result, tuple(dict.fromkeys(modelled)), all_modelled=len(modelled) == len(runs))
+    models = tuple(dict.fromkeys(modelled))
+    return Table(shown, result, models, all_modelled=len(modelled) == len(runs), cautions=cautions(experiments))
 
 
 def _why(run: Run) -> str:
@@ -185,24 +206,37 @@ def _in_readable_units(measures: list[MeasureColumn], summaries: list[Summary]) 
     return result
 
 
-def _rows(measures: list[MeasureColumn], summary: Summary, groups: set[Group], flows: dict[str, str]) -> list[TableRow]:
+def _rows(
+    measures: list[MeasureColumn],
+    summary: Summary,
+    groups: set[Group],
+    flows: dict[str, Flow],
+    said: dict[str, Repeated],
+) -> list[TableRow]:
     by_flow = {group.flow: group for group in groups}
-    names = sorted(flows, key=lambda flow: (not flow.isdigit(), int(flow) if flow.isdigit() else 0)) or [""]
+    names = sorted(flows, key=lambda name: _order(name, flows[name])) or [""]
     whole = {
         measure.name for measure in measures if "" in by_flow and (by_flow[""], measure.name) in summary.statistics
     }
     rows = []
-    for index, flow in enumerate(names):
+    for index, name in enumerate(names):
         cells: list[TableCell | None] = []
         for measure in measures:
             if measure.name in whole:
                 group = by_flow[""]
                 cells.append(_cell(measure, summary, group, len(names)) if index == 0 else None)
             else:
-                found = by_flow.get(flow)
+                found = by_flow.get(name)
                 cells.append(_cell(measure, summary, found, 1) if found else TableCell("—", note="not measured"))
-        rows.append(TableRow(flows.get(flow, ""), cells))
+        flow = flows.get(name)
+        title = "" if flow is None else flow.group or flow.name
+        rows.append(TableRow(title, cells, flow, said.get(name, Repeated())))
     return rows
+
+
+def _order(name: str, flow: Flow) -> tuple[bool, bool, int]:
+    """Flows by their numbers, then groups; what is not measured comes last."""
+    return flow.role == BACKGROUND, not name.isdigit(), int(name) if name.isdigit() else 0
 
 
 def _cell(measure: MeasureColumn, summary: Summary, group: Group, rows: int) -> TableCell:

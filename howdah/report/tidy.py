@@ -9,11 +9,13 @@ from typing import Any
 from howdah.metric import known_metrics
 from howdah.record.axis import swept
 from howdah.record.result import Experiment, Run, without_controls
+from howdah.report.ending import results
+from howdah.report.found import found
 from howdah.report.source import Group, TableSource
 
 
 def result_data(experiments: list[Experiment]) -> dict[str, Any]:
-    """``rows`` of the runs that count, and ``left_out``: the runs that do not, and why."""
+    """``found`` in sentences, ``rows`` of the runs that count, and ``left_out``: the runs that do not, and why."""
     shown = without_controls(experiments)
     source = TableSource()
     rows = [row for experiment in shown for row in _rows(experiment, source)]
@@ -23,13 +25,15 @@ def result_data(experiments: list[Experiment]) -> dict[str, Any]:
         for run in experiment.runs
         if not run.counts
     ]
-    return {"experiments": [experiment.name for experiment in experiments], "rows": rows, "left_out": left_out}
+    sentences = found(results(experiments, source))
+    names = [experiment.name for experiment in experiments]
+    return {"experiments": names, "found": sentences, "rows": rows, "left_out": left_out}
 
 
 def _rows(experiment: Experiment, source: TableSource) -> list[dict[str, Any]]:
     summary = source.summary(experiment)
     known = known_metrics()
-    found: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    placed: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
     order = {name: number for number, name in enumerate(known)}
     runs = {(run.algorithm, run.kernel, run.point): run for run in reversed(experiment.runs)}
 
@@ -51,7 +55,7 @@ def _rows(experiment: Experiment, source: TableSource) -> list[dict[str, Any]]:
         }
         number = int(group.flow) if group.flow.isdigit() else -1
         place = (group.point, group.algorithm, group.kernel, number, group.flow, order.get(metric, len(order)), metric)
-        found.append((place, row))
+        placed.append((place, row))
 
     for (group, metric), statistic in summary.statistics.items():
         low, high = statistic.interval or (None, None)
@@ -59,7 +63,7 @@ def _rows(experiment: Experiment, source: TableSource) -> list[dict[str, Any]]:
         add(group, metric, statistic.count, numbers)
     for group, causes in summary.causes.items():
         add(group, "exit_cause", sum(causes.values()), {"counts": dict(causes)})
-    return [row for _place, row in sorted(found, key=lambda item: item[0])]
+    return [row for _place, row in sorted(placed, key=lambda item: item[0])]
 
 
 def _flow(run: Run | None, flow: str) -> str | None:

@@ -22,3 +22,12 @@ def compile_plans(profile: Profile, *, engine: str | None = None, kernel: str | 
 
         return LongPlans(profile, cells, engine, kernel)
     return [compile_plan(cell, engine=engine, kernel=kernel) for cell in cells]
+
+
+def stand_for_all(plans: Sequence[Plan]) -> Sequence[Plan]:
+    """The plans; of a long sweep those of the points that stand for all."""
+    if isinstance(plans, list):
+        return plans
+    from howdah.work.long import LongPlans  # and numpy
+
+    return list(plans.some.values()) if isinstance(plans, LongPlans) else plans

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from howdah.measure.capacity import FairCapacity
-from howdah.measure.group import initial_window_bytes, is_large, large_rows
+from howdah.measure.group import group_rows, initial_window_bytes, is_large, large_rows
 from howdah.measure.jump import jump_rows
 from howdah.measure.opening import extreme_rows, opening_rows
 from howdah.measure.queue import drop_ratio
@@ -106,6 +106,25 @@ def test_large_connections_have_quantiles_of_their_own() -> None:
     assert rows["large_within_1_s_share"]["value"] == pytest.approx(3 / 5)
     assert rows["large_retransmission_free_share"]["value"] == pytest.approx(2 / 3)
     assert rows["large_retransmission_ratio"]["value"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("done", "tail"), [(19, (None, None)), (20, (19.05, None)), (100, (95.05, 99.01))])
+def test_the_tail_of_a_group_takes_connections_that_lie_beyond_it(
+    done: int, tail: tuple[float | None, float | None]
+) -> None:
+    """Completion times of 1, 2, 3 … s: the quantile q of n of them is 1 + q (n - 1)."""
+    plan = make_plan()
+    flows = [dataclasses.replace(plan.flows[0], id=number, group="web", size_bytes=1) for number in range(1, done + 2)]
+    records = {
+        number: {"complete": True, "start_ns": 0, "end_ns": number * 10**9, "bytes_received": 1}
+        for number in range(1, done + 1)
+    }
+    sheet = Sheet({})
+    group_rows(sheet, dataclasses.replace(plan, flows=flows), records)
+    rows = rows_of(sheet)
+    for name, expected in zip(("p95", "p99"), tail, strict=True):
+        row = rows[f"completion_time_{name}_s"]
+        assert row["value"] == (None if expected is None else pytest.approx(expected))
 
 
 def test_a_group_without_large_connections_has_no_such_rows() -> None:

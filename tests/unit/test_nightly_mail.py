@@ -17,6 +17,11 @@ from howdah.nightly.mail import mail, regression_lines
 from howdah.nightly.night import Night
 from howdah.nightly.sheet import NightSheet, Value
 from howdah.nightly.work import MadeSheets
+from howdah.record.result import load_experiment
+from howdah.report.ending import results
+from howdah.report.found import found
+from howdah.report.source import TableSource
+from tests.experiment_factory import Scenario, make_experiment
 from tests.ktap_reader import read_ktap
 from tests.nightly_factory import changed, night, sheet, usual, write_suite
 
@@ -69,6 +74,19 @@ def test_the_mail_names_regressions_cells_and_commands(tmp_path: Path) -> None:
     assert f"       equal       {NAME}/reno" in text.splitlines()
     assert f"  {made.command(made.cells[0])}" in text.splitlines()
     assert "\x1b" not in text
+
+
+def test_the_mail_says_of_what_fails_what_its_report_says(tmp_path: Path) -> None:
+    made = _red(tmp_path)
+    made.runs = tmp_path / "runs"
+    made.runs.mkdir()
+    path = make_experiment(made.runs, Scenario(name=NAME, repetitions=1, flows=1, duration_s=2.0))
+    sentences = found(results([load_experiment(path)], TableSource()))
+    lines = mail(made).splitlines()
+    begin = lines.index(f"What was found in {NAME}") + 2
+    assert lines[begin : begin + len(sentences)] == sentences
+    made.runs = tmp_path / "nowhere"
+    assert "What was found" not in mail(made)
 
 
 def test_a_green_mail_has_no_regressions(tmp_path: Path) -> None:

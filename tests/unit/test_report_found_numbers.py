@@ -147,27 +147,26 @@ def test_numbers_of_one_algorithm_whose_second_flow_says_nothing(tmp_path: Path)
         check(pattern.search(text), expected[metric])
 
 
-def test_numbers_over_receivers(tmp_path: Path) -> None:
-    """A sweep: medians at the receivers where they are least and largest, each named."""
+def test_ratios_over_receivers(tmp_path: Path) -> None:
+    """A sweep: reno over cubic at each receiver, by pairs of repetitions; least and largest are named with theirs."""
     axes = tuple({"receiver": name} for name in ("linux", "freebsd"))
     experiment = made(tmp_path, Scenario(repetitions=3, flows=1, axes=axes), numbers)
     expected = measured([experiment], lambda row: f"{row['algorithm']} {row['axes']['receiver']}")
-    (text,) = words(experiment)
-    assert text.startswith("Over 2 sweep points ")
-    for part in text.removeprefix("Over 2 sweep points ").split("; "):
-        algorithm = part.partition(" ")[0]
-        ends = re.search(rf"at ({NUMBER}) BDP \(receiver (\w+)\) to ({NUMBER}) BDP \(receiver (\w+)\)", part)
-        lost = re.search(rf"retransmitted ({NUMBER}) to ({NUMBER}) packets", part)
-        assert ends is not None
-        assert lost is not None
-        medians = {
-            name: {metric: statistics.median(values) for metric, values in expected[f"{algorithm} {name}"].items()}
+    (text,) = (each for each in words(experiment) if "window of cubic" in each)
+    for metric, part in zip((EXIT, LOST), text.split("; "), strict=True):
+        pairs = {
+            name: [mine / other for mine, other in zip(expected[f"reno {name}"][metric], of_cubic, strict=True)]
             for name in ("linux", "freebsd")
+            for of_cubic in (expected[f"cubic {name}"][metric],)
         }
-        assert (ends[2], ends[4]) == tuple(sorted(medians, key=lambda name: medians[name][EXIT]))
-        assert (plain(ends[1]), plain(ends[3])) == pytest.approx(
-            sorted(each[EXIT] for each in medians.values()), rel=0.005
+        medians = {name: statistics.median(each) for name, each in pairs.items()}
+        assert plain(re.findall(rf"({NUMBER}) times", part)[0]) == pytest.approx(sum(medians.values()) / 2, rel=0.005)
+        ends = re.findall(
+            rf"({NUMBER}) times \(({NUMBER}) … ({NUMBER})\) \(receiver (\w+): ({NUMBER}) \w+ against ({NUMBER})", part
         )
-        assert (plain(lost[1]), plain(lost[2])) == pytest.approx(
-            sorted(each[LOST] for each in medians.values()), rel=0.005
-        )
+        assert [end[3] for end in ends] == sorted(medians, key=lambda name: medians[name])
+        for ratio, low, high, name, mine, other in ends:
+            assert plain(ratio) == pytest.approx(medians[name], rel=0.005)
+            assert (plain(low), plain(high)) == pytest.approx((min(pairs[name]), max(pairs[name])), rel=0.005)
+            for value, who in ((mine, "reno"), (other, "cubic")):
+                assert plain(value) == pytest.approx(statistics.median(expected[f"{who} {name}"][metric]), rel=0.005)

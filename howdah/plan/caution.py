@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a comparison changes besides what it is about, as far as its plans tell: said before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from howdah.number import counted, listed
+from howdah.plan.plan import BACKGROUND, Flow, Plan
+from howdah.profile.algorithm import ALGORITHMS, HYSTART_PAIR
+
+ALGORITHM = "algorithm"
+_WINDOW = "initial_window"
+
+
+def plan_cautions(plans: Sequence[Plan]) -> list[str]:
+    """Sentences about the plans of an experiment's runs; none where the comparison is of one thing."""
+    return [*_changes_others(plans), *_ignored_window(plans)]
+
+
+def _changes_others(plans: Sequence[Plan]) -> list[str]:
+    """The sweep's algorithm is that of every flow that names none."""
+    swept = [plan for plan in plans if ALGORITHM in plan.axes]
+    names = list(dict.fromkeys(plan.algorithm for plan in swept))
+    if len(names) < 2:
+        return []
+    followers = [_followers(plan) for plan in swept]
+    if not all(followers):
+        return []
+    count = max(map(len, followers))
+    one = count == 1
+    what = f"The sweep's algorithm changes {counted(count, 'background flow')} too"
+    hint = "name an algorithm in background: to hold " + ("it" if one else "them")
+    known = [ALGORITHMS[name] for name in names if name in ALGORITHMS]
+    if len({entry.module for entry in known if entry.module}) < len([entry for entry in known if entry.module]):
+        hint += f", and where that is cubic, compare {HYSTART_PAIR}"
+    return [f"{what}: what the sides differ by may be the competition's ({hint})."]
+
+
+def _followers(plan: Plan) -> list[Flow]:
+    return [flow for flow in plan.flows if flow.role == BACKGROUND and _follows(flow, plan)]
+
+
+def _follows(flow: Flow, plan: Plan) -> bool:
+    return flow.is_tcp and flow.algorithm == plan.algorithm
+
+
+def _ignored_window(plans: Sequence[Plan]) -> list[str]:
+    """An initial window is swept over algorithms that have their own."""
+    swept = {name for plan in plans for name in plan.axes if name.rpartition(".")[2] == _WINDOW}
+    if not swept:
+        return []
+    measured = [flow.algorithm for plan in plans for flow in plan.flows if flow.role != BACKGROUND]
+    own = [name for name in dict.fromkeys(measured) if (known := ALGORITHMS.get(name)) and known.own_window]
+    if not own:
+        return []
+    verb = "has its own first window" if len(own) == 1 else "have their own first windows"
+    return [f"The sweep of {listed(sorted(swept))} changes nothing with {listed(own)}, which {verb}."]

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One side of a comparison against another, within each place of the sweep: a ratio, paired by repetition.
+
+Repetition r meets the same perturbation with every algorithm and at every place, so the ratio of each pair is a sample
+of its own, and the spread of the ratios is that of the difference alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from howdah.measure.statistics import Statistic, statistic
+from howdah.number import between, significant
+from howdah.report.repeated import DIGITS, Repeated
+from howdah.report.subject import Subject, places, sides
+
+_ALIKE = 0.005  # ratios nearer to 1 than this print as 1
+MOST_TOLD = 4  # sides that get a clause each; of more, the two that differ most are named
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A measure, and how its comparison reads: ``differs`` has places for ratio and other side, ``same`` for the
+    other side."""
+
+    metric: str
+    differs: str
+    same: str
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """At one place. ``mine`` and ``other`` are the quantities of both, in words."""
+
+    place: str
+    paired: Statistic
+    mine: str
+    other: str
+
+    @property
+    def value(self) -> float:
+        return self.paired.median
+
+    @property
+    def is_one(self) -> bool:
+        return all(abs(each - 1) < _ALIKE for each in self.paired.values)
+
+    @property
+    def text(self) -> str:
+        """``1.24 times (1.2 … 1.3)``."""
+        return f"{significant(self.value, DIGITS)} times{self.spread}"
+
+    @property
+    def spread(self) -> str:
+        about = self.paired.about_median
+        if about is None or significant(about.low, DIGITS) == significant(about.high, DIGITS):
+            return ""
+        return f" ({between(about.low, about.high, DIGITS)})"
+
+
+def ratio(mine: Subject, other: Subject, metric: str) -> Ratio | None:
+    """``mine`` over ``other`` at their place; None where one of them has no such number, or one alone has 0."""
+    values = _ratios(mine.of, other.of, metric)
+    if values is None:
+        return None
+    texts = (each.of.quantity(metric, spread=False) for each in (mine, other))
+    return Ratio(mine.place, statistic(values), *texts)
+
+
+def _ratios(mine: Repeated, other: Repeated, metric: str) -> list[float] | None:
+    first, second = mine.numbers.get(metric), other.numbers.get(metric)
+    if not first or not second:
+        return None
+    pairs = [(first[each], second[each]) for each in first if each in second]
+    if not pairs:
+        medians = mine.median(metric), other.median(metric)
+        pairs = [(medians[0] or 0.0, medians[1] or 0.0)]
+    if any((above == 0) != (below == 0) for above, below in pairs):
+        return None
+    return [above / below if below else 1.0 for above, below in pairs]
+
+
+def against(said: list[Subject], *wording: Wording) -> list[str]:
+    """Sentences: every other side against the first one, over all places that have both.
+
+    Of many sides the two with the least and the largest ratio of the first measure are told.
+    """
+    names = sides(said)
+    at = {(each.side, each.place): each for each in said}
+    found: dict[str, list[tuple[Wording, list[Ratio]]]] = {}
+    for side in names[1:]:
+        for each in wording:
+            ratios = [
+                one
+                for place in places(said)
+                if (mine := at.get((side, place))) and (first := at.get((names[0], place)))
+                if (one := ratio(mine, first, each.metric)) is not None
+            ]
+            if ratios:
+                found.setdefault(side, []).append((each, ratios))
+    if len(found) >= MOST_TOLD:
+        order = sorted(found, key=lambda side: statistic([one.value for one in found[side][0][1]]).median)
+        found = {side: found[side] for side in dict.fromkeys((order[0], order[-1]))}
+    is_value = any(not each.is_variant for each in said)
+    other = f"with {names[0]}" if is_value else names[0]
+    sentences = []
+    for side, measures in found.items():
+        words = [_words(each, ratios, other) for each, ratios in measures]
+        joined = (" and " if all("," not in each for each in words) else "; it ").join(words)
+        sentences.append(f"With {side} it {joined}." if is_value else f"{side} {joined}.")
+    return sentences
+
+
+def _words(wording: Wording, ratios: list[Ratio], other: str) -> str:
+    at_each = f" at each of {len(ratios)} sweep points"
+    if len(ratios) == 1:
+        at_each = f" ({ratios[0].place})" if ratios[0].place else ""
+    if all(each.is_one for each in ratios):
+        return f"{wording.same.format(other)}{at_each}"
+    if len({each.text for each in ratios}) == 1:
+        return f"{wording.differs.format(ratios[0].text, other)}{at_each}"
+    ordered = sorted(ratios, key=lambda each: each.value)
+    middle = statistic([each.value for each in ratios]).median
+    median = wording.differs.format(f"{significant(middle, DIGITS)} times", other)
+    ends = " to ".join(
+        f"{each.text} ({each.place}: {each.mine} against {each.other})" for each in (ordered[0], ordered[-1])
+    )
+    return f"{median} in the median of {len(ratios)} sweep points, from {ends}"

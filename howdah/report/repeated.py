@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the runs that count say of one flow or group, repetition by repetition: what sentences are made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from howdah.measure.statistics import Statistic, statistic
+from howdah.metric import known_metrics
+from howdah.number import between, significant
+from howdah.record.result import Run
+from howdah.report.source import one_of_many, row_group
+
+DIGITS = 3
+EXIT, EXIT_NOW, EXIT_PACKETS, CAUSE = "exit_cwnd_bdp", "exit_cwnd_moment_bdp", "exit_cwnd_packets", "exit_cause"
+GROWN = "growth_end_bdp"  # of a sender whose window nobody sees
+LOST, LOST_SHARE, GOODPUT = "retransmitted_packets", "retransmission_ratio", "goodput_bits_per_second"
+NINETY, UTILISATION, QUEUE = "time_to_90_percent_s", "utilisation", "queue_peak_bytes"
+DONE, DONE_MEDIAN, DONE_P95 = "completion_time_s", "completion_time_median_s", "completion_time_p95_s"
+DONE_SHARE, CONNECTIONS, DETECTED = "completed_share", "connections", "detector_exits"
+DONE_THOUGHT, DONE_THOUGHT_MEDIAN = "completion_without_think_s", "completion_without_think_median_s"
+STARTUP_LEFT, STARTUP_GAIN = "startup_left", "startup_gain"
+DRAINED, DRAINED_BY = "drain_end_cwnd_packets", "drain_end_cause"
+HELD_BY, HELD_SHARE = "held_back_by", "held_back_share"
+HELD_NUMBERS = ("held_window_bytes", "idle_restart_before_packets", "idle_restart_after_packets")
+# Nothing else is kept: there may be a hundred thousand runs.
+_SAID = frozenset(
+    {EXIT, EXIT_NOW, EXIT_PACKETS, CAUSE, GROWN, LOST, LOST_SHARE, GOODPUT, NINETY, UTILISATION, QUEUE, DONE}
+    | {DONE_MEDIAN, DONE_P95, DONE_SHARE, CONNECTIONS, DETECTED, HELD_BY, HELD_SHARE, *HELD_NUMBERS}
+    | {DONE_THOUGHT, DONE_THOUGHT_MEDIAN, STARTUP_LEFT, STARTUP_GAIN, DRAINED, DRAINED_BY}
+)
+
+
+@dataclass
+class Repeated:
+    """By measure and repetition: numbers in the units of metrics.json, words, and why there is neither."""
+
+    numbers: dict[str, dict[int, float]] = field(default_factory=dict)
+    texts: dict[str, dict[int, str]] = field(default_factory=dict)
+    absent: dict[str, dict[int, str]] = field(default_factory=dict)
+
+    def add(self, repetition: int, row: dict[str, Any]) -> None:
+        name, value = str(row["metric"]), row["value"]
+        if value is None:
+            self.absent.setdefault(name, {})[repetition] = str(row.get("why") or "")
+        elif isinstance(value, str):
+            self.texts.setdefault(name, {})[repetition] = value
+        else:
+            self.numbers.setdefault(name, {})[repetition] = float(value)
+
+    def has(self, *names: str) -> bool:
+        """Whether one of these measures has a number or a word in some repetition."""
+        return any(name in self.numbers or name in self.texts for name in names)
+
+    def statistic(self, name: str) -> Statistic | None:
+        values = self.numbers.get(name)
+        return statistic(list(values.values())) if values else None
+
+    def median(self, name: str) -> float | None:
+        found = self.statistic(name)
+        return None if found is None else found.median
+
+    def quantity(self, name: str, *, spread: bool = True) -> str:
+        """``1.15 BDP (1.12 … 1.18)``; empty where there is no such number."""
+        found = self.statistic(name)
+        if found is None:
+            return ""
+        metric = known_metrics().get(name)
+        factor, unit = (metric.factor, metric.shown) if metric else (1.0, "")
+        number = significant(found.median * factor, DIGITS)
+        text = f"{number} {unit.removesuffix('s') if number == '1' and unit == 'packets' else unit}".rstrip()
+        about = found.about_median
+        return f"{text} ({between(about.low * factor, about.high * factor, DIGITS)})" if spread and about else text
+
+    def reasons(self, name: str) -> list[str]:
+        """Why there is no such measure, each once."""
+        return list(dict.fromkeys(why for why in self.absent.get(name, {}).values() if why))
+
+
+def repeated(runs: list[Run]) -> dict[str, Repeated]:
+    """Of the runs of one variant at one point, those that count: by flow (its id), by group (its name), and of the
+    whole run as the empty name."""
+    found: dict[str, Repeated] = {}
+    seen: set[int] = set()
+    for run in runs:
+        if not run.counts:
+            continue
+        number = run.repetition if run.repetition not in seen else max(seen) + 1  # one of another experiment
+        seen.add(number)
+        for row in run.metrics:
+            if row["metric"] in _SAID and not one_of_many(row):
+                found.setdefault(row_group(run, row).flow, Repeated()).add(number, row)
+    return found

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where flows left their start-up and what it cost, in sentences."""
+
+from __future__ import annotations
+
+from howdah.number import duration, listed, significant
+from howdah.profile.algorithm import ALGORITHMS
+from howdah.report.heldback import held
+from howdah.report.ratio import MOST_TOLD, Wording, against
+from howdah.report.repeated import (
+    CAUSE,
+    DIGITS,
+    DRAINED,
+    DRAINED_BY,
+    EXIT,
+    EXIT_NOW,
+    EXIT_PACKETS,
+    GOODPUT,
+    GROWN,
+    LOST,
+    NINETY,
+    QUEUE,
+    STARTUP_GAIN,
+    STARTUP_LEFT,
+    UTILISATION,
+)
+from howdah.report.subject import Subject, places, sides
+from howdah.report.table import cause_text
+
+_FIRST = "The first flow"
+_LEFT = "leaves at {} the window of {}", "leaves at the window of {}"
+_AGAIN = Wording(LOST, "retransmits {} as many packets as {}", "retransmits as many packets as {}")
+_RATE = Wording(GOODPUT, "gets {} the goodput of {}", "gets the goodput of {}")
+_STAYED = ("the flow did not leave slow start", "no exit seen", "")  # why there is no exit, where one was looked for
+_INFINITE = "ssthresh stayed infinite"
+_BBR_DRAIN = "bbr-drain"
+_NONE_SEEN = "none seen"
+_LEAST_USED = 0.5  # of the capacity, of a flow that is said to have reached 90 % of it
+_LONG_QUEUE_RTTS = 2
+
+
+def has_start(subject: Subject) -> bool:
+    """Whether anything is known of how the flow started: no group, and no run without a measure."""
+    told = subject.of.has(EXIT, EXIT_PACKETS, LOST, GROWN) or EXIT_PACKETS in subject.of.absent
+    return told and not subject.is_group
+
+
+def has_exit(subject: Subject) -> bool:
+    return subject.of.has(EXIT, EXIT_PACKETS)
+
+
+def startup(said: list[Subject]) -> list[str]:
+    """Of the first flow of each side and place."""
+    first: dict[tuple[str, str], Subject] = {}
+    for each in said:
+        first.setdefault((each.side, each.place), each)
+    shown = list(first.values())
+    if not shown:
+        return []
+    where, who = places(shown), sides(shown)
+    if len(where) > 1 and len(who) == 1:
+        sentences = [_ranges(shown)]
+    elif len(where) > 1:
+        sentences = _over_places(shown)
+    elif len(shown) == 1:
+        sentences = [_alone(shown[0])]
+    else:
+        sentences = [_side_by_side(shown) if len(shown) <= MOST_TOLD else _extremes(shown)]
+        sentences += _ratios(shown) if len(shown) == 2 else []
+    if any(each.others for each in shown):
+        name = shown[0].name
+        sentences[0] = f"{_FIRST if name == 'first' else f'{_FIRST}, {name}'}: {sentences[0]}"
+    return sentences
+
+
+def _left(each: Subject) -> str:
+    """BBR has no slow start: it has a start-up."""
+    causes = each.of.texts.get(CAUSE, {}).values()
+    has_none = each.of.has(STARTUP_GAIN) or each.has_bbr or _BBR_DRAIN in causes
+    return "start-up" if has_none else "slow start"
+
+
+def _exit(each: Subject, *, spread: bool = True) -> str:
+    """``1.15 BDP by ACK train``; empty where the flow has no exit. Where the path changes, by the BDP of the moment."""
+    share = EXIT_NOW if each.of.has(EXIT_NOW) else EXIT
+    where = each.of.quantity(share, spread=spread)
+    if where and each.path.rate_steps:
+        where += " of that moment"
+    where = where or each.of.quantity(EXIT_PACKETS, spread=spread)
+    if not where:
+        return ""
+    by = _causes(each, CAUSE)
+    drained = _causes(each, DRAINED_BY)
+    ended = f" (its drain ended by {drained} at {each.of.quantity(DRAINED, spread=spread)})" if drained else ""
+    return f"{where} by {by}{ended}" if by else f"{where}{ended}"
+
+
+def _causes(each: Subject, name: str) -> str:
+    """``loss``; ``ACK train ×2, loss ×1`` where repetitions differ."""
+    causes = list(each.of.texts.get(name, {}).values())
+    if causes and name == CAUSE:
+        causes += [_NONE_SEEN] * len(each.of.absent.get(name, {}))
+    count = {cause: causes.count(cause) for cause in sorted(set(causes), key=lambda cause: -causes.count(cause))}
+    return ", ".join(f"{cause_text(cause)}{f' ×{number}' if len(count) > 1 else ''}" for cause, number in count.items())
+
+
+def _stay(each: Subject) -> str:
+    """What it did in the place of an exit, no more than the data say: that a flow is still in slow start they do only
+    of an algorithm that ends it by setting ssthresh."""
+    grown = each.of.quantity(GROWN)
+    if _is_in_it(each):
+        words = f"did not leave {_left(each)}"
+    elif not grown:
+        words = _unknown(each)
+    elif any(_INFINITE in reason for reason in each.of.reasons(STARTUP_LEFT)):
+        words = f"{_unknown(each)} and grew to {grown} in flight"
+    else:
+        words = f"grew to {grown} in flight"
+    why = held(each, left=False)
+    return f"{words}: {why}" if why else words
+
+
+def _is_in_it(each: Subject) -> bool:
+    """Whether its data say that it was in its start-up to its end. Without a measure of that, an infinite ssthresh says
+    it of the algorithms that are known to end slow start by setting it."""
+    if STARTUP_LEFT in each.of.numbers or STARTUP_LEFT in each.of.absent:
+        return each.of.median(STARTUP_LEFT) == 0
+    reason = next(iter(each.of.reasons(EXIT_PACKETS)), "")
+    known = each.algorithm in ALGORITHMS and not each.has_bbr and not each.of.has(GROWN)
+    return known and reason.partition(";")[0] in _STAYED
+
+
+def _unknown(each: Subject) -> str:
+    """``has no known end of its start-up (ssthresh stayed infinite)``."""
+    reason = next(iter(each.of.reasons(STARTUP_LEFT) or each.of.reasons(EXIT_PACKETS)), "")
+    reason = reason.removeprefix("end of start-up unknown: ")
+    return f"has no known end of its start-up ({_INFINITE if reason.partition(';')[0] in _STAYED else reason})"
+
+
+def _lost(each: Subject, *, short: bool = False) -> str:
+    text = each.of.quantity(LOST) if each.of.median(LOST) else "nothing"
+    return text.replace(" packets", "").replace(" packet", "") if short else text
+
+
+def _alone(each: Subject) -> str:
+    exit_text = _exit(each)
+    parts = [f"left {_left(each)} at {exit_text}" if exit_text else _stay(each)]
+    if each.of.has(LOST):
+        parts.append(f"retransmitted {_lost(each)}")
+    if _bears_out(each):
+        parts.append(f"reached 90 % of the capacity after {each.of.quantity(NINETY)}{_queue(each)}")
+    why = held(each, left=True) if exit_text else ""
+    return f"{each.side} {listed(parts)}{f'; {why}' if why else ''}."
+
+
+def _bears_out(each: Subject) -> bool:
+    """Whether the flow moved at least half of what the path carries from the moment at which it reached 90 % of it: a
+    single good round trip is no praise."""
+    reached = each.of.median(NINETY)
+    if reached is None:
+        return False
+    goodput = each.of.median(GOODPUT)
+    if goodput is None:
+        used = each.whole.median(UTILISATION)
+        return used is not None and used >= _LEAST_USED
+    span_s = (each.flow.stop_us - each.flow.start_us) / 1e6
+    capacity = each.path.capacity_goodput_bits_per_second
+    return goodput * span_s >= _LEAST_USED * capacity * max(span_s - reached, 0.0)
+
+
+def _queue(each: Subject) -> str:
+    """A standing queue that is out of proportion, beside the praise."""
+    peak = each.whole.median(QUEUE)
+    if peak is None:
+        return ""
+    wait_us = peak * 8e6 / each.path.rate_bits_per_second
+    return f", with up to {duration(wait_us)} of queue" if wait_us > _LONG_QUEUE_RTTS * each.path.rtt_us else ""
+
+
+def _side_by_side(said: list[Subject]) -> str:
+    """The first clause in full, the others without what they would repeat."""
+    clauses: list[str] = []
+    left = ""
+    lost = False
+    for each in said:
+        clause = each.side
+        exit_text = _exit(each)
+        if exit_text:
+            clause += f" at {exit_text}" if left == _left(each) else f" left {_left(each)} at {exit_text}"
+            left = _left(each)
+        else:
+            clause += f" {_stay(each)}"
+            left = ""
+        if each.of.has(LOST):
+            again = each.of.median(LOST)
+            clause += f", and {_lost(each, short=True)}" if lost and again else f" and retransmitted {_lost(each)}"
+            lost = True
+        why = held(each, left=True) if exit_text else ""
+        clauses.append(f"{clause} ({why})" if why else clause)
+    return f"{'; '.join(clauses)}."
+
+
+def _extremes(said: list[Subject]) -> str:
+    """Of many at one place: who left first and last, who retransmitted least and most."""
+    parts = []
+    with_exit = sorted((each for each in said if each.of.has(EXIT)), key=lambda each: each.of.median(EXIT) or 0)
+    if with_exit:
+        first, last = with_exit[0], with_exit[-1]
+        parts.append(
+            f"{first.side} left slow start earliest, at {_exit(first)}, and {last.side} latest, at {_exit(last)}"
+        )
+    lost = sorted((each for each in said if each.of.has(LOST)), key=lambda each: each.of.median(LOST) or 0)
+    if lost:
+        parts.append(f"{lost[0].side} retransmitted least ({_lost(lost[0])}), {lost[-1].side} most, {_lost(lost[-1])}")
+    stayed = [each.side for each in said if not has_exit(each)]
+    if stayed:
+        parts.append(f"{listed(stayed[:3])}{' and others' if len(stayed) > 3 else ''} have no exit")
+    return f"{'; '.join(parts)}."
+
+
+def _ratios(said: list[Subject]) -> list[str]:
+    """The sides against the first: windows and retransmissions, or where no flow left, what they moved."""
+    window = next((name for name in (EXIT_NOW, EXIT) if any(each.of.has(name) for each in said)), EXIT_PACKETS)
+    wording = [Wording(window, *_LEFT), _AGAIN]
+    if not any(has_exit(each) for each in said):
+        wording.append(_RATE)
+    return against(said, *wording)
+
+
+def _over_places(said: list[Subject]) -> list[str]:
+    """Over the sweep: sides within each place, then where some of them have no exit."""
+    count = len(places(said))
+    without = []
+    for side in sides(said)[:MOST_TOLD]:
+        stayed = [each for each in said if each.side == side and not has_exit(each)]
+        if stayed:
+            number = "each" if len(stayed) == count else str(len(stayed))
+            without.append(
+                f"{side} {_stay(stayed[0])} (at {number} of {count} sweep points, the first {stayed[0].place})"
+            )
+    sentences = [*_ratios(said), *([f"{'; '.join(without)}."] if without else [])]
+    return sentences or [f"Over {count} sweep points nothing can be compared."]
+
+
+def _ranges(said: list[Subject]) -> str:
+    """One side over the sweep: the places where it left earliest and latest."""
+    first = said[0]
+    stayed = [each for each in said if not has_exit(each)]
+    left = _range(said, EXIT, f"left {_left(first)} at")
+    parts = [left or _stay(first)]
+    if stayed and left:
+        parts[0] += f", has no exit at {len(stayed)} of them"
+    lost = _range(said, LOST, "retransmitted", placed=False)
+    if lost:
+        parts.append(lost)
+    if not left and (rate := _range(said, GOODPUT, "moved")):
+        parts.append(rate)
+    return f"Over {len(places(said))} sweep points {first.side} {listed(parts)}."
+
+
+def _range(said: list[Subject], name: str, verb: str, *, placed: bool = True) -> str:
+    """``left slow start at 0.6 BDP (round-trip time 20 ms) to 1.15 BDP (round-trip time 240 ms)``."""
+    known = sorted((each for each in said if each.of.has(name)), key=lambda each: each.of.median(name) or 0.0)
+    if not known:
+        return ""
+    low, high = (each.of.quantity(name, spread=False) for each in (known[0], known[-1]))
+    if low == high:
+        return f"{verb} {'nothing' if name == LOST and not known[-1].of.median(name) else low}"
+    if not placed:
+        return f"{verb} {significant(known[0].of.median(name) or 0.0, DIGITS)} to {high}"
+    return f"{verb} {low} ({known[0].place}) to {high} ({known[-1].place})"

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What sentences speak of: one flow or group of one side of the comparison at one place of the sweep.
+
+The *sides* are the variants. Where there is one alone they are the values of a swept field that changes what is done
+rather than where or with how much: a sysctl, an initial window, a receiver. The rest of the sweep point is the *place*:
+sides are compared within one place and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from howdah.plan.plan import BACKGROUND, Flow, Path
+from howdah.profile.algorithm import ALGORITHMS
+from howdah.report.plot.swept import field_name
+from howdah.report.repeated import Repeated
+from howdah.report.table import Block, Table
+
+_TRAFFIC = "traffic"  # axis of the runs that check the traffic generator
+_OWN = (_TRAFFIC, "control", "unknown")
+_OF_THE_PLACE = {"size", "connections", "requests", "request", "think", "start", "stop", "rtt", "duration", "every"}
+_BBR = "bbr"
+_PATHS = "paths/"  # where the ready-made ones are
+
+
+@dataclass(frozen=True)
+class Subject:
+    """``of`` is what its runs say of the flow or group, ``whole`` of the run. ``others`` counts the measured flows and
+    groups that the same runs have beside it."""
+
+    side: str
+    place: str
+    algorithm: str
+    name: str
+    flow: Flow
+    path: Path
+    of: Repeated
+    whole: Repeated
+    others: int = 0
+    variant: str = ""
+    axes: Mapping[str, str] = field(default_factory=dict)  # those of the sweep that have several values
+    is_variant: bool = True  # else its side is a value of a swept field
+
+    @property
+    def placed(self) -> str:
+        return f"{self.side} ({self.place})" if self.place else self.side
+
+    @property
+    def is_group(self) -> bool:
+        return self.flow.group is not None
+
+    @property
+    def has_bbr(self) -> bool:
+        """Whether its start-up is BBR's, which has no slow start."""
+        known = ALGORITHMS.get(self.algorithm)
+        return known is not None and known.base == _BBR
+
+
+def subjects(table: Table) -> list[Subject]:
+    """Those of the runs that count, in the order of the table; without the runs that check the traffic generator,
+    unless there are no others."""
+    blocks = [block for _, of_point in table.points for block in of_point if block.count and block.rows]
+    blocks = [block for block in blocks if _TRAFFIC not in block.axes] or blocks
+    swept = _swept(blocks)
+    contrast = None
+    if len({block.variant.key for block in blocks}) == 1:
+        contrast = next((name for name in swept if not _is_place(name)), None)
+    return [subject for block in blocks for subject in _of_block(block, swept, contrast)]
+
+
+def _swept(blocks: list[Block]) -> list[str]:
+    """The fields of which these have several values."""
+    values: dict[str, set[str]] = {}
+    for block in blocks:
+        for name, value in block.axes.items():
+            values.setdefault(name, set()).add(str(value))
+    return [name for name, each in values.items() if len(each) > 1]
+
+
+def _is_place(name: str) -> bool:
+    section, _, rest = name.partition(".")
+    return section == "path" or name in _OWN or rest.rpartition(".")[2] in _OF_THE_PLACE or name in _OF_THE_PLACE
+
+
+def _of_block(block: Block, swept: list[str], contrast: str | None) -> Iterator[Subject]:
+    side = block.variant.label if contrast is None else _value(contrast, block)
+    place = ", ".join(_value(name, block) for name in swept if name != contrast and name in block.axes)
+    rows = [row for row in block.rows if row.planned is not None and row.planned.role != BACKGROUND]
+    for row in rows:
+        assert row.planned is not None and block.path is not None
+        if row.of.numbers or row.of.texts or row.of.absent:
+            yield Subject(
+                side,
+                place,
+                row.planned.algorithm,
+                row.flow,
+                row.planned,
+                block.path,
+                row.of,
+                block.whole,
+                len(rows) - 1,
+                block.variant.label,
+                {name: str(block.axes[name]) for name in swept if name in block.axes},
+                contrast is None,
+            )
+
+
+def _value(name: str, block: Block) -> str:
+    """``path.rtt=20 ms`` as a reader wants it: ``round-trip time 20 ms``."""
+    value = str(block.axes.get(name, "")).removeprefix(_PATHS)
+    return f"{field_name(name)} {value}" if value else f"no {field_name(name)}"
+
+
+def sides(said: list[Subject]) -> list[str]:
+    """In their order; the first is what the others are compared with."""
+    return list(dict.fromkeys(each.side for each in said))
+
+
+def places(said: list[Subject]) -> list[str]:
+    return list(dict.fromkeys(each.place for each in said))
