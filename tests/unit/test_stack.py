@@ -10,7 +10,7 @@ import pytest
 
 from howdah.agent.loop import Loop
 from howdah.agent.traffic.stack import environment_of
-from howdah.agent.traffic.stack_program import StackProgram
+from howdah.agent.traffic.stack_program import Said, StackProgram
 from howdah.build.cache import Cache
 from howdah.build.stack import StackUnsupportedError, build_stack, provide_stacks
 from howdah.engine.uml.engine import UmlEngine
@@ -249,7 +249,5 @@ def test_a_flow_is_complete_when_its_receiver_has_all_and_not_when_the_peer_has_
     program = StackProgram("flow 1", "mine", Loop(virtual_time=False), tmp_path / "1-receiver")
     program._understand("connected", 10)
     program._understand("all", 70)
-    assert program.said.ended_ns is None
     program._understand("bytes 100000", 110)
-    assert (program.said.all_ns, program.said.ended_ns, program.said.moved_bytes) == (70, 110, 100_000)
-    assert program.said.other is None
+    assert program.said == Said(connected_ns=10, all_ns=70, ended_ns=110, moved_bytes=100_000)
