@@ -23,6 +23,7 @@ from howdah.plan.plan import Flow
 
 _MOST_NAMED = 3
 _HANDSHAKE = 2  # tcpi_bytes_acked counts the SYN of the end that opened, and the FIN
+_DELAYED_ACK_NS = 200_000_000  # the longest that receivers wait with it
 _TRAIN, _DELAY = "TcpExtTCPHystartTrain", "TcpExtTCPHystartDelay"
 _OWN_CONNECTIONS = ("program", "flent")  # traffic whose programs may open connections that are no flow
 
@@ -102,11 +103,18 @@ def _bytes(data: Measured, traces: list[FlowTrace]) -> Iterator[str]:
         label, acknowledged = trace.flow.title, int(trace.una_after[-1])
         if acknowledged > received:
             yield f"{label}: tcp_probe has {acknowledged} bytes acknowledged, the receiver got {received}"
-        elif trace.received_ns is not None and acknowledged < received:
+        elif _ended_in_time(trace) and acknowledged < received:
             yield (
                 f"{label}: tcp_probe ends with {acknowledged} bytes acknowledged, the receiver got {received}: "
                 "the last ACKs are missing, so nothing that is measured goes to the flow's end"
             )
+
+
+def _ended_in_time(trace: FlowTrace) -> bool:
+    """Whether its receiver had all of a flow of fixed size so early that the last ACK, be it delayed, was traced."""
+    if trace.received_ns is None:
+        return False
+    return trace.received_ns + int(trace.window_ns[-1]) + _DELAYED_ACK_NS < trace.flow.stop_us * 1000
 
 
 def _acknowledged(each: _Both) -> str | None:

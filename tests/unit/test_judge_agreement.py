@@ -134,6 +134,8 @@ def test_a_transfer_must_be_traced_to_its_last_byte() -> None:
     )
     assert _failed(dataclasses.replace(short, acknowledged_bytes=size)) == {}
     assert _failed(short, complete=False) == {}
+    late = dataclasses.replace(flow, stop_us=480_000)  # before an ACK that is delayed by 200 ms
+    assert _failed(dataclasses.replace(short, flow=late)) == {}
     assert _failed(dataclasses.replace(short, flow=dataclasses.replace(flow, traffic="iperf3"))) == {}
 
 

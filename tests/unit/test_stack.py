@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from howdah.agent.loop import Loop
 from howdah.agent.traffic.stack import environment_of
+from howdah.agent.traffic.stack_program import Said, StackProgram
 from howdah.build.cache import Cache
 from howdah.build.stack import StackUnsupportedError, build_stack, provide_stacks
 from howdah.engine.uml.engine import UmlEngine
@@ -240,3 +242,12 @@ def test_a_flow_has_its_own_sender(tmp_path: Path) -> None:
 def test_one_that_only_receives_does_not_send(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match=r"the stack mine only receives: mine\.yaml names no algorithms"):
         make_one(tmp_path, f"sender: {{stack: {write_stack(tmp_path)}}}\n")
+
+
+def test_a_flow_is_complete_when_its_receiver_has_all_and_not_when_the_peer_has_closed(tmp_path: Path) -> None:
+    """A source closes a round trip later, when its last byte is acknowledged."""
+    program = StackProgram("flow 1", "mine", Loop(virtual_time=False), tmp_path / "1-receiver")
+    program._understand("connected", 10)
+    program._understand("all", 70)
+    program._understand("bytes 100000", 110)
+    assert program.said == Said(connected_ns=10, all_ns=70, ended_ns=110, moved_bytes=100_000)
