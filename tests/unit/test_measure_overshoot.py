@@ -23,8 +23,8 @@ def test_overshoot_is_the_peak_beyond_bdp_and_buffer_in_frames() -> None:
 
 
 def test_the_peak_is_taken_until_two_rounds_after_the_exit() -> None:
-    """One ACK a round: exit at record 2, peak of 60 in the round after it, 90 much later."""
-    out = [10, 20, 40, 60, 50, 40, 40, 90]
+    """One ACK a round: exit at record 2, peak of 60 in the second round after it, 70 in the third, 90 later."""
+    out = [10, 20, 40, 50, 60, 70, 40, 90]
     una, nxt = [], []
     sent = 0
     for packets in out:
