@@ -15,6 +15,7 @@ from howdah.profile.model import Scenario
 from howdah.profile.override import field_value
 from howdah.profile.source import Document, Path_
 from howdah.profile.sweep import Axis
+from howdah.profile.unsayable import unsayable
 from howdah.quantity import QuantityError
 
 TRAFFIC_AXIS = "traffic"  # of the run that cross_check adds
@@ -207,9 +208,10 @@ class ClaimCheck:
 
     def _unknown(self, what: str, name: str, known: Any, *place: str | int, listed: str | None = None) -> ProfileError:
         names = sorted(str(item) for item in known)
-        close = nearest(name, names)
+        close, lacking = nearest(name, names), unsayable(name)
         shown = f"{listed} has them" if listed else f"known: {', '.join(names[:30])}" if names else None
-        return self._error(what, *place, hint=f"did you mean {close}?" if close else shown)
+        hint = lacking.hint() if lacking else f"did you mean {close}?" if close else shown
+        return self._error(what, *place, hint=hint)
 
 
 def check_range(expect: RangeSection, metric: Metric) -> None:
