@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from howdah.errors import ProfileError, nearest
-from howdah.profile.foreign import what_it_is
+from howdah.profile.not_a_trace import what_it_is
 from howdah.profile.varying import MOST_CHANGES, SHORTEST_STEP_US, StepSection, TraceSection
 from howdah.quantity import QuantityError, format_duration, parse_duration
 
@@ -26,6 +26,7 @@ FORMS = (
 LARGEST_FILE_BYTES = 64 << 20
 _GAP_FACTOR = 10  # of the usual spacing of rows
 _ZERO_RATE = re.compile(r"0*\.?0+(?![0-9.])")
+_LONGEST_TIME = 16  # digits
 _OPPORTUNITY_BITS = 1500 * 8  # of one line of a trace of Mahimahi
 
 
@@ -138,7 +139,9 @@ def _mahimahi(text: str, name: str, interval_us: int, where: str) -> tuple[list[
         if not written.strip():
             continue
         try:
-            time_us = parse_duration(f"{written.strip()} ms")
+            # A trace has tens of thousands of lines, almost always whole milliseconds.
+            whole = written.isascii() and written.isdecimal() and len(written) < _LONGEST_TIME
+            time_us = 1000 * int(written) if whole else parse_duration(f"{written.strip()} ms")
         except QuantityError:
             what = f"expected a time in milliseconds, not {written.strip()[:40]!r}"
             raise ProfileError(what, where=f"{name}:{number}", hint=FORMS) from None

@@ -97,7 +97,7 @@ def test_a_name_that_nothing_is_like_gets_the_fields_of_its_section(tmp_path: Pa
         (in_path("jitter_distribution: pareto"), "", "jitter that reorders", "path.reorder"),
         (in_path("trace: [a.csv, b.csv]"), "", "sweep over several traces", "path.like"),
         (in_path("trace: {file: [a.csv, b.csv]}"), "", "sweep over several traces", "path.like"),
-        (in_path("txqueuelen: 100"), "", "queue that counts packets", "50 packets"),
+        (in_path("txqueuelen: 100"), "", "queue of the bottleneck that counts packets", "50 packets"),
         (PATH, "flows: [{protocol: mptcp, subflows: 2}]\n", "MPTCP", "several flows"),
         (PATH, "flows: [{size: pareto}]\n", "distribution of sizes", "groups[…].mix"),
         (
