@@ -86,7 +86,7 @@ def page() -> str:
     for receiver in RECEIVERS.values():
         lines.append(f"| `{receiver.name}` | {'emulated' if receiver.emulated else ''} | {receiver.summary} |")
     lines += ["", "Sections are those of the HyStart paper; [receivers.md](receivers.md) has the details.", ""]
-    lines += [f"## {TITLE}", "", "A profile that asks for one of these is told what comes nearest.", ""]
+    lines += [f"## {TITLE}", "", "The message about a profile that asks for one of these names what comes nearest.", ""]
     lines += ["| there is no | nearest |", "|---|---|"]
     lines += [f"| {row.what} | {row.nearest} |" for row in unsayable_table()]
     lines.append("")

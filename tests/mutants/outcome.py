@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +38,8 @@ class Outcome:
     @classmethod
     def of(cls, codes: Mapping[str, int | None], tree: Path, why: Mapping[Change, str]) -> Outcome:
         """From mutmut's exit codes; ``why`` says of known changes why nothing can notice them."""
-        alive = {name: change_of(name, tree) for name, code in codes.items() if code in (None, _SURVIVED, *_NO_TEST)}
+        with contextlib.chdir(tree):
+            alive = {name: change_of(name) for name, code in codes.items() if code in (None, _SURVIVED, *_NO_TEST)}
         known = {name: why[change] for name, change in alive.items() if change in why}
         return cls(
             killed=[name for name, code in codes.items() if name not in alive and code not in _TIMEOUTS],
@@ -60,17 +60,12 @@ class Outcome:
         )
 
 
-def change_of(name: str, tree: Path) -> Change:
-    """What mutmut shows of a mutant."""
-    shown = subprocess.run(
-        [str(Path(sys.executable).with_name("mutmut")), "show", name],
-        cwd=tree,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    lines = shown.stdout.splitlines()
-    file = next(line.removeprefix("--- ") for line in lines if line.startswith("--- "))
+def change_of(name: str) -> Change:
+    """The lines that a mutant changes, as mutmut has them."""
+    from mutmut.mutation.diff_apply import get_diff_for_mutant  # reads its settings from where it is imported
+
+    file = "/".join(name.split(".")[:-1]) + ".py"
+    lines = get_diff_for_mutant(name, path=Path(file)).splitlines()
     was, becomes = (
         " ".join(line[1:].strip() for line in lines if line.startswith(sign) and not line.startswith(sign * 3))
         for sign in "-+"

@@ -429,7 +429,14 @@ def test_three_problems_of_raw_files_are_named_and_the_others_counted(count: int
     ],
 )
 def test_a_check_that_verdict_json_cannot_have_is_not_made(change: dict[str, Any], field: str) -> None:
-    right = {"name": "a", "stage": "engine", "ok": True, "message": "it is", "tolerance": 0.5, "unit": "bit/s"}
+    right: dict[str, Any] = {
+        "name": "a",
+        "stage": "engine",
+        "ok": True,
+        "message": "it is",
+        "tolerance": 0.5,
+        "unit": "bit/s",
+    }
     Check(**right)
     with pytest.raises(ValueError, match=f"no such {field}"):
         Check(**{**right, **change})

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -138,13 +139,14 @@ def test_each_delay_line_is_judged_by_the_losses_of_its_direction(tmp_path: Path
     table.write(directory, "qdisc", pa.Table.from_pylist(rows, schema=QDISC))
     forward, reverse = [[100_000, 0.0]], [[100_000, 0.05]]
     found = {}
-    for name, path in {
+    paths: dict[str, dict[str, Any]] = {
         "both": {"forward_loss_steps": forward, "reverse_loss_steps": reverse, "loss_ratio": 0.1},
         "forward": {"forward_loss_steps": forward, "loss_ratio": 0.1},
         "wrong base": {"forward_loss_steps": forward, "loss_ratio": 0.0},
         "wrong step": {"reverse_loss_steps": [[100_000, 0.5]]},
         "none": {},
-    }.items():
+    }
+    for name, path in paths.items():
         plan = varying_plan(**{"forward_loss_steps": [], "reverse_loss_steps": [], **path})
         found[name] = {each.name: each.ok for each in loss_schedule_checks(directory, plan, VIRTUAL)}
     there, back = "loss schedule right:right-eth1", "loss schedule left:left-eth0"

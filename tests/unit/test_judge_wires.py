@@ -23,7 +23,7 @@ def divided() -> Plan:
     return dataclasses.replace(plan, parts=[Part(name="receivers", kernel=plan.kernel, hosts=["r1"])])
 
 
-def end(plan: Plan, host: str = "r1", **counts: int) -> dict[str, int]:
+def end(plan: Plan, host: str = "r1", **counts: Any) -> dict[str, int]:
     number = [each.name for each in plan.hosts].index(host)
     zero = dict.fromkeys(("left_frames", "arrived_frames", "lost_frames", "late_frames", "latest_ns"), 0)
     return {"wire": number, **zero, **counts}
@@ -78,7 +78,8 @@ def test_what_left_by_a_wire_arrived_and_in_time() -> None:
 )
 def test_a_wire_that_loses_or_is_late_fails(counts: dict[str, int], name: str, words: str) -> None:
     plan = divided()
-    first = end(plan, **{"left_frames": 100, **counts})
+    asked: dict[str, Any] = {"left_frames": 100, **counts}
+    first = end(plan, **asked)
     found = judged(plan, wires(first, end(plan, arrived_frames=100), plan))
     assert [each for each, check in found.items() if not check.ok] == [name]
     assert words in found[name].message

@@ -24,9 +24,7 @@ def test_a_mutant_that_no_test_meets_has_survived_and_an_equivalent_one_does_not
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     same = Change("howdah/a.py", "x = 1", "x = 1.0")
-    monkeypatch.setattr(
-        outcome, "change_of", lambda name, _: same if name == "same" else Change("howdah/a.py", name, "")
-    )
+    monkeypatch.setattr(outcome, "change_of", lambda name: same if name == "same" else Change("howdah/a.py", name, ""))
     codes = {"killed": 1, "alive": 0, "nobody": 33, "none left": 5, "not tried": None, "endless": 36, "same": 0}
     found = Outcome.of(codes, ROOT, {same: "it is equal"})
     assert (found.killed, found.timed_out) == (["killed"], ["endless"])
