@@ -98,6 +98,14 @@ def test_a_processor_that_was_not_read_has_no_measures(tmp_path: Path) -> None:
     assert [check.ok for check in found] == [None] * 3
 
 
+def test_a_host_that_answered_nothing_has_no_measures(tmp_path: Path) -> None:
+    directory, data = lived(tmp_path)
+    store.write(directory, "processor", store.read(directory, "processor").slice(0, 0))
+    sheet = Sheet({})
+    processor_host_rows(sheet, directory, data)
+    assert [row["value"] for row in sheet.rows] == [None] * 5
+
+
 def test_an_honest_processor_passes(tmp_path: Path) -> None:
     found = judged(tmp_path)
     assert {name: check.ok for name, check in found.items()} == dict.fromkeys(("segments", "costs", "time"), True)

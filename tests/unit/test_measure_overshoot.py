@@ -64,6 +64,14 @@ def test_the_first_episode_counts_its_own_drops_and_retransmissions() -> None:
     assert (episode.retransmitted, episode.dropped) == (7, 8)
 
 
+def test_a_reading_at_the_moment_of_the_third_duplicate_has_what_was_sent_again_before_it() -> None:
+    """One segment was sent again by the reading at 142 ms itself: it belongs to the episode that begins there."""
+    info = make_info([0, 142, 200], total_retrans_packets=[0, 1, 1])
+    episode = overshoot.first_loss_episode(lossy(), info, make_queue([0, 300], [0, 0]), 0, 1)
+    assert episode is not None
+    assert episode.retransmitted == 1
+
+
 def test_reordering_is_no_loss() -> None:
     info = make_info([0, 100, 200, 300], total_retrans_packets=[0, 0, 0, 0])
     assert overshoot.first_loss_episode(lossy(), info, make_queue([0, 300], [0, 0]), 0, 1) is None
