@@ -117,7 +117,7 @@ def _copy(chosen: list[str]) -> None:
         "source_paths": ["howdah"],
         "only_mutate": [f"howdah/{package}/*" for package in KILLERS],
         "also_copy": [*COPIED, "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "README.md", "mkdocs.yml"],
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "tests.mutants.shortest"]
+        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "tests.mutants.shortest", "--hypothesis-profile", "ci"]
         + [word for name in LEFT_OUT for word in ("--deselect", name)],
         "pytest_add_cli_args_test_selection": killers,
         "timeout_constant": 20.0,
