@@ -38,7 +38,8 @@ class Check:
         wrong = [field for field in ("name", "message") if not isinstance(getattr(self, field), str)]
         wrong += ["stage"] * (self.stage not in STAGES)
         wrong += ["tolerance"] * (not isinstance(self.tolerance, int | float | None))
-        wrong += ["unit"] * (self.unit is not None and not _UNIT.fullmatch(self.unit))
+        # A tolerance is in a unit.
+        wrong += ["unit"] * (self.tolerance is not None if self.unit is None else not _UNIT.fullmatch(self.unit))
         if wrong:
             raise ValueError(f"a check has no such {' and '.join(wrong)}: {self}")
 

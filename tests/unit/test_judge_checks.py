@@ -426,6 +426,7 @@ def test_three_problems_of_raw_files_are_named_and_the_others_counted(count: int
         ({"unit": "PACKETS"}, "unit"),
         ({"unit": "packets "}, "unit"),
         ({"unit": ""}, "unit"),
+        ({"unit": None}, "unit"),
     ],
 )
 def test_a_check_that_verdict_json_cannot_have_is_not_made(change: dict[str, Any], field: str) -> None:
@@ -438,5 +439,6 @@ def test_a_check_that_verdict_json_cannot_have_is_not_made(change: dict[str, Any
         "unit": "bit/s",
     }
     Check(**right)
+    Check(**{**right, "tolerance": None, "unit": None})
     with pytest.raises(ValueError, match=f"no such {field}"):
         Check(**{**right, **change})
