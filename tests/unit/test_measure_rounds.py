@@ -26,7 +26,8 @@ def test_a_round_ends_when_all_that_was_out_at_its_start_is_acknowledged() -> No
 
 def test_no_records_have_no_rounds_and_one_record_has_one() -> None:
     none = rounds(make_trace([], [], []))
-    assert (none.tolist(), none.dtype) == ([], np.int64), "they are indices"
+    assert none.tolist() == []
+    assert np.issubdtype(none.dtype, np.integer), "they are indices"
     assert rounds(make_trace([40], [0], [10])).tolist() == [0]
 
 
