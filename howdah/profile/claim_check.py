@@ -11,6 +11,7 @@ from howdah.errors import ProfileError, nearest
 from howdah.metric import RATIO, Metric, known_entries, known_metrics, read_share
 from howdah.profile.claim import ClaimSection, RangeSection, SelectorSection
 from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
+from howdah.profile.hint import SURE
 from howdah.profile.model import Scenario
 from howdah.profile.override import field_value
 from howdah.profile.source import Document, Path_
@@ -208,7 +209,8 @@ class ClaimCheck:
 
     def _unknown(self, what: str, name: str, known: Any, *place: str | int, listed: str | None = None) -> ProfileError:
         names = sorted(str(item) for item in known)
-        close, lacking = nearest(name, names), unsayable(name)
+        lacking = None if nearest(name, names, SURE) else unsayable(name)
+        close = nearest(name, names)
         shown = f"{listed} has them" if listed else f"known: {', '.join(names[:30])}" if names else None
         hint = lacking.hint() if lacking else f"did you mean {close}?" if close else shown
         return self._error(what, *place, hint=hint)

@@ -28,7 +28,7 @@ _CALLED = {
     "queue_length": "buffer",
     "queue_size": "buffer",
 }
-_SURE = 0.8  # of their letters: the same name, mistyped
+SURE = 0.8  # of their letters: the same name, mistyped
 _LIKELY = 0.65
 _MOST_HOMES = 3
 
@@ -38,7 +38,7 @@ def of_field(name: str, value: Any, section: Path_, known: list[str], root: type
 
     A name that another section has says more than one that is spelled a little like it.
     """
-    close = (_RENAMED.get(name) if not section else None) or nearest(name, known, _SURE)
+    close = (_RENAMED.get(name) if not section else None) or nearest(name, known, SURE)
     close = close or (_CALLED[name.lower()] if _CALLED.get(name.lower()) in known else None)
     if close is None:
         lacking = unsayable(name, section) or (unsayable(value, section) if isinstance(value, str) else None)
