@@ -119,6 +119,13 @@ def test_losses_are_judged_by_their_schedule(dropped: list[int], ok: bool) -> No
     changes = [(100_000_000, 0.05), (200_000_000, 0.0)]
     check = scheduled_loss("right:right-eth1", line([1000, 1000, 1000], dropped), 0.0, changes, VIRTUAL)
     assert check.ok is ok
+    assert (check.measured, check.unit) == (sum(dropped), "packets")
+
+
+@pytest.mark.parametrize(("dropped", "ok"), [(0, True), (1, True), (2, False)])
+def test_a_very_rare_loss_may_happen_once(dropped: int, ok: bool) -> None:
+    """One in 10^12 of a thousand packets: a deviation is 0.00003 packets."""
+    assert scheduled_loss("x", line([1000], [dropped]), 1e-12, [(1, 1e-12)], VIRTUAL).ok is ok
 
 
 def test_each_delay_line_is_judged_by_the_losses_of_its_direction(tmp_path: Path) -> None:

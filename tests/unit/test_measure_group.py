@@ -229,6 +229,7 @@ def test_transactions_of_a_connection_and_of_its_group() -> None:
     connection_rows(sheet, trace, asked((1000, 1100), (1100, 1200), (1200, 1590)))
     found = rows_of(sheet)
     assert found["transactions"] == 3
+    assert {(row["flow"], row["group"], row["algorithm"]) for row in sheet.rows} == {(7, "web", trace.flow.algorithm)}
     assert found["first_transaction_time_s"] == 0.1
     assert found["last_transaction_time_s"] == 0.39
     assert found["transaction_time_median_s"] == 0.1

@@ -41,6 +41,15 @@ def test_the_peak_is_taken_until_two_rounds_after_the_exit() -> None:
     found = find_exit(trace)
     assert overshoot.peak_packets_out(trace, found) == 60
     assert overshoot.peak_cwnd(trace, found) == 60
+    for count, last in ((5, 5), (6, 5)):  # with the two rounds after the exit, or one more
+        short = make_trace(
+            [40.0 * (index + 1) for index in range(count)],
+            una[:count],
+            nxt[:count],
+            cwnd=out[:count],
+            ssthresh=[math.inf, math.inf, *[28.0] * (count - 2)],
+        )
+        assert overshoot.startup_end(short, find_exit(short)) == last
     # Without an exit the whole flow is start-up.
     assert overshoot.peak_packets_out(trace, None) == 90
     assert overshoot.peak_packets_out(make_trace([], [], []), None) is None
