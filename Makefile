@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test setup-machines lab machines test build check lint lint-playbooks types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-tree faults prose docs references figures screenshots clean
+.PHONY: help setup setup-test setup-machines lab machines test build check lint lint-playbooks types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-tree faults mutants prose docs references figures screenshots clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 MACHINES ?= playbooks/machines/virtual.yaml
@@ -98,6 +98,10 @@ bench-tree: setup-test ## edit a kernel tree and time the run that follows; minu
 
 faults: setup-test ## mutated inputs, random kills, disks that give out: what goes wrong; hours (FAULTS='--kills 100' for less)
 	@$(BIN)/python -m tests.faults $(FAULTS)
+
+mutants: setup-test ## a sample of mutants and the share that tests notice; half an hour (MUTANTS='--sample 100 --seed 2')
+	@sh setup/environment.sh $(VENV) '.[dev,machines,mutation]'
+	@nice -n 15 $(BIN)/python -m tests.mutants $(MUTANTS)
 
 docs: ## build the documentation's site in var/site, and check its links
 	@sh setup/environment.sh $(VENV) '.[docs]'

@@ -73,6 +73,20 @@ class ProfileError(HowdahError):
     exit_code = 2
 
 
+class UsageError(HowdahError):
+    """The command line asks for what cannot be, or for something by a name or a number that nothing here has."""
+
+    exit_code = 2
+
+    @classmethod
+    def unknown(cls, what: str, asked: str, known: Iterable[str], has: str) -> UsageError:
+        """``has`` begins the list of what there is."""
+        names = list(dict.fromkeys(known))
+        close = nearest(asked, names)
+        listed = f"{has} {', '.join(names[:30])}" if names else None
+        return cls(what, hint=f"did you mean {close}?" if close else listed)
+
+
 class ParameterError(HowdahError):
     """A module has no parameter of that name; the kernel would ignore it in silence."""
 

@@ -13,9 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.compiled import import_tests
 from tests.durations import ROOT, Record, longest_first, read_table, write_record
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 _LONGEST_SHOWN = 12
 _STARTED = pytest.StashKey[float]()

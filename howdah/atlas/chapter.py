@@ -11,7 +11,7 @@ from typing import Any
 from howdah.atlas.catalogue import Catalogue, Entry
 from howdah.atlas.points import stored_figures
 from howdah.atlas.published import RESULTS, Published, published
-from howdah.errors import HowdahError, ProfileError, nearest
+from howdah.errors import HowdahError, ProfileError, UsageError, nearest
 from howdah.profile import Profile, load
 from howdah.profile.experiment import names_of
 from howdah.record.directory import read_json
@@ -210,7 +210,7 @@ def behind(entry: Entry, chapters: list[Chapter]) -> list[Chapter]:
 
 
 def chosen(catalogue: Catalogue, chapters: list[Chapter], only: list[str]) -> list[Chapter]:
-    """The chapters that ``--only`` names, by entry, paper or profile. Raises HowdahError for a name that is none."""
+    """The chapters that ``--only`` names, by entry, paper or profile. Raises UsageError for a name that is none."""
     if not only:
         return chapters
     names: set[str] = set()
@@ -224,7 +224,7 @@ def chosen(catalogue: Catalogue, chapters: list[Chapter], only: list[str]) -> li
             known = [*papers, *(entry.id for entry in catalogue.entries), *(chapter.name for chapter in chapters)]
             close = nearest(word, known)
             hint = f"papers: {', '.join(papers)}; entries: 'howdah atlas --list'"
-            raise HowdahError(
+            raise UsageError(
                 f"there is no entry, paper or profile {word!r} to run",
                 hint=f"did you mean {close}? {hint}" if close else hint,
             )

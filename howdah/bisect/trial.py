@@ -14,7 +14,7 @@ from howdah.build.cache import Cache, Progress
 from howdah.build.prepared_kernel import forget_kernels
 from howdah.claim.finding import DIFFERS, FAIL, PASS
 from howdah.default import DEFAULT_ENGINE
-from howdah.errors import EngineUnavailableError, HowdahError, nearest
+from howdah.errors import EngineUnavailableError, HowdahError, UsageError, nearest
 from howdah.profile import Profile
 from howdah.profile.control import CONTROL_AXIS
 from howdah.work.batch import Listener
@@ -123,4 +123,4 @@ def chosen_claims(profile: Profile, name: str | None) -> list[str]:
     close = nearest(name, known) if name else None
     hint = f"its claims are {', '.join(known)}" if known else "docs/claims.md says how to write one"
     hint = f"did you mean {close}? {hint}" if close else hint
-    raise HowdahError(what, where=str(profile.path), hint=hint)
+    raise UsageError(what, where=str(profile.path), hint=hint)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from howdah.build.kernel_source import git_environment
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, UsageError
 
 _FIRST_BAD = re.compile(r"^# first bad commit: \[([0-9a-f]+)\]", re.MULTILINE)
 _POSSIBLE = re.compile(r"^# possible first bad commit: \[([0-9a-f]+)\]", re.MULTILINE)
@@ -64,7 +64,7 @@ class Worktree:
         try:
             return self._git_of_user("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         except HowdahError:
-            raise HowdahError(f"there is no commit {revision!r}", where=str(self.repository)) from None
+            raise UsageError(f"there is no commit {revision!r}", where=str(self.repository)) from None
 
     def check_out(self, revision: str) -> None:
         self._git("checkout", "--quiet", "--force", "--detach", revision)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.errors import HowdahError
+from howdah.errors import UsageError
 
 SCHEDULER_VARIABLE, TLS_VARIABLE = "HOWDAH_SCHEDULER", "HOWDAH_TLS"
 _ADDRESS = re.compile(r"(?:tcp|tls)://[^/\s]+:\d+")
@@ -32,24 +32,24 @@ class Place:
 
 
 def read_place(scheduler: str | None, cluster: str | None, tls: Path | None = None, store: str | None = None) -> Place:
-    """From options, or from the environment where there are none. Raises HowdahError for what names no place."""
+    """From options, or from the environment where there are none. Raises UsageError for what names no place."""
     named = os.environ.get(TLS_VARIABLE)
     certificates = tls or (Path(named) if named else None)
     if scheduler is not None and cluster is not None:
-        raise HowdahError("--scheduler names an existing cluster, --cluster starts one: give only one of them")
+        raise UsageError("--scheduler names an existing cluster, --cluster starts one: give only one of them")
     if cluster is not None:
         kind, _, argument = cluster.partition(":")
         number = kind == "local" and (not argument or (argument.isdecimal() and 1 <= int(argument) <= 1024))
         if not number and (kind not in ("ssh", "slurm") or not argument):
-            raise HowdahError(f"--cluster {cluster}: there is no such kind of cluster", hint=f"The kinds are {_KINDS}.")
+            raise UsageError(f"--cluster {cluster}: there is no such kind of cluster", hint=f"The kinds are {_KINDS}.")
         return Place(kind=kind, argument=argument, tls=certificates, store=store)
     address = scheduler or os.environ.get(SCHEDULER_VARIABLE)
     if not address:
         if store is not None:
-            raise HowdahError("--store is for runs of a cluster", hint="Give --scheduler or --cluster, too.")
+            raise UsageError("--store is for runs of a cluster", hint="Give --scheduler or --cluster, too.")
         return Place()
     if not _ADDRESS.fullmatch(address):
-        raise HowdahError(
+        raise UsageError(
             f"{address!r} is not the address of a scheduler", hint="Write tcp://HOST:8786 or tls://HOST:8786."
         )
     return Place(scheduler=address, tls=certificates, store=store)

@@ -31,7 +31,7 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
-from howdah.errors import HowdahError
+from howdah.errors import UsageError
 from howdah.layout import DEFAULT_WIDTH, glossary, terminal_width
 from howdah.place import PROFILES
 from howdah.report.plot import draw
@@ -85,9 +85,9 @@ def execute(options: argparse.Namespace) -> int:
             _list(catalogue, terminal_width() or DEFAULT_WIDTH)
         return 0
     if options.unknowns and options.quick:
-        raise HowdahError("the quick atlas has no grid of what is unknown", hint="Leave out --quick or --unknowns.")
+        raise UsageError("the quick atlas has no grid of what is unknown", hint="Leave out --quick or --unknowns.")
     if options.publish and options.quick:
-        raise HowdahError("the quick atlas is not published: it leaves points and repetitions out")
+        raise UsageError("the quick atlas is not published: it leaves points and repetitions out")
     chapters = read_chapters(PROFILES / "atlas", options.runs, quick=options.quick, unknowns=options.unknowns)
     check(catalogue, chapters)
     wanted = chosen(catalogue, chapters, options.only)

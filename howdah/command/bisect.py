@@ -13,7 +13,7 @@ from howdah.bisect.trial import KernelTrial, chosen_claims
 from howdah.bisect.worktree import Found, find_repository
 from howdah.command.answer import answer as print_answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores, find_profile
-from howdah.errors import HowdahError
+from howdah.errors import UsageError
 from howdah.layout import fitted
 from howdah.profile import load
 from howdah.record.directory import write_json
@@ -58,7 +58,7 @@ def execute(options: argparse.Namespace) -> int:
         return 0
     for name in ("good", "bad", "profile"):
         if getattr(options, name) is None:
-            raise HowdahError(f"--{name} is missing", hint="howdah bisect --good A --bad B --profile P --claim C")
+            raise UsageError(f"--{name} is missing", hint="howdah bisect --good A --bad B --profile P --claim C")
     check_jobs(options)
     profile = load(find_profile(options.profile), options.overrides, quick=options.quick)
     claims = chosen_claims(profile, options.claim)

@@ -15,7 +15,7 @@ from howdah.cluster.opened import needs_dask
 from howdah.cluster.place import TLS_VARIABLE, read_place
 from howdah.command.common import add_runs_option, cores
 from howdah.command.interruption import RUNS_KEPT
-from howdah.errors import HowdahError, explain
+from howdah.errors import HowdahError, UsageError, explain
 from howdah.layout import write_stderr
 
 _LOOPBACK = "127.0.0.1"
@@ -83,7 +83,7 @@ def _worker(options: argparse.Namespace) -> int:
     with needs_dask():
         from howdah.cluster.serve import run_worker
     if options.jobs is not None and options.jobs < 1:
-        raise HowdahError("--jobs must be at least 1")
+        raise UsageError("--jobs must be at least 1")
     read_place(options.scheduler, None)
     return _until_told(run_worker, options.scheduler, options.jobs or cores(), options.host, _tls(options))
 
@@ -92,7 +92,7 @@ def _certificates(options: argparse.Namespace) -> int:
     with needs_dask():
         from howdah.cluster.certificate import make_certificates
     if not 1 <= options.days <= 36500:
-        raise HowdahError("--days must be from 1 to 36500")
+        raise UsageError("--days must be from 1 to 36500")
     for file in make_certificates(options.directory, options.days):
         sys.stdout.write(f"{file}\n")
     return 0

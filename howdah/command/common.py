@@ -11,7 +11,7 @@ from pathlib import Path
 from howdah.cluster.place import Place, read_place
 from howdah.command.parser import section
 from howdah.engine.machines.machine import MACHINES_FILE
-from howdah.errors import HowdahError, ProfileError, nearest
+from howdah.errors import ProfileError, UsageError, nearest
 from howdah.place import PROFILES
 from howdah.plan.plan import Plan
 from howdah.profile import Profile, load
@@ -80,7 +80,7 @@ def workers_of(options: argparse.Namespace) -> Place:
 def check_jobs(options: argparse.Namespace) -> None:
     """Raise HowdahError for a number of runs at once that makes none."""
     if options.jobs is not None and options.jobs < 1:
-        raise HowdahError("--jobs must be at least 1")
+        raise UsageError("--jobs must be at least 1")
 
 
 def cores() -> int:
@@ -182,7 +182,7 @@ def load_plans(options: argparse.Namespace) -> tuple[Profile, Sequence[Plan]]:
     if kernel is not None and Path(kernel).exists():
         kernel = str(Path(kernel).resolve())
     if options.unknowns and options.quick:
-        raise HowdahError("the quick subset has no grid of what is unknown", hint="Leave out --quick or --unknowns.")
+        raise UsageError("the quick subset has no grid of what is unknown", hint="Leave out --quick or --unknowns.")
     profile = load(
         find_profile(options.profile),
         options.overrides,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, UsageError
 from howdah.layout import folded, terminal_width, write_stderr
-from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, draw, parse_length_inches
+from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, check_choice, draw, parse_length_inches
 from howdah.work.experiment import find
 from howdah.work.results import read_results
 
@@ -50,7 +50,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--algorithm", action="append", default=[], metavar="NAME", help="only this one; may be repeated"
     )
-    parser.add_argument("--point", default=None, metavar="TEXT", help="only sweep points whose name has this text")
+    parser.add_argument(
+        "--point",
+        default=None,
+        metavar="TEXT",
+        help="only sweep points with this value, as in the profile (1 MB) or a run's name (1mb), or with this text",
+    )
     parser.add_argument("--flow", default=None, metavar="NAME", help="draw this flow (default: the first)")
     parser.add_argument(
         "--repetition", type=int, default=None, metavar="N", help="draw this repetition (default: the first)"
@@ -65,6 +70,7 @@ def execute(options: argparse.Namespace) -> int:
     paths = [find(options.runs, name) for name in options.what]
     experiments = [read_results(path, workers=cores()) for path in paths]
     choice = Choice(tuple(options.algorithm), options.point, options.flow, options.repetition, options.whole)
+    check_choice(experiments, choice)
     if options.list:
         return _list(available(experiments, choice), options.json)
     sheet = FigureSheet(
@@ -107,7 +113,7 @@ def _format(asked: str | None, output: Path | None) -> str:
     """As asked, or as the file's name ends. Raises HowdahError where the two differ."""
     named = output.suffix.removeprefix(".").lower() if output is not None and not output.is_dir() else ""
     if named in FORMATS and asked not in (None, named):
-        raise HowdahError(f"--format {asked} does not fit the name", where=str(output))
+        raise UsageError(f"--format {asked} does not fit the name", where=str(output))
     return asked or (named if named in FORMATS else FORMATS[0])
 
 
@@ -117,7 +123,7 @@ def _targets(names: list[str], stem: str, format_: str, output: Path | None) -> 
     directory = output or Path()
     if output is not None:
         if output.suffix.removeprefix(".").lower() in FORMATS:
-            raise HowdahError(
+            raise UsageError(
                 f"{len(names)} figures do not fit into one file",
                 where=str(output),
                 hint="Name one with --figure, or a directory with --output.",

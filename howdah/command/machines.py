@@ -17,7 +17,7 @@ from howdah.command import run
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.engine.machines.machine import MACHINE_SETS
-from howdah.errors import HowdahError, nearest
+from howdah.errors import HowdahError, UsageError, nearest
 from howdah.layout import fitted, write_stderr
 from howdah.machines.fleet import Fleet
 from howdah.machines.inventory import MachineSetDirectory, directory_of, remove_directory, write_inventory
@@ -216,7 +216,7 @@ def _ssh(options: argparse.Namespace) -> int:
     if machine is None:
         close = nearest(options.host, fleet.machines)
         hint = f"{f'Did you mean {close}? ' if close else ''}Hosts: {', '.join(fleet.machines)}"
-        raise HowdahError(f"there is no host {options.host!r} with Linux", hint=hint)
+        raise UsageError(f"there is no host {options.host!r} with Linux", hint=hint)
     os.chdir(fleet.directory.path)
     command = machine.way.command(options.command, tty=not options.command)
     os.execv(command[0], command)

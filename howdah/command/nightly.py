@@ -24,7 +24,7 @@ from howdah.command.common import (
 )
 from howdah.command.interruption import RUNS_KEPT
 from howdah.default import DEFAULT_KERNEL
-from howdah.errors import HowdahError, nearest
+from howdah.errors import HowdahError, UsageError, nearest
 from howdah.layout import fitted, terminal_width
 from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import CellResult
@@ -128,7 +128,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.range is not None or options.last is not None:
         return _range(suite, options)
     if options.tree is not None:
-        raise HowdahError("--tree needs a range of its commits", hint="Name it with --range A..B, or --last N.")
+        raise UsageError("--tree needs a range of its commits", hint="Name it with --range A..B, or --last N.")
     wanted = chosen(suite, options.only)
     if options.list:
         _list(suite, wanted, as_json=options.json)
@@ -222,10 +222,10 @@ def _suite(options: argparse.Namespace) -> Suite:
     """A suite's file, or the claims that ``--claims`` names."""
     if not options.claims:
         if options.quick or options.kernel:
-            raise HowdahError("--quick and --kernel are for --claims", hint="A suite sets them for each item.")
+            raise UsageError("--quick and --kernel are for --claims", hint="A suite sets them for each item.")
         return read_suite(_find(options.suite))
     if options.suite != _SUITE:
-        raise HowdahError("give a suite or --claims, not both", hint="An item of a suite may have claims: all.")
+        raise UsageError("give a suite or --claims, not both", hint="An item of a suite may have claims: all.")
     kernels = options.kernel or [DEFAULT_KERNEL]
     kernels = [str(Path(each).resolve()) if Path(each).exists() else each for each in kernels]
     named = [word for name in options.claims for word in ("--claims", name)]
@@ -261,7 +261,7 @@ def _find(name: str) -> Path:
     if name not in shipped:
         close = nearest(name, shipped)
         hint = f"{f'Did you mean {close}? ' if close else ''}Shipped suites: {', '.join(shipped)}. Or give a file."
-        raise HowdahError(f"there is no suite '{name}'", hint=hint)
+        raise UsageError(f"there is no suite '{name}'", hint=hint)
     return shipped[name]
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
-from howdah.errors import HowdahError
+from howdah.errors import UsageError
 from howdah.layout import fitted
 from howdah.record.digest import mismatches
 from howdah.record.directory import RunDirectory
@@ -36,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
     if not original.plan.exists():
         runs = sorted(plan.parent.name for plan in original.path.glob("*/plan.json"))
         named = f"Name one of its runs: {', '.join(runs[:4])}{' …' if len(runs) > 4 else ''}." if runs else None
-        raise HowdahError("this is an experiment; name one of its runs", where=str(original.path), hint=named)
+        raise UsageError("this is an experiment; name one of its runs", where=str(original.path), hint=named)
     wrong = [str(each) for each in mismatches(original, read_record(original))]
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")  # a short run is made more than once a second
     final = options.runs / "reruns" / f"{original.name}-{stamp}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 
 from howdah.command.common import add_runs_option
-from howdah.errors import HowdahError
+from howdah.errors import UsageError
 from howdah.publish.serve import serve
 
 
@@ -29,6 +29,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     if options.target and not options.live:
-        raise HowdahError("--target has no meaning without --live", hint="Add --live.")
+        raise UsageError("--target has no meaning without --live", hint="Add --live.")
     serve(options.runs, port=options.port, live=options.live, targets=tuple(options.target))
     return 0

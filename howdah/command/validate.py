@@ -22,7 +22,7 @@ from howdah.command.common import (
     workers_of,
 )
 from howdah.command.interruption import RUNS_KEPT
-from howdah.errors import HowdahError, ProfileError
+from howdah.errors import ProfileError, UsageError
 from howdah.layout import fitted, headed
 from howdah.profile import load
 from howdah.record.directory import write_json
@@ -108,10 +108,10 @@ def execute(options: argparse.Namespace) -> int:
 def _engines(text: str) -> tuple[str, str]:
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2 or names[0] == names[1]:
-        raise HowdahError(f"--engines takes two names, not {text!r}", hint=f"The engines are {known_engines()}.")
+        raise UsageError(f"--engines takes two names, not {text!r}", hint=f"The engines are {known_engines()}.")
     for name in names:
         if name not in engines():
-            raise HowdahError(f"there is no engine called {name!r}", hint=f"The engines are {known_engines(name)}.")
+            raise UsageError(f"there is no engine called {name!r}", hint=f"The engines are {known_engines(name)}.")
     return names[0], names[1]
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +14,16 @@ AFTER = "after"
 ACCOUNTING = "accounting"
 COLLECTION = "collection"
 ENGINE = "engine"
+STAGES = (BEFORE, DURING, AFTER, ACCOUNTING, COLLECTION, ENGINE)
+_UNIT = re.compile(r"[a-z]+([ /-][a-z]+)*")
 
 
 @dataclass(frozen=True)
 class Check:
-    """``ok`` is None when the check could not be made; ``message`` is for a person, and says why in that case."""
+    """``ok`` is None when the check could not be made; ``message`` is for a person, and says why in that case.
+
+    Raises ValueError for what verdict.json cannot have.
+    """
 
     name: str
     stage: str
@@ -27,6 +33,15 @@ class Check:
     measured: float | int | str | None = None
     tolerance: float | None = None
     unit: str | None = None
+
+    def __post_init__(self) -> None:
+        wrong = [field for field in ("name", "message") if not isinstance(getattr(self, field), str)]
+        wrong += ["stage"] * (self.stage not in STAGES)
+        wrong += ["tolerance"] * (not isinstance(self.tolerance, int | float | None))
+        # A tolerance is in a unit.
+        wrong += ["unit"] * (self.tolerance is not None if self.unit is None else not _UNIT.fullmatch(self.unit))
+        if wrong:
+            raise ValueError(f"a check has no such {' and '.join(wrong)}: {self}")
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from howdah.default import DEFAULT_KERNEL
-from howdah.errors import HowdahError, ProfileError, nearest
+from howdah.errors import ProfileError, UsageError, nearest
 from howdah.metric import known_metrics
 from howdah.nightly.effect import is_left_out
 from howdah.nightly.primary import Measures
@@ -248,7 +248,7 @@ def _slug(kernel: str) -> str:
 
 
 def chosen(suite: Suite, only: list[str]) -> Wanted:
-    """What ``--only`` names: the slugs of an experiment's cells, None for all of it. Raises HowdahError for no such.
+    """What ``--only`` names: the slugs of an experiment's cells, None for all of it. Raises UsageError for no such.
 
     A name is that of an item, of an experiment, or of a cell: ``EXPERIMENT/CELL``.
     """
@@ -264,7 +264,7 @@ def chosen(suite: Suite, only: list[str]) -> Wanted:
             items = [] if matching else [one.item for one in suite.series]
             near = nearest(cell if matching else experiment, [*known, *items])
             what = f"the suite has no {word!r}"
-            raise HowdahError(what, where=str(suite.path), hint=f"there are {', '.join(known[:12])}" +
+            raise UsageError(what, where=str(suite.path), hint=f"there are {', '.join(known[:12])}" +
                               (f"; did you mean {near}?" if near else ""))  # fmt: skip
         for one in matching:
             before = found.get(one.name, set())

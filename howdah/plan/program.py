@@ -81,9 +81,9 @@ def stack_algorithm(cell: Cell, index: int, algorithm: str) -> str | None:
     hint = f"did you mean {close}? " if close else ""
     place: Place = (*cell.scenario.place_of(index), "algorithm") if flow.algorithm else ("algorithm",)
     raise ProfileError(
-        f"the QUIC stack {stack.name} has no congestion control for {algorithm!r}",
+        f"howdah does not run the QUIC stack {stack.name} with {algorithm!r}",
         where=cell.place(*place),
-        hint=f"{hint}it has {', '.join(stack.algorithms)}",
+        hint=f"{hint}it runs it with {', '.join(stack.algorithms)}, whose start-up its log shows",
     )
 
 

@@ -113,9 +113,9 @@ def _check_sender(cell: Cell, flow: Flow, section: FlowSection, stack: Stack, pl
         hint = f"did you mean {close}? " if close else ""
         own: Place = (*at, "algorithm") if section.algorithm else ("algorithm",)
         raise ProfileError(
-            f"the stack {stack.name} has no congestion control for {flow.algorithm!r}",
+            f"the stack {stack.name} is not run with {flow.algorithm!r}",
             where=cell.place(*own),
-            hint=f"{hint}it has {', '.join(algorithms)}",
+            hint=f"{hint}{stack.file.name} names {', '.join(algorithms)}",
         )
     if scenario.sender.kernel or scenario.sender.behaviour != LINUX:
         field = "kernel" if scenario.sender.kernel else "behaviour"

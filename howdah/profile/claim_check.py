@@ -11,11 +11,13 @@ from howdah.errors import ProfileError, nearest
 from howdah.metric import RATIO, Metric, known_entries, known_metrics, read_share
 from howdah.profile.claim import ClaimSection, RangeSection, SelectorSection
 from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
+from howdah.profile.hint import SURE
 from howdah.profile.measurable import not_measurable
 from howdah.profile.model import Scenario
 from howdah.profile.override import field_value
 from howdah.profile.source import Document, Path_
 from howdah.profile.sweep import Axis
+from howdah.profile.unsayable import unsayable
 from howdah.quantity import QuantityError
 
 TRAFFIC_AXIS = "traffic"  # of the run that cross_check adds
@@ -213,9 +215,11 @@ class ClaimCheck:
 
     def _unknown(self, what: str, name: str, known: Any, *place: str | int, listed: str | None = None) -> ProfileError:
         names = sorted(str(item) for item in known)
+        lacking = None if nearest(name, names, SURE) else unsayable(name)
         close = nearest(name, names)
         shown = f"{listed} has them" if listed else f"known: {', '.join(names[:30])}" if names else None
-        return self._error(what, *place, hint=f"did you mean {close}?" if close else shown)
+        hint = lacking.hint() if lacking else f"did you mean {close}?" if close else shown
+        return self._error(what, *place, hint=hint)
 
 
 def check_range(expect: RangeSection, metric: Metric) -> None:

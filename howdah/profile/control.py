@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -15,10 +16,11 @@ from howdah.profile.field import Section, Text, fixed
 from howdah.profile.figure import AxisValues
 from howdah.profile.override import canonical, field_value, set_field
 from howdah.profile.source import Document, Path_
-from howdah.profile.sweep import Axis, Point, Points, find_axes
+from howdah.profile.sweep import Axis, Point, Points, find_axes, slug_of
 
 CONTROL_AXIS = "control"
 MOST_CONTROLS = 32
+_QUANTITY = re.compile(r"\d+(\.\d+)?[A-Za-z/%]*", re.ASCII)
 
 
 def _settings(value: object) -> object:
@@ -48,8 +50,13 @@ class ControlSection(Section):
 
 
 def axis_key(value: Any) -> str:
-    """What two spellings of an axis' value have in common: ``100 ms`` and ``100ms`` are the same point."""
-    return "".join(str(value).split())
+    """What two spellings of an axis' value have in common: ``100 ms`` and ``100ms`` are the same point.
+
+    A quantity may also have the spelling of a run's name: ``400mbit``, ``1mb``, ``0.5percent``. No two units differ in
+    capitals alone.
+    """
+    text = "".join(str(value).split())
+    return slug_of({"": text}) if _QUANTITY.fullmatch(text) else text
 
 
 def control_document(document: Document, name: str, control: ControlSection) -> Document:

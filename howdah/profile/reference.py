@@ -22,6 +22,8 @@ from howdah.profile.field import QUANTITIES
 from howdah.profile.model import Scenario
 from howdah.profile.schema import SCHEMA_NAME, fields_of, json_schema, raw_schema
 from howdah.profile.sweep import MOST_CELLS, is_fixed, shape_of
+from howdah.profile.unsayable import TITLE
+from howdah.profile.unsayable import table as unsayable_table
 from howdah.receiver import RECEIVERS
 
 PAGE_NAME = "profile-reference.md"
@@ -84,6 +86,10 @@ def page() -> str:
     for receiver in RECEIVERS.values():
         lines.append(f"| `{receiver.name}` | {'emulated' if receiver.emulated else ''} | {receiver.summary} |")
     lines += ["", "Sections are those of the HyStart paper; [receivers.md](receivers.md) has the details.", ""]
+    lines += [f"## {TITLE}", "", "The message about a profile that asks for one of these names what comes nearest.", ""]
+    lines += ["| there is no | nearest |", "|---|---|"]
+    lines += [f"| {row.what} | {row.nearest} |" for row in unsayable_table()]
+    lines.append("")
     return "\n".join(lines)
 
 

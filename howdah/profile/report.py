@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import typing
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +11,12 @@ from pydantic import BaseModel, ValidationError
 from howdah.errors import ProfileError, nearest
 from howdah.profile.dotted import dotted
 from howdah.profile.field import FieldError
+from howdah.profile.hint import field_names, of_field, of_value
 from howdah.profile.model import Scenario
 from howdah.profile.source import Document, Path_
 from howdah.profile.sweep import shape_of
 
 _MOST_SHOWN = 6
-_RENAMED = {"lab": "machines"}  # sections that had another name
 _ORDER = {"extra_forbidden": 0, "missing": 2}  # all others between
 _PLAIN_TYPES = {
     "string_type": "a text",
@@ -77,20 +76,19 @@ def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _K
     if kind == "extra_forbidden":
         known, parent = names.at(path[:-1]), dotted(path[:-1])
         what = f"there is no field {str(path[-1])!r}" + (f" in {parent}" if parent else "")
-        close = (None if parent else _elsewhere(str(path[-1]))) or nearest(str(path[-1]), known)
-        return where, what, f"did you mean {close}?" if close else f"known fields: {', '.join(known)}"
+        return where, what, of_field(str(path[-1]), value, path[:-1], known, names.model)
     if kind == "missing":
         parent = dotted(path[:-1])
         return where, f"the field {str(path[-1])!r} is missing" + (f" in {parent}" if parent else ""), None
     if kind == "literal_error":
         expected = str(context["expected"]).replace("'", "")
         near = nearest(str(value), expected.replace(" or ", ", ").split(", ")) if isinstance(value, str) else None
-        hint = f"did you mean {near}?" if near else None
+        hint = of_value(value, path) or (f"did you mean {near}?" if near else None)
         return where, f"{name}: expected {expected}, not {_shown(value)}", hint
     if cause is not None:
-        return where, f"{name}: {cause}" if name else str(cause), None
+        return where, f"{name}: {cause}" if name else str(cause), of_value(value, path)
     if kind in _PLAIN_TYPES:
-        return where, f"{name}: expected {_PLAIN_TYPES[kind]}, not {_shown(value)}", None
+        return where, f"{name}: expected {_PLAIN_TYPES[kind]}, not {_shown(value)}", of_value(value, path)
     if kind == "string_pattern_mismatch":
         return where, f"{name}: {_shown(value)} does not have the form {context['pattern']}", None
     return where, f"{name}: {item['msg'][0].lower()}{item['msg'][1:]}, not {_shown(value)}", None
@@ -128,18 +126,3 @@ def _names_at(root: type[BaseModel], path: Path_) -> list[str]:
             return []
     shape, inner = shape_of(model)
     return field_names(inner) if shape == "section" else []
-
-
-def field_names(model: type[BaseModel]) -> list[str]:
-    return [info.alias or name for name, info in model.model_fields.items()]
-
-
-def _elsewhere(name: str) -> str | None:
-    """A field of that name in some section: ``rate`` at the top level is probably ``path.rate``."""
-    if name in _RENAMED:
-        return _RENAMED[name]
-    for section, info in Scenario.model_fields.items():
-        shape, inner = shape_of(info.annotation)
-        if shape == "section" and name in field_names(typing.cast(type[BaseModel], inner)):
-            return f"{section}.{name}"
-    return None

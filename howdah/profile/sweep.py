@@ -24,6 +24,7 @@ from howdah.profile.dotted import dotted
 from howdah.profile.field import ShortSection
 from howdah.profile.model import Scenario
 from howdah.profile.source import Document, Path_
+from howdah.profile.unsayable import unsayable
 
 MOST_CELLS = 1000
 MOST_VALUES_TOGETHER = 250_000  # in the profile at all its points: each is checked anew, within a second or two
@@ -116,7 +117,9 @@ def _axis(values: list[Any], path: Path_, document: Document, *, fixed: bool) ->
     name = dotted(path)
     where = document.place(path)
     if fixed:
-        raise ProfileError(f"{name} cannot be swept; expected one value, not a list", where=where)
+        lacking = unsayable(f"several {path[-1]}", path[:-1])
+        hint = lacking.hint() if lacking else None
+        raise ProfileError(f"{name} cannot be swept; expected one value, not a list", where=where, hint=hint)
     if not values:
         raise ProfileError(f"{name} is an empty list; expected one value, or a list of values to sweep", where=where)
     seen: set[str] = set()

@@ -14,13 +14,19 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from howdah.errors import ProfileError, nearest
+from howdah.profile.not_a_trace import what_it_is
 from howdah.profile.varying import MOST_CHANGES, SHORTEST_STEP_US, StepSection, TraceSection
 from howdah.quantity import QuantityError, format_duration, parse_duration
 
 COLUMNS = ("time", "rate", "rtt", "forward_delay", "reverse_delay", "loss")
+FORMS = (
+    "a trace is a .csv with a column time and any of rate, rtt, forward_delay, reverse_delay, loss, "
+    "or Mahimahi's: one time in milliseconds on each line, at which a packet may be sent"
+)
 LARGEST_FILE_BYTES = 64 << 20
 _GAP_FACTOR = 10  # of the usual spacing of rows
 _ZERO_RATE = re.compile(r"0*\.?0+(?![0-9.])")
+_LONGEST_TIME = 16  # digits
 _OPPORTUNITY_BITS = 1500 * 8  # of one line of a trace of Mahimahi
 
 
@@ -33,11 +39,16 @@ def read_trace(section: TraceSection, file: Path, where: str, duration_us: int) 
             raise ProfileError(
                 f"{file} is larger than {LARGEST_FILE_BYTES >> 20} MiB, too large for a trace", where=where
             )
-        text = file.read_text(encoding="utf-8-sig")
+        content = file.read_bytes()
     except OSError as error:
         raise ProfileError(f"the trace {file} cannot be read: {error.strerror}", where=where) from None
+    other = what_it_is(content)
+    if other is not None:
+        raise ProfileError(f"{file} is {other}, and no trace of a path", where=where, hint=FORMS)
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
-        raise ProfileError(f"the trace {file} is not text", where=where) from None
+        raise ProfileError(f"the trace {file} is not text", where=where, hint=FORMS) from None
     if file.suffix == ".csv":
         steps, period_us = _csv(text, str(file)), section.repeat
     else:
@@ -128,10 +139,12 @@ def _mahimahi(text: str, name: str, interval_us: int, where: str) -> tuple[list[
         if not written.strip():
             continue
         try:
-            time_us = parse_duration(f"{written.strip()} ms")
+            # A trace has tens of thousands of lines, almost always whole milliseconds.
+            whole = written.isascii() and written.isdecimal() and len(written) < _LONGEST_TIME
+            time_us = 1000 * int(written) if whole else parse_duration(f"{written.strip()} ms")
         except QuantityError:
             what = f"expected a time in milliseconds, not {written.strip()[:40]!r}"
-            raise ProfileError(what, where=f"{name}:{number}") from None
+            raise ProfileError(what, where=f"{name}:{number}", hint=FORMS) from None
         if times and time_us < times[-1][1]:
             raise ProfileError("this time is before the one of the line above", where=f"{name}:{number}")
         times.append((number, time_us))

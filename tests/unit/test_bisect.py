@@ -221,8 +221,8 @@ def test_the_command_says_what_is_wrong(
     assert "not a git repository" in capsys.readouterr().err
     profile = write_profile(tmp_path, CLAIMS)
     tree = ["bisect", "--tree", str(history.path), "--profile", str(profile), "--json"]
-    assert main([*tree, "--good", "HEAD~1"]) == 1
+    assert main([*tree, "--good", "HEAD~1"]) == 2
     assert "--bad is missing" in json.loads(capsys.readouterr().out)["error"]["what"]
-    assert main([*tree, "--good", "nothing", "--bad", "HEAD"]) == 1
+    assert main([*tree, "--good", "nothing", "--bad", "HEAD"]) == 2
     assert "no commit 'nothing'" in json.loads(capsys.readouterr().out)["error"]["what"]
     assert main([*tree, "--abandon"]) == 0

@@ -258,6 +258,15 @@ def test_pairs_are_the_repetitions_that_both_sides_have(tmp_path: Path) -> None:
     assert found["comparison"]["difference"] == pytest.approx(0.01)
 
 
+def test_two_repetitions_of_both_sides_are_pairs(tmp_path: Path) -> None:
+    """Differences 0.01 and 0.0102: their interval is t(1) s / sqrt(2) = 12.7 x 0.0001 to both sides of 0.0101."""
+    found = one(tmp_path, f"{THAN}, expect: more", {"cubic": [0.30, 0.50], "reno": [0.29, 0.4898]})
+    assert (found["verdict"], found["comparison"]["paired"]) == ("pass", True)
+    assert found["comparison"]["difference"] == pytest.approx(0.0101)
+    low = found["comparison"]["difference_low"]
+    assert low == pytest.approx(0.0101 - 12.706 * 0.0001, abs=1e-6)
+
+
 def test_unsupported_has_its_reason(tmp_path: Path) -> None:
     found = one(tmp_path, "unsupported: no hardware here", {"cubic": FAR, "reno": HALF})
     assert (found["verdict"], found["why"], found["measured"]) == ("unsupported", "no hardware here", None)

@@ -99,7 +99,7 @@ def test_errors_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_zero_jobs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "quick", "--jobs", "0"]) == 1
+    assert main(["run", "quick", "--jobs", "0"]) == 2
     assert "--jobs" in capsys.readouterr().err
 
 

@@ -44,7 +44,7 @@ def test_the_profile_of_the_second_story_has_its_runs() -> None:
 
 def test_a_rerun_of_an_experiment_asks_for_one_of_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = make_recorded_experiment(tmp_path / "mine")
-    assert main(["rerun", str(run.path.parent)]) == 1
+    assert main(["rerun", str(run.path.parent)]) == 2
     said = capsys.readouterr().err
     assert f"{run.path.parent}: this is an experiment; name one of its runs" in said
     assert f"Name one of its runs: {run.path.name}." in said

@@ -8,6 +8,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from howdah.ingest.host_processor import ingest_host_processor
@@ -96,6 +97,19 @@ def test_a_processor_that_was_not_read_has_no_measures(tmp_path: Path) -> None:
     assert all(row["value"] is None and row["why"] == "the processor was not read" for row in sheet.rows)
     found = processor_checks(directory, dataclasses.replace(data, plan=unread), None, VIRTUAL)
     assert [check.ok for check in found] == [None] * 3
+
+
+def test_a_host_that_answered_nothing_or_in_part_has_no_such_measures(tmp_path: Path) -> None:
+    directory, data = lived(tmp_path)
+    table = store.read(directory, "processor")
+    unknown = pa.nulls(table.num_rows, PROCESSOR.field("searched_packets").type)
+    at = table.column_names.index("searched_packets")
+    for some, missing in ((table.slice(0, 0), 5), (table.set_column(at, PROCESSOR.field(at), unknown), 1)):
+        store.write(directory, "processor", some)
+        sheet = Sheet({})
+        processor_host_rows(sheet, directory, data)
+        assert [row["value"] for row in sheet.rows][-missing:] == [None] * missing
+        assert all(row["why"] == "the processor was not read" for row in sheet.rows[-missing:])
 
 
 def test_an_honest_processor_passes(tmp_path: Path) -> None:

@@ -62,6 +62,11 @@ def test_a_healthy_calibration_passes_every_check() -> None:
             "from s1 to r1 is too long",
         ),
         (
+            lambda found: found["targets"][0].update(forward_delay_ns=[20_000_000, 20_100_000, 20_100_000]),
+            "forward delay s1-r1",
+            "from s1 to r1 is too long: 20100 us, expected 20000",
+        ),
+        (
             lambda found: found["targets"][0].update(reverse_delay_ns=[19_900_000, 20_000_000, 20_000_000]),
             "reverse delay s1-r1",
             "from r1 to s1 is too short",

@@ -4,18 +4,24 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from howdah.judge.calibration import calibration_checks, whole_nanoseconds
 from howdah.judge.during import backlogged, minimum_rtt, scheduled_rate
-from howdah.judge.schedule import scheduled_loss
+from howdah.judge.schedule import loss_schedule_checks, scheduled_loss
 from howdah.judge.tolerance import VIRTUAL
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.sampled import Samples
 from howdah.measure.steps import Steps
 from howdah.plan.plan import Plan
+from howdah.record import table
+from howdah.record.directory import RunDirectory
+from howdah.record.schema import QDISC
 from tests.unit import path_factory
 from tests.unit.trace_factory import make_flow, make_measured, make_queue, make_trace
 
@@ -113,6 +119,51 @@ def test_losses_are_judged_by_their_schedule(dropped: list[int], ok: bool) -> No
     changes = [(100_000_000, 0.05), (200_000_000, 0.0)]
     check = scheduled_loss("right:right-eth1", line([1000, 1000, 1000], dropped), 0.0, changes, VIRTUAL)
     assert check.ok is ok
+    assert (check.measured, check.unit) == (sum(dropped), "packets")
+
+
+@pytest.mark.parametrize(("dropped", "ok"), [(0, True), (1, True), (2, False)])
+def test_a_very_rare_loss_may_happen_once(dropped: int, ok: bool) -> None:
+    """One in 10^12 of a thousand packets: a deviation is 0.00003 packets."""
+    assert scheduled_loss("x", line([1000], [dropped]), 1e-12, [(1, 1e-12)], VIRTUAL).ok is ok
+
+
+def test_each_delay_line_is_judged_by_the_losses_of_its_direction(tmp_path: Path) -> None:
+    """Forward 10 % before 0.1 s and none after; on the way back none and then 5 %. Another queue is no delay line."""
+    rows = []
+    for node, interface, handle, samples in (
+        ("right", "right-eth1", "1:", line([1000, 1000], [100, 0])),
+        ("left", "left-eth0", "1:", line([1000, 1000], [0, 50])),
+        ("left", "left-eth0", "10:", line([1000, 1000], [1000, 1000])),
+    ):
+        for at, time_ns in enumerate(samples.time_ns.tolist()):
+            read = {name: int(samples[name][at]) for name in ("sent_packets", "drops_packets", "backlog_packets")}
+            zero = dict.fromkeys(("backlog_bytes", "sent_bytes", "overlimits", "marks_packets"), 0)
+            place = {"node": node, "interface": interface, "handle": handle, "parent": "root", "kind": "netem"}
+            rows.append({**place, "time_ns": time_ns, **zero, **read})
+    directory = RunDirectory(tmp_path)
+    directory.tables.mkdir()
+    table.write(directory, "qdisc", pa.Table.from_pylist(rows, schema=QDISC))
+    forward, reverse = [[100_000, 0.0]], [[100_000, 0.05]]
+    found = {}
+    paths: dict[str, dict[str, Any]] = {
+        "both": {"forward_loss_steps": forward, "reverse_loss_steps": reverse, "loss_ratio": 0.1},
+        "forward": {"forward_loss_steps": forward, "loss_ratio": 0.1},
+        "wrong base": {"forward_loss_steps": forward, "loss_ratio": 0.0},
+        "wrong step": {"reverse_loss_steps": [[100_000, 0.5]]},
+        "none": {},
+    }
+    for name, path in paths.items():
+        plan = varying_plan(**{"forward_loss_steps": [], "reverse_loss_steps": [], **path})
+        found[name] = {each.name: each.ok for each in loss_schedule_checks(directory, plan, VIRTUAL)}
+    there, back = "loss schedule right:right-eth1", "loss schedule left:left-eth0"
+    assert found == {
+        "both": {there: True, back: True},
+        "forward": {there: True},
+        "wrong base": {there: False},
+        "wrong step": {back: False},
+        "none": {},
+    }
 
 
 def test_an_outage_between_two_readings_may_lose_anything_of_them() -> None:

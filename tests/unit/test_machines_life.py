@@ -162,6 +162,18 @@ def test_a_machine_set_comes_up_and_goes_down(
     assert take_down(directory, lambda *_: None) == []
 
 
+def test_a_machine_starts_after_those_that_listen_for_it(programs: Path, tmp_path: Path) -> None:
+    """The monitor is the last of the file; QEMU ends a machine whose monitoring link nobody listens at."""
+    del programs
+    text = MACHINES.replace("name: attic\n", "name: attic\nmonitor: c\n")
+    text = text.replace("wires:", "  c: {role: emulator}\nwires:").replace("[a, b]\n", "[a, c]\n  right: [b, c]\n")
+    started: list[str] = []
+    progress = lambda what, *_: started.append(what.removeprefix("start ")) if "start " in what else None  # noqa: E731
+    with machine_set_of(tmp_path, text) as (found, directory, file):
+        bring_up(found, directory, file, Starting(Cache(tmp_path / "cache"), progress, bound=False))
+        assert started == ["c", "a", "b"]
+
+
 def test_a_machine_set_goes_down_though_nobody_reads_of_it(
     programs: Path,
     machine_set: tuple[MachineSet, MachineSetDirectory, Path],

@@ -11,7 +11,7 @@ import pytest
 
 from howdah.measure.capacity import FairCapacity
 from howdah.measure.group import group_rows, initial_window_bytes, is_large, large_rows
-from howdah.measure.jump import jump_rows
+from howdah.measure.jump import jump_rows, spread_rtts
 from howdah.measure.opening import extreme_rows, opening_rows
 from howdah.measure.queue import drop_ratio
 from howdah.measure.row import Sheet
@@ -68,6 +68,14 @@ def test_a_jump_has_its_size_and_the_time_over_which_it_was_spread() -> None:
     # 19 ms from the first ACK to the twentieth, on a path of 40 ms.
     assert rows["jump_spread_rtts"]["value"] == pytest.approx(19 / 40)
     assert "retreat_packets" not in rows
+
+
+def test_a_jump_of_which_not_all_was_acknowledged_has_no_spread() -> None:
+    trace = make_trace([80, 90, 100], [0, 5, 10], [20, 20, 20])
+    assert spread_rtts(trace, 10) == pytest.approx(10 / 40)
+    for acknowledged in (make_trace([80, 90], [0, 0], [20, 20]), make_trace([80, 90, 100], [0, 5, 9], [20, 20, 20])):
+        assert spread_rtts(acknowledged, 10) is None
+    assert spread_rtts(make_trace([], [], []), 10) is None
 
 
 def test_a_retreat_is_compared_with_half_of_what_was_not_retransmitted() -> None:

@@ -42,8 +42,8 @@ def test_the_path_holds_what_its_rate_of_the_moment_lets_it() -> None:
 
 
 def test_the_peak_is_taken_until_two_rounds_after_the_exit() -> None:
-    """One ACK a round: exit at record 2, peak of 60 in the round after it, 90 much later."""
-    out = [10, 20, 40, 60, 50, 40, 40, 90]
+    """One ACK a round: exit at record 2, peak of 60 in the second round after it, 70 in the third, 90 later."""
+    out = [10, 20, 40, 50, 60, 70, 40, 90]
     una, nxt = [], []
     sent = 0
     for packets in out:
@@ -60,6 +60,15 @@ def test_the_peak_is_taken_until_two_rounds_after_the_exit() -> None:
     found = find_exit(trace)
     assert overshoot.overshoot_packets(trace, found, STEADY, PATH) == 60 - 200
     assert overshoot.peak_cwnd(trace, found) == 60
+    for count, last in ((5, 5), (6, 5)):  # with the two rounds after the exit, or one more
+        short = make_trace(
+            [40.0 * (index + 1) for index in range(count)],
+            una[:count],
+            nxt[:count],
+            cwnd=out[:count],
+            ssthresh=[math.inf, math.inf, *[28.0] * (count - 2)],
+        )
+        assert overshoot.startup_end(short, find_exit(short)) == last
     # Without an exit the whole flow is start-up.
     assert overshoot.overshoot_packets(trace, None, STEADY, PATH) == 90 - 200
     assert overshoot.overshoot_packets(make_trace([], [], []), None, STEADY, PATH) is None
@@ -81,6 +90,14 @@ def test_the_first_episode_counts_its_own_drops_and_retransmissions() -> None:
     assert episode is not None
     assert (episode.begin_ns, episode.end_ns) == (142 * MS, 200 * MS)
     assert (episode.retransmitted, episode.dropped) == (7, 8)
+
+
+def test_a_reading_at_the_moment_of_the_third_duplicate_has_what_was_sent_again_before_it() -> None:
+    """One segment was sent again by the reading at 142 ms itself: it belongs to the episode that begins there."""
+    info = make_info([0, 142, 200], total_retrans_packets=[0, 1, 1])
+    episode = overshoot.first_loss_episode(lossy(), info, make_queue([0, 300], [0, 0]), 0, 1)
+    assert episode is not None
+    assert episode.retransmitted == 1
 
 
 def test_reordering_is_no_loss() -> None:

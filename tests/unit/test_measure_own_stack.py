@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +14,14 @@ import pytest
 from howdah.ingest.own_stack import add_own_stacks
 from howdah.ingest.source import Context, Made, SourceReport
 from howdah.measure.growth import growth_end, in_flight
-from howdah.measure.own_stack import filled_share, unseen
+from howdah.measure.own_stack import filled_share, own_stack_rows, unseen
 from howdah.measure.row import Sheet
 from howdah.measure.trace import FlowTrace, flow_trace
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
 from howdah.record.schema import TABLES
 from tests.unit.plan_factory import make_plan
+from tests.unit.trace_factory import make_info, make_measured
 
 MSS = 1000
 MS = 1_000_000
@@ -149,3 +152,80 @@ def test_what_packets_do_not_show_has_no_value_and_the_reason() -> None:
     assert [row["value"] for row in sheet.rows] == [None, 3]
     assert "the stack mine sends" in sheet.rows[0]["why"]
     assert unseen(make_plan()) == {}
+
+
+def rows_of(tmp_path: Path, wire: list[dict[str, object]], retransmitted: list[int]) -> dict[str, tuple[Any, Any]]:
+    """Values and reasons by metric; tcp_info is read at 0, 150, 250, 350 and 450 ms."""
+    trace, made = trace_of(wire)
+    directory = RunDirectory(tmp_path)
+    directory.tables.mkdir()
+    for name in ("segment", "tcp_probe"):
+        store.write(directory, name, made[name][0])
+    plan = dataclasses.replace(make_plan(), flows=[trace.flow])
+    info = make_info([0, 150, 250, 350, 450], total_retrans_packets=retransmitted)
+    sheet = Sheet({})
+    own_stack_rows(sheet, directory, make_measured([trace], plan=plan, info=info))
+    assert {(row["flow"], row["algorithm"]) for row in sheet.rows} <= {(1, trace.flow.algorithm)}
+    return {row["metric"]: (row["value"], row.get("why")) for row in sheet.rows}
+
+
+SYN = {"flags": 2, "time_ns": -100 * MS, "sent_by": "sender", "sequence_bytes": -1, "payload_bytes": 0}
+STILL = [
+    *(*ours(0, 0, 2), *theirs(100, 2), *ours(100, 2, 4), *theirs(200, 6), *ours(200, 6, 4), *theirs(300, 10)),
+    *(*ours(300, 10, 4), *theirs(400, 14)),
+]
+
+
+def test_the_rows_of_a_sender_of_its_own(tmp_path: Path) -> None:
+    """Rounds of 2, 4, 4 and 4 packets; the path of 20 Mbit/s and 100 ms holds 250 000 bytes, 165.1 frames."""
+    syn = {**SYN, "mss_bytes": 1000, "window_scale_bits": 7, "sack_permitted": True, "time_stamps": False}
+    found = rows_of(tmp_path, [syn, *STILL], [0] * 5)
+    frames = 250_000 / 1514
+    assert found == {
+        "sender_options": ("MSS 1000, window scale 7, SACK", None),
+        "initial_flight_packets": (2, None),
+        "inflight_peak_packets": (4, None),
+        "inflight_peak_bdp": (pytest.approx(4 / frames), None),
+        "offered_window_filled_share": (0, None),
+        "growth_end_s": (0.2, None),
+        "growth_end_bdp": (pytest.approx(4 / frames), None),
+        "growth_end_cause": ("unknown", None),
+    }
+
+
+@pytest.mark.parametrize(
+    ("window", "retransmitted", "cause"),
+    [
+        (100, [0, 0, 0, 1, 1], "loss"),
+        (100, [0, 1, 1, 1, 1], "unknown"),  # before the last round that grew
+        (4, [0] * 5, "receive-window"),
+        (4, [0, 0, 1, 1, 1], "loss"),
+    ],
+)
+def test_why_the_growth_of_a_sender_of_its_own_ends(
+    tmp_path: Path, window: int, retransmitted: list[int], cause: str
+) -> None:
+    wire = [{**row, "window_bytes": window * MSS} if "window_bytes" in row else row for row in STILL]
+    found = rows_of(tmp_path, wire, retransmitted)
+    assert found["growth_end_cause"] == (cause, None)
+    assert found["offered_window_filled_share"][0] == (1 if window == 4 else 0)
+
+
+def test_a_sender_of_its_own_that_always_grew_or_was_not_seen(tmp_path: Path) -> None:
+    found = rows_of(tmp_path, WIRE, [0, 0, 0, 0, 1])
+    assert found["sender_options"] == (None, "the sender's SYN is not in its capture")
+    for metric in ("growth_end_s", "growth_end_bdp", "growth_end_cause"):
+        assert found[metric] == (None, "what it had in flight grew to the end of the flow")
+    (tmp_path / "silent").mkdir()
+    for value, why in rows_of(tmp_path / "silent", ours(0, 0, 2), [0] * 5).values():
+        assert value is None
+        assert "captur" in why or "grew" in why
+
+
+def test_a_flow_of_a_kernel_has_no_such_rows(tmp_path: Path) -> None:
+    sheet = Sheet({})
+    own_stack_rows(sheet, RunDirectory(tmp_path), make_measured([], plan=make_plan()))
+    trace, _ = trace_of(WIRE)
+    plan = dataclasses.replace(make_plan(), flows=[trace.flow])
+    own_stack_rows(sheet, RunDirectory(tmp_path), make_measured([trace], plan=plan))
+    assert sheet.rows == [], "the second has no capture"

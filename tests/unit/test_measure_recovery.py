@@ -86,7 +86,10 @@ def test_timeouts_of_two_flows_of_one_host_cannot_be_told_apart() -> None:
     counters = make_counters([(0, SENDER, "TcpExtTCPTimeouts", 0), (900, SENDER, "TcpExtTCPTimeouts", 2)])
     sheet = Sheet({})
     recovery_rows(sheet, make_measured([one, other], counters=counters), one, None)
-    assert rows_of(sheet)["timeouts"]["value"] is None
+    shared = "other flows of this host share its counters"
+    told = {row["metric"]: (row["flow"], row["value"], row.get("why")) for row in sheet.rows}
+    assert told["timeouts"] == told["first_timeout_s"] == (one.flow.id, None, shared)
+    assert {row["flow"] for row in sheet.rows} == {one.flow.id}
 
 
 def silent(begin: int, end: int, steps: int = 1000) -> FlowTrace:

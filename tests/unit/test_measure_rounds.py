@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from howdah.measure.rounds import Episode, episodes, raw_rtt, rounds, sent_once
+from howdah.measure.rounds import Episode, episodes, raw_rtt, rounds, send_time_doubt_ns, sent_once
 from howdah.measure.trace import FlowTrace
 from tests.unit.trace_factory import MS, make_flow, make_info, make_trace
 
@@ -25,8 +25,19 @@ def test_a_round_ends_when_all_that_was_out_at_its_start_is_acknowledged() -> No
 
 
 def test_no_records_have_no_rounds_and_one_record_has_one() -> None:
-    assert rounds(make_trace([], [], [])).tolist() == []
+    none = rounds(make_trace([], [], []))
+    assert none.tolist() == []
+    assert np.issubdtype(none.dtype, np.integer), "they are indices"
     assert rounds(make_trace([40], [0], [10])).tolist() == [0]
+
+
+def test_the_doubt_about_a_time_is_a_share_of_the_round_trip_or_of_the_spacing_of_acks() -> None:
+    """One per cent of 40 ms, or four times the median of 1, 1 and 5 ms."""
+    near = make_trace([40.0, 40.05, 40.1], [0, 1, 2], [10, 10, 10])
+    far = make_trace([40, 41, 42, 47], [0, 1, 2, 3], [10, 10, 10, 10])
+    assert near.flow.rtt_us == 40_000
+    assert send_time_doubt_ns(near) == send_time_doubt_ns(make_trace([40], [0], [10])) == 400_000
+    assert send_time_doubt_ns(far) == 4 * MS
 
 
 def test_a_silent_connection_does_not_hang_the_detector() -> None:

@@ -226,6 +226,14 @@ def test_netem_delays_are_exact_in_nanoseconds() -> None:
     assert struct.unpack("=Q", found[14]) == (2**63 + 5,)
 
 
+def test_netem_is_told_how_many_packets_keep_their_place_between_two_that_overtake() -> None:
+    options = {"delay_us": 20_000, "limit_packets": 100, "reorder_ratio": 0.2, "reorder_gap": 10}
+    encoded = options_of(qdisc.qdisc_request(2, "root", "1:", "netem", options))
+    assert struct.unpack_from("=IIIIII", encoded)[3] == 10  # struct tc_netem_qopt: latency, limit, loss, gap
+    correlation = 0
+    assert parse_attributes(encoded[24:])[3] == struct.pack("=II", round(0.2 * 0xFFFFFFFF), correlation)
+
+
 def test_a_netem_without_randomness_has_no_seed_and_no_distribution() -> None:
     encoded = options_of(qdisc.qdisc_request(2, "root", "1:", "netem", {"delay_us": 5, "limit_packets": 10}))
     assert set(parse_attributes(encoded[24:])) == {10, 11}

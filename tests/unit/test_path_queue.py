@@ -126,6 +126,9 @@ def test_hops_make_a_chain_and_each_has_its_queue(tmp_path: Path) -> None:
 def test_a_hop_is_not_slower_than_the_bottleneck(tmp_path: Path) -> None:
     found = error(tmp_path, "", ["path.hops=[{rate: 10 Mbit/s}]"])
     assert found.what.startswith("path.hops.1.rate: this hop is slower than path.rate")
+    assert (
+        make_one(tmp_path, overrides=["path.hops=[{rate: 20 Mbit/s}]"]).path.hops[0].rate_bits_per_second == 20_000_000
+    )
     assert "a dumbbell has one hop" in error(tmp_path, "topology: {name: dumbbell}\n", [HOPS]).what
 
 

@@ -85,3 +85,15 @@ def test_a_jitter_of_more_than_a_day_is_refused_at_its_line(tmp_path: Path, jitt
     with pytest.raises(ProfileError, match="jitter of at most one day") as refused:
         make_plans(tmp_path, f"repetitions: 2\nperturbation: {{jitter: {jitter}}}\n")
     assert str(refused.value.where).rpartition(":")[2].isdigit()
+
+
+def test_each_repetition_loses_other_packets_the_same_for_every_algorithm(tmp_path: Path) -> None:
+    overrides = ["path.loss=1 %", "algorithm=[cubic, reno]", "path.schedule=[{at: 1 s, loss: 2 %}]"]
+    seeds: dict[int, set[tuple[int, ...]]] = {}
+    for plan in make_plans(tmp_path, THREE, overrides):
+        first = [item.arguments["options"]["seed"] for item in operations(plan, "qdisc", kind="netem")]
+        later = [each.arguments["options"]["seed"] for each in plan.timeline if each.op == "qdisc"]
+        seeds.setdefault(plan.repetition, set()).add(tuple(filter(None, [*first, *later])))
+    assert {len(of_algorithms) for of_algorithms in seeds.values()} == {1}
+    drawn = [seed for of_algorithms in seeds.values() for seed in next(iter(of_algorithms))]
+    assert len(drawn) == len(set(drawn)) >= 2 * 3, "before and after the change, in three repetitions"

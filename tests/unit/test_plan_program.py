@@ -103,7 +103,7 @@ def test_quic_off_is_the_plan_without_it(tmp_path: Path) -> None:
             11,
         ),
         ("traffic:\n  server: {command: [nginx]}\n  client: {command: [./gone]}\n", "there is no file", 9),
-        ("traffic: {quic: aioquic}\nalgorithm: hystart-plus-plus\n", "aioquic has no congestion control for", 8),
+        ("traffic: {quic: aioquic}\nalgorithm: hystart-plus-plus\n", "does not run the QUIC stack aioquic with", 8),
         (f"traffic: {{{PAIR}}}\nengine: vm\n", "programs as traffic need howdah's own guest, in virtual time", 7),
         (f"traffic: {{{PAIR}}}\nsplit: true\n", "the ends of programs must be in one kernel", 7),
         (

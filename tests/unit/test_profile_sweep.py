@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from howdah.errors import ProfileError
 from howdah.profile import load
+from howdah.profile.control import axis_key
 from howdah.profile.source import Document, parse_yaml, read_document
 from howdah.profile.sweep import Point, Points, count_cells, find_axes
 
@@ -48,6 +49,40 @@ def test_two_lists_make_all_combinations_in_document_order(tmp_path: Path) -> No
     assert cells[-1].axes == {"path.rate": "0.5 Gbit/s", "algorithm": "reno"}
     assert cells[-1].scenario.path.rate == 500_000_000
     assert [cell.repetition for cell in cells] == [0, 1] * 4
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("1 MB", "1mb", True),
+        ("1 MB", "1MB", True),
+        ("400 Mbit/s", "400mbit", True),
+        ("0.5 Gbit/s", "0.5gbit", True),
+        ("0.5 %", "0.5percent", True),
+        ("100 ms", "100ms", True),
+        ("1 bdp", "1bdp", True),
+        (10, "10", True),
+        ("1 MB", "11mb", False),
+        ("0.5 MB", "5mb", False),
+        ("1 MB", "1 MiB", False),
+        ("1 ms", "1 s", False),
+        ("a_b", "a-b", False),
+        ("./linux", "linux", False),
+        ("Cubic", "cubic", False),
+    ],
+)
+def test_a_value_may_be_spelled_as_in_the_name_of_its_run(one: object, other: str, same: bool) -> None:
+    assert (axis_key(one) == axis_key(other)) is same
+
+
+def test_a_claim_speaks_of_a_point_in_the_words_of_its_run(tmp_path: Path) -> None:
+    file = _write(tmp_path, "flows: [{size: [300 kB, 1 MB]}]\n")
+    claim = (
+        "claims=[{id: a, says: it, value: {metric: completion_time_s, at: {flows.1.size: %s}}, expect: {below: 1 s}}]"
+    )
+    load(file, [claim % "1mb"])
+    with pytest.raises(ProfileError, match=r"flows\.1\.size is never 3mb in this profile"):
+        load(file, [claim % "3mb"])
 
 
 def test_without_a_sweep_the_algorithm_names_the_run(tmp_path: Path) -> None:

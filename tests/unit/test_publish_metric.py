@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from howdah.publish.metric import INFO, PATH, SERIES
+from howdah.publish.query import matchers
 from howdah.publish.summary import summary_metric
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,3 +66,10 @@ def test_a_measure_whose_unit_is_that_of_its_row_has_it_in_its_name(unit: str, n
     metric, found = summary_metric("exit_quantity", unit)
     assert (metric.name, found) == (name, factor)
     assert metric.help.startswith("The number that decided")
+
+
+def test_a_label_of_any_text_is_one_string_in_a_query() -> None:
+    """PromQL's strings follow Go's: a backslash before a quote, a backslash and instead of a line's end."""
+    labels = {"profile": 'a "b"', "algorithm": "back\\slash", "note": "two\nlines", "both": '\\"'}
+    expected = r'algorithm="back\\slash",both="\\\"",note="two\nlines",profile="a \"b\""'
+    assert matchers(labels) == expected

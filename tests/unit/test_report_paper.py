@@ -22,6 +22,7 @@ from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.report.ackwindow import exit_of, measured
 from howdah.report.paper import NAMES, Choice, FigureSheet, draw, parse_length_inches
+from howdah.report.paper.figures import at_point
 from howdah.report.paper.line import DASHES, MARKS, MOST_LINES
 from howdah.report.paper.strip import Mark, StripRow, draw_rows
 from howdah.work.results import read_results
@@ -200,6 +201,54 @@ def test_more_lines_than_print_can_hold_are_refused(tmp_path: Path) -> None:
     assert len(points(two, "line-0")) > 1
 
 
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("1mb", ["1 MB"]),
+        ("1 MB", ["1 MB"]),
+        ("flows.1.size=1 MB", ["1 MB"]),
+        ("21mb", ["21 MB"]),
+        ("MB", ["1 MB", "21 MB"]),
+    ],
+)
+def test_a_point_is_chosen_by_its_value_in_either_spelling(tmp_path: Path, text: str, sizes: list[str]) -> None:
+    axes = tuple({"flows.1.size": size} for size in ("300 kB", "1 MB", "21 MB"))
+    made = make_experiment(
+        tmp_path, Scenario(name="sizes", algorithms=("cubic",), repetitions=1, flows=1, duration_s=1.0, axes=axes)
+    )
+    runs = sorted(at_point(read_results(made).runs, text), key=lambda run: sizes.index(run.axes["flows.1.size"]))
+    assert [run.axes["flows.1.size"] for run in runs] == sizes
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--point", "2mb"], "no run is at the point '2mb'"),
+        (["--algorithm", "cubicc"], "did you mean cubic?"),
+        (["--repetition", "9"], "no run is repetition 9"),
+        (["--flow", "flow9"], "no run has the flow 'flow9'"),
+        (["--figure", "startup"], "Did you mean start-up?"),
+        (["--width", "3"], "'3' is not a length"),
+        (["--format", "gif"], "expected one of pdf"),
+    ],
+)
+def test_a_wrong_choice_is_one_message(
+    experiment: Path, words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["figure", "paper", "--runs", str(experiment.parent), "--output", str(tmp_path / "new"), *words]
+    try:
+        code: object = main(arguments)
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert (
+        sum(line.startswith(("howdah:", "howdah figure:")) and "digests" not in line for line in told.splitlines()) == 1
+    )
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_name_close_to_a_figures_is_suggested(experiment: Path, tmp_path: Path) -> None:
     with pytest.raises(HowdahError) as refused:
         drawn(experiment, "startup", tmp_path / "figure.svg")
@@ -233,8 +282,8 @@ def test_the_command_draws_all_that_can_be_drawn(
     assert (tmp_path / "q.svg").read_bytes().startswith(b"<?xml")
     assert main(["figure", "paper/cubic-r0", *runs, "--figure", "queue", "--output", "new/place/q.svg"]) == 0
     assert Path("new/place/q.svg").is_file()
-    assert main(["figure", "paper", *runs, "--figure", "queue", "--format", "pdf", "--output", "q.svg"]) == 1
-    assert main(["figure", "paper", *runs, "--output", "all.pdf"]) == 1
+    assert main(["figure", "paper", *runs, "--figure", "queue", "--format", "pdf", "--output", "q.svg"]) == 2
+    assert main(["figure", "paper", *runs, "--output", "all.pdf"]) == 2
 
 
 @pytest.mark.parametrize(("full", "share"), [(2.0, 1.9), (2.0, 4.0), (1.1, 1.0), (1.05, 5.0), (9.0, 2.0)])

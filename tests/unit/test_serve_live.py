@@ -80,4 +80,4 @@ def test_a_run_is_scraped_and_then_filled_in(tmp_path: Path) -> None:
 
 
 def test_targets_without_live_are_refused(tmp_path: Path) -> None:
-    assert main(["serve", "--target", "127.0.0.1:1", "--runs", str(tmp_path)]) == 1
+    assert main(["serve", "--target", "127.0.0.1:1", "--runs", str(tmp_path)]) == 2

@@ -103,7 +103,7 @@ def test_a_list_is_a_sweep(tmp_path: Path) -> None:
         ("receiver: {stack: lwip}\nengine: host\n", "run it with the uml engine"),
         ("sender: {stack: gvisr}\n", "did you mean gvisor?"),
         ("flows: [{sender_stack: ./none.yaml}]\n", "there is no file"),
-        ("sender: {stack: lwip}\n", "the stack lwip has no congestion control for 'cubic'\n  it has reno"),
+        ("sender: {stack: lwip}\n", "the stack lwip is not run with 'cubic'\n  lwip.yaml names reno"),
         (SENDS + "receiver: {stack: lwip}\n", "both ends of flow 1 are stacks of their own, smoltcp and lwip"),
         (SENDS + "flows: [{initial_window: 20}]\n", "the stack smoltcp chooses its own initial window"),
         (SENDS + "flows: [{opener: receiver}]\n", "the stack smoltcp connects"),

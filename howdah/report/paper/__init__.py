@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures for papers: a column wide, in print, the same bytes each time."""
 
-from howdah.report.paper.figures import NAMES, Choice, available, draw
+from howdah.report.paper.figures import NAMES, Choice, available, check_choice, draw
 from howdah.report.paper.sheet import FORMATS, FigureSheet, parse_length_inches
 
-__all__ = ["FORMATS", "NAMES", "Choice", "FigureSheet", "available", "draw", "parse_length_inches"]
+__all__ = ["FORMATS", "NAMES", "Choice", "FigureSheet", "available", "check_choice", "draw", "parse_length_inches"]

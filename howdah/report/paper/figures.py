@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from howdah.errors import HowdahError, nearest
+from howdah.errors import HowdahError, UsageError, nearest
 from howdah.number import significant
 from howdah.plan.plan import Flow
+from howdah.profile.sweep import slug_of
 from howdah.record.result import Experiment, Run, without_controls
 from howdah.record.sample import Float64, bottleneck_queue, column
 from howdah.report.ackwindow import exit_of, flow_start_ns
@@ -149,7 +150,7 @@ def draw(
     if name not in NAMES:
         close = nearest(name, NAMES)
         hint = f"The figures are {', '.join(NAMES)}."
-        raise HowdahError(f"there is no figure '{name}'", hint=f"Did you mean {close}? {hint}" if close else hint)
+        raise UsageError(f"there is no figure '{name}'", hint=f"Did you mean {close}? {hint}" if close else hint)
     experiments = without_controls(experiments)
     variants = Variants(experiments)
     title = f"{', '.join(each.name for each in experiments)}: {name}"
@@ -170,6 +171,27 @@ def draw(
             drawn, named = axes.get_legend_handles_labels()
             figure.legend([*drawn, *handles], [*named, *words], loc="outside upper left", ncols=across)
         return write(figure, target, format_, title)
+
+
+def check_choice(experiments: list[Experiment], choice: Choice) -> None:
+    """Raises UsageError for a choice that no run fits, whatever is drawn."""
+    runs = [run for experiment in without_controls(experiments) for run in experiment.runs if run.plan]
+    if not runs:
+        return
+    for asked in choice.algorithms:
+        known = [run.algorithm for run in runs]
+        if asked not in known:
+            raise UsageError.unknown(f"no run has the algorithm {asked!r}", asked, known, "they have")
+    numbers = {run.repetition for run in runs}
+    if choice.repetition is not None and choice.repetition not in numbers:
+        what = f"no run is repetition {choice.repetition}"
+        raise UsageError(what, hint=f"they are counted from 0, and the last is {max(numbers)}")
+    if choice.point is not None:
+        at_point(runs, choice.point)
+    flows = [flow for run in runs if run.plan for flow in run.plan.flows]
+    if choice.flow is not None and not any(choice.flow in (flow.name, str(flow.id)) for flow in flows):
+        names = [flow.name for flow in flows]
+        raise UsageError.unknown(f"no run has the flow {choice.flow!r}", choice.flow, names, "their flows are")
 
 
 def available(experiments: list[Experiment], choice: Choice) -> dict[str, str | None]:
@@ -197,10 +219,24 @@ def _runs(experiments: list[Experiment], choice: Choice) -> list[Run]:
     if choice.algorithms:
         runs = [run for run in runs if run.algorithm in choice.algorithms]
     if choice.point is not None:
-        runs = [run for run in runs if choice.point in run.point]
+        runs = at_point(runs, choice.point)
     if not runs:
         raise HowdahError("no run is left to draw", hint="'howdah list runs' shows what there is.")
     return runs
+
+
+def at_point(runs: list[Run], text: str) -> list[Run]:
+    """Those at the points with that value, as profiles or names of runs spell it, else those whose point has the text.
+
+    Raises UsageError.
+    """
+    words = f"-{slug_of({'': text})}-"
+    found = [run for run in runs if words in f"-{slug_of({'': run.point})}-"] if words != "-none-" else []
+    found = found or [run for run in runs if text in run.point]
+    if not found:
+        points = filter(None, (run.point for run in runs))
+        raise UsageError.unknown(f"no run is at the point {text!r}", text, points, "their points are")
+    return found
 
 
 def lines_of(
@@ -254,8 +290,7 @@ def _flow(run: Run, name: str | None) -> Flow:
     for flow in run.plan.flows:
         if name in (flow.name, str(flow.id)):
             return flow
-    names = ", ".join(flow.name for flow in own[:8])
-    raise HowdahError(f"{run.name} has no flow '{name}'", hint=f"Its flows are {names}.")
+    raise UsageError.unknown(f"{run.name} has no flow {name!r}", name, [flow.name for flow in own], "its flows are")
 
 
 def _until_s(lines: list[PaperLine], choice: Choice) -> float | None:

@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from howdah.errors import HowdahError, explain
+from howdah.errors import HowdahError, UsageError, explain
 from howdah.record.directory import write_whole
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ def parse_length_inches(text: str) -> float:
     """
     match = _LENGTH.fullmatch(text)
     if match is None:
-        raise HowdahError(f"'{text}' is not a length", hint="Write it like 3.4in, 86mm, 8.6cm or 245pt.")
+        raise UsageError(f"'{text}' is not a length", hint="Write it like 3.4in, 86mm, 8.6cm or 245pt.")
     inches = float(match.group(1)) / _PER_INCH[match.group(2)]
     if not _NARROWEST_IN <= inches <= _WIDEST_IN:
-        raise HowdahError(
+        raise UsageError(
             f"{text} is not between {_NARROWEST_IN:g} and {_WIDEST_IN:g} inches",
             hint="A column of a two-column paper is about 3.4in wide, both together 7in.",
         )
