@@ -41,7 +41,7 @@ def row_of(
     flows: list[Flow] = [plan.flows[0], replace(plan.flows[1], **changes)]
     plan = replace(plan, flows=flows)
     none = Samples.__new__(Samples)
-    data = Measured(plan, [], {}, {}, none, found, pa.table({}), events or {})
+    data = Measured(plan, [], {}, {}, none, found, pa.table({}), events=events or {})
     sheet = Sheet({})
     detector_rows(sheet, data)
     return sheet.rows[0] if sheet.rows else None
