@@ -18,8 +18,8 @@ from howdah.build.kernel_make import INHERITED
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.target import Target
 from howdah.errors import HowdahError
+from howdah.record.kernel_log import OWN_PREFIX
 
-OWN_PREFIX = "howdah_own_"  # in the kernel, of a profile's own module: its file's name may be a built-in one's
 SYMBOLS = "Module.symvers"  # where Kbuild leaves what the modules export, for modules built after them
 _LISTED = re.compile(r"^howdah-module (?P<module>\S+) =(?P<parts>.*)$")
 _STOPPED = re.compile(r"^make\S*: \*\*\* \[(?:[^]]*: )?(?P<object>\S+\.o)\] Error")

@@ -7,19 +7,20 @@ import json
 import re
 import shutil
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from howdah.build.bpf import build_bpf
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.modinfo import module_information
-from howdah.build.module_build import OWN_PREFIX, SYMBOLS, ModuleFailure, build_directory
+from howdah.build.module_build import SYMBOLS, ModuleFailure, build_directory
 from howdah.build.target import Target
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
 from howdah.place import MODULES
-from howdah.profile.algorithm import is_bpf, module_name
+from howdah.profile.algorithm import MODULE_PREFIX, is_bpf, module_name
+from howdah.record.kernel_log import OWN_PREFIX
 
 PROJECT_MODULES = MODULES
 _SOURCES = (".c", ".h", ".S")
@@ -69,19 +70,26 @@ class Module:
 
 @dataclass(frozen=True)
 class ModuleSet:
-    """Modules that built, and why others did not, by name."""
+    """Modules that built, and why others did not, by name; ``of_kernel`` are congestion controls that the kernel's own
+    build made as modules."""
 
     built: dict[str, Module]
     failed: dict[str, HowdahError]
+    of_kernel: dict[str, Module] = field(default_factory=dict)
 
-    def choose(self, names: Iterable[str] | None) -> list[Module]:
-        """The named modules (None: all that built) and those they need, each behind what it depends on.
+    def choose(self, names: Iterable[str] | None, algorithms: Iterable[str] = ()) -> list[Module]:
+        """The named modules (None: all that built) and those they need, each behind what it depends on; and of the
+        kernel's own what it would load for ``algorithms``, by its rule for their names (tcp_NAME).
 
         Raises HowdahError saying why one of them did not build, or that there is no such module.
         """
         chosen: dict[str, Module] = {}
         for name in self.built if names is None else names:
             self._add(name.replace("-", "_"), chosen)
+        for algorithm in algorithms:
+            own = self.of_kernel.get(f"{MODULE_PREFIX}{algorithm}")
+            if own is not None:
+                chosen.setdefault(own.name, own)
         return list(chosen.values())
 
     def check_own(self, wanted: Iterable[str], needed: Collection[str]) -> None:
@@ -129,7 +137,7 @@ def provide_modules(kernel: Target, wanted: Iterable[str], progress: Progress, c
     for name in {*own.built, *own.failed}:
         found.built.pop(name, None)
         found.failed.pop(name, None)
-    return ModuleSet(found.built | own.built, found.failed | own.failed)
+    return ModuleSet(found.built | own.built, found.failed | own.failed, _of_kernel(kernel))
 
 
 def build_modules(
@@ -297,6 +305,12 @@ def _ready(kernel: Target, file: Path, source: str | None = None) -> Module:
         )
     depends = tuple(one for one in information.get("depends", "").split(",") if one)
     return Module(name, file, information.get("srcversion"), source or str(file), depends, loaded_as)
+
+
+def _of_kernel(kernel: Target) -> dict[str, Module]:
+    """Congestion controls that the kernel's build made as modules (kernel.config) and its entry keeps."""
+    files = sorted((kernel.build_dir / "net/ipv4").glob(f"{MODULE_PREFIX}*.ko"))
+    return {file.stem: _ready(kernel, file, f"kernel {kernel.release}") for file in files}
 
 
 def _built_in(kernel: Target) -> set[str]:

@@ -343,6 +343,12 @@ class Plan:
         """All that run, the senders' first."""
         return list(dict.fromkeys([self.kernel, *(part.kernel for part in self.parts)]))
 
+    @property
+    def kernels_algorithms(self) -> list[str]:
+        """Names of the congestion controls that flows take from the kernel, and no module of the profile brings."""
+        asked = dict.fromkeys(flow.kernel_algorithm for flow in self.flows)
+        return [name for name in asked if name and name not in self.own_algorithms]
+
     def to_json(self) -> str:
         return json.dumps(written(self), indent=1)
 

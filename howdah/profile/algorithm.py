@@ -120,6 +120,23 @@ _KNOWN = [
     Algorithm(
         "westwood", "westwood", "tcp_westwood", "westwood", "TCP Westwood+: standard slow start, rate-based halving"
     ),
+    *(
+        Algorithm(name, name, f"tcp_{name}", name, summary)
+        for name, summary in {
+            "bic": "BIC: standard slow start up to a window of low_window packets, then its binary search",
+            "cdg": "CAIA Delay-Gradient: HyStart's two detectors, and a back-off by chance as the delay grows",
+            "dctcp": "Data Center TCP: standard slow start; ECN marks cut the window by their share",
+            "highspeed": "HighSpeed TCP (RFC 3649): standard slow start",
+            "htcp": "H-TCP: standard slow start",
+            "hybla": "TCP Hybla: slow start as fast as at an RTT of 25 ms",
+            "illinois": "TCP Illinois: standard slow start, growth and cut by the delay",
+            "lp": "TCP-LP: standard slow start; a delay that grows cuts the window to one packet",
+            "nv": "TCP-NV: slow start until the rate lags behind the window",
+            "scalable": "Scalable TCP: standard slow start",
+            "veno": "TCP Veno: standard slow start; the backlog tells losses by chance from congestion",
+            "yeah": "YeAH-TCP: standard slow start",
+        }.items()
+    ),
 ]
 
 ALGORITHMS: dict[str, Algorithm] = {

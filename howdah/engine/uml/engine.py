@@ -149,7 +149,7 @@ class UmlEngine:
         if plan.parts:
             chosen = zip(plan.parts, choose_parts(plan, built), strict=True)
             return [(part.kernel, module) for part, found in chosen for module in found.modules]
-        modules = built[plan.kernel].module_set.choose(plan.required_modules)
+        modules = built[plan.kernel].module_set.choose(plan.required_modules, plan.kernels_algorithms)
         check_parameters(plan, modules, built[plan.kernel].kernel)
         return [(plan.kernel, module) for module in modules]
 
@@ -170,7 +170,7 @@ class UmlEngine:
 
     def _run(self, directory: RunDirectory, plan: Plan, progress: RunProgress, built: Built) -> EngineReport:
         try:
-            modules = built.module_set.choose(plan.required_modules)
+            modules = built.module_set.choose(plan.required_modules, plan.kernels_algorithms)
             check_parameters(plan, modules, built.kernel)
             stacks = provide_stacks(plan, lambda what, _done, _total: progress(what, 0, 0), self.cache).choose()
         except HowdahError as error:
