@@ -119,21 +119,27 @@ class ModuleSet:
         chosen[module.name] = module
 
 
-def provide_modules(kernel: Target, wanted: Iterable[str], progress: Progress, cache: Cache | None = None) -> ModuleSet:
+def provide_modules(kernel: Target, wanted: Sequence[str], progress: Progress, cache: Cache | None = None) -> ModuleSet:
     """The project's modules and the ``wanted`` ones: C files, directories with a Kbuild, .ko files, or BPF.
 
-    A wanted one takes the place of the project's of the same name. What does not compile or link fails alone. Raises
-    HowdahError for what cannot be a module at all, and where two have one name.
+    A wanted one takes the place of the project's of the same name. What is no module of this kernel, does not compile
+    or link, or has the name of another one fails alone; of ready ones that is told before anything is compiled.
     """
     cache = cache or Cache()
+    own = ModuleSet({}, {})
+    ready = [item for item in wanted if Path(item).suffix == ".ko"]
+    for item in ready:
+        _provide_alone(kernel, Path(item), progress, cache, None, own)
+    for error in own.failed.values():
+        progress(f"not built: {error.where}: {error.what}", 0, 0)
     found = ModuleSet({}, {})
     symbols: Path | None = None
     if _has_makefile(PROJECT_MODULES):
         entry = _provide(kernel, PROJECT_MODULES, progress, cache, None, found)
         symbols = entry / SYMBOLS if entry and (entry / SYMBOLS).is_file() else None
-    own = ModuleSet({}, {})
     for item in wanted:
-        _provide(kernel, Path(item), progress, cache, symbols, own)
+        if item not in ready:
+            _provide_alone(kernel, Path(item), progress, cache, symbols, own)
     for name in {*own.built, *own.failed}:
         found.built.pop(name, None)
         found.failed.pop(name, None)
@@ -148,6 +154,16 @@ def build_modules(
     for error in found.failed.values():
         raise error
     return list(found.built.values())
+
+
+def _provide_alone(
+    kernel: Target, source: Path, progress: Progress, cache: Cache, symbols: Path | None, found: ModuleSet
+) -> None:
+    """What is wrong with the source as a whole is of its own module alone."""
+    try:
+        _provide(kernel, source, progress, cache, symbols, found)
+    except HowdahError as error:
+        found.failed[module_name(source)] = error
 
 
 def _provide(

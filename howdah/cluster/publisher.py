@@ -121,7 +121,7 @@ class Publisher:
             if before is not None and results_sha256(before) != results_sha256(partial):
                 raise unequal(str(before.path), result["host"])
             experiment.keep(cell, partial)
-            outcome.verdict = result["verdict"]
+            outcome.verdict, outcome.failed = result["verdict"], result["failed"]
         except HowdahError as error:
             outcome.error = error
         except OSError as error:

@@ -93,6 +93,11 @@ class Life:
         """Whether it used the processor lately."""
         return time.monotonic() - self._active <= self.stalled_after_s
 
+    @property
+    def busy_s(self) -> float:
+        """Processor seconds since simulated time was last seen to pass."""
+        return self._processor_s - self._moved_at_processor_s
+
     def trouble(self) -> str | None:
         now = time.monotonic()
         if now - self._moved > self.limit_s:
@@ -103,11 +108,11 @@ class Life:
         if now - self._examined >= _EXAMINE_EVERY_S:
             self._examined = now
             self._examine(now)
-            busy_s = self._processor_s - self._moved_at_processor_s
+            busy_s = self.busy_s
             if self._pollers and busy_s > self._busy_limit_s:
                 return (
                     f"simulated time stands still ({self.where()}) while {' or '.join(self._pollers)} uses the "
-                    f"processor, {busy_s:.0f} s of it: a program that polls without waiting lets no time pass"
+                    f"processor, {busy_s:.0f} s of it: what polls without waiting lets no time pass"
                 )
         if now - self._active > self.stalled_after_s:
             return (

@@ -344,6 +344,11 @@ class Plan:
         return list(dict.fromkeys([self.kernel, *(part.kernel for part in self.parts)]))
 
     @property
+    def modules_in_use(self) -> tuple[str, ...]:
+        """Modules of the profile whose algorithms flows have."""
+        return tuple(sorted(set(self.own_algorithms.values())))
+
+    @property
     def kernels_algorithms(self) -> list[str]:
         """Names of the congestion controls that flows take from the kernel, and no module of the profile brings."""
         asked = dict.fromkeys(flow.kernel_algorithm for flow in self.flows)

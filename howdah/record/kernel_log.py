@@ -16,8 +16,9 @@ MOST_FRAMES = 6
 _BLOCK_LINES = 60  # of registers and trace, below the line that gives the alarm
 _END = "---[ end trace"
 # A frame names a function, its offset and size, and the module in brackets: mine_ca+0x1f/0x40 [tcp_mine].
-_FRAME = re.compile(r"(\? )?(?<![\w.])([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[(\w+)[^]]*\])?")
-_REPORTERS = re.compile(r"^(?:dump_stack|show_stack|panic|__?warn|warn_slowpath|report_bug|segv|relay_signal|die|bust_)")
+_FRAME = re.compile(r"(\? )?(?<![\w.])([A-Za-z_][\w.]*)\+0x([0-9a-f]+)/0x[0-9a-f]+(?: \[(\w+)[^]]*\])?")
+_REPORTERS = re.compile(r"_*(?:dump_stack|show_stack|show_trace|panic|warn|report_bug|segv|relay_signal|die|bust_)")
+_BUILT_IN = re.compile(r"/\S*/\.partial-[^/\s]+/")  # where the cache built it
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Alarm:
     @property
     def described(self) -> str:
         """In one line."""
-        whose = f" in the module {self.module}" if self.module else ""
-        calls = f" (called: {' < '.join(self.frames)})" if self.frames else ""
+        whose = f", in the module {self.module}" if self.module and f"[{self.module}]" not in self.text else ""
+        calls = f"; called, the last first: {', '.join(self.frames)}" if self.frames else ""
         return f"{self.text}{whose}{calls}"
 
     def to_json(self) -> dict[str, Any]:
@@ -51,10 +52,10 @@ def alarms(lines: Sequence[tuple[int, str]]) -> Iterator[Alarm]:
             if _END in each:
                 break
             block.append(each)
-        found = list(_frames(block))
+        found = _frames(block)
         module = next((name for _function, name in found if name), None)
         frames = tuple(f"{function} [{name}]" if name else function for function, name in found[:MOST_FRAMES])
-        yield Alarm(time_us, text.strip(), module, frames)
+        yield Alarm(time_us, _BUILT_IN.sub("", text.strip()).replace(OWN_PREFIX, ""), module, frames)
 
 
 def own_name(module: str) -> str:
@@ -62,13 +63,16 @@ def own_name(module: str) -> str:
     return module.removeprefix(OWN_PREFIX)
 
 
-def _frames(block: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Function and module of each call, innermost first; the functions that print the trace are none."""
-    last = ""
-    for line in block:
-        for match in _FRAME.finditer(line):
-            unsure, function, module = match.groups()
-            if unsure or _REPORTERS.match(function) or function == last:
-                continue
-            last = function
-            yield function, own_name(module) if module else None
+def _frames(block: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Function and module of each call, innermost first; the functions that print the trace are none.
+
+    A kernel without frame pointers is sure of no call, and marks each as a guess: then the guesses are told. What
+    returns to a function's first byte was called at the end of the one before, whose name is not there.
+    """
+    every = [match.groups() for line in block for match in _FRAME.finditer(line)]
+    sure = [frame for frame in every if not frame[0]]
+    found: dict[tuple[str, str | None], None] = {}
+    for _unsure, function, offset, module in (sure if len(sure) > 1 else every):
+        if not _REPORTERS.match(function):
+            found.setdefault((function if int(offset, 16) else "?", own_name(module) if module else None))
+    return list(found)

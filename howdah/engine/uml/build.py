@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class Built:
 
 def build(
     kernel: str,
-    modules: Iterable[str],
+    modules: Sequence[str],
     progress: Progress,
     cache: Cache | None = None,
     wiring: str = "netlink",

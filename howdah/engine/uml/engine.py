@@ -23,7 +23,7 @@ from howdah.engine.uml.needs import lacks
 from howdah.engine.uml.parameter import check_parameters
 from howdah.engine.uml.sent import add_failure, add_part, built_of, part_name
 from howdah.engine.uml.staged import described, staged_guest
-from howdah.errors import HowdahError, ParameterError, RunFailedError
+from howdah.errors import HowdahError, ParameterError, RunFailedError, all_of
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 
@@ -78,7 +78,7 @@ class UmlEngine:
         # What is no kernel, does not build, cannot be fetched or lacks a parameter fails the runs that need it, one by
         # one; without any other run, all at once.
         if failures and len(failures) == len(plans):
-            raise failures[0]
+            raise all_of(failures)
         return identity
 
     def _built(

@@ -27,7 +27,7 @@ from howdah.engine.vm import needs
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
 from howdah.engine.vm.machine import MACHINE, SILENCE_S, WARP, QemuMachine, Speed, run
 from howdah.engine.vm.profile import Look, perf_archive
-from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
+from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError, all_of
 from howdah.plan.plan import OwnKernel, Plan
 from howdah.record.directory import RunDirectory
 
@@ -88,7 +88,7 @@ class VmEngine:
                 built.module_set.check_own(plan.modules, needed)
         # What does not build fails the runs that need it, one by one; without any other run, all at once.
         if failures and len(failures) == len(plans):
-            raise failures[0]
+            raise all_of(failures)
         return identity
 
     def _identity(self, built: _Built, plan: Plan, progress: BuildProgress) -> dict[str, Any]:
@@ -170,6 +170,7 @@ class VmEngine:
                 kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
                 silence_limit_s=SILENCE_S if real_time is None else _REAL_TIME_SILENCE_S,
                 library=built.warp if real_time is None else None,
+                own_modules=plan.modules_in_use,
             )
             look = None
             if plan.collect.cpu and plan.processor_shift is not None:
