@@ -183,6 +183,7 @@ class AgentRun:
         tell(self._settings.begin())
         in_kernel = names_in_kernel(self._inputs / "modules")
         brought = {module_name(module) for module in plan.get("modules", [])}
+        brought |= {*plan.get("own_algorithms", {}).values()}
         self._own = OwnModules(
             {name: loaded_as for name, loaded_as in in_kernel.items() if name in brought},
             plan.get("own_algorithms", {}),

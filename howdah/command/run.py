@@ -127,7 +127,8 @@ def _conclude(
         for why, names in _explained(experiment, outcomes).items():
             console.print(f"! {', '.join(names)}:", markup=False)
             for text in why:
-                console.print("\n".join(folded(text, terminal_width(), "      ", "    ")), markup=False)
+                for line in text.splitlines():
+                    console.print("\n".join(folded(line, terminal_width(), "      ", "    ")), markup=False)
         print_claims(console, index["claims"], index["unknown"])
         if page:
             console.print(f"report: {page}", markup=False)

@@ -17,7 +17,10 @@ _BLOCK_LINES = 60  # of registers and trace, below the line that gives the alarm
 _END = "---[ end trace"
 # A frame names a function, its offset and size, and the module in brackets: mine_ca+0x1f/0x40 [tcp_mine].
 _FRAME = re.compile(r"(\? )?(?<![\w.])([A-Za-z_][\w.]*)\+0x([0-9a-f]+)/0x[0-9a-f]+(?: \[(\w+)[^]]*\])?")
-_REPORTERS = re.compile(r"_*(?:dump_stack|show_stack|show_trace|panic|warn|report_bug|segv|relay_signal|die|bust_)")
+_REPORTERS = re.compile(
+    r"(?:dump_stack\w*|show_stack|show_trace\w*|panic|v?panic|__warn|warn_slowpath_\w+|report_bug|segv\w*|relay_signal"
+    r"|die|oops_\w+|bust_spinlocks)(?:\.\w+)*"
+)
 _BUILT_IN = re.compile(r"/\S*/\.partial-[^/\s]+/")  # where the cache built it
 
 
@@ -72,7 +75,7 @@ def _frames(block: Sequence[str]) -> list[tuple[str, str | None]]:
     every = [match.groups() for line in block for match in _FRAME.finditer(line)]
     sure = [frame for frame in every if not frame[0]]
     found: dict[tuple[str, str | None], None] = {}
-    for _unsure, function, offset, module in (sure if len(sure) > 1 else every):
-        if not _REPORTERS.match(function):
+    for _unsure, function, offset, module in sure if len(sure) > 1 else every:
+        if not _REPORTERS.fullmatch(function):
             found.setdefault((function if int(offset, 16) else "?", own_name(module) if module else None))
     return list(found)

@@ -9,6 +9,7 @@ from typing import Any
 
 from howdah.build.cache import Cache
 from howdah.build.guest_tree import further_packages
+from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module
 from howdah.build.stack import files_of, provide_stacks
 from howdah.engine.agent_record import check_agent
@@ -104,16 +105,19 @@ class UmlEngine:
         self, plan: Plan, kernel: str, progress: BuildProgress, made: dict[tuple[str, ...], Built | HowdahError]
     ) -> Built | HowdahError:
         """What one kernel of the plan is run with, or why it does not build; kept in ``made``."""
-        parts = (kernel, *plan.modules, *further_packages(plan))
+        parts = (kernel, *plan.modules, repr(plan.module_builds), *further_packages(plan))
         if parts not in made:
             try:
-                made[parts] = build(kernel, plan.modules, progress, self.cache, self.wiring, further_packages(plan))
+                made[parts] = build(
+                    kernel, plan.modules, progress, self.cache, self.wiring, further_packages(plan), extras_of(plan)
+                )
             except HowdahError as error:
                 made[parts] = error
         return made[parts]
 
     def _part(self, plan: Plan, kernel: str) -> str:
-        return part_name(kernel, tuple(plan.modules), further_packages(plan), self.wiring)
+        modules = (*plan.modules, *([repr(plan.module_builds)] if plan.module_builds else []))
+        return part_name(kernel, modules, further_packages(plan), self.wiring)
 
     def check_portable(self, plan: Plan) -> None:
         if plan.collect.cpu:

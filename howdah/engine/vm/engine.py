@@ -14,6 +14,7 @@ from howdah.build.accelerator import AUTO, TCG, Accelerator, choose
 from howdah.build.cache import Cache, content_key, file_sha256
 from howdah.build.cpio import Writer
 from howdah.build.guest_tree import GuestTree, build_tree, further_packages
+from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module, ModuleSet, provide_modules
 from howdah.build.preload import library
 from howdah.build.stock_kernel import StockKernel, described, provide_kernel
@@ -118,7 +119,7 @@ class VmEngine:
         kernel = provide_kernel(plan.kernel, progress, self.cache, modules, headers)
         ready = ModuleSet({}, {})
         if kernel.headers is not None:
-            ready = provide_modules(kernel, plan.modules, progress, self.cache)
+            ready = provide_modules(kernel, plan.modules, progress, self.cache, extras_of(plan))
         packed = tree_archive(tree, self.cache, progress, whole=needs_whole_tree(plan))
         agent = build_agent("netlink", tree, tools, self.cache)
         return _Built(tools, _init(self.cache), library(WARP, self.cache), kernel, tree, packed, ready, agent)
