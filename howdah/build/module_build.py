@@ -50,12 +50,13 @@ class ModuleFailure:
     line: int | None
     said: str
 
-    def error(self, source: Path) -> HowdahError:
-        """As it is told to the person who wrote it; ``source`` is the .c file or the directory that was named."""
+    def error(self, source: Path, place: str = ".") -> HowdahError:
+        """As it is told to the person who wrote it; ``source`` is the .c file or the directory that was named, and lay
+        in ``place`` of the build."""
         directory = source if source.is_dir() else source.parent
         where = str(source)
         if self.file is not None:
-            here = directory / self.file
+            here = Path(os.path.normpath(directory / os.path.relpath(self.file, place)))
             where = f"{here if here.exists() else self.file}:{self.line}"
         return HowdahError(self.what, where=where, hint=self.said or None)
 

@@ -58,12 +58,13 @@ def extras_of(plan: Plan) -> dict[str, Extras]:
 @dataclass(frozen=True)
 class Sources:
     """``files`` by their names in the build; ``kbuild`` is written into it, ``flags`` behind its own makefile's, which
-    lies in ``place``."""
+    lies in ``place``. ``here`` is where a person's file lies, from there."""
 
     files: dict[Path, Path]
     kbuild: str | None = None
     flags: str = ""
     place: str = "."
+    here: str = "."
 
 
 def directory_sources(source: Path, extras: Extras) -> Sources:
@@ -100,7 +101,7 @@ def file_sources(source: Path, extras: Extras) -> Sources:
     code = [source, *extras.sources]
     here = _absolute(source).parent
     every = [*map(_absolute, [*code, *beside]), *_included(code)]
-    files, _place = _below({path: os.path.relpath(path, here) for path in every})
+    files, place = _below({path: os.path.relpath(path, here) for path in every})
     places = {path: name for name, path in files.items()}
     own = [places[_absolute(path)].with_suffix(".o") for path in code]
     name = source.stem
@@ -121,7 +122,7 @@ def file_sources(source: Path, extras: Extras) -> Sources:
     further, places_included = included_directories(extras)
     files |= further
     flags = extras.flags([f"$(src)/{place}" for place in places_included])
-    return Sources(files, f"{include}{objects}ccflags-y += -I$(src) -I$(src)/include {flags}\n")
+    return Sources(files, f"{include}{objects}ccflags-y += -I$(src) -I$(src)/include {flags}\n", here=place)
 
 
 def shared_files() -> dict[Path, Path]:

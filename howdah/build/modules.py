@@ -217,7 +217,7 @@ def _provide(
         _add(found, _ready(kernel, path, str(source)))
     for record in json.loads((entry / _FAILURES).read_text()):
         failure = ModuleFailure(**record)
-        found.failed[failure.module] = failure.error(source)
+        found.failed[failure.module] = failure.error(source, what.here)
     return entry
 
 
@@ -274,10 +274,10 @@ def _build(
         built_in = directory / what.place
         failures = build_directory(kernel, built_in, log, tools.launch, symbols, what.flags)
         if is_own:
-            for name, failure in check_built(kernel, built_in):
+            for module, failure in check_built(kernel, built_in):
                 failures.append(failure)
                 for file in built_in.rglob("*.ko"):
-                    if file.stem.removeprefix(OWN_PREFIX).replace("-", "_") == name:
+                    if file.stem.removeprefix(OWN_PREFIX).replace("-", "_") == module:
                         file.unlink()
         _keep_results(directory)
         if not failures and not list(directory.glob("*.ko")):

@@ -29,22 +29,6 @@ def registered_by(file: Path) -> list[str]:
         return []
 
 
-def undefined_symbols(file: Path) -> list[str]:
-    """What a built module asks the kernel for."""
-    try:
-        content = file.read_bytes()
-        sections = _sections(content)
-        return [
-            _text(content, sections[table[6]][4] + name)
-            for table in sections
-            if table[1] == 2  # SHT_SYMTAB
-            for name, _info, _other, section, _value, _size in _SYMBOL.iter_unpack(_body(content, table))
-            if section == 0 and name
-        ]
-    except (OSError, struct.error, IndexError, UnicodeDecodeError):
-        return []
-
-
 def _names(content: bytes) -> Iterator[str]:
     sections = _sections(content)
     for section in sections:
@@ -71,7 +55,8 @@ def _sections(content: bytes) -> list[tuple[int, ...]]:
 
 def _section_names(content: bytes, sections: list[tuple[int, ...]]) -> int:
     """Where the strings begin that name the sections."""
-    return sections[struct.unpack_from("<H", content, 62)[0]][4]
+    (number,) = struct.unpack_from("<H", content, 62)
+    return sections[int(number)][4]
 
 
 def _body(content: bytes, section: tuple[int, ...]) -> bytes:

@@ -11,6 +11,7 @@ from tests.liars.bench import Bench
 from tests.liars.causes import CAUSES, HONEST_CAUSES
 from tests.liars.collected import COLLECTED
 from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
+from tests.liars.kernellog import KERNEL_LOGS
 from tests.liars.kernels import KERNELS
 from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
 from tests.liars.logs import HONEST_LOGS, LOGS, RUN_LOGS
@@ -23,7 +24,7 @@ from tests.liars.records import RECORDS
 from tests.liars.results import HONEST_RESULTS, RESULTS
 from tests.liars.seals import HONEST_SEALS, SEALS
 
-RUNS: list[RunLiar] = [*PATHS, *RECORDS, *COLLECTED, *MACHINES, *MODELS, *KERNELS, *PROCESSORS, *RUN_LOGS]
+RUNS: list[RunLiar] = [*PATHS, *RECORDS, *COLLECTED, *MACHINES, *MODELS, *KERNELS, *KERNEL_LOGS, *PROCESSORS, *RUN_LOGS]
 TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *MODULES, *BASELINES, *COMPARISONS, *LOGS]
 LIARS: list[Liar] = [*RUNS, *TOLD]
 # What howdah says where nobody lies: nothing.
