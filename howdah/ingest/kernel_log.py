@@ -22,7 +22,7 @@ _USUAL = re.compile(
     r"|^netem: version|^GACT probability|^Mirror/redirect action on|quantum of class .* is (?:big|small)"
     r"|^random: |renamed from|entered (?:promiscuous|allmulticast) mode|left (?:promiscuous|allmulticast) mode"
     r"|link becomes ready|entered (?:blocking|forwarding|disabled|learning|listening) state|link is not ready"
-    r"|^bridge: filtering"
+    r"|^bridge: filtering|^Fair server disabled"
 )
 
 

@@ -113,12 +113,14 @@ def test_a_crash_is_told_in_words_with_the_module(engine: UmlEngine, tmp_path: P
 
 
 def test_a_module_that_sleeps_is_ended_soon(engine: UmlEngine, tmp_path: Path) -> None:
-    with pytest.raises(RunFailedError, match="BUG: scheduling while atomic.*module mine was in use"):
+    with pytest.raises(RunFailedError, match=r"BUG: scheduling while atomic.*module mine was in use"):
         _run(engine, tmp_path, "msleep(5)")
 
 
 def test_a_module_that_computes_for_ever_is_ended_with_its_name(engine: UmlEngine, tmp_path: Path) -> None:
-    with pytest.raises(RunFailedError, match="simulated time stands still .* while the module mine uses the processor"):
+    with pytest.raises(
+        RunFailedError, match=r"simulated time stands still .* while the module mine uses the processor"
+    ):
         _run(engine, tmp_path, "while (!zero) cpu_relax()")
 
 
@@ -126,7 +128,7 @@ def test_a_leak_that_fills_the_memory_is_told(engine: UmlEngine, tmp_path: Path)
     try:
         _directory, verdict = _run(engine, tmp_path, "(void)!kmalloc(1 << 20, GFP_ATOMIC)")
     except RunFailedError as failed:
-        assert "memory" in failed.what or "page allocation failure" in failed.what  # noqa: PT017
+        assert "memory" in failed.what or "page allocation failure" in failed.what
     else:
         assert "page allocation failure" in failures(verdict)[("engine", "kernel log")]
 

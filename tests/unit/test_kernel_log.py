@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,12 @@ from howdah.ingest.source import Context, IngestReport
 from howdah.judge.kernel_log import kernel_log_checks
 from howdah.linux.kernelmessage import Message, is_alarm, parse
 from howdah.linux.output import Output
+from howdah.place import REPORTS
 from howdah.record.directory import RunDirectory
 from howdah.record.kernel_log import alarms
+from howdah.record.result import Run
+from howdah.report.kernelsaid import said_runs
+from howdah.report.template import templates_of
 from tests.unit.profile_factory import make_one
 
 # As a user-mode kernel without frame pointers writes it: each call is a guess.
@@ -181,6 +186,27 @@ def test_a_module_that_shouts_fills_no_disk_and_hides_no_alarm(tmp_path: Path, m
     assert "mine_ca+0x77/0x80 [howdah_own_tcp_mine]" in text
     assert account["records"] == len(text.splitlines())
     assert account["records"] + account["left_out"] == 100_001 + len(TRACE.splitlines())
+
+
+def test_the_page_has_what_a_module_prints(tmp_path: Path) -> None:
+    plan = make_one(tmp_path, "")
+    directory = RunDirectory(tmp_path / "run")
+    directory.raw.mkdir(parents=True)
+    directory.tables.mkdir()
+    said = [f"6,{number},2500000;mine: <b> {number}" for number in range(1, 61)]
+    lines = ["6,0,0;boot", "4,61,2500000;tcp_mine: loading out-of-tree module taints kernel.", *said]
+    (directory.raw / "kernel.log").write_text("\n".join(lines) + "\n")
+    agent = {"kernel_log": {"records": 62, "first": 1, "lost": 0, "left_out": 0, "why": None}}
+    found = ingest_kernel_log(Context(directory, plan, agent, 0))
+    assert found is not None
+    (directory.tables / "ingest.json").write_text(json.dumps(IngestReport({"kernel_log": found}).to_json()))
+    run = Run(directory, "x", "mine", 0, {}, "finished", plan, [], [], None, {})
+    (shown,) = said_runs([(run, "mine")])
+    assert shown.lines[0] == ("2.50", "mine: <b> 1")
+    assert (len(shown.lines), shown.left_out) == (40, 20)
+    page = templates_of(REPORTS / "templates").get_template("said.html.j2").render(said=[shown])
+    assert "mine: &lt;b&gt; 1<" in page
+    assert "and 20 more" in page
 
 
 def _judged(tmp_path: Path, text: str, **account: Any) -> tuple[bool | None, str]:
