@@ -123,17 +123,17 @@ _KNOWN = [
     *(
         Algorithm(name, name, f"tcp_{name}", name, summary)
         for name, summary in {
-            "bic": "BIC: standard slow start up to a window of low_window packets, then its binary search",
-            "cdg": "CAIA Delay-Gradient: HyStart's two detectors, and a back-off by chance as the delay grows",
-            "dctcp": "Data Center TCP: standard slow start; ECN marks cut the window by their share",
+            "bic": "BIC: standard slow start",
+            "cdg": "CAIA Delay-Gradient: HyStart's detectors, and a back-off by chance while the delay grows",
+            "dctcp": "Data Center TCP (RFC 8257), at both ends: standard slow start, which the first ECN mark ends",
             "highspeed": "HighSpeed TCP (RFC 3649): standard slow start",
             "htcp": "H-TCP: standard slow start",
-            "hybla": "TCP Hybla: slow start as fast as at an RTT of 25 ms",
-            "illinois": "TCP Illinois: standard slow start, growth and cut by the delay",
-            "lp": "TCP-LP: standard slow start; a delay that grows cuts the window to one packet",
-            "nv": "TCP-NV: slow start until the rate lags behind the window",
+            "hybla": "TCP Hybla: 2^(RTT/25 ms) − 1 packets more for each ACK",
+            "illinois": "TCP Illinois: standard slow start",
+            "lp": "TCP-LP: standard slow start; halved by delay where TCP timestamps show it",
+            "nv": "TCP-NV: standard slow start until the window is more than the measured rate needs",
             "scalable": "Scalable TCP: standard slow start",
-            "veno": "TCP Veno: standard slow start; the backlog tells losses by chance from congestion",
+            "veno": "TCP Veno: standard slow start",
             "yeah": "YeAH-TCP: standard slow start",
         }.items()
     ),

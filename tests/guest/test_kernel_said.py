@@ -88,7 +88,7 @@ def test_what_a_module_prints_is_kept_and_moves_no_packet(engine: UmlEngine, tmp
     # One for each ACK that grew the window, of those that the trace has with 40 packets and more.
     assert 500 < len(lines) <= sum(cwnd >= 40 for cwnd in rows["cwnd_packets"].to_pylist())
     assert said["said_total"] >= len(lines)
-    assert said["said"][0]["text"] == lines[0].partition(";")[2]
+    assert lines[0].partition(";")[2] in [each["text"] for each in said["said"]]
     assert len(said["said"]) == 40
     assert rows.equals(pq.read_table(quiet.table("tcp_probe"))), "each ACK, to the nanosecond"
 

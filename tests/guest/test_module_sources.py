@@ -65,7 +65,7 @@ def _provide(built: Built, tmp_path: Path, *wanted: Path, extras: Extras | None 
 
 
 def test_headers_are_found_wherever_they_are(built: Built, tmp_path: Path) -> None:
-    """Beside it in a directory, above it, above a header that is above it; in a directory whose name make cannot say."""
+    """Beside it, above it, above a header that is above it; in a directory whose name make cannot say."""
     place = tmp_path / "mein Ordner/größe"
     includes = '#include "inc/low.h"\n#include "../high.h"\n#include "sibling.c"'
     source = _write(place / "tcp_mine.c", includes=includes, body="(void)(LOW + HIGH + HIGHEST + sibling());")
