@@ -37,9 +37,9 @@ def kernel_log_checks(report: IngestReport, agent: dict[str, Any] | None) -> lis
         return [Check(_CHECK, ENGINE, False, _said(counts["alarms"], total), 0, total, 0, "alarms")]
     lost = sum(int(account["lost"]) for account in accounts)
     if lost:
-        what = f"{lost} messages of the kernel were overwritten before they were read; in the other {kept} is no alarm"
+        what = f"{lost} messages of the kernel were overwritten before they were read; the other {kept} hold no alarm"
         return [Check(_CHECK, ENGINE, None, what, 0, None, 0, "alarms")]
-    return [Check(_CHECK, ENGINE, True, f"no alarm in the kernel's {kept} messages", 0, 0, 0, "alarms")]
+    return [Check(_CHECK, ENGINE, True, f"the kernel's {kept} messages hold no alarm", 0, 0, 0, "alarms")]
 
 
 def _accounts(agent: dict[str, Any]) -> list[dict[str, Any]]:
