@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from howdah.agent.kernellog import KernelLog
-from howdah.linux.kernelmessage import Message, is_alarm
+from howdah.linux.kernelmessage import KernelMessage, is_alarm
 from howdah.linux.output import Output
 
 KERNEL_LOG = "kernel.log"
@@ -47,7 +47,7 @@ class KeptLog:
             "why": self._log.why,
         }
 
-    def _write(self, messages: list[Message]) -> None:
+    def _write(self, messages: list[KernelMessage]) -> None:
         lines = bytearray()
         for message in messages:
             line = message.line().encode()
@@ -59,7 +59,7 @@ class KeptLog:
         if lines:
             self._file.write(lines)
 
-    def _fits(self, message: Message, size: int) -> bool:
+    def _fits(self, message: KernelMessage, size: int) -> bool:
         self._follows = _ALARM_LINES if is_alarm(message.text) else max(self._follows - 1, 0)
         if self._bytes + size <= _MOST_BYTES:
             self._bytes += size

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from howdah.linux.kernelmessage import Message, parse
+from howdah.linux.kernelmessage import KernelMessage, parse
 
 _DEVICE = "/dev/kmsg"
 _RECORD_BYTES = 8192  # the longest the kernel hands over (PRINTK_MESSAGE_MAX and its prefix)
@@ -30,9 +30,9 @@ class KernelLog:
             self.why = f"{_DEVICE}: {error.strerror}"
             self.close()
 
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[KernelMessage]:
         """Those that came since the last call, oldest first."""
-        found: list[Message] = []
+        found: list[KernelMessage] = []
         while self._descriptor is not None:
             try:
                 record = os.read(self._descriptor, _RECORD_BYTES)

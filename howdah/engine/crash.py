@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from howdah.record.kernel_log import Alarm, alarms
+from howdah.record.kernel_log import KernelAlarm, alarms
 
 _READ_BYTES = 256 * 1024  # from the beginning: an ill kernel may go on complaining for ever
 _STAMP = re.compile(r"^\[ *[\d.]+\] ?")
@@ -60,7 +60,7 @@ def _in_words(texts: Sequence[str]) -> str | None:
     return next((words for text in texts for pattern, words in _WORDS.items() if re.search(pattern, text)), None)
 
 
-def _alarms(console: Path) -> list[Alarm]:
+def _alarms(console: Path) -> list[KernelAlarm]:
     try:
         with console.open("rb") as file:
             text = file.read(_READ_BYTES).decode(errors="replace")

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from howdah.ingest.source import Context, SourceReport
-from howdah.linux.kernelmessage import Message, parse
+from howdah.linux.kernelmessage import KernelMessage, parse
 from howdah.record.kernel_log import alarms
 from howdah.record.raw import read_raw_text
 
@@ -62,7 +62,7 @@ def _accounts(agent: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: account for name, account in found.items() if account}
 
 
-def _tell(counts: dict[str, Any], messages: list[Message], place: dict[str, str]) -> None:
+def _tell(counts: dict[str, Any], messages: list[KernelMessage], place: dict[str, str]) -> None:
     found = [alarm.to_json() | place for alarm in alarms([(each.time_us, each.text) for each in messages])]
     counts["alarms_total"] += len(found)
     counts["alarms"] += found[: _MOST_ALARMS - len(counts["alarms"])]

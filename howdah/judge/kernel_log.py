@@ -8,7 +8,7 @@ from typing import Any
 from howdah.ingest.kernel_log import NAME
 from howdah.ingest.source import IngestReport
 from howdah.judge.check import ENGINE, Check
-from howdah.record.kernel_log import Alarm
+from howdah.record.kernel_log import KernelAlarm
 
 _CHECK = "kernel log"
 _MOST_CHARACTERS = 400
@@ -49,7 +49,7 @@ def _accounts(agent: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _said(found: list[dict[str, Any]], total: int) -> str:
     first = found[0]
-    alarm = Alarm(first["time_us"], first["text"], first["module"], tuple(first["frames"]))
+    alarm = KernelAlarm(first["time_us"], first["text"], first["module"], tuple(first["frames"]))
     where = f" on {first['machine']}" if "machine" in first else ""
     more = f"; and {total - 1} more" if total > 1 else ""
     return f"the kernel says{where}: {alarm.described[:_MOST_CHARACTERS]}{more}"

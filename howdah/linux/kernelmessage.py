@@ -18,7 +18,7 @@ _ALARM = re.compile(
 
 
 @dataclass(frozen=True)
-class Message:
+class KernelMessage:
     """``number`` counts the kernel's messages from its boot, ``time_us`` is its own clock; 0 is the worst level."""
 
     level: int
@@ -31,7 +31,7 @@ class Message:
         return f"{self.level},{self.number},{self.time_us};{self.text}\n"
 
 
-def parse(record: str) -> Message | None:
+def parse(record: str) -> KernelMessage | None:
     """A record of /dev/kmsg or a line of raw/kernel.log: ``level,number,time,…;message``; None if it is neither.
 
     Lines below a record of /dev/kmsg are a dictionary for programs.
@@ -44,7 +44,7 @@ def parse(record: str) -> Message | None:
         return None
     if not separator:
         return None
-    return Message(priority % _PRIORITY_LEVELS, number, time_us, rest.partition("\n")[0])
+    return KernelMessage(priority % _PRIORITY_LEVELS, number, time_us, rest.partition("\n")[0])
 
 
 def is_alarm(text: str) -> bool:

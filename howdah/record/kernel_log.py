@@ -25,7 +25,7 @@ _BUILT_IN = re.compile(r"/\S*/\.partial-[^/\s]+/")  # where the cache built it
 
 
 @dataclass(frozen=True)
-class Alarm:
+class KernelAlarm:
     """``text`` is the line that gives it; ``module`` the first of the trace, by its file's name, None of the kernel's
     own code; ``frames`` are the innermost calls, as far as the kernel is sure of them."""
 
@@ -45,7 +45,7 @@ class Alarm:
         return {**asdict(self), "frames": list(self.frames)}
 
 
-def alarms(lines: Sequence[tuple[int, str]]) -> Iterator[Alarm]:
+def alarms(lines: Sequence[tuple[int, str]]) -> Iterator[KernelAlarm]:
     """Those in times and texts of a log or console; what stands below one belongs to it, up to the next."""
     starts = [number for number, (_time, text) in enumerate(lines) if is_alarm(text)]
     for number, following in itertools.pairwise([*starts, len(lines)]):
@@ -58,7 +58,7 @@ def alarms(lines: Sequence[tuple[int, str]]) -> Iterator[Alarm]:
         found = _frames(block)
         module = next((name for _function, name in found if name), None)
         frames = tuple(f"{function} [{name}]" if name else function for function, name in found[:MOST_FRAMES])
-        yield Alarm(time_us, _BUILT_IN.sub("", text.strip()).replace(OWN_PREFIX, ""), module, frames)
+        yield KernelAlarm(time_us, _BUILT_IN.sub("", text.strip()).replace(OWN_PREFIX, ""), module, frames)
 
 
 def own_name(module: str) -> str:

@@ -16,7 +16,7 @@ from howdah.engine.crash import crash, ill
 from howdah.ingest.kernel_log import ingest_kernel_log
 from howdah.ingest.source import Context, IngestReport
 from howdah.judge.kernel_log import kernel_log_checks
-from howdah.linux.kernelmessage import Message, is_alarm, parse
+from howdah.linux.kernelmessage import KernelMessage, is_alarm, parse
 from howdah.linux.output import Output
 from howdah.place import REPORTS
 from howdah.record.directory import RunDirectory
@@ -55,9 +55,9 @@ def _numbered(text: str) -> list[tuple[int, str]]:
 
 
 def test_a_record_of_the_kernel_is_read() -> None:
-    assert parse("30,17,2500001,-;veth: a;b\n SUBSYSTEM=net") == Message(6, 17, 2500001, "veth: a;b")
-    assert parse("4,3,0;text\n") == Message(4, 3, 0, "text")
-    assert Message(4, 3, 0, "text").line() == "4,3,0;text\n"
+    assert parse("30,17,2500001,-;veth: a;b\n SUBSYSTEM=net") == KernelMessage(6, 17, 2500001, "veth: a;b")
+    assert parse("4,3,0;text\n") == KernelMessage(4, 3, 0, "text")
+    assert KernelMessage(4, 3, 0, "text").line() == "4,3,0;text\n"
     assert parse(" SUBSYSTEM=net") is None
     assert parse("a,b,c;text") is None
 
@@ -146,12 +146,12 @@ def test_the_calls_are_the_first_ones(tmp_path: Path) -> None:
 class _Said(KernelLog):
     """A kernel that says what it is given."""
 
-    given: list[Message] = []  # noqa: RUF012
+    given: list[KernelMessage] = []  # noqa: RUF012
 
     def __init__(self, *, whole: bool = False) -> None:
         self.why, self.lost, self.whole = None, 0, whole
 
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[KernelMessage]:
         now, _Said.given = _Said.given, []
         return now
 
@@ -159,8 +159,8 @@ class _Said(KernelLog):
         pass
 
 
-def _messages(first: int, *texts: str) -> list[Message]:
-    return [Message(6, first + number, 5, text) for number, text in enumerate(texts)]
+def _messages(first: int, *texts: str) -> list[KernelMessage]:
+    return [KernelMessage(6, first + number, 5, text) for number, text in enumerate(texts)]
 
 
 def _kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *runs: str) -> dict[str, Any]:
