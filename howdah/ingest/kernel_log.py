@@ -58,8 +58,8 @@ def ingest_kernel_log(context: Context) -> SourceReport | None:
 def _accounts(agent: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """By the machine, "" where there is only one."""
     machines = {name: value.get("kernel_log") for name, value in (agent.get("machines") or {}).items()}
-    found = machines or {"": agent.get("kernel_log")}
-    return {name: account for name, account in found.items() if account}
+    found = {name: account for name, account in machines.items() if account}
+    return found or {"": account for account in [agent.get("kernel_log")] if account}
 
 
 def _tell(counts: dict[str, Any], messages: list[KernelMessage], place: dict[str, str]) -> None:

@@ -43,8 +43,8 @@ def kernel_log_checks(report: IngestReport, agent: dict[str, Any] | None) -> lis
 
 
 def _accounts(agent: dict[str, Any]) -> list[dict[str, Any]]:
-    machines = [value.get("kernel_log") for value in (agent.get("machines") or {}).values()]
-    return [account for account in machines or [agent.get("kernel_log")] if account]
+    machines = [value["kernel_log"] for value in (agent.get("machines") or {}).values() if value.get("kernel_log")]
+    return machines or [account for account in [agent.get("kernel_log")] if account]
 
 
 def _said(found: list[dict[str, Any]], total: int) -> str:
