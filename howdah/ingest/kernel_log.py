@@ -59,7 +59,8 @@ def _accounts(agent: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """By the machine, "" where there is only one."""
     machines = {name: value.get("kernel_log") for name, value in (agent.get("machines") or {}).items()}
     found = {name: account for name, account in machines.items() if account}
-    return found or {"": account for account in [agent.get("kernel_log")] if account}
+    own = agent.get("kernel_log")
+    return found or ({"": own} if own else {})
 
 
 def _tell(counts: dict[str, Any], messages: list[KernelMessage], place: dict[str, str]) -> None:
