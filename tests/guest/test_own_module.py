@@ -180,12 +180,12 @@ def test_ready_modules_with_names_that_are_taken_are_refused(engine: UmlEngine, 
     profile.write_text(f"{PROFILE}modules: [tcp_cubic.ko]\nalgorithm: cubic\n")
     with pytest.raises(HowdahError, match=r"has a module tcp_cubic built in.*\n.*--kernel TREE"):
         _run(engine, profile, tmp_path / "one")
-    profile.write_text(f"{PROFILE}modules: [tcp_mine.ko]\nalgorithm: mine\n")
+    profile.write_text(f"{PROFILE}modules: [tcp_mine.ko]\nalgorithm: cubic\n")
     with pytest.raises(RunFailedError, match=r"File exists.*cubic already registered.*take the place"):
         _run(engine, profile, tmp_path / "two")
     # The kernel does not go by the file's name, and neither does howdah.
     shutil.copyfile(tmp_path / "tcp_mine.ko", tmp_path / "tcp_vegas.ko")
-    profile.write_text(f"{PROFILE}modules: [tcp_vegas.ko]\nalgorithm: vegas\n")
+    profile.write_text(f"{PROFILE}modules: [tcp_vegas.ko]\nalgorithm: cubic\n")
     with pytest.raises(RunFailedError, match="File exists"):
         _run(engine, profile, tmp_path / "three")
 
