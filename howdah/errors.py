@@ -6,7 +6,7 @@ from __future__ import annotations
 import difflib
 import errno
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -46,6 +46,16 @@ class HowdahError(Exception):
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
         return f"{text}\n  {self.hint}" if self.hint else text
+
+
+def all_of(errors: Sequence[HowdahError]) -> HowdahError:
+    """The first of several, with what the others say below it; each text once."""
+    first, *others = {str(error): error for error in errors}.values()
+    if not others:
+        return first
+    more = [f"{error.where}: {error.what}" if error.where else error.what for error in others]
+    hint = "\n  ".join(filter(None, [first.hint, "And:", *more]))
+    return HowdahError(first.what, where=first.where, hint=hint)
 
 
 def explain(error: OSError) -> str:

@@ -1,28 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel logs from a moment on, by /dev/kmsg."""
+"""What the kernel logs, by /dev/kmsg."""
 
 from __future__ import annotations
 
 import os
+
+from howdah.linux.kernelmessage import KernelMessage, parse
 
 _DEVICE = "/dev/kmsg"
 _RECORD_BYTES = 8192  # the longest the kernel hands over (PRINTK_MESSAGE_MAX and its prefix)
 
 
 class KernelLog:
-    """Messages logged since it was made; none where the log cannot be read."""
+    """Messages logged since it was made, or with ``whole`` all that the kernel still has.
 
-    def __init__(self) -> None:
+    None where the log cannot be read: ``why`` then says so. ``lost`` counts what was overwritten before it was read.
+    """
+
+    def __init__(self, *, whole: bool = False) -> None:
         self._descriptor: int | None = None
+        self._next: int | None = None
+        self.why: str | None = None
+        self.lost = 0
         try:
             self._descriptor = os.open(_DEVICE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            os.lseek(self._descriptor, 0, os.SEEK_END)
-        except OSError:
+            if not whole:
+                os.lseek(self._descriptor, 0, os.SEEK_END)
+        except OSError as error:
+            self.why = f"{_DEVICE}: {error.strerror}"
             self.close()
 
-    def since(self) -> list[str]:
-        """The messages that came since the last call, oldest first, without time and level."""
-        found: list[str] = []
+    def messages(self) -> list[KernelMessage]:
+        """Those that came since the last call, oldest first."""
+        found: list[KernelMessage] = []
         while self._descriptor is not None:
             try:
                 record = os.read(self._descriptor, _RECORD_BYTES)
@@ -32,10 +42,18 @@ class KernelLog:
                 break
             if not record:
                 break
-            # "level,number,time,flags;message", then lines of a dictionary
-            message = record.decode("utf-8", "replace").partition(";")[2].partition("\n")[0]
+            message = parse(record.decode("utf-8", "replace"))
+            if message is None:
+                continue
+            if self._next is not None:
+                self.lost += message.number - self._next
+            self._next = message.number + 1
             found.append(message)
         return found
+
+    def since(self) -> list[str]:
+        """The same, without time and level."""
+        return [message.text for message in self.messages()]
 
     def close(self) -> None:
         if self._descriptor is not None:

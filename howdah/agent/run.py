@@ -17,6 +17,7 @@ from howdah.agent.calibration import calibrate, wait_for_silence
 from howdah.agent.collecting import Collecting
 from howdah.agent.entropy import give_entropy
 from howdah.agent.error import AgentError
+from howdah.agent.keptlog import KeptLog
 from howdah.agent.loop import Loop
 from howdah.agent.module import describe_modules, load_modules, module_symbols, names_in_kernel
 from howdah.agent.own import OwnModules
@@ -63,6 +64,7 @@ class AgentRun:
         self._settings = Settings(JOURNAL if self._traits["outlives_run"] else None)
         self._accounting: dict[str, Any] = {}
         self._progress = Progress(output, self._end_us())
+        self._log: KeptLog | None = None
         self._processor_watch = _processor_watch(plan)
         self._profiling = _profiling(plan, output)
         self.report: dict[str, Any] = {"format": AGENT_FORMAT, "status": "error", "error": None, "phases": []}
@@ -72,6 +74,7 @@ class AgentRun:
 
     def execute(self) -> bool:
         """Run everything and write agent.json last. False when the run ended in an error."""
+        self._log = log = KeptLog(self._output, whole=not self._traits["outlives_run"])
         try:
             self._phases()
             self.report["status"] = "ok"
@@ -86,6 +89,7 @@ class AgentRun:
             self.report["error"] = {"operation": operation, "message": f"{type(error).__name__}: {error}"}
         finally:
             self._clean_up()
+            self.report["kernel_log"] = log.end()
         self._output.json("agent.json", self.report)
         return bool(self.report["status"] == "ok")
 
@@ -106,7 +110,7 @@ class AgentRun:
             wiring = self._set_up()
         surroundings = self._surroundings(wiring)
         calibration = self.plan["calibration"]
-        self._loop.every(_PROGRESS_NS, now_ns() + _PROGRESS_NS, self._progress.tick)
+        self._loop.every(_PROGRESS_NS, now_ns() + _PROGRESS_NS, self._tick)
         if calibration["enabled"]:
             with self._phase("calibrate-before"):
                 self._calibrate(wiring, "before", calibration["before_us"])
@@ -146,6 +150,15 @@ class AgentRun:
                 self._output.json("cpu-modules.json", {"format": 1, "modules": symbols})
         self._progress.write("done", now_ns())
 
+    def _tick(self, now: int) -> None:
+        self._progress.tick(now)
+        self._keep_log()
+
+    def _keep_log(self) -> None:
+        """Where the processor is finite, reading takes time that is the flows': there the log is read at the end."""
+        if self._log is not None and self._traits["exact_uptime"]:
+            self._log.keep()
+
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
         wall_us = self._output.host_clock_us()
@@ -156,6 +169,7 @@ class AgentRun:
         finally:
             times = {"start_ns": start - self._epoch_ns, "end_ns": now_ns() - self._epoch_ns}
             wall = {"wall_us": self._output.host_clock_us() - wall_us}
+            self._keep_log()
             self.report["phases"].append({"phase": name, **times, **wall})
 
     def _set_up(self) -> Wiring:
@@ -165,6 +179,7 @@ class AgentRun:
         tell(self._settings.begin())
         in_kernel = names_in_kernel(self._inputs / "modules")
         brought = {module_name(module) for module in plan.get("modules", [])}
+        brought |= {*plan.get("own_algorithms", {}).values()}
         self._own = OwnModules(
             {name: loaded_as for name, loaded_as in in_kernel.items() if name in brought},
             plan.get("own_algorithms", {}),

@@ -8,19 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FRAGMENT = Path(__file__).with_name("kernel.config")
-_SECTION = re.compile(r"# \[(?P<name>required|optional)(?: before (?P<release>\d+\.\d+))?\]")
+_SECTION = re.compile(r"# \[(?P<name>required|optional|modules)(?: before (?P<release>\d+\.\d+))?\]")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Option names without ``CONFIG_``; every one is wanted as ``y``."""
+    """Option names without ``CONFIG_``; ``modules`` are wanted as ``m``, the others as ``y``."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...]
+    modules: tuple[str, ...] = ()
 
     def fragment(self) -> str:
         """Lines for KCONFIG_ALLCONFIG."""
-        return "".join(f"CONFIG_{option}=y\n" for option in self.required + self.optional)
+        built_in = "".join(f"CONFIG_{option}=y\n" for option in self.required + self.optional)
+        return built_in + "".join(f"CONFIG_{option}=m\n" for option in self.modules)
+
+    def ingredients(self) -> list[str]:
+        """All of it, as a part of a kernel's key."""
+        return ["required", *self.required, "optional", *self.optional, "modules", *self.modules]
 
 
 def read_wanted(release: tuple[int, ...] = (), fragment: Path | None = None) -> Wanted:
@@ -29,7 +35,7 @@ def read_wanted(release: tuple[int, ...] = (), fragment: Path | None = None) -> 
     kernel.config says what its sections mean. Raises ValueError naming a line it cannot read.
     """
     file = fragment or FRAGMENT
-    sections: dict[str, list[str]] = {"required": [], "optional": []}
+    sections: dict[str, list[str]] = {"required": [], "optional": [], "modules": []}
     section, applies = "required", True
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         line = line.strip()
@@ -39,12 +45,12 @@ def read_wanted(release: tuple[int, ...] = (), fragment: Path | None = None) -> 
                 raise ValueError(f"{file}:{number}: no section {line[2:]!r}")
             section = match["name"]
             applies = match["release"] is None or () < release < tuple(map(int, match["release"].split(".")))
-        elif line.startswith("CONFIG_") and line.endswith("=y"):
+        elif line.startswith("CONFIG_") and line.endswith(value := "=m" if section == "modules" else "=y"):
             if applies:
-                sections[section].append(line.removeprefix("CONFIG_").removesuffix("=y"))
+                sections[section].append(line.removeprefix("CONFIG_").removesuffix(value))
         elif line and not line.startswith("#"):
-            raise ValueError(f"{file}:{number}: neither a comment nor CONFIG_…=y")
-    return Wanted(tuple(sections["required"]), tuple(sections["optional"]))
+            raise ValueError(f"{file}:{number}: neither a comment nor CONFIG_…=y, or =m of a module")
+    return Wanted(*(tuple(sections[name]) for name in ("required", "optional", "modules")))
 
 
 def taken(configuration: Path) -> set[str]:

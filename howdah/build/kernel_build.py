@@ -178,7 +178,7 @@ class KernelBuild:
                 where=self.source.name,
                 hint=f"5.10 is the oldest that is tested. Or the tree was changed there. Wanted options: {FRAGMENT}",
             )
-        return [option for option in wanted.optional if option not in have]
+        return [option for option in (*wanted.optional, *wanted.modules) if option not in have]
 
     def _compile(self, expected: int) -> None:
         """``expected`` is how many objects will be compiled, 0 if nobody knows."""

@@ -7,25 +7,31 @@ its output, and the next attempt is told to leave those modules out, until what 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.build.api_change import known_change
 from howdah.build.compiler import first_error
 from howdah.build.kernel_make import INHERITED
+from howdah.build.private_size import oversized
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.target import Target
 from howdah.errors import HowdahError
+from howdah.profile.ready import NAME_BYTES, registered_by
+from howdah.record.kernel_log import OWN_PREFIX
 
-OWN_PREFIX = "howdah_own_"  # in the kernel, of a profile's own module: its file's name may be a built-in one's
 SYMBOLS = "Module.symvers"  # where Kbuild leaves what the modules export, for modules built after them
 _LISTED = re.compile(r"^howdah-module (?P<module>\S+) =(?P<parts>.*)$")
 _STOPPED = re.compile(r"^make\S*: \*\*\* \[(?:[^]]*: )?(?P<object>\S+\.o)\] Error")
 _UNDEFINED = re.compile(r'^ERROR: modpost: "(?P<symbol>[^"]+)" \[(?P<module>\S+)\.ko\] undefined')
 _MODPOST = re.compile(r"^(?:ERROR|FATAL): modpost: (?P<text>.*?(?P<module>[^\s\[\]:']+)\.k?o\b.*)")
+_MISSING = re.compile(r"fatal error: (\S+): No such file or directory")
 _QUOTED_LINES = 6
+_MAKEFILES = ("Kbuild", "Makefile")
 
 # Behind the directory's own Kbuild: say which objects make up each module, and leave out.
 _TRAILER = """
@@ -44,31 +50,34 @@ class ModuleFailure:
     line: int | None
     said: str
 
-    def error(self, source: Path) -> HowdahError:
-        """As it is told to the person who wrote it; ``source`` is the .c file or the directory that was named."""
+    def error(self, source: Path, place: str = ".") -> HowdahError:
+        """As it is told to the person who wrote it; ``source`` is the .c file or the directory that was named, and lay
+        in ``place`` of the build."""
         directory = source if source.is_dir() else source.parent
         where = str(source)
         if self.file is not None:
-            here = directory / self.file
+            here = Path(os.path.normpath(directory / os.path.relpath(self.file, place)))
             where = f"{here if here.exists() else self.file}:{self.line}"
         return HowdahError(self.what, where=where, hint=self.said or None)
 
 
 def build_directory(
-    kernel: Target, directory: Path, log: Path, launcher: Path, symbols: Path | None = None
+    kernel: Target, directory: Path, log: Path, launcher: Path, symbols: Path | None = None, flags: str = ""
 ) -> list[ModuleFailure]:
     """Build the modules whose sources and Kbuild (or Makefile) lie in ``directory``; returns those that do not build.
 
-    ``symbols`` is a Module.symvers of modules they may use. Raises HowdahError when it is no module's fault.
+    ``symbols`` is a Module.symvers of modules they may use, ``flags`` are the compiler's beside theirs. Raises
+    HowdahError when it is no module's fault.
     """
     makefile = next(place for name in ("Kbuild", "Makefile") if (place := directory / name).is_file())
     with makefile.open("a", encoding="utf-8") as file:
-        file.write(_TRAILER)
+        file.write(_TRAILER + (f"ccflags-y += {flags}\n" if flags else ""))
     jobs = len(os.sched_getaffinity(0))
     options = ["-k", "-Otarget", f"-j{jobs}", f"M={directory}"]
     if symbols:
         options.append(f"KBUILD_EXTRA_SYMBOLS={symbols}")
     failures: dict[str, ModuleFailure] = {}
+    made: set[str] = set()
     while True:
         already = log.stat().st_size if log.exists() else 0
         left_out = f"HOWDAH_LEFT_OUT={' '.join(failures)}"
@@ -79,6 +88,10 @@ def build_directory(
             with log.open(encoding="utf-8", errors="replace") as file:
                 file.seek(already)
                 lines = [line.replace(f"{directory}/", "") for line in file.read().splitlines()]
+            if headers := _headers_to_make(lines, directory, made):
+                made |= headers
+                _make_headers(headers, directory, log, launcher)
+                continue
             found = dict(blame(lines, kernel.release, directory, failures))
             if not found:
                 raise HowdahError(
@@ -91,6 +104,38 @@ def build_directory(
                 return list(failures.values())
         else:
             return list(failures.values())
+
+
+def _headers_to_make(lines: list[str], directory: Path, made: set[str]) -> set[str]:
+    """Files that the sources include, are not there, and for which the directory's Makefile has a rule."""
+    missing = {match[1] for line in lines if (match := _MISSING.search(line))} - made
+    makefiles = [directory / name for name in _MAKEFILES if (directory / name).is_file()]
+    rules = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in makefiles)
+    return {name for name in missing if re.search(rf"^[^\t#=\n]*(?<![\w.]){re.escape(name)}\s*:(?!=)", rules, re.M)}
+
+
+def _make_headers(headers: set[str], directory: Path, log: Path, launcher: Path) -> None:
+    """By the rule of the module's own Makefile, in the copy. Where that fails, the compiler says what is missing."""
+    makefile = "Makefile" if (directory / "Makefile").is_file() else "Kbuild"
+    command = ["make", "-C", str(directory), "-f", makefile, *sorted(headers)]
+    with contextlib.suppress(CommandFailedError):
+        run_logged(command, log, launcher=launcher, inherit=INHERITED)
+
+
+def check_built(kernel: Target, directory: Path) -> Iterator[tuple[str, ModuleFailure]]:
+    """What is wrong with modules of a person that did build, by their object files."""
+    for found in oversized(kernel.build_dir, directory):
+        for listing in directory.rglob("*.mod"):
+            if found.object in listing.read_text(encoding="utf-8").split():
+                name = _name(f"{listing.stem}.o")
+                what = f"the module {name}: {found.what}"
+                yield name, ModuleFailure(name, what, found.file.removeprefix(f"{directory}/"), found.line, "")
+    for module in directory.rglob("*.ko"):
+        for registered in registered_by(module):
+            if len(registered) >= NAME_BYTES:
+                name = _name(f"{module.stem}.o")
+                what = f"the module {name} registers {registered!r}…: the kernel takes at most 15 characters"
+                yield name, ModuleFailure(name, what, None, None, "Shorten its .name.")
 
 
 def blame(
@@ -133,7 +178,8 @@ def _compiler_failure(module: str, lines: list[str], release: str, directory: Pa
     if error is None:
         said = "\n    ".join(lines[-_QUOTED_LINES:])
         return ModuleFailure(name, f"the module {name} does not build against kernel {release}", None, None, said)
-    what = f"the module {name} does not compile against kernel {release}: {error.text}"
+    why = known_change(error.said) or error.text
+    what = f"the module {name} does not compile against kernel {release}: {why}"
     return ModuleFailure(name, what, error.file, error.line, f"The compiler said:\n    {error.said}")
 
 

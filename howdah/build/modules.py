@@ -6,30 +6,32 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from howdah.build.bpf import build_bpf
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.modinfo import module_information
-from howdah.build.module_build import OWN_PREFIX, SYMBOLS, ModuleFailure, build_directory
+from howdah.build.module_build import SYMBOLS, ModuleFailure, build_directory, check_built
+from howdah.build.module_sources import NO_EXTRAS, Extras, Sources, directory_sources, file_sources
+from howdah.build.private_size import private_header
 from howdah.build.target import Target
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
 from howdah.place import MODULES
-from howdah.profile.algorithm import is_bpf, module_name
+from howdah.profile.algorithm import MODULE_PREFIX, is_bpf, module_name
+from howdah.record.kernel_log import OWN_PREFIX
 
 PROJECT_MODULES = MODULES
 _SOURCES = (".c", ".h", ".S")
 _MAKEFILES = ("Kbuild", "Makefile")
 _FAILURES = "failures.json"
-_PROJECT_KBUILD = "howdah.kbuild"
+_CHECKS = "1"  # part of the key of a person's modules: raise it when what is checked of them changes
 _LAYOUT = "3"  # part of every key: raise it when the files of an entry change
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-_REGISTERS = b"tcp_register_congestion_control"
-_REPLACE = tuple(Path(__file__).with_name(name) for name in ("replace.c", "replace.h"))
 # What the agent records of a profile's own modules alone (howdah/agent/own.py).
 _OWN_FACTS = ("loaded_as", "algorithms", "uses_before", "uses_most", "programs")
 
@@ -69,19 +71,26 @@ class Module:
 
 @dataclass(frozen=True)
 class ModuleSet:
-    """Modules that built, and why others did not, by name."""
+    """Modules that built, and why others did not, by name; ``of_kernel`` are congestion controls that the kernel's own
+    build made as modules."""
 
     built: dict[str, Module]
     failed: dict[str, HowdahError]
+    of_kernel: dict[str, Module] = field(default_factory=dict)
 
-    def choose(self, names: Iterable[str] | None) -> list[Module]:
-        """The named modules (None: all that built) and those they need, each behind what it depends on.
+    def choose(self, names: Iterable[str] | None, algorithms: Iterable[str] = ()) -> list[Module]:
+        """The named modules (None: all that built) and those they need, each behind what it depends on; and of the
+        kernel's own what it would load for ``algorithms``, by its rule for their names (tcp_NAME).
 
         Raises HowdahError saying why one of them did not build, or that there is no such module.
         """
         chosen: dict[str, Module] = {}
         for name in self.built if names is None else names:
             self._add(name.replace("-", "_"), chosen)
+        for algorithm in algorithms:
+            own = self.of_kernel.get(f"{MODULE_PREFIX}{algorithm}")
+            if own is not None:
+                chosen.setdefault(own.name, own)
         return list(chosen.values())
 
     def unused(self, wanted: Iterable[str], needed: Collection[str]) -> list[HowdahError]:
@@ -109,25 +118,38 @@ class ModuleSet:
         chosen[module.name] = module
 
 
-def provide_modules(kernel: Target, wanted: Iterable[str], progress: Progress, cache: Cache | None = None) -> ModuleSet:
+def provide_modules(
+    kernel: Target,
+    wanted: Sequence[str],
+    progress: Progress,
+    cache: Cache | None = None,
+    extras: Mapping[str, Extras] = MappingProxyType({}),
+) -> ModuleSet:
     """The project's modules and the ``wanted`` ones: C files, directories with a Kbuild, .ko files, or BPF.
 
-    A wanted one takes the place of the project's of the same name. What does not compile or link fails alone. Raises
-    HowdahError for what cannot be a module at all, and where two have one name.
+    A wanted one takes the place of the project's of the same name. What is no module of this kernel, does not compile
+    or link, or has the name of another one fails alone; of ready ones that is told before anything is compiled.
+    ``extras`` are what the profile says beside the file of a wanted one.
     """
     cache = cache or Cache()
+    own = ModuleSet({}, {})
+    ready = [item for item in wanted if Path(item).suffix == ".ko"]
+    for item in ready:
+        _provide_alone(kernel, Path(item), progress, cache, None, own)
+    for error in own.failed.values():
+        progress(f"not built: {error.where}: {error.what}", 0, 0)
     found = ModuleSet({}, {})
     symbols: Path | None = None
     if _has_makefile(PROJECT_MODULES):
         entry = _provide(kernel, PROJECT_MODULES, progress, cache, None, found)
         symbols = entry / SYMBOLS if entry and (entry / SYMBOLS).is_file() else None
-    own = ModuleSet({}, {})
     for item in wanted:
-        _provide(kernel, Path(item), progress, cache, symbols, own)
+        if item not in ready:
+            _provide_alone(kernel, Path(item), progress, cache, symbols, own, extras.get(item, NO_EXTRAS))
     for name in {*own.built, *own.failed}:
         found.built.pop(name, None)
         found.failed.pop(name, None)
-    return ModuleSet(found.built | own.built, found.failed | own.failed)
+    return ModuleSet(found.built | own.built, found.failed | own.failed, _of_kernel(kernel))
 
 
 def build_modules(
@@ -140,8 +162,30 @@ def build_modules(
     return list(found.built.values())
 
 
+def _provide_alone(
+    kernel: Target,
+    source: Path,
+    progress: Progress,
+    cache: Cache,
+    symbols: Path | None,
+    found: ModuleSet,
+    extras: Extras = NO_EXTRAS,
+) -> None:
+    """What is wrong with the source as a whole is of its own module alone."""
+    try:
+        _provide(kernel, source, progress, cache, symbols, found, extras)
+    except HowdahError as error:
+        found.failed[module_name(source)] = error
+
+
 def _provide(
-    kernel: Target, source: Path, progress: Progress, cache: Cache, symbols: Path | None, found: ModuleSet
+    kernel: Target,
+    source: Path,
+    progress: Progress,
+    cache: Cache,
+    symbols: Path | None,
+    found: ModuleSet,
+    extras: Extras = NO_EXTRAS,
 ) -> Path | None:
     """Add the modules of a source to ``found``; returns the entry of the cache they lie in, if it is one."""
     if not source.exists():
@@ -152,23 +196,26 @@ def _provide(
     if source.suffix == ".ko":
         _add(found, _ready(kernel, source))
         return None
-    kbuild = None
     if source.is_dir():
         if not _has_makefile(source):
             raise HowdahError("a directory of module sources needs a Kbuild file", where=str(source))
-        files = {path.relative_to(source): path for path in sorted(source.rglob("*")) if _belongs(path)}
+        if source == PROJECT_MODULES:
+            files = {path.relative_to(source): path for path in sorted(source.rglob("*")) if _belongs(path)}
+            what = Sources(files)
+        else:
+            what = directory_sources(source, extras)
     elif source.suffix == ".c":
         if not _NAME.fullmatch(source.stem):
             raise HowdahError("a module's name has letters, digits and underscores only", where=str(source))
-        files, kbuild = _one_file(source)
+        what = file_sources(source, extras)
     else:
         raise HowdahError("a module is a .c file, a directory with a Kbuild, or a .ko file", where=str(source))
-    entry = _build(kernel, source, files, kbuild, progress, cache, symbols)
+    entry = _build(kernel, source, what, progress, cache, symbols)
     for path in sorted(entry.glob("*.ko")):
         _add(found, _ready(kernel, path, str(source)))
     for record in json.loads((entry / _FAILURES).read_text()):
         failure = ModuleFailure(**record)
-        found.failed[failure.module] = failure.error(source)
+        found.failed[failure.module] = failure.error(source, what.here)
     return entry
 
 
@@ -187,33 +234,6 @@ def _add(found: ModuleSet, module: Module) -> None:
     found.built[module.name] = module
 
 
-def _one_file(source: Path) -> tuple[dict[Path, Path], str]:
-    """A .c file with the headers beside it; it may use the project's own headers, flags and core.
-
-    One that registers a congestion control itself becomes a module of another name than its file's, since the kernel
-    loads no tcp_cubic beside a built-in one, and is linked with what puts it in the place of the built-in one.
-    """
-    own = [source, *sorted(source.parent.glob("*.h"))]
-    files = {Path(path.name): path for path in own}
-    objects = f"obj-m := {source.stem}.o\n"
-    if any(_REGISTERS in path.read_bytes() for path in own):
-        name = f"{OWN_PREFIX}{source.stem}"
-        files |= {Path("replace") / path.name: path for path in _REPLACE}
-        objects = (
-            f"obj-m := {name}.o\n{name}-y := {source.stem}.o replace/replace.o\n"
-            f"CFLAGS_{source.stem}.o := -include $(src)/replace/replace.h\n"
-        )
-    # Copied beside the source: a compiler flag cannot name a checkout with a space in its path.
-    shared = sorted((PROJECT_MODULES / "include").rglob("*.h"))
-    files |= {path.relative_to(PROJECT_MODULES): path for path in shared}
-    project = PROJECT_MODULES / "Kbuild"
-    include = ""
-    if project.is_file():
-        files[Path(_PROJECT_KBUILD)] = project
-        include = f"include $(src)/{_PROJECT_KBUILD}\n"
-    return files, f"{include}{objects}ccflags-y += -I$(src) -I$(src)/include\n"
-
-
 def _has_makefile(directory: Path) -> bool:
     return any((directory / name).is_file() for name in _MAKEFILES)
 
@@ -225,29 +245,38 @@ def _belongs(path: Path) -> bool:
 def _build(
     kernel: Target,
     source: Path,
-    files: dict[Path, Path],
-    kbuild: str | None,
+    what: Sources,
     progress: Progress,
     cache: Cache,
     symbols: Path | None,
 ) -> Path:
     built_against = [kernel.interface] if kernel.interface else [kernel.key, kernel.image_sha256]
-    parts: list[str | bytes] = [_LAYOUT, *built_against, kbuild or ""]
+    parts: list[str | bytes] = [_LAYOUT, *built_against, what.kbuild or "", *filter(None, [what.flags])]
+    is_own = source != PROJECT_MODULES
+    if is_own:
+        parts += [_CHECKS, private_header()]
     if symbols:
         parts.append(symbols.parent.name)
-    for name, path in files.items():
+    for name, path in what.files.items():
         parts += [str(name), path.read_bytes()]
     tools = build_tools(cache)
     label = "modules of howdah" if source == PROJECT_MODULES else f"module {source.name}"
 
     def compile_all(directory: Path, log: Path) -> None:
         progress(label, 0, 1)
-        for name, path in files.items():
+        for name, path in what.files.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, directory / name)
-        if kbuild:
-            (directory / "Kbuild").write_text(kbuild)
-        failures = build_directory(kernel, directory, log, tools.launch, symbols)
+        if what.kbuild:
+            (directory / "Kbuild").write_text(what.kbuild)
+        built_in = directory / what.place
+        failures = build_directory(kernel, built_in, log, tools.launch, symbols, what.flags)
+        if is_own:
+            for module, failure in check_built(kernel, built_in):
+                failures.append(failure)
+                for file in built_in.rglob("*.ko"):
+                    if file.stem.removeprefix(OWN_PREFIX).replace("-", "_") == module:
+                        file.unlink()
         _keep_results(directory)
         if not failures and not list(directory.glob("*.ko")):
             raise HowdahError("its Kbuild names no module (obj-m)", where=str(source))
@@ -295,6 +324,12 @@ def _ready(kernel: Target, file: Path, source: str | None = None) -> Module:
         )
     depends = tuple(one for one in information.get("depends", "").split(",") if one)
     return Module(name, file, information.get("srcversion"), source or str(file), depends, loaded_as)
+
+
+def _of_kernel(kernel: Target) -> dict[str, Module]:
+    """Congestion controls that the kernel's build made as modules (kernel.config) and its entry keeps."""
+    files = sorted((kernel.build_dir / "net/ipv4").glob(f"{MODULE_PREFIX}*.ko"))
+    return {file.stem: _ready(kernel, file, f"kernel {kernel.release}") for file in files}
 
 
 def _built_in(kernel: Target) -> set[str]:

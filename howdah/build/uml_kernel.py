@@ -57,8 +57,7 @@ class Kernel:
 
 
 def kernel_key(source: KernelSource) -> str:
-    wanted = read_wanted(source.release)
-    options = ["required", *wanted.required, "optional", *wanted.optional]
+    options = read_wanted(source.release).ingredients()
     if source.tree:
         return content_key(_LAYOUT_OF_A_TREE, IMAGE_FLAGS, source.key, *options, compiler_version(), linker_version())
     return content_key(_LAYOUT, IMAGE_FLAGS, source.key, *options, compiler_version())

@@ -53,7 +53,7 @@ class Publisher:
 
     def fits(self, result: dict[str, Any], job: Job) -> bool:
         """Whether a run that was made before can be taken."""
-        return bool(result["keep_data"] == job.cell.keep_data) and not result["failed"] and not self._again
+        return bool(result["keep_data"] == job.cell.keep_data) and not result.get("failed", False) and not self._again
 
     def compare(self, result: dict[str, Any]) -> bool:
         """Whether the run is in its place already; the worker need not keep it then.
@@ -121,7 +121,7 @@ class Publisher:
             if before is not None and results_sha256(before) != results_sha256(partial):
                 raise unequal(str(before.path), result["host"])
             experiment.keep(cell, partial)
-            outcome.verdict = result["verdict"]
+            outcome.verdict, outcome.failed = result["verdict"], result.get("failed", False)
         except HowdahError as error:
             outcome.error = error
         except OSError as error:

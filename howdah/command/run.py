@@ -128,9 +128,13 @@ def _conclude(
         answer("run", {"experiment": path, "report": page and str(page), "found": found(shown), **index})
     else:
         console = Console(highlight=False, soft_wrap=True)
-        console.print(ending(shown, terminal_width()), markup=False)
-        for outcome in outcomes:
-            _explain(console, experiment, outcome)
+        told = {outcome.cell.directory_name for outcome in outcomes if outcome.verdict == "invalid"}
+        console.print(ending(shown, terminal_width(), told), markup=False)
+        for why, names in _explained(experiment, outcomes).items():
+            console.print(f"! {', '.join(names)}:", markup=False)
+            for text in why:
+                for line in text.splitlines():
+                    console.print("\n".join(folded(line, terminal_width(), "      ", "    ")), markup=False)
         print_claims(console, index["claims"], index["unknown"])
         if page:
             console.print(f"report: {page}", markup=False)
@@ -143,13 +147,18 @@ def _conclude(
     return CLAIM_FAILED if "fail" in {claim["verdict"] for claim in index["claims"]} else 0
 
 
-def _explain(console: Console, experiment: ExperimentDirectory, outcome: Outcome) -> None:
-    """Say why a run is invalid, where the person looks first."""
-    if outcome.verdict != "invalid":
-        return
-    verdict = json.loads((experiment.path / outcome.cell.directory_name / "verdict.json").read_text())
-    console.print(f"! {outcome.cell.directory_name} is invalid:", markup=False)
-    for check in verdict["checks"]:
-        if check["ok"] is False:
-            text = f"{check['name']}: {check['message']}"
-            console.print("\n".join(folded(text, terminal_width(), "      ", "    ")), markup=False)
+def _explained(experiment: ExperimentDirectory, outcomes: list[Outcome]) -> dict[tuple[str, ...], list[str]]:
+    """Why runs are invalid, where the person looks first: what is said, to the runs that it is said of."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for outcome in outcomes:
+        if outcome.verdict != "invalid":
+            continue
+        name = outcome.cell.directory_name
+        verdict = json.loads((experiment.path / name / "verdict.json").read_text())
+        broken = [check for check in verdict["checks"] if check["ok"] is False]
+        if outcome.failed:
+            why = tuple(check["message"] for check in broken)
+        else:
+            why = tuple(f"{check['name']}: {check['message']}" for check in broken)
+        found.setdefault(why, []).append(f"{name} {'failed' if outcome.failed else 'is invalid'}")
+    return found

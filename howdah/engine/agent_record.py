@@ -41,7 +41,9 @@ def check_agent(directory: RunDirectory, ending: Ending, places: dict[str, str] 
         flow = _FLOW.match(str(operation))
         place = (places or {}).get(flow[0]) if flow else None
         raise RunFailedError(
-            f"the agent stopped{during}: {error.get('message', how)}", where=place or str(directory.console), hint=hint
+            f"the agent stopped{during}: {error.get('message', how)}",
+            where=place or str(directory.console),
+            hint=None if "message" in error else hint,
         )
     if ending.exit_status != 0:
         raise RunFailedError(f"the agent ended with {how} after its run", where=str(directory.console), hint=hint)

@@ -99,6 +99,11 @@ class Life:
         """Whether it used the processor lately."""
         return time.monotonic() - self._active <= self.stalled_after_s
 
+    @property
+    def busy_s(self) -> float:
+        """Processor seconds since simulated time was last seen to pass."""
+        return self._processor_s - self._moved_at_processor_s
+
     def trouble(self) -> str | None:
         now = time.monotonic()
         if now - self._moved > self.limit_s:
@@ -109,7 +114,7 @@ class Life:
         if now - self._examined >= _EXAMINE_EVERY_S:
             self._examined = now
             self._examine(now)
-            busy_s = self._processor_s - self._moved_at_processor_s
+            busy_s = self.busy_s
             if busy_s > self._busy_limit_s and (polls := self._program() or " or ".join(self._pollers)):
                 return (
                     f"simulated time stands still ({self.where()}) while {polls} uses the "

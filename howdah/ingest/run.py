@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from howdah.errors import HowdahError
-from howdah.ingest import pcap, quic
+from howdah.ingest import kernel_log, pcap, quic
 from howdah.ingest.counters import ingest_counters
 from howdah.ingest.cpu import ingest_cpu
 from howdah.ingest.flow import ingest_flow
@@ -68,6 +68,9 @@ def ingest(directory: RunDirectory) -> IngestReport:
         made |= ingest_processor(context)
     elif context.plan.collect.cpu:
         made["cpu"] = ingest_cpu(context)
+    log = kernel_log.ingest_kernel_log(context)
+    if log is not None:
+        report.sources[kernel_log.NAME] = log
     axes = axes_of(context.plan, context.agent.get("kernel_release"))
     for name, (table, source) in made.items():
         store.write(directory, name, table, axes)

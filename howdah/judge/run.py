@@ -18,6 +18,7 @@ from howdah.judge.coverage import coverage_checks
 from howdah.judge.during import during_checks
 from howdah.judge.engine import engine_checks
 from howdah.judge.host_processor import processor_checks
+from howdah.judge.kernel_log import kernel_log_checks
 from howdah.judge.limits import limit_checks
 from howdah.judge.machines import machine_checks, processor, round_trip_checks
 from howdah.judge.model import model_checks
@@ -67,6 +68,8 @@ def _kernel_checks(
     checks: list[Check] = engine_checks(plan, agent, tolerance, idle)
     checks += settings_checks(plan, agent)
     checks += own_module_checks(plan, agent)
+    report = read_report(directory)
+    checks += kernel_log_checks(report, agent)
     several = plan.traits.several_machines
     if several:
         checks += machine_checks(plan, _json(raw / CLOCK_FILE), agent, tolerance)
@@ -83,7 +86,6 @@ def _kernel_checks(
     checks += processor_checks(directory, data, _json(raw / "accounting.json"), tolerance)
     checks += accounting_checks(plan, _json(raw / "accounting.json"), tolerance)
     accounts = (_json(raw / name) for name in ("trace.json", "slow_start.json"))
-    report = read_report(directory)
     checks += collection_checks(plan, report, *accounts)
     checks += coverage_checks(plan, report, data, raw, _json(raw / "accounting.json"))
     checks += agreement_checks(data)

@@ -14,7 +14,7 @@ from howdah.plan.flow import endpoints, host_delays, resolve_flows
 from howdah.plan.group import expand, pairs_of
 from howdah.plan.memory import Sizes, sizes
 from howdah.plan.model import as_model, check_model
-from howdah.plan.module import check_bpf, own_algorithms, required_modules
+from howdah.plan.module import check_bpf, module_builds, own_algorithms, required_modules
 from howdah.plan.network import Network, bare
 from howdah.plan.operation import event, operation
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
@@ -130,7 +130,8 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         timeline=_timeline(flows, shaping),
         calibration=measured,
         collect=_collect(cell, network, size, processors, flows),
-        modules=[str(cell.absolute(module, "modules", index)) for index, module in enumerate(scenario.modules)],
+        modules=[str(cell.absolute(module.file, "modules", index)) for index, module in enumerate(scenario.modules)],
+        module_builds=module_builds(cell),
         module_parameters={
             entry.module: dict(entry.parameters)
             for entry in cell.algorithms.values()

@@ -6,11 +6,12 @@ from __future__ import annotations
 from pathlib import Path as FilePath
 
 from howdah.errors import ProfileError
-from howdah.plan.plan import Flow, Processor
+from howdah.plan.plan import Flow, ModuleBuild, Processor
 from howdah.plan.processor import PROCESSOR_MODULE
 from howdah.plan.receiver import RECEIVER_MODULE, Receivers
 from howdah.profile import Cell
 from howdah.profile.algorithm import is_bpf, module_name
+from howdah.profile.brought import all_brought
 from howdah.profile.module import claimed_modules
 from howdah.trait import Traits
 
@@ -30,11 +31,24 @@ def required_modules(cell: Cell, flows: list[Flow], receivers: Receivers, proces
         needed.add(RECEIVER_MODULE)
     if processors:
         needed.add(PROCESSOR_MODULE)
-    return sorted(needed | (set(_own_modules(cell)) - claimed_modules(cell.scenario)))
+    return sorted(needed | (set(_own_modules(cell)) - claimed_modules(cell.scenario, cell.document, cell.directory)))
 
 
 def _own_modules(cell: Cell) -> list[str]:
-    return [module_name(FilePath(module)) for module in cell.scenario.modules]
+    return [module.name for module in all_brought(cell.scenario, cell.document, cell.directory)]
+
+
+def module_builds(cell: Cell) -> dict[str, ModuleBuild]:
+    """How those of the profile's modules are built of which it says more than the file."""
+    found = {}
+    for index, entry in enumerate(cell.scenario.modules):
+        if entry.include or entry.define or entry.sources:
+            path, *others = (
+                str(cell.absolute(name, "modules", index)) for name in (entry.file, *entry.include, *entry.sources)
+            )
+            count = len(entry.include)
+            found[path] = ModuleBuild(others[:count], dict(entry.define), others[count:])
+    return found
 
 
 def own_algorithms(cell: Cell) -> dict[str, str]:
@@ -46,7 +60,7 @@ def own_algorithms(cell: Cell) -> dict[str, str]:
 def check_bpf(cell: Cell, engine: str, kind: Traits) -> None:
     """Raises ProfileError for a congestion control in BPF that the engine's kernels cannot load, or with parameters."""
     for index, module in enumerate(cell.scenario.modules):
-        source = FilePath(module)
+        source = FilePath(module.file)
         if not is_bpf(source):
             continue
         where = cell.place("modules", index)

@@ -296,6 +296,15 @@ class Part:
 
 
 @dataclass(frozen=True)
+class ModuleBuild:
+    """Beside a module's own file: directories of headers, macros, and further sources; absolute paths."""
+
+    include: list[str]
+    define: dict[str, str]
+    sources: list[str]
+
+
+@dataclass(frozen=True)
 class Plan:
     """See the module's text. ``axes`` holds the sweep point (dotted field name to value) this run belongs to."""
 
@@ -335,6 +344,8 @@ class Plan:
     required_modules: list[str] | None = None  # kernel modules the run needs by name; None: all that are there
     # Kernel's name of an algorithm to the module of the profile it must come from; in plan.json only if there is one.
     own_algorithms: dict[str, str] = field(default_factory=dict)
+    # Path of a module of the profile to how it is built; in plan.json only if a profile says it.
+    module_builds: dict[str, ModuleBuild] = field(default_factory=dict)
     parts: list[Part] = field(default_factory=list)  # the senders' first; in plan.json only if there are several
     receiver: str = "linux"  # behaviour, or stack, of the receivers of measured flows that do not say otherwise
     # Name and settings of the profile's sender (howdah/profile/sender.py); in plan.json only if it is of another time.
@@ -365,6 +376,17 @@ class Plan:
         """All that run, the senders' first."""
         return list(dict.fromkeys([self.kernel, *(part.kernel for part in self.parts)]))
 
+    @property
+    def modules_in_use(self) -> tuple[str, ...]:
+        """Modules of the profile whose algorithms flows have."""
+        return tuple(sorted(set(self.own_algorithms.values())))
+
+    @property
+    def kernels_algorithms(self) -> list[str]:
+        """Names of the congestion controls that flows take from the kernel, and no module of the profile brings."""
+        asked = dict.fromkeys(flow.kernel_algorithm for flow in self.flows)
+        return [name for name in asked if name and name not in self.own_algorithms]
+
     def to_json(self) -> str:
         return json.dumps(written(self), indent=1)
 
@@ -392,6 +414,7 @@ class Plan:
             value["real_time"] = RealTime(**value["real_time"])
         if value.get("own_kernel") is not None:
             value["own_kernel"] = OwnKernel(**value["own_kernel"])
+        value["module_builds"] = {path: ModuleBuild(**item) for path, item in value.get("module_builds", {}).items()}
         value["parts"] = [Part(**item) for item in value.get("parts", [])]
         value["processors"] = [Processor(**item) for item in value.get("processors", [])]
         value["measure_window_us"] = tuple(value["measure_window_us"])

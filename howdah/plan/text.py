@@ -10,7 +10,7 @@ from typing import Any
 
 from howdah.plan.command import command_lines, event_line
 from howdah.plan.plan import Event, Path, Plan, Processor
-from howdah.profile.algorithm import module_name
+from howdah.profile.brought import brought
 from howdah.quantity import format_duration, format_nanoseconds, format_rate, format_size
 
 _CHANGES_SHOWN = 2
@@ -91,16 +91,19 @@ def _model(model: dict[str, Any]) -> Iterator[str]:
 
 
 def _modules(plan: Plan) -> Iterator[str]:
-    for module in plan.modules:
-        name = module_name(FilePath(module))
-        parameters = plan.module_parameters.get(name, {})
-        provides = [kernel for kernel, own in plan.own_algorithms.items() if own == name]
+    for path in plan.modules:
+        build = plan.module_builds.get(path)
+        extras = (tuple(map(FilePath, build.sources)), tuple(build.define.items())) if build else ()
+        found = brought(FilePath(path), *extras)
+        names = {module.name for module in found}
+        parameters = {key: value for name in names for key, value in plan.module_parameters.get(name, {}).items()}
+        provides = [kernel for kernel, own in plan.own_algorithms.items() if own in names]
         what = ""
         if provides:
             what = f" (provides {' and '.join(provides)})"
-        elif name not in (plan.required_modules or []):
+        elif not names.intersection(plan.required_modules or []):
             what = " (not loaded in this run)"
-        yield " ".join([module, *(f"{key}={value}" for key, value in parameters.items())]) + what
+        yield " ".join([path, *(f"{key}={value}" for key, value in parameters.items())]) + what
 
 
 def _path(plan: Plan) -> Iterator[str]:

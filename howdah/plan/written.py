@@ -28,7 +28,7 @@ def written(plan: Any) -> dict[str, Any]:
     for name in _OCCASIONAL:
         if value[name] is None:
             del value[name]
-    for name in ("own_algorithms", "parts", "processors"):
+    for name in ("own_algorithms", "module_builds", "parts", "processors"):
         if not value[name]:
             del value[name]
     if not value["traits"]["model"]:

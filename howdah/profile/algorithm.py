@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -160,6 +160,23 @@ _KNOWN = [
     Algorithm(
         "westwood", "westwood", "tcp_westwood", "westwood", "TCP Westwood+: standard slow start, rate-based halving"
     ),
+    *(
+        Algorithm(name, name, f"tcp_{name}", name, summary)
+        for name, summary in {
+            "bic": "BIC: standard slow start",
+            "cdg": "CAIA Delay-Gradient: HyStart's detectors, and a back-off by chance while the delay grows",
+            "dctcp": "Data Center TCP (RFC 8257), at both ends: standard slow start, which the first ECN mark ends",
+            "highspeed": "HighSpeed TCP (RFC 3649): standard slow start",
+            "htcp": "H-TCP: standard slow start",
+            "hybla": "TCP Hybla: 2^(RTT/25 ms) − 1 packets more for each ACK",
+            "illinois": "TCP Illinois: standard slow start",
+            "lp": "TCP-LP: standard slow start; halved by delay where TCP timestamps show it",
+            "nv": "TCP-NV: standard slow start until the window is more than the measured rate needs",
+            "scalable": "Scalable TCP: standard slow start",
+            "veno": "TCP Veno: standard slow start",
+            "yeah": "YeAH-TCP: standard slow start",
+        }.items()
+    ),
 ]
 
 # The kernel's own, by its names, that leave slow start by a finite ssthresh; BBR has a start-up of its own.
@@ -184,39 +201,60 @@ def _stem(source: Path) -> str:
     return source.name.removesuffix(".c").removesuffix(".ko").removesuffix(".bpf")
 
 
-def table_with(modules: Sequence[Path]) -> dict[str, Algorithm]:
+@dataclass(frozen=True)
+class Brought:
+    """A module of a profile. ``name`` is as the kernel writes it, ``file`` as a person does; ``registers`` are the
+    kernel's names of its congestion controls, None where its files do not say."""
+
+    name: str
+    file: str
+    registers: tuple[str, ...] | None = None
+
+    def may_bring(self, kernel: str) -> bool:
+        return self.registers is None or kernel in self.registers
+
+
+def table_with(modules: Sequence[Brought], declared: Collection[str] = ()) -> dict[str, Algorithm]:
     """The known algorithms and those that ``modules`` bring, by name; a module that is brought always wins.
 
     It provides what it brings by its own name, and every known algorithm whose module is called as it is: with a
-    ``tcp_cubic.c`` both ``cubic`` and ``cubic-no-hystart`` are that file's.
+    ``tcp_cubic.c`` both ``cubic`` and ``cubic-no-hystart`` are that file's. What the profile has ``declared`` brings
+    what it registers by the names that are given there, beside the kernel's own, unless it is called as the kernel's.
     """
-    own = {module_name(module) for module in modules}
-    brought = {
+    own = {module.name: module for module in modules}
+    replaced = {
         name: replace(entry, builtin=False)
         for name, entry in ALGORITHMS.items()
-        if entry.builtin and entry.module in own
+        if entry.builtin and entry.module in own and own[entry.module].may_bring(entry.kernel)
     }
-    return {**ALGORITHMS, **brought, **from_modules(modules)}
+    found = {name: entry for name, entry in from_modules(modules).items() if not _is_given(entry, declared)}
+    return {**ALGORITHMS, **replaced, **found}
 
 
-def from_modules(modules: Iterable[Path]) -> dict[str, Algorithm]:
-    """Algorithms that modules bring without being declared: ``tcp_mine.c`` provides ``mine``, and a slow-start plug-in
-    ``ss_mine.c`` provides ``mine`` over reno and ``mine-cubic``.
+def _is_given(entry: Algorithm, declared: Collection[str]) -> bool:
+    return entry.module in declared and entry.module != f"{MODULE_PREFIX}{entry.kernel}".replace("-", "_")
 
-    The kernel itself asks for ``tcp_<name>`` when an unknown algorithm is requested, so the convention is its own.
+
+def from_modules(modules: Iterable[Brought]) -> dict[str, Algorithm]:
+    """Algorithms that modules bring without being declared: by the names that they register, in the profiles' spelling
+    too. Where a file does not say that, ``tcp_mine.c`` provides ``mine``: the kernel itself asks for ``tcp_<name>``
+    when an unknown algorithm is requested. A slow-start plug-in ``ss_mine.c`` provides ``mine`` over reno and
+    ``mine-cubic``.
     """
     found: dict[str, Algorithm] = {}
-    for source in modules:
-        module = module_name(source)
-        if module.startswith(PLUG_IN_PREFIX):
-            short = module.removeprefix(PLUG_IN_PREFIX)
-            plug_in = PlugIn(short.replace("_", "-"), short, f"from {source.name}")
+    for module in modules:
+        summary = f"from {module.file}"
+        if module.name.startswith(PLUG_IN_PREFIX) and module.registers is None:
+            short = module.name.removeprefix(PLUG_IN_PREFIX)
+            plug_in = PlugIn(short.replace("_", "-"), short, summary)
             found |= {algorithm.name: algorithm for algorithm in plug_in.algorithms()}
             continue
-        kernel = _stem(source)[len(MODULE_PREFIX) :]
-        if not module.startswith(MODULE_PREFIX) or not KERNEL_NAME.fullmatch(kernel):
-            continue
-        summary = f"from {source.name}"
-        for name in {kernel, kernel.replace("_", "-").lower()}:
-            found[name] = Algorithm(name, kernel, module, kernel, summary, builtin=False)
+        for kernel in module.registers or _by_convention(module):
+            for name in {kernel, kernel.replace("_", "-").lower()} if KERNEL_NAME.fullmatch(kernel) else ():
+                found[name] = Algorithm(name, kernel, module.name, kernel, summary, builtin=False)
     return found
+
+
+def _by_convention(module: Brought) -> list[str]:
+    spelt = _stem(Path(module.file)) if "/" not in module.file else module.name
+    return [spelt[len(MODULE_PREFIX) :]] if module.name.startswith(MODULE_PREFIX) else []

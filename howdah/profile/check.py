@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from howdah.errors import ProfileError, nearest
-from howdah.profile.algorithm import ALGORITHMS, HYSTART_PAIR, Algorithm, module_name, table_with
+from howdah.profile.algorithm import ALGORITHMS, HYSTART_PAIR, Algorithm, Brought, from_modules, table_with
+from howdah.profile.brought import all_brought
 from howdah.profile.kernel import check_kernel_name
 from howdah.profile.model import AlgorithmSection, Scenario
-from howdah.profile.module import check_modules
+from howdah.profile.module import check_modules, declared_module, declared_modules
 from howdah.profile.source import Document, Path_
 from howdah.profile.stack import is_other_stack, read_stack, stack_file
 from howdah.profile.written import written_path
@@ -27,12 +29,26 @@ def check_scenario(scenario: Scenario, document: Document, directory: Path) -> d
     used: dict[str, Algorithm] = {}
     for name, path in _names_used(scenario):
         if name not in table:
-            close = nearest(name, table)
-            hint = f"did you mean {close}? {_WHERE_LISTED}" if close else _WHERE_LISTED
-            raise ProfileError(f"there is no algorithm {name!r}", where=document.place(path), hint=hint)
+            raise ProfileError(
+                f"there is no algorithm {name!r}",
+                where=document.place(path),
+                hint=_hint(name, table, all_brought(scenario, document, directory)),
+            )
         _check_mixture(used, table[name], document.place(path))
         used[name] = table[name]
     return used
+
+
+def _hint(name: str, table: Mapping[str, Algorithm], found: Sequence[Brought]) -> str:
+    close = nearest(name, table)
+    hint = f"did you mean {close}? " if close else ""
+    if not found:
+        return hint + _WHERE_LISTED
+    names = [
+        f"{', '.join(sorted(from_modules([module]))) or 'a module that brings none by its name'} ({module.file})"
+        for module in found
+    ]
+    return f"{hint}modules: brings {'; '.join(names)}. howdah list algorithms shows those that need no module"
 
 
 def _names_used(scenario: Scenario) -> list[tuple[str, Path_]]:
@@ -48,8 +64,9 @@ def _names_used(scenario: Scenario) -> list[tuple[str, Path_]]:
 
 
 def _table(scenario: Scenario, document: Document, directory: Path) -> dict[str, Algorithm]:
-    table = table_with([directory / module for module in scenario.modules])
-    built = {module_name(Path(module)) for module in scenario.modules}
+    found = all_brought(scenario, document, directory)
+    table = table_with(found, declared_modules(scenario))
+    built = {module.name: module for module in found}
     for name, section in scenario.algorithms.items():
         place = ("algorithms", name)
         if section.kernel is None:
@@ -74,14 +91,16 @@ def _whose_start_up(name: str, section: AlgorithmSection, where: str) -> str | N
     return found
 
 
-def _alike(name: str, section: AlgorithmSection, table: dict[str, Algorithm], built: set[str], where: str) -> Algorithm:
+def _alike(
+    name: str, section: AlgorithmSection, table: dict[str, Algorithm], built: Collection[str], where: str
+) -> Algorithm:
     """A known algorithm, or one declared before, under a name of its own and with other parameters."""
     known = table.get(str(section.like))
     if known is None:
         close = nearest(str(section.like), table)
         hint = f"did you mean {close}? {_WHERE_LISTED}" if close else _WHERE_LISTED
         raise ProfileError(f"algorithms.{name} is like {section.like!r}, which is not known", where=where, hint=hint)
-    module = _module(section) or known.module
+    module = declared_module(section) or known.module
     if section.parameters and module is None:
         raise ProfileError(f"{known.name} is part of the kernel's TCP and has no parameters to set", where=where)
     given = " ".join(f"{key}={value}" for key, value in section.parameters.items())
@@ -96,14 +115,11 @@ def _alike(name: str, section: AlgorithmSection, table: dict[str, Algorithm], bu
     )
 
 
-def _module(section: AlgorithmSection) -> str | None:
-    return section.module.replace("-", "_") if section.module else None
-
-
-def _declared(name: str, section: AlgorithmSection, built: set[str], where: str) -> Algorithm:
+def _declared(name: str, section: AlgorithmSection, built: Mapping[str, Brought], where: str) -> Algorithm:
     kernel = str(section.kernel)
     known = next((known for known in ALGORITHMS.values() if known.kernel == kernel), None)
-    module = _module(section) or (known.module if known else None)
+    brings = [module.name for module in built.values() if kernel in (module.registers or ())]
+    module = declared_module(section) or (brings[0] if brings else known.module if known else None)
     if module is None and f"tcp_{kernel}" in built:
         module = f"tcp_{kernel}"
     if section.parameters and module is None:

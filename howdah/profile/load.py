@@ -107,7 +107,7 @@ def load(
     checked, chosen, ordinary = (_some_checked if count > MOST_CELLS else _all_checked)(parts, directory)
     if isinstance(checked, list):
         check_changes_together(((point.scenario, point.scenario.repetitions) for point in checked), document)
-    check_modules_used(chosen)
+    check_modules_used(chosen, directory)
     whole = _union(written, axes)
     scenarios = [point.scenario for point in ordinary]
     ClaimCheck(document, whole, scenarios, sections.controls).check(sections.claims)

@@ -32,6 +32,7 @@ from howdah.profile.field import (
 from howdah.profile.group import GroupSection
 from howdah.profile.host import HostSection
 from howdah.profile.machine import MachineSection, MachinesSection
+from howdah.profile.module_section import ModuleSection
 from howdah.profile.ns2 import Ns2Section
 from howdah.profile.path import PathSection
 from howdah.profile.receiver import ReceiverName
@@ -289,10 +290,10 @@ class Scenario(Section):
         default=True, description="measure the path before and after the flows; without it a run is invalid"
     )
     host: HostSection = Field(default_factory=HostSection, description="settings of the network stack")
-    modules: list[Text] = fixed(
+    modules: list[ModuleSection] = fixed(
         default_factory=list,
         max_length=32,
-        description="kernel modules (.c, .ko) and BPF (.bpf.c), relative to the profile; each must be used by some run",
+        description="kernel modules; each must be used by some run",
     )
     algorithms: dict[Name, AlgorithmSection] = fixed(
         default_factory=dict, description="names for algorithms of your own"

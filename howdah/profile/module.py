@@ -3,90 +3,155 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from howdah.errors import ProfileError
-from howdah.profile.algorithm import KERNEL_NAME, MODULE_PREFIX, PLUG_IN_PREFIX, from_modules, module_name
-from howdah.profile.model import Scenario
+from howdah.profile.algorithm import (
+    KERNEL_NAME,
+    LONGEST_KERNEL_NAME,
+    MODULE_PREFIX,
+    PLUG_IN_PREFIX,
+    Brought,
+    from_modules,
+    module_name,
+)
+from howdah.profile.brought import MAKEFILES, all_brought, brought, files_of
+from howdah.profile.model import AlgorithmSection, Scenario
+from howdah.profile.module_section import ModuleSection
 from howdah.profile.profile import PointScenario
 from howdah.profile.source import Document
 from howdah.profile.written import PATHS_START, written_path
 
 RESERVED = "howdah_"  # begins the names of the project's own modules
 _RENAME = "rename one of the files, and what it registers"
+_PLAIN_VALUE = re.compile(r"[^'\n\\#$]*")  # what make and a shell hand on as it is
+_SUFFIXES = (".c", ".ko")
 
 
 def check_modules(scenario: Scenario, document: Document, directory: Path) -> None:
     """Each file is there, and its name can be a module's and is no other file's. Raises ProfileError."""
     files: dict[str, str] = {}
     names: dict[str, str] = {}
-    for index, module in enumerate(scenario.modules):
+    given = declared_modules(scenario)
+    for index, entry in enumerate(scenario.modules):
         where = document.place(("modules", index))
-        source = written_path(directory, module, where)
-        if source.suffix not in (".c", ".ko"):
-            raise ProfileError(f"expected a kernel module's .c, .ko or .bpf.c file, not {module!r}", where=where)
-        if not source.is_file():
-            raise ProfileError(f"there is no file {source}", where=where, hint=PATHS_START)
-        name = module_name(source)
-        if not KERNEL_NAME.fullmatch(name.removeprefix(MODULE_PREFIX)):
-            what = f"{source.name} cannot name an algorithm: the kernel takes at most 15 letters, digits, - and _"
-            raise ProfileError(what, where=where)
-        if name.startswith(RESERVED):
-            what = f"{source.name} has the name of one of howdah's own modules, which begin with {RESERVED}"
-            raise ProfileError(what, where=where, hint="rename the file")
-        if name in files:
-            what = f"two modules are called {name}: {files[name]} and {module}"
-            raise ProfileError(what, where=where, hint=_RENAME)
-        files[name] = module
-        for brought in from_modules([source]):
-            if brought in names:
-                what = f"{names[brought]} and {module} both bring an algorithm called {brought}"
+        source = _source(directory, entry, where)
+        found = brought(*files_of(entry, directory, where))
+        if source.is_dir() and not found:
+            what = f"{source.name} names no module (obj-m) in its Kbuild or Makefile"
+            raise ProfileError(what, where=where, hint="Name the module's .c file, or write obj-m := NAME.o there.")
+        for module in found:
+            _check_names(module, given, where)
+            if module.name in files:
+                what = f"two modules are called {module.name}: {files[module.name]} and {entry.file}"
                 raise ProfileError(what, where=where, hint=_RENAME)
-            names[brought] = module
+            files[module.name] = entry.file
+            for name in from_modules([module]):
+                if name in names:
+                    what = f"{names[name]} and {entry.file} both bring an algorithm called {name}"
+                    raise ProfileError(what, where=where, hint=_RENAME)
+                names[name] = entry.file
 
 
-def claimed_modules(scenario: Scenario) -> set[str]:
-    """Modules of the profile that an algorithm is known to come from, by the file's name or by ``algorithms:``.
+def _source(directory: Path, entry: ModuleSection, where: str | None) -> Path:
+    """The entry's file or directory, where all that it names is there."""
+    source = written_path(directory, entry.file, where)
+    if source.is_dir():
+        if not any((source / name).is_file() for name in MAKEFILES):
+            raise ProfileError(f"the directory {source} has no Kbuild and no Makefile", where=where)
+        if entry.sources:
+            raise ProfileError("a directory's Kbuild or Makefile names its sources; leave sources out", where=where)
+    elif source.suffix not in _SUFFIXES:
+        expected = "a kernel module's .c, .ko or .bpf.c file, or a directory with a Kbuild or Makefile"
+        raise ProfileError(f"expected {expected}, not {entry.file!r}", where=where)
+    elif not source.is_file():
+        raise ProfileError(f"there is no file {source}", where=where, hint=PATHS_START)
+    built = source.is_dir() or (source.suffix == ".c" and not source.name.endswith(".bpf.c"))
+    if not built and (entry.include or entry.define or entry.sources):
+        raise ProfileError(f"{source.name} is not built from C by howdah: it takes its file alone", where=where)
+    for name in entry.include:
+        if not written_path(directory, name, where).is_dir():
+            raise ProfileError(f"there is no directory {written_path(directory, name, where)}", where=where)
+    for name in entry.sources:
+        further = written_path(directory, name, where)
+        if further.suffix != ".c" or not further.is_file():
+            raise ProfileError(f"there is no .c file {further}", where=where, hint=PATHS_START)
+    for name, value in entry.define.items():
+        if not _PLAIN_VALUE.fullmatch(value):
+            raise ProfileError(f"define.{name} has a quote, a backslash, # or $: {value!r}", where=where)
+    return source
+
+
+def _check_names(module: Brought, given: set[str], where: str | None) -> None:
+    for name in module.registers or ():
+        if len(name) > LONGEST_KERNEL_NAME:
+            what = f"{module.file} registers {name!r}, of {len(name)} characters: the kernel takes at most"
+            raise ProfileError(f"{what} {LONGEST_KERNEL_NAME}", where=where, hint="Shorten its .name.")
+    unsaid = module.registers is None and module.name.startswith((MODULE_PREFIX, PLUG_IN_PREFIX))
+    if unsaid and module.name not in given and not KERNEL_NAME.fullmatch(module.name.removeprefix(MODULE_PREFIX)):
+        what = f"{module.file} cannot name an algorithm: the kernel takes at most 15 letters, digits, - and _"
+        hint = f"Say what it registers: algorithms: {{NAME: {{kernel: NAME, module: {module.name}}}}}"
+        raise ProfileError(what, where=where, hint=hint)
+    if module.name.startswith(RESERVED):
+        what = f"{module.file} has the name of one of howdah's own modules, which begin with {RESERVED}"
+        raise ProfileError(what, where=where, hint="rename the file")
+
+
+def declared_module(section: AlgorithmSection) -> str | None:
+    """The module that an entry of ``algorithms:`` names, also by its file."""
+    return module_name(Path(section.module)) if section.module else None
+
+
+def declared_modules(scenario: Scenario) -> set[str]:
+    return {name for section in scenario.algorithms.values() if (name := declared_module(section))}
+
+
+def claimed_modules(scenario: Scenario, document: Document, directory: Path) -> set[str]:
+    """Modules of the profile that an algorithm is known to come from, by what they register or by ``algorithms:``.
 
     A run loads such a module where it uses the algorithm. Any other one is loaded by every run.
     """
-    found = {entry.module for entry in from_modules(Path(module) for module in scenario.modules).values()}
+    found = {entry.module for entry in from_modules(all_brought(scenario, document, directory)).values()}
     for section in scenario.algorithms.values():
-        found.add((section.module or f"{MODULE_PREFIX}{section.kernel}").replace("-", "_"))
+        found.add(declared_module(section) or f"{MODULE_PREFIX}{section.kernel}".replace("-", "_"))
     return {name for name in found if name}
 
 
-def check_modules_used(points: Iterable[PointScenario]) -> None:
+def check_modules_used(points: Iterable[PointScenario], directory: Path) -> None:
     """Raises ProfileError for a module that no run of the profile would load."""
-    used: set[str] = set()
-    unused: dict[str, PointScenario] = {}
+    used: set[int] = set()
+    unused: dict[int, PointScenario] = {}
     for point in points:
-        claimed = claimed_modules(point.scenario)
+        claimed = claimed_modules(point.scenario, point.document, directory)
         needed = {entry.module for entry in point.algorithms.values()}
-        for module in point.scenario.modules:
-            name = module_name(Path(module))
-            if name in needed or name not in claimed:
-                used.add(module)
+        for index, entry in enumerate(point.scenario.modules):
+            where = point.document.place(("modules", index))
+            names = {module.name for module in brought(*files_of(entry, directory, where))}
+            if names & needed or not names <= claimed:
+                used.add(index)
             else:
-                unused.setdefault(module, point)
-    for module, point in unused.items():
-        if module not in used:
-            raise _unused(module, point)
+                unused.setdefault(index, point)
+    for index, point in unused.items():
+        if index not in used:
+            raise _unused(index, point, directory)
 
 
-def _unused(module: str, point: PointScenario) -> ProfileError:
-    source = Path(module)
-    names = [*from_modules([source])]
+def _unused(index: int, point: PointScenario, directory: Path) -> ProfileError:
+    entry = point.scenario.modules[index]
+    where = point.document.place(("modules", index))
+    files = files_of(entry, directory, where)
+    source, found = files[0], brought(*files)
+    names = [*from_modules(found)]
     names += [
         name
         for name, section in point.scenario.algorithms.items()
-        if (section.module or "").replace("-", "_") == module_name(source)
+        if declared_module(section) in {module.name for module in found}
     ]
     what = f"{source.name} is never used: no flow of any run asks for its algorithm ({', '.join(names)})"
     hint = (
         f"Name the algorithm (algorithm: {names[-1]}), or take the file out (--set 'modules=[]'). "
         f"A module that is not a congestion control needs a name without {MODULE_PREFIX} or {PLUG_IN_PREFIX}."
     )
-    index = point.scenario.modules.index(module)
-    return ProfileError(what, where=point.document.place(("modules", index)), hint=hint)
+    return ProfileError(what, where=where, hint=hint)

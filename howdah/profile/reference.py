@@ -78,7 +78,7 @@ def page() -> str:
         lines.append(f"| `{algorithm.name}` | `{algorithm.kernel}` | {parameters} | {algorithm.summary} |")
     lines += [
         "",
-        "A name not in this table must be declared under `algorithms`, or come from a `modules` entry `tcp_<name>.c`.",
+        "A name not in this table must be declared under `algorithms`, or be what a `modules` entry registers.",
         "A `modules` entry takes the place of what is in this table: with `tcp_cubic.c`, `cubic` is that file's.",
         "",
     ]

@@ -83,6 +83,10 @@ def _field_schema(schema: dict[str, Any], info: Any, shared: dict[str, Any]) -> 
     if shape == "section" and issubclass(inner, ShortSection):
         own = inner.model_json_schema(by_alias=True)["properties"][inner.short]
         return {**outer, "anyOf": [schema, *_field_schema(own, inner.model_fields[inner.short], shared)["anyOf"]]}
+    if shape == "list" and (item := shape_of(inner))[0] == "section" and issubclass(item[1], ShortSection):
+        own = item[1].model_json_schema(by_alias=True)["properties"][item[1].short]
+        short = {key: value for key, value in _plain(own, shared).items() if key in ("type", "anyOf", "$ref", "enum")}
+        return {**outer, **schema, "items": {"anyOf": [schema["items"], short]}}
     if not fixed and shape == "value":
         schema = {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
     return {**outer, **schema}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Collection
 
 from howdah.layout import folded
 from howdah.record.result import Experiment, without_controls
@@ -25,21 +26,21 @@ def results(experiments: list[Experiment], source: Source) -> Table:
     return table(without_controls(experiments), summaries, Variants(experiments))
 
 
-def ending(results: Table, width: int | None = None) -> str:
+def ending(results: Table, width: int | None = None, told: Collection[str] = ()) -> str:
     """What was found in words, as the report begins with, then the table: for the end of a command.
 
-    Of many runs there are the words alone.
+    Of many runs there are the words alone. ``told`` names runs of which the command itself says why they do not count.
     """
     columns = min(width or _WIDTH, _WIDTH)
     words = "\n".join(textwrap.fill(sentence, columns, break_on_hyphens=False) for sentence in found(results))
     if are_many(sum(block.total for _, blocks in results.points for block in blocks)):
         return f"{words}\n\nThe report has statistics of these runs, and each run by request."
-    return f"{words}\n\n{text_table(results, width)}"
+    return f"{words}\n\n{text_table(results, width, told)}"
 
 
-def text_table(results: Table, width: int | None = None) -> str:
+def text_table(results: Table, width: int | None = None, told: Collection[str] = ()) -> str:
     """The main measures as aligned text, a line for each flow of a variant, below it how far its repetitions lie apart
-    where they do; what was left out follows.
+    where they do; what was left out follows, without those ``told``.
 
     Where the table is wider than ``width`` it is folded: the measures follow in parts, each with variants and flows.
     """
@@ -62,5 +63,6 @@ def text_table(results: Table, width: int | None = None) -> str:
     if results.spread_words:
         text += folded(f"medians over n repetitions; below them, where they differ, {results.spread_words}", width)
     for name, verdict, why in results.left_out:
-        text += folded(f"left out: {name} ({verdict}{': ' + why if why else ''})", width, "  ", "")
+        if name not in told:
+            text += folded(f"left out: {name} ({verdict}{': ' + why if why else ''})", width, "  ", "")
     return "\n".join(text)

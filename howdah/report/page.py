@@ -29,6 +29,7 @@ from howdah.report.event import told_runs
 from howdah.report.exitstrip import ExitStrip, arrangements, exit_strip, scale_of
 from howdah.report.figure import page_data
 from howdah.report.found import found
+from howdah.report.kernelsaid import said_runs
 from howdah.report.many import is_many, sample, with_main_measures
 from howdah.report.origin import origins, value_text
 from howdah.report.overview import overview
@@ -110,6 +111,7 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         claims=shown_claims(experiments),
         at_text=point_text,
         told=told_runs([(run, variants.key(run)) for each in drawn for run in each.runs]),
+        said=said_runs([(run, variants.key(run)) for each in drawn for run in each.runs]),
         origins=replace(origins(runs), own=[]) if many else origins(runs),
         variants=variants.all,
         dashes=dashes(),

@@ -144,6 +144,8 @@ class Display:
             self.say(f"  = {name}  already there ({outcome.verdict})")
         elif outcome.error is not None:
             self.say(f"  ✕ {name}  {outcome.error.what}")
+        elif outcome.failed:
+            self.say(f"  {_MARKS['invalid']} {name}  failed after {outcome.wall_s:.1f} s")
         else:
             simulated = simulated_s([outcome])
             mark = _MARKS[outcome.verdict or "invalid"]
@@ -166,8 +168,9 @@ class Display:
 
 
 def simulated_s(outcomes: Iterable[Outcome]) -> float:
-    """Seconds that passed in these runs, from boot to end."""
-    return sum(each.cell.plan.epoch_us + each.cell.plan.duration_us for each in outcomes) / 1e6
+    """Seconds that passed in these runs, from boot to end; of one that failed nobody knows."""
+    whole = [each for each in outcomes if not each.failed]
+    return sum(each.cell.plan.epoch_us + each.cell.plan.duration_us for each in whole) / 1e6
 
 
 def time_left(active: list[Work], outcomes: list[Outcome], rest: Rest) -> float | None:

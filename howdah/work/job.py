@@ -31,7 +31,10 @@ class Job:
 
 @dataclass
 class Outcome:
-    """How one job ended; ``verdict`` is None when there is an ``error``. ``worker`` is where, if not here."""
+    """How one job ended; ``verdict`` is None when there is an ``error``. ``worker`` is where, if not here.
+
+    ``failed``: the run ended before its end, and is invalid for that.
+    """
 
     job: Job
     verdict: str | None = None
@@ -39,6 +42,7 @@ class Outcome:
     reused: bool = False
     wall_s: float = 0.0
     worker: str | None = None
+    failed: bool = False
 
     @property
     def cell(self) -> PlannedRun:

@@ -73,7 +73,7 @@ class LocalExecutor:
             except OSError as error:
                 outcome.error = HowdahError(f"the run cannot be kept: {explain(error)}", where=str(experiment.path))
             else:
-                outcome.verdict = making.last["verdict"]
+                outcome.verdict, outcome.failed = making.last["verdict"], making.last.get("failed", False)
                 return outcome
         else:
             outcome.error = failure(making, status, cell.plan.run, str(experiment.path))

@@ -79,6 +79,7 @@ class LongPlans(Computed[Plan]):
 def needs(plan: Plan) -> set[tuple[str, ...]]:
     """What an engine makes ready for a plan."""
     modules = {("module", *plan.kernels, name) for name in (*plan.modules, *(plan.required_modules or ()))}
+    modules |= {("module build", path, str(build)) for path, build in plan.module_builds.items()}
     return {("engine", plan.engine), *(("kernel", name) for name in plan.kernels), *modules} | (
         {("profiled",)} if plan.collect.cpu else set()
     )

@@ -20,7 +20,7 @@ from pathlib import Path
 from howdah.errors import HowdahError, explain
 from howdah.metric import known_metrics
 from howdah.record import reading
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import RunDirectory, read_json
 from howdah.record.provenance import analysis_sha256
 from howdah.unloaded import collect_rarely, leave_pandas_out
 from howdah.work.parent import be_called, die_with_parent
@@ -45,7 +45,7 @@ def _run(directory: RunDirectory, keep_data: bool) -> None:
     except OSError as error:
         _say(error=explain(error), where=error.filename and str(error.filename), hint=None)
     else:
-        _say(verdict=verdict)
+        _say(verdict=verdict, failed=read_json(directory.provenance)["status"] != "finished")
 
 
 def _fork(directory: RunDirectory, keep_data: bool) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from howdah.build.modules import build_modules
 from howdah.engine.uml.engine import UmlEngine
-from howdah.errors import HowdahError, RunFailedError
+from howdah.errors import HowdahError, ProfileError, RunFailedError
 from howdah.record.directory import RunDirectory
 from tests.guest.guest_kit import build_or_skip, run_script
 from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
@@ -122,21 +122,38 @@ MODULE_LICENSE("GPL");
 @pytest.mark.parametrize(
     ("text", "sources", "words"),
     [
-        ("algorithm: odd\n", {"tcp_odd": "even"}, "it registers even, not odd"),
-        ("algorithm: mine\n", {"tcp_mine": "cubic"}, "it registers cubic, not mine"),
-        ("algorithm: reno\n", {"meter": "meter"}, "never used: it registers meter"),
-        ("algorithm: cubic\n", {"meter": "cubic"}, "it registers cubic, which this run takes from elsewhere"),
-        (
-            "algorithms: {x: {kernel: reno, module: second}}\nflows:\n  - {algorithm: cubic}\n  - {algorithm: x}\n",
-            {"tcp_cubic": "cubic", "second": "cubic"},
-            "cubic is registered by another module",
-        ),
+        ("algorithm: odd\n", {"tcp_odd": "even"}, "there is no algorithm 'odd'"),
+        ("algorithm: mine\n", {"tcp_mine": "cubic"}, "there is no algorithm 'mine'"),
+        ("algorithm: reno\n", {"meter": "meter"}, "never used"),
+        ("algorithm: cubic\n", {"tcp_cubic": "cubic", "second": "cubic"}, "both bring an algorithm called cubic"),
     ],
 )
-def test_a_module_that_registers_something_else_ends_the_run(
+def test_a_module_that_registers_something_else_is_refused(
+    tmp_path: Path, text: str, sources: dict[str, str], words: str
+) -> None:
+    with pytest.raises(ProfileError, match=words):
+        plan_of(profile=_write(tmp_path, text, **sources))
+
+
+@pytest.mark.parametrize(
+    ("text", "sources", "words"),
+    [
+        ("algorithm: odd\n", {"tcp_odd": "even"}, "it registers even, not odd"),
+        ("algorithm: reno\n", {"meter": "meter"}, "never used: it registers meter"),
+        ("algorithm: cubic\n", {"meter": "cubic"}, "it registers cubic, which this run takes from elsewhere"),
+    ],
+)
+def test_a_module_that_hides_what_it_registers_ends_the_run(
     engine: UmlEngine, tmp_path: Path, text: str, sources: dict[str, str], words: str
 ) -> None:
+    """Its source shows no struct tcp_congestion_ops."""
     profile = _write(tmp_path, text, **sources)
+    for name in sources:
+        source = tmp_path / f"{name}.c"
+        hidden = source.read_text().replace("struct tcp_congestion_ops ops", "OPS ops")
+        source.write_text(
+            hidden.replace("static u32 keep", "#define OPS struct tcp_congestion_ops\nstatic u32 keep", 1)
+        )
     with pytest.raises(RunFailedError, match=words):
         _run(engine, profile, tmp_path / "run")
 
@@ -163,12 +180,12 @@ def test_ready_modules_with_names_that_are_taken_are_refused(engine: UmlEngine, 
     profile.write_text(f"{PROFILE}modules: [tcp_cubic.ko]\nalgorithm: cubic\n")
     with pytest.raises(HowdahError, match=r"has a module tcp_cubic built in.*\n.*--kernel TREE"):
         _run(engine, profile, tmp_path / "one")
-    profile.write_text(f"{PROFILE}modules: [tcp_mine.ko]\nalgorithm: mine\n")
+    profile.write_text(f"{PROFILE}modules: [tcp_mine.ko]\nalgorithm: cubic\n")
     with pytest.raises(RunFailedError, match=r"File exists.*cubic already registered.*take the place"):
         _run(engine, profile, tmp_path / "two")
     # The kernel does not go by the file's name, and neither does howdah.
     shutil.copyfile(tmp_path / "tcp_mine.ko", tmp_path / "tcp_vegas.ko")
-    profile.write_text(f"{PROFILE}modules: [tcp_vegas.ko]\nalgorithm: vegas\n")
+    profile.write_text(f"{PROFILE}modules: [tcp_vegas.ko]\nalgorithm: cubic\n")
     with pytest.raises(RunFailedError, match="File exists"):
         _run(engine, profile, tmp_path / "three")
 

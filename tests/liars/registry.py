@@ -13,6 +13,7 @@ from tests.liars.buffers import BUFFERS
 from tests.liars.causes import CAUSES, HONEST_CAUSES
 from tests.liars.collected import COLLECTED
 from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
+from tests.liars.kernellog import KERNEL_LOGS
 from tests.liars.kernels import KERNELS
 from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
 from tests.liars.logs import HONEST_LOGS, LOGS, RUN_LOGS
@@ -34,6 +35,7 @@ RUNS: list[RunLiar] = [
     *MACHINES,
     *MODELS,
     *KERNELS,
+    *KERNEL_LOGS,
     *PROCESSORS,
     *RUN_LOGS,
 ]

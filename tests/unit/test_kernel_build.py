@@ -39,10 +39,18 @@ def test_required_options_a_tree_did_not_take_are_all_named(tmp_path: Path, monk
     assert str(caught.value).startswith("/home/me/linux")
 
 
+def test_a_control_that_is_a_module_is_asked_for_as_one_and_is_part_of_the_key() -> None:
+    wanted = read_wanted()
+    assert "TCP_CONG_BIC" in wanted.modules
+    assert "CONFIG_TCP_CONG_BIC=m\n" in wanted.fragment()
+    assert "CONFIG_TCP_CONG_CUBIC=y\n" in wanted.fragment()
+    assert {*wanted.modules} <= {*wanted.ingredients()}
+
+
 def test_optional_options_a_tree_did_not_take_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = read_wanted()
     missing = _configured(tmp_path, [*wanted.required, *wanted.optional[2:]], monkeypatch)
-    assert missing == list(wanted.optional[:2])
+    assert missing == [*wanted.optional[:2], *wanted.modules]
 
 
 def test_what_modules_need_is_kept() -> None:

@@ -13,6 +13,7 @@ from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from howdah.profile import load
 from howdah.profile.algorithm import ALGORITHMS, LONGEST_KERNEL_NAME, from_modules
+from howdah.profile.brought import brought
 from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
 
 
@@ -63,7 +64,7 @@ def test_a_module_brings_its_name(tmp_path: Path) -> None:
 
 def test_modules_whose_names_cannot_be_algorithms_bring_none() -> None:
     paths = [Path("sink.ko"), Path("tcp_a_name_that_is_long.c"), Path("tcp_.c"), Path("tcp_ok.ko")]
-    assert list(from_modules(paths)) == ["ok"]
+    assert list(from_modules(each for path in paths for each in brought(path))) == ["ok"]
 
 
 def test_a_profiles_own_algorithm_has_parameters_of_its_module(tmp_path: Path) -> None:
@@ -155,7 +156,7 @@ def test_a_like_that_cannot_be_is_refused_with_its_line(tmp_path: Path, section:
 
 
 def test_a_plug_in_of_ones_own_brings_both_bases() -> None:
-    found = from_modules([Path("elsewhere/ss_half_way.c")])
+    found = from_modules(brought(Path("elsewhere/ss_half_way.c")))
     assert {name: (entry.kernel, entry.module, entry.base) for name, entry in found.items()} == {
         "half-way": ("half_way_reno", "ss_half_way", "reno"),
         "half-way-cubic": ("half_way_cubic", "ss_half_way", "cubic"),

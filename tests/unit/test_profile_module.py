@@ -12,6 +12,7 @@ from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
 from howdah.profile.algorithm import table_with
+from howdah.profile.brought import brought
 from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
 
 
@@ -169,7 +170,7 @@ def test_modules_can_be_taken_out_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_known_algorithms_of_a_replaced_module_are_no_longer_built_in() -> None:
-    table = table_with([Path("tcp_cubic.c")])
+    table = table_with(brought(Path("tcp_cubic.c")))
     assert not table["cubic"].builtin
     assert not table["cubic-no-hystart"].builtin
     assert table["bbr"].builtin

@@ -20,6 +20,7 @@ from howdah.linux.namespace import Namespace
 from howdah.linux.output import Output
 
 _TCP_CONGESTION = 13
+ON_BOTH_ENDS = ("dctcp",)  # its ECN is agreed on only with a peer that has it too; else it falls back to dctcp-reno
 _ALGORITHMS = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 _NAME_BYTES = 16  # TCP_CA_NAME_MAX
 NOTHING = Transferred(0, None, None, done=False)
@@ -81,6 +82,8 @@ class ConnectedFlow(FlowDriver):
         except OSError as error:
             raise AgentError(self.label, f"cannot open its sockets: {error.strerror}") from error
         self._choose_algorithm(source)  # what a listener accepts inherits it
+        if flow["kernel_algorithm"] in ON_BOTH_ENDS:
+            self._choose_algorithm(destination)
         self._loop.when_readable(self._listener.fileno(), self._accept)
 
     def _choose_algorithm(self, source: socket.socket) -> None:

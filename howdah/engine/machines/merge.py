@@ -94,7 +94,7 @@ def _machine_of(agents: Mapping[str, dict[str, Any]], node: str) -> str:
 
 
 def _machine(agent: dict[str, Any]) -> dict[str, Any]:
-    names = ("kernel_release", "kernel_version", "part", "modules", "memory", "processor")
+    names = ("kernel_release", "kernel_version", "part", "modules", "memory", "processor", "kernel_log")
     return {name: agent.get(name) for name in names}
 
 

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from howdah.build.cache import Cache, Progress
 from howdah.build.guest_tree import GuestTree, build_tree
 from howdah.build.kernel_build import KbuildError
+from howdah.build.module_sources import Extras
 from howdah.build.modules import Module, ModuleSet, provide_modules
 from howdah.build.prepared_kernel import prepared_kernel, remember_kernel, remember_refusal
 from howdah.build.tools import Tools, build_tools
@@ -38,11 +40,12 @@ class Built:
 
 def build(
     kernel: str,
-    modules: Iterable[str],
+    modules: Sequence[str],
     progress: Progress,
     cache: Cache | None = None,
     wiring: str = "netlink",
     packages: tuple[str, ...] = (),
+    extras: Mapping[str, Extras] = MappingProxyType({}),
 ) -> Built:
     """Build what is not in the cache; the tree with ``packages`` beside the usual ones.
 
@@ -62,7 +65,7 @@ def build(
             remember_refusal(kernel, cache, error)
             raise
         remember_kernel(kernel, built)
-    ready = provide_modules(built, modules, progress, cache)
+    ready = provide_modules(built, modules, progress, cache, extras)
     return Built(tools, built, tree, ready, build_agent(wiring, tree, tools, cache))
 
 

@@ -62,7 +62,7 @@ def choose_parts(plan: Plan, built: Mapping[str, Built]) -> list[KernelPart]:
     cuts = cut(plan)
     for part in plan.parts:
         made = built[part.kernel]
-        modules = made.module_set.choose(cuts[part.name]["required_modules"])
+        modules = made.module_set.choose(cuts[part.name]["required_modules"], plan.kernels_algorithms)
         check_parameters(plan, modules, made.kernel)
         found.append(KernelPart(part.name, made, modules))
     return found

@@ -9,6 +9,7 @@ from typing import Any
 
 from howdah.build.cache import Cache
 from howdah.build.guest_tree import further_packages
+from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module
 from howdah.build.stack import files_of, provide_stacks
 from howdah.engine.agent_record import check_agent
@@ -23,7 +24,7 @@ from howdah.engine.uml.needs import lacks
 from howdah.engine.uml.parameter import check_parameters
 from howdah.engine.uml.sent import add_failure, add_part, built_of, part_name
 from howdah.engine.uml.staged import described, staged_guest
-from howdah.errors import HowdahError, ParameterError, RunFailedError
+from howdah.errors import HowdahError, ParameterError, RunFailedError, all_of
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 
@@ -82,7 +83,7 @@ class UmlEngine:
         # What is no kernel, does not build, cannot be fetched or lacks a parameter fails the runs that need it, one by
         # one; without any other run, all at once.
         if failures and len(failures) == len(plans):
-            raise failures[0]
+            raise all_of(failures)
         return identity
 
     def _built(
@@ -108,16 +109,19 @@ class UmlEngine:
         self, plan: Plan, kernel: str, progress: BuildProgress, made: dict[tuple[str, ...], Built | HowdahError]
     ) -> Built | HowdahError:
         """What one kernel of the plan is run with, or why it does not build; kept in ``made``."""
-        parts = (kernel, *plan.modules, *further_packages(plan))
+        parts = (kernel, *plan.modules, repr(plan.module_builds), *further_packages(plan))
         if parts not in made:
             try:
-                made[parts] = build(kernel, plan.modules, progress, self.cache, self.wiring, further_packages(plan))
+                made[parts] = build(
+                    kernel, plan.modules, progress, self.cache, self.wiring, further_packages(plan), extras_of(plan)
+                )
             except HowdahError as error:
                 made[parts] = error
         return made[parts]
 
     def _part(self, plan: Plan, kernel: str) -> str:
-        return part_name(kernel, tuple(plan.modules), further_packages(plan), self.wiring)
+        modules = (*plan.modules, *([repr(plan.module_builds)] if plan.module_builds else []))
+        return part_name(kernel, modules, further_packages(plan), self.wiring)
 
     def check_portable(self, plan: Plan) -> None:
         if plan.collect.cpu:
@@ -153,7 +157,7 @@ class UmlEngine:
         if plan.parts:
             chosen = zip(plan.parts, choose_parts(plan, built), strict=True)
             return [(part.kernel, module) for part, found in chosen for module in found.modules]
-        modules = built[plan.kernel].module_set.choose(plan.required_modules)
+        modules = built[plan.kernel].module_set.choose(plan.required_modules, plan.kernels_algorithms)
         check_parameters(plan, modules, built[plan.kernel].kernel)
         return [(plan.kernel, module) for module in modules]
 
@@ -174,7 +178,7 @@ class UmlEngine:
 
     def _run(self, directory: RunDirectory, plan: Plan, progress: RunProgress, built: Built) -> EngineReport:
         try:
-            modules = built.module_set.choose(plan.required_modules)
+            modules = built.module_set.choose(plan.required_modules, plan.kernels_algorithms)
             check_parameters(plan, modules, built.kernel)
             stacks = provide_stacks(plan, lambda what, _done, _total: progress(what, 0, 0), self.cache).choose()
         except HowdahError as error:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from howdah.agent.traffic.running import RUNNING
 from howdah.build.tools import Tools
+from howdah.engine.crash import crash, ill, in_use
 from howdah.engine.ending import _PLAIN, BOUNDS_FILE, EXIT_FILE, Bounds, Ending, runtime_base
 from howdah.engine.life import Life
 from howdah.engine.processor import own_processor
@@ -32,6 +33,7 @@ _MEMORY_SLACK_BYTES = 16 << 20  # what the kernel keeps in the file beside the m
 _PEAK_FILE = "guest-memory.txt"
 _PREFIX = "howdah-guest-"
 POLL_S = 0.2
+_ILL_AFTER_S = 10.0  # of processor time, for a simulated second, after an alarm of its kernel
 _REBOOTED = 124
 _NOT_STARTED = 126
 
@@ -46,7 +48,7 @@ class Guest:
     hold white space. ``seed`` determines every random number the guest draws. ``clock_limit_s`` is in virtual time,
     ``wall_clock_limit_s`` what may pass without virtual time passing. ``profiled`` has perf look at the kernel's
     process (profiler.py). ``pollers`` and ``busy_limit_s`` are those of ``Life``. ``wire`` is the descriptor of the
-    memory that it shares with other guests (wire.py).
+    memory that it shares with other guests (wire.py). ``own_modules`` are those of the profile that it uses.
     """
 
     kernel: Path
@@ -66,6 +68,7 @@ class Guest:
     wire: int | None = None
     pollers: tuple[str, ...] = ()
     busy_limit_s: float = math.inf
+    own_modules: tuple[str, ...] = ()
 
 
 def sweep(*bases: Path) -> list[Path]:
@@ -246,6 +249,9 @@ class Running:
         try:
             while not select.select([descriptor], [], [], POLL_S)[0]:
                 progress(*self.life.position())
+                if self.life.busy_s > _ILL_AFTER_S and (said := ill(self.guest.console, self.guest.own_modules)):
+                    what = f"the guest was ended ({self.life.where()}): simulated time stands still, and {said}"
+                    raise RunFailedError(what, where=str(self.guest.console))
                 if trouble := self.life.trouble():
                     raise self.failure(trouble + running_programs(self.guest.raw))
         finally:
@@ -301,13 +307,14 @@ def _ending(guest: Guest, status: int, wall_s: float, life: Life) -> Ending:
             where=str(guest.console),
             hint="a person, a job limit, or the kernel when memory ran out (see dmesg); run it again",
         )
-    panic = next((line for line in console_tail(guest.console, 400) if "Kernel panic" in line), None)
-    if panic:
-        raise _failure(f"the guest's kernel panicked{panic.partition('Kernel panic')[2]}", guest)
+    died = crash(guest.console, guest.own_modules)
+    if died is not None:
+        raise RunFailedError(f"the guest's kernel panicked: {died}", where=str(guest.console))
     if status == _REBOOTED:
         raise _failure("the guest rebooted; it was ended", guest)
     how = f"signal {status - 128}" if status > 128 else f"status {status}"
-    raise _failure(f"the guest's kernel died ({how}) without switching off", guest)
+    suspects = in_use(guest.own_modules)
+    raise _failure(f"the guest's kernel died ({how}) without a word, as where its stack overflows{suspects}", guest)
 
 
 def _failure(what: str, guest: Guest) -> RunFailedError:

@@ -37,9 +37,10 @@ def add_part(kit: Kit, name: str, built: Built, cache: Cache) -> None:
         "agent": _piece(kit, built.agent),
     }
     modules = [_module(kit, module, cache) for module in built.module_set.built.values()]
+    of_kernel = [_module(kit, module, cache, keep=True) for module in built.module_set.of_kernel.values()]
     failed = {name: [error.what, error.where, error.hint] for name, error in built.module_set.failed.items()}
     about = {"kernel_name": kernel.name, "kernel_source": kernel.source, "tools_key": built.tools.key}
-    kit.content[name] = {**entries, **about, "modules": modules, "failed": failed}
+    kit.content[name] = {**entries, **about, "modules": modules, "of_kernel": of_kernel, "failed": failed}
 
 
 def add_failure(kit: Kit, name: str, error: HowdahError) -> None:
@@ -53,9 +54,10 @@ def _piece(kit: Kit, directory: Path, files: tuple[str, ...] | None = None) -> s
     return kit.add(Piece(f"{kind}/{directory.name}", directory, there, _PROGRAMS.get(kind, ())))
 
 
-def _module(kit: Kit, module: Module, cache: Cache) -> dict[str, Any]:
+def _module(kit: Kit, module: Module, cache: Cache, *, keep: bool = False) -> dict[str, Any]:
+    """``keep``: its directory has more than modules."""
     directory = module.file.parent
-    if not directory.is_relative_to(cache.root):  # a .ko file of a person
+    if keep or not directory.is_relative_to(cache.root):  # a .ko file of a person
         directory = _kept(module.file, cache)
     about = {"name": module.name, "srcversion": module.srcversion, "source": module.source}
     more = {"depends": module.depends, "loaded_as": module.loaded_as}
@@ -82,22 +84,25 @@ def built_of(sent: Sent, name: str) -> Built:
         raise HowdahError(what, where=where, hint=hint)
     tools = sent.place(part["tools"])
     kernel = load_kernel(sent.place(part["kernel"]), name=part["kernel_name"], source=part["kernel_source"])
-    modules = {
-        each["name"]: Module(
-            each["name"],
-            sent.place(each["piece"]) / each["file"],
-            each["srcversion"],
-            each["source"],
-            tuple(each["depends"]),
-            each["loaded_as"],
-        )
-        for each in part["modules"]
-    }
+    modules, of_kernel = (
+        {
+            each["name"]: Module(
+                each["name"],
+                sent.place(each["piece"]) / each["file"],
+                each["srcversion"],
+                each["source"],
+                tuple(each["depends"]),
+                each["loaded_as"],
+            )
+            for each in part[kind]
+        }
+        for kind in ("modules", "of_kernel")
+    )
     failed = {name: HowdahError(what, where=where, hint=hint) for name, (what, where, hint) in part["failed"].items()}
     return Built(
         Tools(directory=tools, launch=tools / "launch", shim=tools / "shim.so", key=part["tools_key"]),
         kernel,
         load_tree(sent.place(part["tree"])),
-        ModuleSet(modules, failed),
+        ModuleSet(modules, failed, of_kernel),
         sent.place(part["agent"]),
     )

@@ -57,6 +57,7 @@ def staged_guest(
         wire=wire,
         pollers=_pollers(plan, stacks),
         busy_limit_s=_busy_limit_s(plan),
+        own_modules=plan.modules_in_use,
     )
 
 
@@ -75,6 +76,7 @@ def _pollers(plan: Plan, stacks: Sequence[BuiltStack]) -> tuple[str, ...]:
     return (
         *dict.fromkeys(f"the stack {stack.name}" for stack in stacks),
         *([f"a program of {names}"] if programs else []),
+        *(f"the module {name}" for name in plan.modules_in_use),
     )
 
 

@@ -14,6 +14,7 @@ from howdah.build.accelerator import AUTO, TCG, Accelerator, choose
 from howdah.build.cache import Cache, content_key, file_sha256
 from howdah.build.cpio import Writer
 from howdah.build.guest_tree import GuestTree, build_tree, further_packages
+from howdah.build.module_sources import extras_of
 from howdah.build.modules import Module, ModuleSet, provide_modules
 from howdah.build.preload import library
 from howdah.build.stock_kernel import StockKernel, described, provide_kernel
@@ -27,7 +28,7 @@ from howdah.engine.vm import needs
 from howdah.engine.vm.first import needs_whole_tree, tree_archive
 from howdah.engine.vm.machine import MACHINE, SILENCE_S, WARP, QemuMachine, Speed, run
 from howdah.engine.vm.profile import Look, perf_archive
-from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError
+from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError, all_of
 from howdah.plan.plan import OwnKernel, Plan
 from howdah.record.directory import RunDirectory
 
@@ -92,7 +93,7 @@ class VmEngine:
                         progress(f"not built, and no run needs it: {unused.where}: {unused.what}", 0, 0)
         # What does not build fails the runs that need it, one by one; without any other run, all at once.
         if failures and len(failures) == len(plans):
-            raise failures[0]
+            raise all_of(failures)
         return identity
 
     def _identity(self, built: _Built, plan: Plan, progress: BuildProgress) -> dict[str, Any]:
@@ -122,7 +123,7 @@ class VmEngine:
         kernel = provide_kernel(plan.kernel, progress, self.cache, modules, headers)
         ready = ModuleSet({}, {})
         if kernel.headers is not None:
-            ready = provide_modules(kernel, plan.modules, progress, self.cache)
+            ready = provide_modules(kernel, plan.modules, progress, self.cache, extras_of(plan))
         packed = tree_archive(tree, self.cache, progress, whole=needs_whole_tree(plan))
         agent = build_agent("netlink", tree, tools, self.cache)
         return _Built(tools, _init(self.cache), library(WARP, self.cache), kernel, tree, packed, ready, agent)
@@ -174,6 +175,7 @@ class VmEngine:
                 kernel_arguments=tuple(f"{name}={value}" for name, value in plan.kernel_parameters.items()),
                 silence_limit_s=SILENCE_S if real_time is None else _REAL_TIME_SILENCE_S,
                 library=built.warp if real_time is None else None,
+                own_modules=plan.modules_in_use,
             )
             look = None
             if plan.collect.cpu and plan.processor_shift is not None:

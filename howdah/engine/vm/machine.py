@@ -18,6 +18,7 @@ from pathlib import Path
 from howdah.build.accelerator import QEMU
 from howdah.build.plain_path import qemu_value
 from howdah.build.preload import variable
+from howdah.engine.crash import crash
 from howdah.engine.ending import EXIT_FILE, Ending, runtime_base
 from howdah.engine.processor import own_processor
 from howdah.engine.vm.watch import MachineWatch
@@ -87,6 +88,7 @@ class QemuMachine:
     library: Path | None = None  # loaded into QEMU: made of WARP in virtual time
     boot_limit_s: float = _BOOT_S  # of processor time, until its first program runs
     silence_limit_s: float = SILENCE_S  # of processor time, without a sign of life
+    own_modules: tuple[str, ...] = ()  # of the profile, that it uses
 
 
 def command_line(machine: QemuMachine, initrd: Path, delivered: Path, signs: Path) -> list[str]:
@@ -253,9 +255,8 @@ def _ending(machine: QemuMachine, wall_s: float) -> Ending:
 
 
 def _panic(machine: QemuMachine) -> str | None:
-    lines = console_tail(machine.console, _PANIC_LINES)
-    said = next((line.partition(_PANIC)[2] for line in lines if _PANIC in line), None)
-    return None if said is None else f"ended by a panic of its kernel{said}"
+    died = crash(machine.console, machine.own_modules)
+    return None if died is None else f"ended by a panic of its kernel: {died}"
 
 
 def _last_lines(console: Path) -> list[str]:

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""raw/kernel.log: what the kernel says from its boot, or where it had run before, from the run's beginning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from howdah.agent.kernellog import KernelLog
+from howdah.linux.kernelmessage import KernelMessage, is_alarm
+from howdah.linux.output import Output
+
+KERNEL_LOG = "kernel.log"
+_MOST_BYTES = 1 << 20
+_MOST_ALARM_BYTES = 1 << 20  # of alarms, beyond that
+_ALARM_LINES = 60  # an alarm and what stands below it: registers and the trace of calls
+
+
+class KeptLog:
+    """A module may log each packet: beyond a mebibyte, what is no alarm is counted and left out.
+
+    The file grows while the run goes on, so that a kernel that dies leaves what it said before.
+    """
+
+    def __init__(self, output: Output, *, whole: bool) -> None:
+        self._log = KernelLog(whole=whole)
+        self._file = output.binary(KERNEL_LOG)
+        self._records = self._left_out = self._bytes = self._alarm_bytes = 0
+        self._follows = 0  # lines that still belong to the last alarm
+        before = self._log.messages()
+        self._write(before)
+        self._first = before[-1].number + 1 if before else 0
+
+    def keep(self) -> None:
+        """Write what has come since the last call. Costs no virtual time: it waits for nothing and reads no clock."""
+        self._write(self._log.messages())
+
+    def end(self) -> dict[str, Any]:
+        """For agent.json: ``first`` is the number of the run's first message; ``why`` says why there is no log."""
+        self.keep()
+        self._log.close()
+        self._file.close()
+        return {
+            "records": self._records,
+            "first": self._first,
+            "lost": self._log.lost,
+            "left_out": self._left_out,
+            "why": self._log.why,
+        }
+
+    def _write(self, messages: list[KernelMessage]) -> None:
+        lines = bytearray()
+        for message in messages:
+            line = message.line().encode()
+            if not self._fits(message, len(line)):
+                self._left_out += 1
+                continue
+            lines += line
+            self._records += 1
+        if lines:
+            self._file.write(lines)
+
+    def _fits(self, message: KernelMessage, size: int) -> bool:
+        self._follows = _ALARM_LINES if is_alarm(message.text) else max(self._follows - 1, 0)
+        if self._bytes + size <= _MOST_BYTES:
+            self._bytes += size
+            return True
+        if self._follows and self._alarm_bytes + size <= _MOST_ALARM_BYTES:
+            self._alarm_bytes += size
+            return True
+        return False

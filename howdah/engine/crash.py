@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why a guest's kernel died or is ill, from its console: in words, with the module and the first calls of its trace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from howdah.record.kernel_log import KernelAlarm, alarms
+
+_READ_BYTES = 256 * 1024  # from the beginning: an ill kernel may go on complaining for ever
+_STAMP = re.compile(r"^\[ *[\d.]+\] ?")
+_PANIC = re.compile(r"Kernel panic - not syncing: (.*)")
+# How a user-mode kernel (arch/um/kernel/trap.c, um_arch.c) and a real one say what happened.
+_WORDS = {
+    r"Kernel mode signal 8\b|divide error": "a division by zero",
+    r"Kernel mode signal 4\b|invalid opcode": "an instruction that the processor does not have",
+    r"Kernel mode signal 11\b|Segfault with no mm|Kernel mode fault at|NULL pointer dereference|unable to handle page"
+    r" fault|general protection fault": "a bad address",
+    r"BUG!$|kernel BUG at": "a BUG() or BUG_ON()",
+    r"Out of memory|System is deadlocked on memory": "no memory left",
+}
+
+
+def crash(console: Path, own_modules: Sequence[str]) -> str | None:
+    """Of a kernel that panicked, else None. ``own_modules`` of the profile were in use."""
+    found = _alarms(console)
+    panic = next((match for alarm in found if (match := _PANIC.search(alarm.text))), None)
+    if panic is None:
+        return None
+    first = found[0]
+    traced = next((alarm for alarm in found if alarm.module), first)
+    words = _in_words([alarm.text for alarm in found])
+    what = f"{words} ({panic[1].strip()})" if words else panic[1].strip()
+    before = f", after {first.text}" if not _PANIC.search(first.text) else ""
+    whose = f", in the module {traced.module}" if traced.module else in_use(own_modules)
+    frames = traced.frames or next((alarm.frames for alarm in found if alarm.frames), ())
+    called = f"; called, the last first: {', '.join(frames)}" if frames else ""
+    return f"{what}{whose}{before}{called}"
+
+
+def ill(console: Path, own_modules: Sequence[str]) -> str | None:
+    """What the kernel of a guest that still runs complains of, None if it does not."""
+    found = _alarms(console)
+    if not found:
+        return None
+    return f"its kernel says: {found[0].described}{'' if found[0].module else in_use(own_modules)}"
+
+
+def in_use(own_modules: Sequence[str]) -> str:
+    """For a kernel that does not say whose code it was."""
+    if not own_modules:
+        return ""
+    named = f"module{'s' if len(own_modules) > 1 else ''} {' and '.join(own_modules)}"
+    return f"; the profile's {named} {'were' if len(own_modules) > 1 else 'was'} in use"
+
+
+def _in_words(texts: Sequence[str]) -> str | None:
+    return next((words for text in texts for pattern, words in _WORDS.items() if re.search(pattern, text)), None)
+
+
+def _alarms(console: Path) -> list[KernelAlarm]:
+    try:
+        with console.open("rb") as file:
+            text = file.read(_READ_BYTES).decode(errors="replace")
+    except FileNotFoundError:
+        return []
+    return list(alarms([(0, _STAMP.sub("", line)) for line in text.splitlines()]))

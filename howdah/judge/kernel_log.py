@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the kernels said that something in them is wrong while the run went on: WARNING, BUG, Oops and their like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from howdah.ingest.kernel_log import NAME
+from howdah.ingest.source import IngestReport
+from howdah.judge.check import ENGINE, Check
+from howdah.record.kernel_log import KernelAlarm
+
+_CHECK = "kernel log"
+_MOST_CHARACTERS = 400
+
+
+def kernel_log_checks(report: IngestReport, agent: dict[str, Any] | None) -> list[Check]:
+    """``agent`` is agent.json, whose account the log must match.
+
+    A kernel that warns goes on, but of what it does then nobody knows whether it is what it should do.
+    """
+    accounts = _accounts(agent or {})
+    found = report.sources.get(NAME)
+    if not accounts:
+        return [Check(_CHECK, ENGINE, None, "what the kernel said was not kept")]
+    unread = [str(account["why"]) for account in accounts if account["why"]]
+    if unread:
+        return [Check(_CHECK, ENGINE, None, f"nobody could read what the kernel said ({unread[0]})")]
+    written = sum(int(account["records"]) for account in accounts)
+    counts = found.counts if found is not None else {}
+    kept = int(counts.get("kept", 0))
+    if kept != written:
+        what = f"kernel.log has {kept} of the kernel's {written} messages: the others may tell that it was ill"
+        return [Check(_CHECK, ENGINE, False, what, written, kept, 0, "messages")]
+    total = int(counts["alarms_total"])
+    if total:
+        return [Check(_CHECK, ENGINE, False, _said(counts["alarms"], total), 0, total, 0, "alarms")]
+    lost = sum(int(account["lost"]) for account in accounts)
+    if lost:
+        what = f"{lost} messages of the kernel were overwritten before they were read; the other {kept} hold no alarm"
+        return [Check(_CHECK, ENGINE, None, what, 0, None, 0, "alarms")]
+    return [Check(_CHECK, ENGINE, True, f"the kernel's {kept} messages hold no alarm", 0, 0, 0, "alarms")]
+
+
+def _accounts(agent: dict[str, Any]) -> list[dict[str, Any]]:
+    machines = [value["kernel_log"] for value in (agent.get("machines") or {}).values() if value.get("kernel_log")]
+    return machines or [account for account in [agent.get("kernel_log")] if account]
+
+
+def _said(found: list[dict[str, Any]], total: int) -> str:
+    first = found[0]
+    alarm = KernelAlarm(first["time_us"], first["text"], first["module"], tuple(first["frames"]))
+    where = f" on {first['machine']}" if "machine" in first else ""
+    more = f"; and {total - 1} more" if total > 1 else ""
+    return f"the kernel says{where}: {alarm.described[:_MOST_CHARACTERS]}{more}"

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of the congestion controls in a built module (.ko), read from its struct tcp_congestion_ops.
+
+In each kernel since 3.x the struct's ``char name[16]`` stands just before its ``struct module *owner``, for which the
+file has a relocation to ``__this_module``: the sixteen bytes before such a one in the module's data are a name.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+NAME_BYTES = 16  # TCP_CA_NAME_MAX, include/net/tcp.h
+_ELF_64 = b"\x7fELF\x02\x01"
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QQq")
+_RELA = 4
+_THIS_MODULE = b"__this_module"
+
+
+def registered_by(file: Path) -> list[str]:
+    """Empty for what is no such file. A name without its final zero is longer than the kernel takes."""
+    try:
+        content = file.read_bytes()
+        return list(dict.fromkeys(_names(content))) if content.startswith(_ELF_64) else []
+    except (OSError, struct.error, IndexError, UnicodeDecodeError):
+        return []
+
+
+def _names(content: bytes) -> Iterator[str]:
+    sections = _sections(content)
+    for section in sections:
+        if section[1] != _RELA:
+            continue
+        symbols, target = sections[section[6]], sections[section[7]]
+        if not _text(content, _section_names(content, sections) + target[0]).startswith((".data", ".rodata")):
+            continue
+        data, strings = _body(content, target), sections[symbols[6]][4]
+        for offset, info, _addend in _RELOCATION.iter_unpack(_body(content, section)):
+            name = _SYMBOL.unpack_from(content, symbols[4] + (info >> 32) * _SYMBOL.size)[0]
+            if _text(content, strings + name).encode() != _THIS_MODULE or offset < NAME_BYTES:
+                continue
+            found = data[offset - NAME_BYTES : offset].partition(b"\0")[0].decode("ascii")
+            if found and found.isprintable():
+                yield found
+
+
+def _sections(content: bytes) -> list[tuple[int, ...]]:
+    (table,) = struct.unpack_from("<Q", content, 40)
+    size, count = struct.unpack_from("<HH", content, 58)
+    return [_SECTION.unpack_from(content, table + number * size) for number in range(count)]
+
+
+def _section_names(content: bytes, sections: list[tuple[int, ...]]) -> int:
+    """Where the strings begin that name the sections."""
+    (number,) = struct.unpack_from("<H", content, 62)
+    return sections[int(number)][4]
+
+
+def _body(content: bytes, section: tuple[int, ...]) -> bytes:
+    return content[section[4] : section[4] + section[5]]
+
+
+def _text(content: bytes, offset: int) -> str:
+    return content[offset : content.index(b"\0", offset)].decode()

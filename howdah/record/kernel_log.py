@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel said of itself when something in it was wrong: whose code it was, and the calls that led there."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from howdah.linux.kernelmessage import is_alarm
+
+OWN_PREFIX = "howdah_own_"  # in the kernel, of a profile's own module: its file's name may be a built-in one's
+MOST_FRAMES = 6
+_BLOCK_LINES = 60  # of registers and trace, below the line that gives the alarm
+_END = "---[ end trace"
+# A frame names a function, its offset and size, and the module in brackets: mine_ca+0x1f/0x40 [tcp_mine].
+_FRAME = re.compile(r"(\? )?(?<![\w.])([A-Za-z_][\w.]*)\+0x([0-9a-f]+)/0x[0-9a-f]+(?: \[(\w+)[^]]*\])?")
+_REPORTERS = re.compile(
+    r"(?:dump_stack\w*|show_stack|show_trace\w*|panic|v?panic|__warn|warn_slowpath_\w+|report_bug|segv\w*|relay_signal"
+    r"|die|oops_\w+|bust_spinlocks)(?:\.\w+)*"
+)
+_BUILT_IN = re.compile(r"/\S*/\.partial-[^/\s]+/")  # where the cache built it
+
+
+@dataclass(frozen=True)
+class KernelAlarm:
+    """``text`` is the line that gives it; ``module`` the first of the trace, by its file's name, None of the kernel's
+    own code; ``frames`` are the innermost calls, as far as the kernel is sure of them."""
+
+    time_us: int
+    text: str
+    module: str | None
+    frames: tuple[str, ...]
+
+    @property
+    def described(self) -> str:
+        """In one line."""
+        whose = f", in the module {self.module}" if self.module and f"[{self.module}]" not in self.text else ""
+        calls = f"; called, the last first: {', '.join(self.frames)}" if self.frames else ""
+        return f"{self.text}{whose}{calls}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "frames": list(self.frames)}
+
+
+def alarms(lines: Sequence[tuple[int, str]]) -> Iterator[KernelAlarm]:
+    """Those in times and texts of a log or console; what stands below one belongs to it, up to the next."""
+    starts = [number for number, (_time, text) in enumerate(lines) if is_alarm(text)]
+    for number, following in itertools.pairwise([*starts, len(lines)]):
+        time_us, text = lines[number]
+        block = [text]
+        for _time, each in lines[number + 1 : min(following, number + _BLOCK_LINES)]:
+            if _END in each:
+                break
+            block.append(each)
+        found = _frames(block)
+        module = next((name for _function, name in found if name), None)
+        frames = tuple(f"{function} [{name}]" if name else function for function, name in found[:MOST_FRAMES])
+        yield KernelAlarm(time_us, _BUILT_IN.sub("", text.strip()).replace(OWN_PREFIX, ""), module, frames)
+
+
+def own_name(module: str) -> str:
+    """The file's name of a module, from the kernel's."""
+    return module.removeprefix(OWN_PREFIX)
+
+
+def _frames(block: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Function and module of each call, innermost first; the functions that print the trace are none.
+
+    A kernel without frame pointers is sure of no call, and marks each as a guess: then the guesses are told. What
+    returns to a function's first byte was called at the end of the one before, whose name is not there.
+    """
+    every = [match.groups() for line in block for match in _FRAME.finditer(line)]
+    sure = [frame for frame in every if not frame[0]]
+    found: dict[tuple[str, str | None], None] = {}
+    for _unsure, function, offset, module in sure if len(sure) > 1 else every:
+        if not _REPORTERS.fullmatch(function):
+            found.setdefault((function if int(offset, 16) else "?", own_name(module) if module else None))
+    return list(found)
