@@ -53,3 +53,9 @@ def cache_place() -> Path:
     base = os.environ.get("XDG_CACHE_HOME")
     root = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "howdah"
     return root.absolute()
+
+
+def state_place() -> Path:
+    """``$XDG_STATE_HOME/howdah`` or ``~/.local/state/howdah``: what this user has said and must stay."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return ((Path(base) if base else Path.home() / ".local" / "state") / "howdah").absolute()

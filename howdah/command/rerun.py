@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from howdah.command.answer import answer
-from howdah.command.common import add_json_option, add_runs_option
+from howdah.command.common import add_json_option, add_runs_option, add_trust_option
 from howdah.errors import HowdahError
 from howdah.layout import fitted
 from howdah.record.digest import mismatches
@@ -26,6 +26,7 @@ _MOST_SHOWN = 8
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("rerun")
     parser.add_argument("run", help="directory or name of a run")
+    add_trust_option(parser)
     add_runs_option(parser)
     add_json_option(parser)
     parser.set_defaults(execute=execute)
@@ -41,7 +42,7 @@ def execute(options: argparse.Namespace) -> int:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")  # a short run is made more than once a second
     final = options.runs / "reruns" / f"{original.name}-{stamp}"
     with Display(quiet=options.json) as display:
-        again = make_again(original, final, display.build, display.single)
+        again = make_again(original, final, display.build, display.single, trust=options.trust)
     found = {
         "rerun": str(final),
         "verdict": again.verdict,

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from howdah.command.answer import answer
-from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
+from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, add_trust_option, check_jobs, cores
 from howdah.errors import HowdahError
 from howdah.layout import fitted
 from howdah.pack.pack import unpack
@@ -34,6 +34,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     level = parser.add_mutually_exclusive_group()
     level.add_argument("--digests-only", action="store_true", help="compare files with their digests; compute nothing")
     level.add_argument("--rerun", action="store_true", help="also make every run again and compare")
+    add_trust_option(parser)
     parser.add_argument("--signature", action="store_true", help="require a signature, and check it")
     parser.add_argument(
         "--allowed-signers", type=Path, metavar="FILE", help="require an ssh signature by one of these (ssh-keygen(1))"
@@ -97,7 +98,7 @@ def _verify(path: Path, options: argparse.Namespace, display: Display) -> list[R
     if options.rerun:
         for run, report in zip(runs, found, strict=True):
             display.say(f"{run.name} is made again")
-            rerun_run(run, report, display.build, display.single)
+            rerun_run(run, report, display.build, display.single, trust=options.trust)
     return own + found
 
 

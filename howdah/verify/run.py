@@ -186,11 +186,14 @@ def _raw_json(file: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def rerun_run(directory: RunDirectory, report: Report, build: Progress, progress: Progress) -> None:
+def rerun_run(
+    directory: RunDirectory, report: Report, build: Progress, progress: Progress, *, trust: bool = False
+) -> None:
     """Make the run again from its plan, in a place that does not stay, and add what came out otherwise."""
     with tempfile.TemporaryDirectory(prefix="howdah-verify-") as name:
         try:
-            again = make_again(directory, Path(name) / directory.name, build, progress, up_to_date=False)
+            final = Path(name) / directory.name
+            again = make_again(directory, final, build, progress, up_to_date=False, trust=trust)
         except HowdahError as error:
             report.gaps.append(f"it was not made again: {error.what}")
             return
