@@ -9,8 +9,11 @@ in ``[tool.hatch.build.targets.wheel]``.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
+# How a process of howdah's own begins, before ``-m MODULE``: what lies in the user's directory is no module.
+OWN_PYTHON = (sys.executable, "-P")
 PACKAGE = Path(__file__).resolve().parent
 _SHIPPED = PACKAGE / "_shipped"
 # The checkout this code runs from; None where it was installed from a wheel.

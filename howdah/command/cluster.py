@@ -18,6 +18,7 @@ from howdah.command.common import add_runs_option, cores
 from howdah.command.interruption import RUNS_KEPT
 from howdah.errors import HowdahError, explain
 from howdah.layout import write_stderr
+from howdah.place import OWN_PYTHON
 
 _LOOPBACK = "127.0.0.1"
 _DAYS = 365
@@ -111,4 +112,4 @@ def _attach(options: argparse.Namespace) -> int:
     _say(f"again: howdah {' '.join(arguments)}")
     os.environ["HOWDAH_RUNS"] = str(options.runs.resolve())  # where it had them from a variable
     os.chdir(directory)
-    os.execv(sys.executable, [sys.executable, "-m", "howdah.command.main", *arguments])
+    os.execv(OWN_PYTHON[0], [*OWN_PYTHON, "-m", "howdah.command.main", *arguments])

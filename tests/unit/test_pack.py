@@ -207,12 +207,22 @@ def _member(name: str, content: bytes = b"", **fields: Any) -> tuple[tarfile.Tar
     return member, content
 
 
-def _index(**files: bytes) -> bytes:
+RUN = "e/r"
+_WHOLE = {f"{RUN}/plan.json": b"{}", f"{RUN}/run.json": b"{}"}
 
+
+def _index(files: dict[str, bytes], **changes: Any) -> bytes:
+    """The index of a pack of one run, and of further files."""
     said = {
-        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()} for name, content in files.items()
+        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in {**_WHOLE, **files}.items()
     }
-    return json.dumps({"format": FORMAT, "experiments": [], "runs": [], "files": said}).encode()
+    return json.dumps({"format": FORMAT, "experiments": ["e"], "runs": [RUN], "files": said, **changes}).encode()
+
+
+def _packed(file: Path, index: bytes, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
+    whole = [_member(f"x/{name}", content) for name, content in _WHOLE.items()]
+    return _archive(file, _member("x/pack.json", index), *whole, *members)
 
 
 def _archive(file: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
@@ -227,16 +237,16 @@ def _archive(file: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
 BAD = {
     "above": _member("x/../../evil", b"x"),
     "absolute": _member("/evil", b"x"),
-    "link": _member("x/a", type=tarfile.SYMTYPE, linkname="/etc"),
-    "hard link": _member("x/a", type=tarfile.LNKTYPE, linkname="/etc/passwd"),
-    "device": _member("x/a", type=tarfile.CHRTYPE),
-    "fifo": _member("x/a", type=tarfile.FIFOTYPE),
-    "directory": _member("x/a", type=tarfile.DIRTYPE),
+    "link": _member(f"x/{RUN}/raw/a", type=tarfile.SYMTYPE, linkname="/etc"),
+    "hard link": _member(f"x/{RUN}/raw/a", type=tarfile.LNKTYPE, linkname="/etc/passwd"),
+    "device": _member(f"x/{RUN}/raw/a", type=tarfile.CHRTYPE),
+    "fifo": _member(f"x/{RUN}/raw/a", type=tarfile.FIFOTYPE),
+    "directory": _member(f"x/{RUN}/raw/a", type=tarfile.DIRTYPE),
     "backslash": _member("x\\..\\evil", b"x"),
     "no top": _member("a", b"x"),
-    "unlisted": _member("x/b", b"x"),
-    "other content": _member("x/a", b"y"),
-    "longer": _member("x/a", b"xx"),
+    "unlisted": _member(f"x/{RUN}/raw/b", b"x"),
+    "other content": _member(f"x/{RUN}/raw/a", b"y"),
+    "longer": _member(f"x/{RUN}/raw/a", b"xx"),
 }
 
 
@@ -245,8 +255,8 @@ def test_a_pack_writes_nothing_elsewhere(what: str, tmp_path: Path) -> None:
     place = tmp_path / "deep" / "target"
     place.parent.mkdir()
     before = sorted(tmp_path.rglob("*"))
-    file = _archive(tmp_path / "bad.tar.zst", _member("x/pack.json", _index(a=b"x")), BAD[what])
-    with pytest.raises(PackError):
+    file = _packed(tmp_path / "bad.tar.zst", _index({f"{RUN}/raw/a": b"x"}), BAD[what])
+    with pytest.raises(PackError, match=r"would write where|does not have|is not the file|missing from it"):
         unpack(file, place)
     assert sorted(tmp_path.rglob("*")) == sorted([*before, file])
 
@@ -254,7 +264,7 @@ def test_a_pack_writes_nothing_elsewhere(what: str, tmp_path: Path) -> None:
 def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    good = _archive(tmp_path / "good.tar.zst", _member("x/pack.json", _index(**{"a/b": b"x"})), _member("x/a/b", b"x"))
+    good = _packed(tmp_path / "good.tar.zst", _index({f"{RUN}/raw/a": b"x"}), _member(f"x/{RUN}/raw/a", b"x"))
     place = tmp_path / "target"
     place.symlink_to(outside)
     (outside / "there").touch()
@@ -262,7 +272,7 @@ def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
         unpack(good, place)
     assert sorted(entry.name for entry in outside.iterdir()) == ["there"]
     unpack(good, tmp_path / "new")
-    assert (tmp_path / "new" / "a" / "b").read_bytes() == b"x"
+    assert (tmp_path / "new" / RUN / "raw" / "a").read_bytes() == b"x"
 
 
 @pytest.mark.parametrize("damage", ["cut off", "changed", "missing file", "no pack", "newer"])
@@ -275,9 +285,9 @@ def test_a_damaged_pack_is_refused_as_a_whole(damage: str, tmp_path: Path, recor
         content[len(content) // 2] ^= 1
         file.write_bytes(content)
     elif damage == "missing file":
-        _archive(file, _member("x/pack.json", _index(a=b"x", b=b"y")), _member("x/a", b"x"))
+        _packed(file, _index({f"{RUN}/raw/a": b"x", f"{RUN}/raw/b": b"y"}), _member(f"x/{RUN}/raw/a", b"x"))
     elif damage == "no pack":
-        _archive(file, _member("x/a", b"x"))
+        _archive(file, _member(f"x/{RUN}/raw/a", b"x"))
     else:
         _archive(file, _member("x/pack.json", json.dumps({"format": FORMAT + 1, "files": {}}).encode()))
     with pytest.raises(PackError):
@@ -304,31 +314,101 @@ def test_paths_are_replaced_at_their_ends_only(tmp_path: Path, monkeypatch: pyte
     }
 
 
+def _entries(*more: PackedFile) -> tuple[dict[str, Any], list[PackedFile]]:
+    """What the index says of two runs, and their files with an agent of a megabyte in each."""
+    names = [f"e/{run}/{name}" for run in "12" for name in ("plan.json", "run.json")]
+    agents = [PackedFile(f"e/{run}/share/agent", content=_AGENT) for run in "12"]
+    empty = [PackedFile(name, content=b"") for name in names]
+    return {"experiments": ["e"], "runs": ["e/1", "e/2"]}, [*empty, *agents, *more]
+
+
+_AGENT = random.Random(1).randbytes(1_000_000)
+
+
 def test_what_each_run_has_is_in_a_pack_once(tmp_path: Path) -> None:
     """Also where megabytes are between, as the raw data of a run."""
-    agent, raw = (random.Random(seed).randbytes(size) for seed, size in ((1, 1_000_000), (2, 4_000_000)))
-    entries = [
-        PackedFile("1/share/agent", content=agent),
-        PackedFile("1/raw", content=raw),
-        PackedFile("2/share/agent", content=agent),
-    ]
-    index = write_archive(tmp_path / "pack", "p", {}, entries)
+    raw = PackedFile("e/1/raw/x", content=random.Random(2).randbytes(4_000_000))
+    index = write_archive(tmp_path / "pack", "p", *_entries(raw))
     assert 5_000_000 < (tmp_path / "pack").stat().st_size < 5_100_000
     extract(tmp_path / "pack", tmp_path / "there")
-    one, two = (tmp_path / "there" / run / "share" / "agent" for run in "12")
-    assert two.read_bytes() == agent
+    one, two = (tmp_path / "there" / "e" / run / "share" / "agent" for run in "12")
+    assert two.read_bytes() == _AGENT
     assert two.samefile(one), "unpacked, it is there once, as where it was packed"
     assert [file.name for file in two.parent.iterdir()] == ["agent"]
     assert size_on_disk(index) == 5_000_000
 
 
 def test_a_disk_without_links_gets_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = [PackedFile(f"{run}/share/agent", content=b"agent") for run in "12"]
-    write_archive(tmp_path / "pack", "p", {}, entries)
+    write_archive(tmp_path / "pack", "p", *_entries())
 
     def refused(*_names: object) -> None:
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(os, "link", refused)
     extract(tmp_path / "pack", tmp_path / "there")
-    assert [(tmp_path / "there" / run / "share" / "agent").read_bytes() for run in "12"] == [b"agent", b"agent"]
+    assert all((tmp_path / "there" / "e" / run / "share" / "agent").read_bytes() == _AGENT for run in "12")
+
+
+def _changed(name: str, value: Any) -> bytes:
+    return json.dumps({**json.loads(_index({})), name: value}).encode()
+
+
+# What is in an index, and what its refusal says.
+ODD = {
+    "a module of Python's": (_index({"howdah/__init__.py": b""}), "not a file of an experiment"),
+    "settings beside the experiment": (_index({"ansible.cfg": b""}), "not a file of an experiment"),
+    "a program in the experiment": (_index({"e/sitecustomize.py": b""}), "not a file of an experiment"),
+    "a program in a run": (_index({f"{RUN}/json.py": b""}), "not a file of an experiment"),
+    "a program among tables": (_index({f"{RUN}/tables/json.py": b""}), "not a file of an experiment"),
+    "an option": (_index({f"{RUN}/raw/--help": b""}), "not a file of an experiment"),
+    "a hidden file": (_index({f"{RUN}/raw/.profile": b""}), "not a file of an experiment"),
+    "a way up": (_index({f"{RUN}/raw/../../../a": b""}), "not a file of an experiment"),
+    "an escape sequence": (_index({f"{RUN}/raw/\x1b[2J": b""}), "not a file of an experiment"),
+    "text turned around": (_index({f"{RUN}/raw/\u202egpj": b""}), "not a file of an experiment"),
+    "a name in two forms": (_index({f"{RUN}/raw/e\u0301": b""}), "not a file of an experiment"),
+    "a long name": (_index({f"{RUN}/raw/{'a' * 300}": b""}), "not a file of an experiment"),
+    "many directories": (_index({f"{RUN}/raw/{'a/' * 40}a": b""}), "not a file of an experiment"),
+    "a run that is not listed": (_index({"e/other/run.json": b"{}", "e/other/plan.json": b"{}"}), "is not listed"),
+    "a run without a plan": (_index({"e/other/run.json": b"{}"}, runs=[RUN, "e/other"]), "is not whole"),
+    "no experiments": (_changed("experiments", []), "experiments is not a list of names, or empty"),
+    "experiments of numbers": (_changed("experiments", [1]), "experiments is not a list of names"),
+    "no runs": (_changed("runs", None), "runs is not a list of names"),
+    "an experiment without runs": (_changed("experiments", ["e", "f"]), "has no runs"),
+    "an experiment twice": (_changed("experiments", ["e", "e"]), "twice"),
+    "no files": (_changed("files", [1]), "files is not an object"),
+    "a size below zero": (_changed("files", {"a": {"bytes": -1, "sha256": "0" * 64}}), "size or digest"),
+    "a size that is true": (_changed("files", {"a": {"bytes": True, "sha256": "0" * 64}}), "size or digest"),
+    "a list": (b"[]", "it is not an object"),
+    "nothing": (b"", "this is not JSON"),
+    "lists in lists": (b"[" * 100_000, "nested too deeply"),
+    "a number that is none": (b'{"format": NaN}', "not a JSON number"),
+    "more values than text": (b'{"format": 1, "x": [' + b"[]," * 6_000_000 + b"0]}", "more values than its size"),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_a_pack_has_experiments_and_nothing_else(what: str, tmp_path: Path) -> None:
+    index, said = ODD[what]
+    with pytest.raises(PackError, match=said):
+        unpack(_archive(tmp_path / "odd.tar.zst", _member("x/pack.json", index)), tmp_path / "there")
+    assert not (tmp_path / "there").exists()
+
+
+def test_a_header_is_no_larger_than_a_name_needs(tmp_path: Path) -> None:
+    """One that says more of the next member is read whole, before anything is known of the file."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        member, content = _member("x/pack.json", _index({}))
+        member.pax_headers = {"comment": "x" * (1 << 20)}
+        archive.addfile(member, io.BytesIO(content))
+    file = tmp_path / "odd.tar.zst"
+    file.write_bytes(zstandard.ZstdCompressor().compress(out.getvalue()))
+    with pytest.raises(PackError, match="a header of 1048"):
+        unpack(file, tmp_path / "there")
+
+
+def test_what_could_not_be_unpacked_is_not_packed(recorded: RunDirectory, tmp_path: Path) -> None:
+    (recorded.raw / "-rf").write_text("x")
+    seal(recorded, read_json(recorded.provenance))
+    with pytest.raises(PackError, match="cannot be packed: 'recorded/recorded/raw/-rf' is not a file"):
+        pack([recorded.path.parent], tmp_path / "x.tar.zst")
