@@ -15,6 +15,7 @@ from howdah.errors import HowdahError
 from howdah.layout import fitted
 from howdah.pack.pack import unpack
 from howdah.record.digest import MANIFEST
+from howdah.verify.compiled import check_plan
 from howdah.verify.experiment import runs_below, verify_experiment
 from howdah.verify.finding import DIFFERS, DIGESTS_ONLY, UNCHECKED, VERIFIED, Discrepancy, Report
 from howdah.verify.run import rerun_run, verify_run
@@ -68,9 +69,9 @@ def _execute(options: argparse.Namespace, opened: ExitStack) -> int:
         for place, name in packs.items():
             report.path = report.path.replace(place, name, 1)
     states = [report.state for report in reports]
-    code = MISMATCH if DIFFERS in states else NOT_CHECKED if UNCHECKED in states else 0
+    code = MISMATCH if DIFFERS in states else NOT_CHECKED if UNCHECKED in states or not states else 0
     if options.json:
-        answer("verify", {"verified": code == 0, "reports": [report.to_json() for report in reports]})
+        answer("verify", {"verified": set(states) == {VERIFIED}, "reports": [report.to_json() for report in reports]})
     else:
         sys.stdout.write(fitted(_text(reports, states)))
     return code
@@ -95,6 +96,8 @@ def _verify(path: Path, options: argparse.Namespace, display: Display) -> list[R
         for done, future in enumerate(work, 1):
             found.append(future.result())
             display.build("verify", done, len(work))
+    if runs and runs[0].path == path and not options.digests_only:
+        check_plan(runs[0], found[0])
     if options.rerun:
         for run, report in zip(runs, found, strict=True):
             display.say(f"{run.name} is made again")
@@ -126,6 +129,8 @@ def _text(reports: list[Report], states: list[str]) -> str:
             lines.append(f"    and {len(report.findings) - _MOST_SHOWN} more; --json lists them")
         lines += [f"    not checked: {each}" for each in report.gaps]
         lines += [f"    {each}" for each in report.notes]
+        if report.claimed:
+            lines.append(f"    claimed, and not to be checked: {'; '.join(report.claimed)}")
         if report.checked:
             lines.append(f"    checked: {'; '.join(report.checked)}")
     counts = ", ".join(f"{states.count(word)} {word}" for word in _SIGNS if word in states)

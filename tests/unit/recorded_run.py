@@ -60,7 +60,9 @@ def make_recorded_run(parent: Path, plan: Plan | None = None) -> RunDirectory:
     """Write the recording as raw/ of a run in ``parent``."""
     directory = RunDirectory(parent / "recorded")
     directory.raw.mkdir(parents=True)
-    directory.plan.write_text((plan or recorded_plan()).to_json())
+    directory.share.mkdir()
+    for place in (directory.path, directory.share):
+        (place / "plan.json").write_text((plan or recorded_plan()).to_json())
     for name in ("header_page", "header_event", "tcp_probe.format"):
         (directory.raw / name).write_text((GOLDEN / name).read_text())
     for name in ("tcp_probe", "tcp_info", "qdisc", "interface"):
