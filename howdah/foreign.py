@@ -30,7 +30,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 # Letters that act on a terminal or turn its text around, instead of being shown.
-_ACTS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\udc80-\udc9f]")
 
 
 def open_foreign(path: Path, most_bytes: int | None = None) -> BinaryIO:
@@ -111,6 +111,5 @@ def visible(text: str) -> str:
 
 def _written(match: re.Match[str]) -> str:
     code = ord(match[0])
-    if match[0] == "\t":
-        return " "
+    code -= 0xDC00 if 0xDC00 <= code < 0xE000 else 0  # a byte of a name that is no UTF-8
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from howdah.cluster.place import TLS_VARIABLE, read_place
 from howdah.command.common import add_runs_option, cores
 from howdah.command.interruption import RUNS_KEPT
 from howdah.errors import HowdahError, explain
-from howdah.layout import write_stderr
+from howdah.layout import write_stderr, write_stdout
 from howdah.place import OWN_PYTHON
 
 _LOOPBACK = "127.0.0.1"
@@ -96,7 +95,7 @@ def _certificates(options: argparse.Namespace) -> int:
     if not 1 <= options.days <= 36500:
         raise HowdahError("--days must be from 1 to 36500")
     for file in make_certificates(options.directory, options.days):
-        sys.stdout.write(f"{file}\n")
+        write_stdout(f"{file}\n")
     return 0
 
 

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, add_trust_option
 from howdah.errors import HowdahError
-from howdah.layout import fitted
+from howdah.layout import fitted, write_stdout
 from howdah.record.digest import mismatches
 from howdah.record.directory import RunDirectory
 from howdah.record.reading import read_record
@@ -55,7 +54,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         answer("rerun", found)
     else:
-        sys.stdout.write(fitted(_text(again, wrong)))
+        write_stdout(fitted(_text(again, wrong)))
     return DIFFERENT if again.differences or wrong else 0
 
 

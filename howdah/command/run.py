@@ -31,6 +31,7 @@ from howdah.command.common import (
 )
 from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
+from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
 from howdah.number import counted
 from howdah.record.directory import read_json
@@ -122,12 +123,12 @@ def _conclude(
 
         console = Console(highlight=False, soft_wrap=True)
         loaded = [read_shown(experiment.path)]
-        console.print(ending(results(loaded, TableSource()), terminal_width()), markup=False)
+        console.print(visible(ending(results(loaded, TableSource()), terminal_width())), markup=False)
         for outcome in outcomes:
             _explain(console, experiment, outcome)
         print_claims(console, index["claims"], index["unknown"])
         if page:
-            console.print(f"report: {page}", markup=False)
+            console.print(visible(f"report: {page}"), markup=False)
     statuses = {cell["status"] for cell in index["cells"]}
     verdicts = {outcome.verdict for outcome in outcomes}
     if "failed" in statuses:
@@ -142,8 +143,8 @@ def _explain(console: Console, experiment: ExperimentDirectory, outcome: Outcome
     if outcome.verdict != "invalid":
         return
     verdict = json.loads((experiment.path / outcome.cell.directory_name / "verdict.json").read_text())
-    console.print(f"! {outcome.cell.directory_name} is invalid:", markup=False)
+    console.print(visible(f"! {outcome.cell.directory_name} is invalid:"), markup=False)
     for check in verdict["checks"]:
         if check["ok"] is False:
             text = f"{check['name']}: {check['message']}"
-            console.print("\n".join(folded(text, terminal_width(), "      ", "    ")), markup=False)
+            console.print(visible("\n".join(folded(text, terminal_width(), "      ", "    "))), markup=False)

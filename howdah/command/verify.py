@@ -4,21 +4,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 
 from howdah.command.answer import answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, add_trust_option, check_jobs, cores
 from howdah.errors import HowdahError
-from howdah.layout import fitted
+from howdah.layout import fitted, write_stdout
 from howdah.pack.pack import unpack
 from howdah.record.digest import MANIFEST
 from howdah.verify.compiled import check_plan
 from howdah.verify.experiment import runs_below, verify_experiment
 from howdah.verify.finding import DIFFERS, DIGESTS_ONLY, UNCHECKED, VERIFIED, Discrepancy, Report
 from howdah.verify.run import rerun_run, verify_run
+from howdah.verify.scratch import scratch_place
 from howdah.verify.signature import check_signature
 from howdah.work.display import Display
 from howdah.work.experiment import find
@@ -49,49 +47,49 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     check_jobs(options)
-    with ExitStack() as opened:
-        return _execute(options, opened)
+    with scratch_place() as place:
+        return _execute(options, place)
 
 
-def _execute(options: argparse.Namespace, opened: ExitStack) -> int:
+def _execute(options: argparse.Namespace, place: Path) -> int:
     packs: dict[str, str] = {}  # where they are unpacked, and their names
-    paths = [path for name in options.what for path in _paths(options, name, opened, packs)]
+    paths = [path for name in options.what for path in _paths(options, name, place, packs)]
     signed = options.signature or options.allowed_signers is not None or options.public_key is not None
     reports: list[Report] = []
     with Display(quiet=options.json) as display:
         for path in paths:
-            reports += _verify(path, options, display)
+            reports += _verify(path, options, display, place)
             if signed:
                 reports.append(_signature(path, options))
             elif (path / MANIFEST).exists():
                 reports[0].notes.append("it is signed: --allowed-signers or --public-key checks the signature")
     for report in reports:
-        for place, name in packs.items():
-            report.path = report.path.replace(place, name, 1)
+        for unpacked, name in packs.items():
+            report.path = report.path.replace(unpacked, name, 1)
     states = [report.state for report in reports]
     code = MISMATCH if DIFFERS in states else NOT_CHECKED if UNCHECKED in states or not states else 0
     if options.json:
         answer("verify", {"verified": set(states) == {VERIFIED}, "reports": [report.to_json() for report in reports]})
     else:
-        sys.stdout.write(fitted(_text(reports, states)))
+        write_stdout(fitted(_text(reports, states)))
     return code
 
 
-def _paths(options: argparse.Namespace, name: str, opened: ExitStack, packs: dict[str, str]) -> list[Path]:
+def _paths(options: argparse.Namespace, name: str, place: Path, packs: dict[str, str]) -> list[Path]:
     """A directory, or those that a pack has, which is unpacked to a place that does not stay."""
     if not Path(name).is_file():
         return [find(options.runs, name)]
-    place = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="howdah-verify-"))) / Path(name).name
-    packs[str(place)] = name
-    return [place / experiment for experiment in unpack(Path(name), place)["experiments"]]
+    unpacked = place / str(len(packs)) / Path(name).name
+    packs[str(unpacked)] = name
+    return [unpacked / experiment for experiment in unpack(Path(name), unpacked)["experiments"]]
 
 
-def _verify(path: Path, options: argparse.Namespace, display: Display) -> list[Report]:
+def _verify(path: Path, options: argparse.Namespace, display: Display, place: Path) -> list[Report]:
     """The experiment's own files and each of its runs, several at a time; runs are made again one by one."""
     runs = runs_below(path)
     own = [] if options.digests_only or not (path / "experiment.json").exists() else [verify_experiment(path)]
     with pool(options.jobs or cores()) as processes:
-        work = [processes.submit(verify_run, run, compute=not options.digests_only) for run in runs]
+        work = [processes.submit(verify_run, run, compute=not options.digests_only, place=place) for run in runs]
         found = []
         for done, future in enumerate(work, 1):
             found.append(future.result())
@@ -101,7 +99,7 @@ def _verify(path: Path, options: argparse.Namespace, display: Display) -> list[R
     if options.rerun:
         for run, report in zip(runs, found, strict=True):
             display.say(f"{run.name} is made again")
-            rerun_run(run, report, display.build, display.single, trust=options.trust)
+            rerun_run(run, report, display.build, display.single, trust=options.trust, place=place)
     return own + found
 
 

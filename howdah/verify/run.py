@@ -25,17 +25,19 @@ from howdah.record.schema import TABLES
 from howdah.record.table import TRIPPED, first_difference, opened, read
 from howdah.trait import traits
 from howdah.verify.finding import Discrepancy, Report
+from howdah.verify.scratch import PREFIX
 from howdah.work.again import FileDifference, make_again, measure_differences, verdict_differences
 from howdah.work.analysis import evaluate
 from howdah.work.stage import read_plan
 
-_SCRATCH = "howdah-verify-"
-
 Progress = Callable[[str, int, int], None]
 
 
-def verify_run(directory: RunDirectory, *, compute: bool = True) -> Report:
-    """Check one run; nothing in its directory is changed. ``compute`` False looks at the digests alone."""
+def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | None = None) -> Report:
+    """Check one run; nothing in its directory is changed. ``compute`` False looks at the digests alone.
+
+    Results are computed in a directory below ``place``, which the caller removes, whatever happens here.
+    """
     report = Report(str(directory.path))
     try:
         record = read_record(directory)
@@ -56,7 +58,7 @@ def verify_run(directory: RunDirectory, *, compute: bool = True) -> Report:
         report.computed = False
         report.notes.append("its results cannot be recomputed: the data were removed (keep: first); digests only")
     else:
-        _compute(directory, record, report)
+        _compute(directory, record, report, place)
     return report
 
 
@@ -155,7 +157,7 @@ def _check_provenance(directory: RunDirectory, record: dict[str, Any], report: R
             report.findings.append(Discrepancy("run.json", what, said, found))
 
 
-def _compute(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
+def _compute(directory: RunDirectory, record: dict[str, Any], report: Report, place: Path | None) -> None:
     """Tables from raw/, and metrics and verdict from the tables as they lie there, each compared with what is said."""
     if record.get("analysis_sha256") != analysis_sha256():
         report.notes.append(
@@ -169,21 +171,21 @@ def _compute(directory: RunDirectory, record: dict[str, Any], report: Report) ->
             report.computed = False
             report.notes.append("not all of its tables can be recomputed: files of raw/ were left out of the pack")
             _check_left_out(directory, left_out, report)
-        with _scratch(directory, "tables") as scratch:
+        with _scratch(directory, place, "tables") as scratch:
             ingest(scratch)
             _compare_tables(directory, scratch, report, part=bool(left_out))
-        with _scratch(directory) as scratch:
+        with _scratch(directory, place) as scratch:
             evaluate(scratch, plan, lambda _stage: contextlib.nullcontext())
             _compare_results(directory, scratch, report)
     except (HowdahError, OSError, *TRIPPED) as error:
-        what = re.sub(rf"\S*/{_SCRATCH}[^/]+/{re.escape(directory.name)}/", "", str(error))
+        what = re.sub(rf"\S*/{PREFIX}\S*?/{re.escape(directory.name)}/", "", str(error))
         report.findings.append(Discrepancy("raw/", f"the results cannot be computed from it: {what}"))
 
 
 @contextmanager
-def _scratch(directory: RunDirectory, *without: str) -> Iterator[RunDirectory]:
+def _scratch(directory: RunDirectory, place: Path | None, *without: str) -> Iterator[RunDirectory]:
     """A run directory of the same name in which everything but results (and ``without``) is the original's."""
-    with tempfile.TemporaryDirectory(prefix=_SCRATCH) as name:
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place) as name:
         scratch = RunDirectory(Path(name) / directory.name)
         scratch.path.mkdir()
         made = {directory.metrics.name, directory.verdict.name, *without}
@@ -270,10 +272,16 @@ def _raw_json(file: Path) -> dict[str, Any]:
 
 
 def rerun_run(
-    directory: RunDirectory, report: Report, build: Progress, progress: Progress, *, trust: bool = False
+    directory: RunDirectory,
+    report: Report,
+    build: Progress,
+    progress: Progress,
+    *,
+    trust: bool = False,
+    place: Path | None = None,
 ) -> None:
     """Make the run again from its plan, in a place that does not stay, and add what came out otherwise."""
-    with tempfile.TemporaryDirectory(prefix="howdah-verify-") as name:
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place) as name:
         try:
             final = Path(name) / directory.name
             again = make_again(directory, final, build, progress, up_to_date=False, trust=trust)

@@ -24,7 +24,7 @@ from howdah.work.again import differences
 from howdah.work.stage import read_plan, refresh
 from tests.liars.bench import Bench
 from tests.liars.liar import Catch, ToldLiar
-from tests.unit.recorded_run import make_recorded_experiment
+from tests.unit.recorded_run import make_recorded_experiment, recorded_compiler
 
 Told = Callable[[Bench, Path], list[Catch]]
 
@@ -127,7 +127,8 @@ def _verified(doctor: Doctor, **changes: Any) -> Told:
         each = _recorded(path)
         doctor(each)
         each.seal(**changes)
-        reports = [verify_run(each.run), verify_experiment(each.path)]
+        with recorded_compiler():
+            reports = [verify_run(each.run), verify_experiment(each.path)]
         return [Catch("state", report.state, str(found)) for report in reports for found in report.findings]
 
     return told

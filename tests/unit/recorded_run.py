@@ -10,10 +10,13 @@ import dataclasses
 import gzip
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 from howdah.claim.claims import judge_claims
 from howdah.plan.plan import Host, Plan
@@ -30,6 +33,7 @@ name: recorded
 path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
 algorithm: cubic
 duration: 2 s
+repetitions: 1
 claims:
   - id: used
     says: The path is used.
@@ -54,6 +58,16 @@ def recorded_plan() -> Plan:
         hosts=[Host("s", "sender", "10.0.1.1"), Host("r", "router"), Host("d", "receiver", "10.0.2.1")],
         flows=[flow],
     )
+
+
+@contextmanager
+def recorded_compiler() -> Iterator[None]:
+    """The recording has a network of its own, which no profile gives: its plan is what the compiler is said to make.
+
+    ``tests/unit/test_verify_plans.py`` has the compiler's own plans.
+    """
+    with mock.patch("howdah.verify.compiled.compile_plan", lambda *_arguments: recorded_plan()):
+        yield
 
 
 def make_recorded_run(parent: Path, plan: Plan | None = None) -> RunDirectory:

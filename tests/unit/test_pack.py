@@ -12,7 +12,7 @@ import random
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +30,17 @@ from howdah.record import raw as raw_module
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.raw import compress_raw
-from tests.unit.recorded_run import make_recorded_experiment
+from tests.unit.recorded_run import make_recorded_experiment, recorded_compiler
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A person's home, in which the runs are."""
     place = tmp_path / "home" / "alice"
     (place / "runs").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(place))
-    return place
+    with recorded_compiler():
+        yield place
 
 
 @pytest.fixture
