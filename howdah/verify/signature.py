@@ -17,7 +17,7 @@ from howdah.errors import HowdahError
 from howdah.foreign import files_below, read_foreign
 from howdah.record.digest import MANIFEST, SSH_SIGNATURE, file_sha256
 from howdah.record.digest import MINISIGN_SIGNATURE as MINISIGN
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import RunDirectory, read_object
 from howdah.verify.experiment import runs_below
 
 NAMESPACE = "howdah"
@@ -101,7 +101,11 @@ def check_signature(path: Path, allowed_signers: Path | None = None, public_key:
         signer, vouched = _check_minisign(path, public_key)
     else:
         raise HowdahError("the list is there and its signature is not", where=str(target))
-    return Signed(signer, vouched, _differing(path, read_foreign(target).decode(errors="replace")))
+    differing = _differing(path, read_foreign(target).decode(errors="replace"))
+    index = read_object(path / "experiment.json")
+    if index.get("name") not in (None, path.name):
+        differing.append(f"it was signed as {index['name']!r}, and lies here as {path.name!r}")
+    return Signed(signer, vouched, differing)
 
 
 def _check_ssh(path: Path, allowed_signers: Path | None) -> tuple[str, bool]:

@@ -64,7 +64,7 @@ def recorded_plan() -> Plan:
 def recorded_compiler() -> Iterator[None]:
     """The recording has a network of its own, which no profile gives: its plan is what the compiler is said to make.
 
-    ``tests/unit/test_verify_plans.py`` has the compiler's own plans.
+    ``tests/liars/plans.py`` has the compiler's own plans.
     """
     with mock.patch("howdah.verify.compiled.compile_plan", lambda *_arguments: recorded_plan()):
         yield
