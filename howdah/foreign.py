@@ -12,8 +12,8 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from howdah.errors import RecordError
 
@@ -33,7 +33,7 @@ _KINDS = {
 _ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\udc80-\udc9f]")
 
 
-def open_foreign(path: Path, most_bytes: int | None = None) -> BinaryIO:
+def open_foreign(path: Path, most_bytes: int | None = None) -> BufferedReader:
     """A regular file for reading, of at most ``most_bytes``. A link at the end of ``path`` is not followed.
 
     Raises RecordError for anything else, FileNotFoundError where there is nothing, and other OSErrors.

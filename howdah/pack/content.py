@@ -73,7 +73,7 @@ class PackedFile:
 
     def opened(self) -> io.BufferedReader | io.BytesIO:
         if self.source is not None:
-            return cast("io.BufferedReader", open_foreign(self.source))
+            return open_foreign(self.source)
         held = self.held
         return io.BytesIO(held[0].read(held[1], held[2]) if held is not None else self.content)
 

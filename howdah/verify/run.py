@@ -143,8 +143,9 @@ def _check_provenance(directory: RunDirectory, record: dict[str, Any], report: R
         report.findings.append(Discrepancy("run.json", "it says that the data were removed, and raw/ is there"))
     agent = _raw_json(directory.raw / "agent.json")
     loaded = agent.get("modules")
-    for name in record.get("modules") or {} if isinstance(loaded, dict) else ():
-        if name not in loaded:
+    known = loaded if isinstance(loaded, dict) else record.get("modules") or {}
+    for name in record.get("modules") or {}:
+        if name not in known:
             report.findings.append(Discrepancy("run.json", f"module {name}, which the guest did not have"))
     said, found = (record.get("kernel") or {}).get("release"), agent.get("kernel_release")
     if said and found and said != found:

@@ -209,7 +209,7 @@ def test_what_is_no_file_is_named_and_neither_packed_nor_waited_for(
     signal.alarm(60)
     try:
         assert any(f"{place} is a link, a pipe" in str(each) for each in verify_run(recorded).findings)
-        with pytest.raises((MismatchError, HowdahError), match="link|pipe|file"):
+        with pytest.raises((MismatchError, HowdahError), match=r"link|pipe|file"):
             pack([recorded.path.parent], tmp_path / "x.tar.zst")
     finally:
         signal.alarm(0)
