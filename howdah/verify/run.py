@@ -51,6 +51,7 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
     report.computed = compute
     if not compute:
         return report
+    _check_given(directory, record, report)
     if record["status"] != "finished":
         report.notes.append(f"the run is {record['status']}: it has no results to compute")
         _check_failure(directory, record, report)
@@ -85,13 +86,16 @@ def _check_plan(directory: RunDirectory, record: dict[str, Any], report: Report)
         report.findings.append(Discrepancy("plan.json", "it is not the plan that run.json names (plan_sha256)"))
     if was_given is not None and was_given != text:
         report.findings.append(Discrepancy("share/plan.json", "the guest was given another plan"))
-    if was_given is None and record["status"] == "finished" and not record.get(REMOVED, False):
+
+
+def _check_given(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
+    """That the guest's plan is there, and that of its engine."""
+    if (
+        not (directory.share / "plan.json").exists()
+        and record["status"] == "finished"
+        and not record.get(REMOVED, False)
+    ):
         report.findings.append(Discrepancy("share/plan.json", "it is missing: nothing says what the guest was given"))
-    _check_traits(directory, report)
-
-
-def _check_traits(directory: RunDirectory, report: Report) -> None:
-    """What a plan says of its engine decides what is judged, and how strictly."""
     try:
         plan = read_plan(directory)
         due = traits(plan.engine, real_time=plan.real_time is not None)
@@ -102,7 +106,7 @@ def _check_traits(directory: RunDirectory, report: Report) -> None:
         what = error.what if isinstance(error, HowdahError) else explain(error)
         report.findings.append(Discrepancy("plan.json", what))
         return
-    if plan.traits != due:
+    if plan.traits != due:  # they decide what is judged, and how strictly
         report.findings.append(Discrepancy("plan.json", f"its traits are not those of the engine {plan.engine}"))
 
 

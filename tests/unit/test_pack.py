@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import json
 import os
@@ -30,6 +29,7 @@ from howdah.record import raw as raw_module
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.raw import compress_raw
+from tests.unit.pack_factory import RUN, archive, index_of, member, whole_pack
 from tests.unit.recorded_run import make_recorded_experiment, recorded_compiler
 
 
@@ -107,8 +107,8 @@ def test_nothing_of_the_machine_is_in_it(recorded: RunDirectory, home: Path, tmp
     record = json.loads(_bytes(packed.file)["x/recorded/recorded/run.json"])
     assert record["rerun_of"] == "RUNS/other"
     assert record["rewritten"] == {"engine.log": read_json(recorded.provenance)["digests"]["engine.log"]}
-    for member, _content in _members(packed.file):
-        assert (member.uid, member.gid, member.uname, member.gname, member.mtime) == (0, 0, "", "", 0)
+    for one, _content in _members(packed.file):
+        assert (one.uid, one.gid, one.uname, one.gname, one.mtime) == (0, 0, "", "", 0)
 
 
 def test_the_same_runs_give_the_same_bytes(recorded: RunDirectory, tmp_path: Path) -> None:
@@ -200,54 +200,19 @@ def test_a_signature_stays_where_nothing_was_changed(recorded: RunDirectory, tmp
 Change = Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]
 
 
-def _member(name: str, content: bytes = b"", **fields: Any) -> tuple[tarfile.TarInfo, bytes]:
-    member = tarfile.TarInfo(name)
-    member.size = len(content)
-    for field, value in fields.items():
-        setattr(member, field, value)
-    return member, content
-
-
-RUN = "e/r"
-_WHOLE = {f"{RUN}/plan.json": b"{}", f"{RUN}/run.json": b"{}"}
-
-
-def _index(files: dict[str, bytes], **changes: Any) -> bytes:
-    """The index of a pack of one run, and of further files."""
-    said = {
-        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        for name, content in {**_WHOLE, **files}.items()
-    }
-    return json.dumps({"format": FORMAT, "experiments": ["e"], "runs": [RUN], "files": said, **changes}).encode()
-
-
-def _packed(file: Path, index: bytes, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
-    whole = [_member(f"x/{name}", content) for name, content in _WHOLE.items()]
-    return _archive(file, _member("x/pack.json", index), *whole, *members)
-
-
-def _archive(file: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as archive:
-        for member, content in members:
-            archive.addfile(member, io.BytesIO(content))
-    file.write_bytes(zstandard.ZstdCompressor(write_checksum=True).compress(out.getvalue()))
-    return file
-
-
 BAD = {
-    "above": _member("x/../../evil", b"x"),
-    "absolute": _member("/evil", b"x"),
-    "link": _member(f"x/{RUN}/raw/a", type=tarfile.SYMTYPE, linkname="/etc"),
-    "hard link": _member(f"x/{RUN}/raw/a", type=tarfile.LNKTYPE, linkname="/etc/passwd"),
-    "device": _member(f"x/{RUN}/raw/a", type=tarfile.CHRTYPE),
-    "fifo": _member(f"x/{RUN}/raw/a", type=tarfile.FIFOTYPE),
-    "directory": _member(f"x/{RUN}/raw/a", type=tarfile.DIRTYPE),
-    "backslash": _member("x\\..\\evil", b"x"),
-    "no top": _member("a", b"x"),
-    "unlisted": _member(f"x/{RUN}/raw/b", b"x"),
-    "other content": _member(f"x/{RUN}/raw/a", b"y"),
-    "longer": _member(f"x/{RUN}/raw/a", b"xx"),
+    "above": member("x/../../evil", b"x"),
+    "absolute": member("/evil", b"x"),
+    "link": member(f"x/{RUN}/raw/a", type=tarfile.SYMTYPE, linkname="/etc"),
+    "hard link": member(f"x/{RUN}/raw/a", type=tarfile.LNKTYPE, linkname="/etc/passwd"),
+    "device": member(f"x/{RUN}/raw/a", type=tarfile.CHRTYPE),
+    "fifo": member(f"x/{RUN}/raw/a", type=tarfile.FIFOTYPE),
+    "directory": member(f"x/{RUN}/raw/a", type=tarfile.DIRTYPE),
+    "backslash": member("x\\..\\evil", b"x"),
+    "no top": member("a", b"x"),
+    "unlisted": member(f"x/{RUN}/raw/b", b"x"),
+    "other content": member(f"x/{RUN}/raw/a", b"y"),
+    "longer": member(f"x/{RUN}/raw/a", b"xx"),
 }
 
 
@@ -256,7 +221,7 @@ def test_a_pack_writes_nothing_elsewhere(what: str, tmp_path: Path) -> None:
     place = tmp_path / "deep" / "target"
     place.parent.mkdir()
     before = sorted(tmp_path.rglob("*"))
-    file = _packed(tmp_path / "bad.tar.zst", _index({f"{RUN}/raw/a": b"x"}), BAD[what])
+    file = whole_pack(tmp_path / "bad.tar.zst", index_of({f"{RUN}/raw/a": b"x"}), BAD[what])
     with pytest.raises(PackError, match=r"would write where|does not have|is not the file|missing from it"):
         unpack(file, place)
     assert sorted(tmp_path.rglob("*")) == sorted([*before, file])
@@ -265,7 +230,7 @@ def test_a_pack_writes_nothing_elsewhere(what: str, tmp_path: Path) -> None:
 def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    good = _packed(tmp_path / "good.tar.zst", _index({f"{RUN}/raw/a": b"x"}), _member(f"x/{RUN}/raw/a", b"x"))
+    good = whole_pack(tmp_path / "good.tar.zst", index_of({f"{RUN}/raw/a": b"x"}), member(f"x/{RUN}/raw/a", b"x"))
     place = tmp_path / "target"
     place.symlink_to(outside)
     (outside / "there").touch()
@@ -286,11 +251,11 @@ def test_a_damaged_pack_is_refused_as_a_whole(damage: str, tmp_path: Path, recor
         content[len(content) // 2] ^= 1
         file.write_bytes(content)
     elif damage == "missing file":
-        _packed(file, _index({f"{RUN}/raw/a": b"x", f"{RUN}/raw/b": b"y"}), _member(f"x/{RUN}/raw/a", b"x"))
+        whole_pack(file, index_of({f"{RUN}/raw/a": b"x", f"{RUN}/raw/b": b"y"}), member(f"x/{RUN}/raw/a", b"x"))
     elif damage == "no pack":
-        _archive(file, _member(f"x/{RUN}/raw/a", b"x"))
+        archive(file, member(f"x/{RUN}/raw/a", b"x"))
     else:
-        _archive(file, _member("x/pack.json", json.dumps({"format": FORMAT + 1, "files": {}}).encode()))
+        archive(file, member("x/pack.json", json.dumps({"format": FORMAT + 1, "files": {}}).encode()))
     with pytest.raises(PackError):
         unpack(file, tmp_path / "target")
     assert not (tmp_path / "target").exists()
@@ -348,64 +313,6 @@ def test_a_disk_without_links_gets_copies(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "link", refused)
     extract(tmp_path / "pack", tmp_path / "there")
     assert all((tmp_path / "there" / "e" / run / "share" / "agent").read_bytes() == _AGENT for run in "12")
-
-
-def _changed(name: str, value: Any) -> bytes:
-    return json.dumps({**json.loads(_index({})), name: value}).encode()
-
-
-# What is in an index, and what its refusal says.
-ODD = {
-    "a module of Python's": (_index({"howdah/__init__.py": b""}), "not a file of an experiment"),
-    "settings beside the experiment": (_index({"ansible.cfg": b""}), "not a file of an experiment"),
-    "a program in the experiment": (_index({"e/sitecustomize.py": b""}), "not a file of an experiment"),
-    "a program in a run": (_index({f"{RUN}/json.py": b""}), "not a file of an experiment"),
-    "a program among tables": (_index({f"{RUN}/tables/json.py": b""}), "not a file of an experiment"),
-    "an option": (_index({f"{RUN}/raw/--help": b""}), "not a file of an experiment"),
-    "a hidden file": (_index({f"{RUN}/raw/.profile": b""}), "not a file of an experiment"),
-    "a way up": (_index({f"{RUN}/raw/../../../a": b""}), "not a file of an experiment"),
-    "an escape sequence": (_index({f"{RUN}/raw/\x1b[2J": b""}), "not a file of an experiment"),
-    "text turned around": (_index({f"{RUN}/raw/\u202egpj": b""}), "not a file of an experiment"),
-    "a name in two forms": (_index({f"{RUN}/raw/e\u0301": b""}), "not a file of an experiment"),
-    "a long name": (_index({f"{RUN}/raw/{'a' * 300}": b""}), "not a file of an experiment"),
-    "many directories": (_index({f"{RUN}/raw/{'a/' * 40}a": b""}), "not a file of an experiment"),
-    "a run that is not listed": (_index({"e/other/run.json": b"{}", "e/other/plan.json": b"{}"}), "is not listed"),
-    "a run without a plan": (_index({"e/other/run.json": b"{}"}, runs=[RUN, "e/other"]), "is not whole"),
-    "no experiments": (_changed("experiments", []), "experiments is not a list of names, or empty"),
-    "experiments of numbers": (_changed("experiments", [1]), "experiments is not a list of names"),
-    "no runs": (_changed("runs", None), "runs is not a list of names"),
-    "an experiment without runs": (_changed("experiments", ["e", "f"]), "has no runs"),
-    "an experiment twice": (_changed("experiments", ["e", "e"]), "twice"),
-    "no files": (_changed("files", [1]), "files is not an object"),
-    "a size below zero": (_changed("files", {"a": {"bytes": -1, "sha256": "0" * 64}}), "size or digest"),
-    "a size that is true": (_changed("files", {"a": {"bytes": True, "sha256": "0" * 64}}), "size or digest"),
-    "a list": (b"[]", "it is not an object"),
-    "nothing": (b"", "this is not JSON"),
-    "lists in lists": (b"[" * 100_000, "nested too deeply"),
-    "a number that is none": (b'{"format": NaN}', "not a JSON number"),
-    "more values than text": (b'{"format": 1, "x": [' + b"[]," * 6_000_000 + b"0]}", "more values than its size"),
-}
-
-
-@pytest.mark.parametrize("what", ODD)
-def test_a_pack_has_experiments_and_nothing_else(what: str, tmp_path: Path) -> None:
-    index, said = ODD[what]
-    with pytest.raises(PackError, match=said):
-        unpack(_archive(tmp_path / "odd.tar.zst", _member("x/pack.json", index)), tmp_path / "there")
-    assert not (tmp_path / "there").exists()
-
-
-def test_a_header_is_no_larger_than_a_name_needs(tmp_path: Path) -> None:
-    """One that says more of the next member is read whole, before anything is known of the file."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        member, content = _member("x/pack.json", _index({}))
-        member.pax_headers = {"comment": "x" * (1 << 20)}
-        archive.addfile(member, io.BytesIO(content))
-    file = tmp_path / "odd.tar.zst"
-    file.write_bytes(zstandard.ZstdCompressor().compress(out.getvalue()))
-    with pytest.raises(PackError, match="a header of 1048"):
-        unpack(file, tmp_path / "there")
 
 
 def test_what_could_not_be_unpacked_is_not_packed(recorded: RunDirectory, tmp_path: Path) -> None:
