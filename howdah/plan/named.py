@@ -16,6 +16,7 @@ from howdah.default import KERNEL_FORM
 from howdah.foreign import is_plain
 from howdah.place import STACKS
 from howdah.plan.plan import Plan
+from howdah.trait import traits
 
 _KERNEL = re.compile(KERNEL_FORM, re.ASCII)
 _STACK = re.compile(r"stacks/([a-z0-9-]+)\.yaml", re.ASCII)
@@ -54,7 +55,7 @@ def _named(plan: Plan) -> Iterator[Named]:
     if plan.engine not in _GUESTS:
         yield Named(ENGINE, plan.engine, "the run is made outside of a guest, with this machine's own programs")
     kernels = [*plan.kernels, *(plan.machine_kernels or {}).values()]
-    for kernel in kernels if plan.engine != "ns2" else ():
+    for kernel in kernels if not _is_model(plan.engine) else ():
         if not _KERNEL.fullmatch(kernel):
             yield Named(KERNEL, kernel, "its makefiles and build scripts run on this machine")
     for file in (plan.own_kernel.modules, plan.own_kernel.headers) if plan.own_kernel is not None else ():
@@ -69,6 +70,14 @@ def _named(plan: Plan) -> Iterator[Named]:
             file = str(stack["file"])
             if not _is_shipped(file):
                 yield Named(STACK, file, "the commands that build it run on this machine")
+
+
+def _is_model(engine: str) -> bool:
+    """Whether nothing is a kernel in the runs of an engine. What the plan says of its traits is the sender's word."""
+    try:
+        return bool(traits(engine).model)
+    except KeyError:
+        return False
 
 
 def _is_shipped(file: str) -> bool:
