@@ -5,3 +5,4 @@ from __future__ import annotations
 
 DEFAULT_ENGINE = "uml"
 DEFAULT_KERNEL = "debian-6.12"
+KERNEL_FORM = r"(debian-|linux-source-)?([0-9]+\.[0-9]+(\+[a-z0-9-]+)?|newest)"  # +NAME: a set of patches

@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from howdah.foreign import visible
+
 DEFAULT_WIDTH = 80
 
 
@@ -68,9 +70,15 @@ def _fitted(text: str, width: int, stays: re.Pattern[str] | None) -> str:
 _TO_COPY = re.compile(r" +(?:apt install |howdah |sh |run: )")
 
 
+def write_stdout(text: str) -> None:
+    """Write to standard output. What acts on a terminal, as a name from elsewhere may, is shown instead."""
+    sys.stdout.write(visible(text))
+
+
 def write_stderr(text: str) -> None:
     """Write lines to standard error, so that they fit the terminal. Commands to copy stay whole."""
     width = terminal_width(sys.stderr)
+    text = visible(text)
     sys.stderr.write(text if width is None else _fitted(text, width, _TO_COPY))
     sys.stderr.flush()
 

@@ -9,8 +9,11 @@ in ``[tool.hatch.build.targets.wheel]``.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
+# How a process of howdah's own begins, before ``-m MODULE``: what lies in the user's directory is no module.
+OWN_PYTHON = (sys.executable, "-P")
 PACKAGE = Path(__file__).resolve().parent
 _SHIPPED = PACKAGE / "_shipped"
 # The checkout this code runs from; None where it was installed from a wheel.
@@ -53,3 +56,9 @@ def cache_place() -> Path:
     base = os.environ.get("XDG_CACHE_HOME")
     root = Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "howdah"
     return root.absolute()
+
+
+def state_place() -> Path:
+    """``$XDG_STATE_HOME/howdah`` or ``~/.local/state/howdah``: what this user has said and must stay."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return ((Path(base) if base else Path.home() / ".local" / "state") / "howdah").absolute()

@@ -19,6 +19,7 @@ PAGES = (
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "SECURITY.md",
     "docs/*.md",
     "docs/algorithms/*.md",
     "modules/README.md",

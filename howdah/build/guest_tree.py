@@ -178,7 +178,7 @@ def compile_command(root: Path, directories: list[Path], here: Path, there: str)
 
     Unchecked: the guest sees other times of change, and never a changed source.
     """
-    options = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", str(here), "-p", there]
+    options = ["-P", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", "-s", str(here), "-p", there]
     return [*python_command(root), *options, *(str(directory) for directory in directories)]
 
 

@@ -19,7 +19,7 @@ from howdah.errors import HowdahError, explain
 from howdah.profile.source import parse_yaml
 from howdah.publish.guard import is_loopback
 
-_PYTHON = shlex.quote(sys.executable)  # Dask puts it into a line for a shell
+_PYTHON = f"env PYTHONSAFEPATH=1 {shlex.quote(sys.executable)}"  # Dask puts it into a line for a shell
 
 
 def ssh_cluster(file: Path, security: Security | None) -> Any:

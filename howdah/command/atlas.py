@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from howdah.command.common import (
 )
 from howdah.command.interruption import RUNS_KEPT
 from howdah.errors import UsageError
-from howdah.layout import DEFAULT_WIDTH, glossary, terminal_width
+from howdah.layout import DEFAULT_WIDTH, glossary, terminal_width, write_stdout
 from howdah.place import PROFILES
 from howdah.report.plot import draw
 from howdah.work.display import Display
@@ -123,7 +122,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         answer("atlas", {"site": str(page), **data})
     else:
-        sys.stdout.write(f"{text}\nsite: {page}\n")
+        write_stdout(f"{text}\nsite: {page}\n")
     return _exit_code(data["claims"], problems)
 
 
@@ -148,7 +147,7 @@ def _list(catalogue: Catalogue, width: int) -> None:
         section = entry.section
         facts = f"{entry.kind}, {section.where}" + (f"; {', '.join(section.profiles)}" if section.profiles else "")
         rows.append((entry.id, f"{section.title} ({facts})"))
-    sys.stdout.write("\n".join(glossary(rows, width)) + "\n")
+    write_stdout("\n".join(glossary(rows, width)) + "\n")
 
 
 def _row(entry: Entry) -> dict[str, Any]:

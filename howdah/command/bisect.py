@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from howdah.bisect.worktree import Found, find_repository
 from howdah.command.answer import answer as print_answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores, find_profile
 from howdah.errors import UsageError
-from howdah.layout import fitted
+from howdah.layout import fitted, write_stdout
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.record.provenance import sha256_text
@@ -86,7 +85,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         print_answer("bisect", answer)
     else:
-        sys.stdout.write(fitted(_text(found, told, answer)))
+        write_stdout(fitted(_text(found, told, answer)))
     return 0 if found.first_bad else NOT_FOUND
 
 

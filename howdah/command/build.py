@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.default import DEFAULT_KERNEL
 from howdah.engine.uml.build import build_all
+from howdah.layout import write_stdout
 from howdah.work.display import Display
 
 
@@ -29,5 +29,5 @@ def execute(options: argparse.Namespace) -> int:
         answer("build", {"built": {what: str(where) for what, where in built.items()}})
     else:
         for what, where in built.items():
-            sys.stdout.write(f"{what}: {where}\n")
+            write_stdout(f"{what}: {where}\n")
     return 0

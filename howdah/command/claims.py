@@ -13,6 +13,7 @@ from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
+from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
 from howdah.place import written
 from howdah.work.experiment import find, from_here
@@ -67,11 +68,11 @@ def print_claims(console: Console, claims: list[dict[str, Any]], unknown: dict[s
         return
     verdicts = [claim["verdict"] for claim in claims]
     counts = ", ".join(f"{verdicts.count(word)} {word}" for word in _SIGNS if word in verdicts)
-    console.print(f"claims: {counts}", markup=False)
+    console.print(visible(f"claims: {counts}"), markup=False)
     width = terminal_width()
 
     def say(text: str, indent: str, first: str) -> None:
-        console.print("\n".join(folded(text, width, indent, first)), markup=False)
+        console.print(visible("\n".join(folded(text, width, indent, first))), markup=False)
 
     for claim in claims:
         verdict = claim["verdict"]

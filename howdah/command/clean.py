@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from howdah.build.cache import Cache, cache_root
@@ -14,7 +13,7 @@ from howdah.engine.ending import runtime_base
 from howdah.engine.uml import memory
 from howdah.engine.uml.guest import sweep
 from howdah.errors import HowdahError
-from howdah.layout import fitted
+from howdah.layout import fitted, write_stdout
 from howdah.number import counted, size
 from howdah.publish.scratch import sweep_scratch
 from howdah.record.directory import PARTIAL, RunDirectory, is_abandoned, remove_whole, sweep_writing
@@ -48,7 +47,7 @@ def _remove(path: Path) -> None:
             remove_whole(path)
     except OSError as error:
         raise HowdahError(f"cannot be removed: {error.strerror}", where=str(path)) from error
-    sys.stdout.write(f"removed {path}\n")
+    write_stdout(f"removed {path}\n")
 
 
 class _Savings:
@@ -62,16 +61,16 @@ class _Savings:
         if not directory.provenance.exists() or not is_large(directory):
             return
         if (why := refused(directory)) is not None:
-            sys.stdout.write(fitted(f"left {run} as it is: {why}\n"))
+            write_stdout(fitted(f"left {run} as it is: {why}\n"))
             return
         done = compress_run(directory)
         if done is not None:
-            sys.stdout.write(fitted(f"compressed {run}: {size(done.before)} of raw/ to {size(done.after)}\n"))
+            write_stdout(fitted(f"compressed {run}: {size(done.before)} of raw/ to {size(done.after)}\n"))
             self.runs += 1
             self.bytes += done.before - done.after
 
     def say(self) -> None:
-        sys.stdout.write(
+        write_stdout(
             f"saved {size(self.bytes)} in {counted(self.runs, 'run')}\n"
             if self.runs
             else "no run has anything to compress\n"
@@ -101,7 +100,7 @@ def execute(options: argparse.Namespace) -> int:
                 elif options.compress and listed is not None and not run.name.startswith(PARTIAL):
                     savings.compress(run)
             for swept in experiment.sweep_partial() if entry.name != "reruns" else ():
-                sys.stdout.write(f"removed {entry / swept}\n")
+                write_stdout(f"removed {entry / swept}\n")
     if options.compress:
         savings.say()
     latest = options.runs / "latest"
@@ -110,12 +109,12 @@ def execute(options: argparse.Namespace) -> int:
     cache = cache_root()
     for workshop in gone_trees(Cache(cache)):
         workshop.remove()
-        sys.stdout.write(f"removed {workshop.directory}: there is no {workshop.tree}\n")
+        write_stdout(f"removed {workshop.directory}: there is no {workshop.tree}\n")
     if options.cache and cache.exists():
         _remove(cache)
     written = (*sweep_writing(options.runs), *sweep_writing(memory_place()))
     for left in (*written, *Cache(cache).sweep(), *sweep(runtime_base(), *memory.candidates()), *sweep_scratch()):
-        sys.stdout.write(f"removed {left}\n")
+        write_stdout(f"removed {left}\n")
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
         if is_abandoned(left):
             _remove(left)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from howdah.cluster.place import TLS_VARIABLE, read_place
 from howdah.command.common import add_runs_option, cores
 from howdah.command.interruption import RUNS_KEPT
 from howdah.errors import HowdahError, UsageError, explain
-from howdah.layout import write_stderr
+from howdah.layout import write_stderr, write_stdout
+from howdah.place import OWN_PYTHON
 
 _LOOPBACK = "127.0.0.1"
 _DAYS = 365
@@ -94,7 +94,7 @@ def _certificates(options: argparse.Namespace) -> int:
     if not 1 <= options.days <= 36500:
         raise UsageError("--days must be from 1 to 36500")
     for file in make_certificates(options.directory, options.days):
-        sys.stdout.write(f"{file}\n")
+        write_stdout(f"{file}\n")
     return 0
 
 
@@ -103,4 +103,4 @@ def _attach(options: argparse.Namespace) -> int:
     _say(f"again: howdah {' '.join(arguments)}")
     os.environ["HOWDAH_RUNS"] = str(options.runs.resolve())  # where it had them from a variable
     os.chdir(directory)
-    os.execv(sys.executable, [sys.executable, "-m", "howdah.command.main", *arguments])
+    os.execv(OWN_PYTHON[0], [*OWN_PYTHON, "-m", "howdah.command.main", *arguments])

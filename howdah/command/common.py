@@ -37,6 +37,15 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
     section(parser, RESULTS).add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
 
+def add_trust_option(parser: argparse.ArgumentParser) -> None:
+    section(parser, MAKING).add_argument(
+        "--trust",
+        action="store_true",
+        help="make a run again that names modules, kernels or programs although you did not make it here: "
+        "this runs the sender's code",
+    )
+
+
 def add_jobs_option(parser: argparse.ArgumentParser) -> None:
     section(parser, MAKING).add_argument(
         "--jobs", "-j", type=int, default=None, metavar="N", help="runs at once (default: one a core)"

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
-from howdah.layout import terminal_width
+from howdah.layout import terminal_width, write_stdout
 from howdah.report.compare import compare
 from howdah.work.experiment import find
 from howdah.work.judged import renew_claims
@@ -39,5 +38,5 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         answer("compare", {"report": str(comparison.page), **comparison.data})
     else:
-        sys.stdout.write(f"{comparison.text}\nreport: {comparison.page}\n")
+        write_stdout(f"{comparison.text}\nreport: {comparison.page}\n")
     return 0

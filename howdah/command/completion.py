@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from howdah.command.completing import SHELLS, script
+from howdah.layout import write_stdout
 
 _HOW = """\
 Switch it on once; it takes effect in the next shell.
@@ -26,5 +26,5 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def execute(options: argparse.Namespace) -> int:
-    sys.stdout.write(script(options.shell))
+    write_stdout(script(options.shell))
     return 0

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -16,7 +15,7 @@ from howdah.export.flent import SUFFIX, write_flent
 from howdah.export.pcapng import write_pcapng
 from howdah.export.qlog import write_qlog
 from howdah.export.xplot import write_xplot
-from howdah.layout import write_stderr
+from howdah.layout import write_stderr, write_stdout
 from howdah.library.data import Data
 from howdah.library.files import Format, write_tables
 from howdah.record.digest import seal_file
@@ -77,7 +76,7 @@ def execute(options: argparse.Namespace) -> int:
         files = [str(file) for file in written]
         answer("export", {"format": options.format, "written": files, "passed_over": passed_over})
         return 0
-    sys.stdout.write("".join(f"{file}\n" for file in written))
+    write_stdout("".join(f"{file}\n" for file in written))
     write_stderr("".join(f"howdah: passed over: {error}\n" for error in refused))
     return 0
 

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError, UsageError
-from howdah.layout import folded, terminal_width, write_stderr
+from howdah.layout import folded, terminal_width, write_stderr, write_stdout
 from howdah.report.paper import FORMATS, NAMES, Choice, FigureSheet, available, check_choice, draw, parse_length_inches
 from howdah.work.experiment import find
 from howdah.work.results import read_results
@@ -92,7 +91,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         answer("figure", {"written": [str(file) for file in written], "passed_over": refused})
         return 0
-    sys.stdout.write("".join(f"{file}\n" for file in written))
+    write_stdout("".join(f"{file}\n" for file in written))
     write_stderr("".join(f"howdah: passed over {name}: {problem}\n" for name, problem in refused.items()))
     return 0
 
@@ -105,7 +104,7 @@ def _list(possible: dict[str, str | None], as_json: bool) -> int:
     column = max(map(len, possible)) + 2
     for name, problem in possible.items():
         text = NAMES[name] if problem is None else f"not here: {problem}"
-        sys.stdout.write("\n".join(folded(text, terminal_width(), " " * column, name.ljust(column))) + "\n")
+        write_stdout("\n".join(folded(text, terminal_width(), " " * column, name.ljust(column))) + "\n")
     return 0
 
 

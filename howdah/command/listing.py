@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -16,7 +15,7 @@ from howdah.build.uml_kernel import built_kernels
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.command.listed import DATA, stack_rows
-from howdah.layout import DEFAULT_WIDTH, aligned, folded, glossary, records, terminal_width
+from howdah.layout import DEFAULT_WIDTH, aligned, folded, glossary, records, terminal_width, write_stdout
 from howdah.number import counted
 from howdah.profile.algorithm import ALGORITHMS, BASES
 from howdah.record.directory import experiment_indexes
@@ -178,7 +177,7 @@ def execute(options: argparse.Namespace) -> int:
     chosen = _LISTS[options.what]
     rows = chosen.rows(options.runs)
     if not rows:
-        sys.stdout.write(f"no {options.what} here\n")
+        write_stdout(f"no {options.what} here\n")
         return 0
-    sys.stdout.write("\n".join(chosen.lines(rows, terminal_width() or DEFAULT_WIDTH)) + "\n")
+    write_stdout("\n".join(chosen.lines(rows, terminal_width() or DEFAULT_WIDTH)) + "\n")
     return 0

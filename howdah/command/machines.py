@@ -18,7 +18,7 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.engine.machines.machine import MACHINE_SETS
 from howdah.errors import HowdahError, UsageError, nearest
-from howdah.layout import fitted, write_stderr
+from howdah.layout import fitted, write_stderr, write_stdout
 from howdah.machines.fleet import Fleet
 from howdah.machines.inventory import MachineSetDirectory, directory_of, remove_directory, write_inventory
 from howdah.machines.life import BOOT_LIMIT_S, Starting, bring_up, take_down
@@ -84,7 +84,7 @@ def _say(options: argparse.Namespace, value: dict[str, object], lines: list[str]
     if options.json:
         answer("machines", value)
     else:
-        sys.stdout.write(fitted("\n".join(lines) + "\n", whole="next: "))
+        write_stdout(fitted("\n".join(lines) + "\n", whole="next: "))
     return 0
 
 

@@ -15,6 +15,7 @@ from howdah.command.answer import answer
 from howdah.command.common import add_json_option
 from howdah.command.parser import section
 from howdah.errors import HowdahError, ProfileError, nearest
+from howdah.layout import write_stdout
 from howdah.profile import Profile
 from howdah.profile.draft import (
     Draft,
@@ -94,7 +95,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         answer("new", {"profile": str(file), "name": name, "runs": len(profile.cells()), "core_s": core_s})
     else:
-        sys.stdout.write(_told(profile, file, core_s))
+        write_stdout(_told(profile, file, core_s))
     return 0
 
 
@@ -176,13 +177,13 @@ def _asked(words: str, default: str, check: Callable[[str], Any]) -> Any:
     """The answer to a question; Enter takes the default, and what is refused is asked again. Raises HowdahError at the
     end of the input."""
     while True:
-        sys.stdout.write(f"{words} [{default}]: ")
+        write_stdout(f"{words} [{default}]: ")
         sys.stdout.flush()
         line = sys.stdin.readline()
         if not line:
-            sys.stdout.write("\n")
+            write_stdout("\n")
             raise HowdahError("the answers end here; no profile was written")
         try:
             return check(line.strip() or default)
         except ProfileError as error:
-            sys.stdout.write(f"  {error}\n")
+            write_stdout(f"  {error}\n")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from howdah.command.common import (
 from howdah.command.interruption import RUNS_KEPT
 from howdah.default import DEFAULT_KERNEL
 from howdah.errors import HowdahError, UsageError, nearest
-from howdah.layout import fitted, terminal_width
+from howdah.layout import fitted, terminal_width, write_stdout
 from howdah.nightly.baseline import Baseline
 from howdah.nightly.cell import CellResult
 from howdah.nightly.claims import compare_claims, gone_claims
@@ -183,7 +182,7 @@ def _conclude(night: Night, options: argparse.Namespace) -> int:
         answer("nightly", {"night": str(place), **night.to_json()})
     else:
         commits = night.span.text() if isinstance(night.span, CommitSpan) else ""
-        sys.stdout.write(fitted(f"{night.text()}{commits}page: {place / 'index.html'}\n", whole="again: "))
+        write_stdout(fitted(f"{night.text()}{commits}page: {place / 'index.html'}\n", whole="again: "))
     if night.lacks_only_baselines:
         return NO_BASELINE
     return REGRESSION if night.failing else 0
@@ -196,7 +195,7 @@ def _range(suite: Suite, options: argparse.Namespace) -> int:
     span = commits.span(options.range, options.last, options.against)
     wanted = chosen_items(suite, options.only)
     if options.list:
-        sys.stdout.write(fitted("".join(f"{each.label}\n" for each in [span.start, *span.commits])))
+        write_stdout(fitted("".join(f"{each.label}\n" for each in [span.start, *span.commits])))
         return 0
     by_item = {one.item: one for one in suite.series}
     check_provable(suite, {by_item[item].name: cells for item, cells in wanted.items()}, len(span.commits))
@@ -313,12 +312,12 @@ def _accept(
         answer("nightly-accept", {**found, "runs_that_do_not_count": uncounted})
         return 0
     for name in unbuilt:
-        sys.stdout.write(fitted(f"? {name}  cannot be run: {sheets[name].problem}\n"))
+        write_stdout(fitted(f"? {name}  cannot be run: {sheets[name].problem}\n"))
     for problem in problems:
-        sys.stdout.write(fitted(f"! {problem}\n"))
+        write_stdout(fitted(f"! {problem}\n"))
     if uncounted:
-        sys.stdout.write(f"! {uncounted} runs do not count: the baseline is without them\n")
-    sys.stdout.write(f"baseline of {len(sheets)} experiments: {baseline.directory}\n")
+        write_stdout(f"! {uncounted} runs do not count: the baseline is without them\n")
+    write_stdout(f"baseline of {len(sheets)} experiments: {baseline.directory}\n")
     return 0
 
 
@@ -328,7 +327,7 @@ def _power(baseline: Baseline, suite: Suite, wanted: Wanted, options: argparse.N
     if options.json:
         answer("nightly-power", power.to_json())
     else:
-        sys.stdout.write(power.text() if terminal_width() is None else fitted(power.table()))
+        write_stdout(power.text() if terminal_width() is None else fitted(power.table()))
     return 0
 
 
@@ -347,7 +346,7 @@ def _list(suite: Suite, wanted: Wanted, *, as_json: bool) -> None:
         answer("nightly-list", {"suite": suite.name, "cells": [{"id": _id(cell), **cell} for cell in cells]})
         return
     for cell in cells:
-        sys.stdout.write(f"{_id(cell)}  {cell['repetitions']} repetitions\n")
+        write_stdout(f"{_id(cell)}  {cell['repetitions']} repetitions\n")
 
 
 def _id(cell: dict[str, Any]) -> str:

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
-from howdah.layout import fitted
+from howdah.layout import fitted, write_stdout
 from howdah.number import counted
 from howdah.pack.archive import SUFFIX, size_on_disk
 from howdah.pack.pack import default_name, pack, unpack
@@ -61,7 +60,7 @@ def _pack(options: argparse.Namespace) -> int:
         lines.append(
             "  its signature was left out: it covers files that packing changed. Sign this file's sha256sum instead"
         )
-    sys.stdout.write(fitted("\n".join(lines) + "\n"))
+    write_stdout(fitted("\n".join(lines) + "\n"))
     return 0
 
 
@@ -81,5 +80,5 @@ def _unpack(options: argparse.Namespace) -> int:
             f"{target}: {counted(len(index['runs']), 'run')}, {files} files, {size / 1e6:.1f} MB\n"
             f"  results: {first / 'report.html'}\n  check:   howdah verify {first}\n"
         )
-        sys.stdout.write(fitted(told, whole="check: "))
+        write_stdout(fitted(told, whole="check: "))
     return 0

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from typing import Any
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_profile_options, load_plans
-from howdah.layout import fitted
+from howdah.layout import fitted, write_stdout
 from howdah.number import counted
 from howdah.plan.caution import plan_cautions
 from howdah.plan.plan import Plan
@@ -38,13 +37,13 @@ def execute(options: argparse.Namespace) -> int:
         return 0
     for plan in shown:
         numbers, head, commands = render(plan).partition("\noperations:\n")
-        sys.stdout.write(f"{fitted(numbers)}{head}{commands}\n")
+        write_stdout(f"{fitted(numbers)}{head}{commands}\n")
     if len(shown) < len(plans):
         more = len(plans) - len(shown)
-        sys.stdout.write(f"# and {more} more {'run; --all prints it' if more == 1 else 'runs; --all prints them'}\n")
-    sys.stdout.write("".join(fitted(f"# {sentence}\n") for sentence in told))
+        write_stdout(f"# and {more} more {'run; --all prints it' if more == 1 else 'runs; --all prints them'}\n")
+    write_stdout("".join(fitted(f"# {sentence}\n") for sentence in told))
     if profile.unknown is not None and not profile.is_quick:
-        sys.stdout.write(fitted(_cost(profile, options.overrides)))
+        write_stdout(fitted(_cost(profile, options.overrides)))
     return 0
 
 

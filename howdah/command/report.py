@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from howdah.claim.claims import judge_claims, judged_with
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option, cores
 from howdah.errors import HowdahError
+from howdah.layout import write_stdout
 from howdah.record.claims import CLAIMS_NAME
 from howdah.record.directory import read_json
 from howdah.report.build import report
@@ -43,5 +43,5 @@ def execute(options: argparse.Namespace) -> int:
         found = result_data([read_shown(path)])
         answer("report", {"report": str(page), "experiment": str(path), **found, "claims": claims})
     else:
-        sys.stdout.write(f"{page}\n")
+        write_stdout(f"{page}\n")
     return 0

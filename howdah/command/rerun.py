@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 
 from howdah.command.answer import answer
-from howdah.command.common import add_json_option, add_runs_option
+from howdah.command.common import add_json_option, add_runs_option, add_trust_option
 from howdah.errors import UsageError
-from howdah.layout import fitted
+from howdah.layout import fitted, write_stdout
 from howdah.record.digest import mismatches
 from howdah.record.directory import RunDirectory
 from howdah.record.reading import read_record
@@ -26,6 +25,7 @@ _MOST_SHOWN = 8
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("rerun")
     parser.add_argument("run", help="directory or name of a run")
+    add_trust_option(parser)
     add_runs_option(parser)
     add_json_option(parser)
     parser.set_defaults(execute=execute)
@@ -41,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")  # a short run is made more than once a second
     final = options.runs / "reruns" / f"{original.name}-{stamp}"
     with Display(quiet=options.json) as display:
-        again = make_again(original, final, display.build, display.single)
+        again = make_again(original, final, display.build, display.single, trust=options.trust)
     found = {
         "rerun": str(final),
         "verdict": again.verdict,
@@ -54,7 +54,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         answer("rerun", found)
     else:
-        sys.stdout.write(fitted(_text(again, wrong)))
+        write_stdout(fitted(_text(again, wrong)))
     return DIFFERENT if again.differences or wrong else 0
 
 

@@ -31,6 +31,7 @@ from howdah.command.common import (
 )
 from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
+from howdah.foreign import visible
 from howdah.layout import folded, terminal_width
 from howdah.number import counted
 from howdah.plan.caution import plan_cautions
@@ -129,15 +130,15 @@ def _conclude(
     else:
         console = Console(highlight=False, soft_wrap=True)
         told = {outcome.cell.directory_name for outcome in outcomes if outcome.verdict == "invalid"}
-        console.print(ending(shown, terminal_width(), told), markup=False)
+        console.print(visible(ending(shown, terminal_width(), told)), markup=False)
         for why, names in _explained(experiment, outcomes).items():
-            console.print(f"! {', '.join(names)}:", markup=False)
+            console.print(visible(f"! {', '.join(names)}:"), markup=False)
             for text in why:
                 for line in text.splitlines():
-                    console.print("\n".join(folded(line, terminal_width(), "      ", "    ")), markup=False)
+                    console.print(visible("\n".join(folded(line, terminal_width(), "      ", "    "))), markup=False)
         print_claims(console, index["claims"], index["unknown"])
         if page:
-            console.print(f"report: {page}", markup=False)
+            console.print(visible(f"report: {page}"), markup=False)
     statuses = {cell["status"] for cell in index["cells"]}
     verdicts = {outcome.verdict for outcome in outcomes}
     if "failed" in statuses:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from howdah.errors import HowdahError
+from howdah.layout import write_stdout
 from howdah.profile.schema import SCHEMA
 
 _HOW = """\
@@ -26,5 +26,5 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def execute(options: argparse.Namespace) -> int:
     if not SCHEMA.is_file():
         raise HowdahError("the schema is missing", where=str(SCHEMA), hint="Install howdah again.")
-    sys.stdout.write(SCHEMA.read_text(encoding="utf-8") if options.text else f"{SCHEMA}\n")
+    write_stdout(SCHEMA.read_text(encoding="utf-8") if options.text else f"{SCHEMA}\n")
     return 0

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from itertools import groupby
 from pathlib import Path
 
 from howdah.claim.score import FAIL, PASS, THRESHOLDS, UNKNOWN, Score, read_thresholds, scores_of, to_json
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
-from howdah.layout import fitted
+from howdah.layout import fitted, write_stdout
 from howdah.place import written
 from howdah.work.experiment import find
 from howdah.work.results import read_results
@@ -44,7 +43,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         answer("score", {"thresholds": written(options.thresholds), "scores": [to_json(each) for each in found]})
     else:
-        sys.stdout.write(fitted(_table(found)))
+        write_stdout(fitted(_table(found)))
     verdicts = {each.verdict for each in found}
     if FAIL in verdicts:
         return TOO_LOW

@@ -121,6 +121,7 @@ class Verified(Shape):
     findings: list[FindingShape]
     gaps: list[str]
     notes: list[str]
+    claimed: list[str]
     computed: bool
 
 

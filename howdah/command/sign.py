@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
-from howdah.layout import write_stderr
+from howdah.layout import write_stderr, write_stdout
 from howdah.record.digest import DIGESTS, mismatches, refusal
 from howdah.record.reading import read_record
 from howdah.verify.experiment import runs_below
@@ -41,5 +40,5 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         answer("sign", {"signatures": [str(file) for file in written]})
     else:
-        sys.stdout.write("".join(f"{file}\n" for file in written))
+        write_stdout("".join(f"{file}\n" for file in written))
     return 0

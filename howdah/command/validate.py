@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from howdah.cluster.opened import executor_at
@@ -23,7 +22,7 @@ from howdah.command.common import (
 )
 from howdah.command.interruption import RUNS_KEPT
 from howdah.errors import ProfileError, UsageError
-from howdah.layout import fitted, headed
+from howdah.layout import fitted, headed, write_stdout
 from howdah.profile import load
 from howdah.record.directory import write_json
 from howdah.trait import engines, known_engines
@@ -132,4 +131,4 @@ def _print(points: list[ComparedPoint], place: Path) -> None:
     lines += times(points)
     lines.append("the engines agree" if agree(points) else "the engines do not agree")
     lines.append(f"table: {place.with_suffix('.md')}")
-    sys.stdout.write(fitted("\n".join(lines) + "\n"))
+    write_stdout(fitted("\n".join(lines) + "\n"))

@@ -4,20 +4,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 
 from howdah.command.answer import answer
-from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, check_jobs, cores
+from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, add_trust_option, check_jobs, cores
 from howdah.errors import HowdahError
-from howdah.layout import fitted
+from howdah.layout import fitted, write_stdout
 from howdah.pack.pack import unpack
 from howdah.record.digest import MANIFEST
+from howdah.verify.compiled import check_plan
 from howdah.verify.experiment import runs_below, verify_experiment
 from howdah.verify.finding import DIFFERS, DIGESTS_ONLY, UNCHECKED, VERIFIED, Discrepancy, Report
 from howdah.verify.run import rerun_run, verify_run
+from howdah.verify.scratch import scratch_place
 from howdah.verify.signature import check_signature
 from howdah.work.display import Display
 from howdah.work.experiment import find
@@ -34,6 +33,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     level = parser.add_mutually_exclusive_group()
     level.add_argument("--digests-only", action="store_true", help="compare files with their digests; compute nothing")
     level.add_argument("--rerun", action="store_true", help="also make every run again and compare")
+    add_trust_option(parser)
     parser.add_argument("--signature", action="store_true", help="require a signature, and check it")
     parser.add_argument(
         "--allowed-signers", type=Path, metavar="FILE", help="require an ssh signature by one of these (ssh-keygen(1))"
@@ -47,57 +47,59 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def execute(options: argparse.Namespace) -> int:
     check_jobs(options)
-    with ExitStack() as opened:
-        return _execute(options, opened)
+    with scratch_place() as place:
+        return _execute(options, place)
 
 
-def _execute(options: argparse.Namespace, opened: ExitStack) -> int:
+def _execute(options: argparse.Namespace, place: Path) -> int:
     packs: dict[str, str] = {}  # where they are unpacked, and their names
-    paths = [path for name in options.what for path in _paths(options, name, opened, packs)]
+    paths = [path for name in options.what for path in _paths(options, name, place, packs)]
     signed = options.signature or options.allowed_signers is not None or options.public_key is not None
     reports: list[Report] = []
     with Display(quiet=options.json) as display:
         for path in paths:
-            reports += _verify(path, options, display)
+            reports += _verify(path, options, display, place)
             if signed:
                 reports.append(_signature(path, options))
             elif (path / MANIFEST).exists():
                 reports[0].notes.append("it is signed: --allowed-signers or --public-key checks the signature")
     for report in reports:
-        for place, name in packs.items():
-            report.path = report.path.replace(place, name, 1)
+        for unpacked, name in packs.items():
+            report.path = report.path.replace(unpacked, name, 1)
     states = [report.state for report in reports]
-    code = MISMATCH if DIFFERS in states else NOT_CHECKED if UNCHECKED in states else 0
+    code = MISMATCH if DIFFERS in states else NOT_CHECKED if UNCHECKED in states or not states else 0
     if options.json:
-        answer("verify", {"verified": code == 0, "reports": [report.to_json() for report in reports]})
+        answer("verify", {"verified": set(states) == {VERIFIED}, "reports": [report.to_json() for report in reports]})
     else:
-        sys.stdout.write(fitted(_text(reports, states)))
+        write_stdout(fitted(_text(reports, states)))
     return code
 
 
-def _paths(options: argparse.Namespace, name: str, opened: ExitStack, packs: dict[str, str]) -> list[Path]:
+def _paths(options: argparse.Namespace, name: str, place: Path, packs: dict[str, str]) -> list[Path]:
     """A directory, or those that a pack has, which is unpacked to a place that does not stay."""
     if not Path(name).is_file():
         return [find(options.runs, name)]
-    place = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="howdah-verify-"))) / Path(name).name
-    packs[str(place)] = name
-    return [place / experiment for experiment in unpack(Path(name), place)["experiments"]]
+    unpacked = place / str(len(packs)) / Path(name).name
+    packs[str(unpacked)] = name
+    return [unpacked / experiment for experiment in unpack(Path(name), unpacked)["experiments"]]
 
 
-def _verify(path: Path, options: argparse.Namespace, display: Display) -> list[Report]:
+def _verify(path: Path, options: argparse.Namespace, display: Display, place: Path) -> list[Report]:
     """The experiment's own files and each of its runs, several at a time; runs are made again one by one."""
     runs = runs_below(path)
     own = [] if options.digests_only or not (path / "experiment.json").exists() else [verify_experiment(path)]
     with pool(options.jobs or cores()) as processes:
-        work = [processes.submit(verify_run, run, compute=not options.digests_only) for run in runs]
+        work = [processes.submit(verify_run, run, compute=not options.digests_only, place=place) for run in runs]
         found = []
         for done, future in enumerate(work, 1):
             found.append(future.result())
             display.build("verify", done, len(work))
+    if runs and runs[0].path == path and not options.digests_only:
+        check_plan(runs[0], found[0])
     if options.rerun:
         for run, report in zip(runs, found, strict=True):
             display.say(f"{run.name} is made again")
-            rerun_run(run, report, display.build, display.single)
+            rerun_run(run, report, display.build, display.single, trust=options.trust, place=place)
     return own + found
 
 
@@ -125,6 +127,8 @@ def _text(reports: list[Report], states: list[str]) -> str:
             lines.append(f"    and {len(report.findings) - _MOST_SHOWN} more; --json lists them")
         lines += [f"    not checked: {each}" for each in report.gaps]
         lines += [f"    {each}" for each in report.notes]
+        if report.claimed:
+            lines.append(f"    claimed, and not to be checked: {'; '.join(report.claimed)}")
         if report.checked:
             lines.append(f"    checked: {'; '.join(report.checked)}")
     counts = ", ".join(f"{states.count(word)} {word}" for word in _SIGNS if word in states)

@@ -9,7 +9,6 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from howdah.engine import share
 from howdah.engine.check import MISSING, NOTE, OK, EngineCheck, lacks_of
 from howdah.engine.engine import BuildProgress, EngineReport, Lack, RunProgress, require
 from howdah.errors import EngineUnavailableError, RunFailedError
+from howdah.place import OWN_PYTHON
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 
@@ -110,16 +110,16 @@ def _kernel() -> dict[str, str | None]:
 
 
 def _run_agent(directory: RunDirectory, plan: Plan, progress: RunProgress) -> int:
-    command = [*_CONTAINED, sys.executable, "-m", "howdah.agent", "--wiring", "mininet"]
+    command = [*_CONTAINED, *OWN_PYTHON, "-m", "howdah.agent", "--wiring", "mininet"]
     command += ["--in", str(directory.share.absolute()), "--out", str(directory.raw.absolute())]
     # The agent's own code comes from share/, as in a guest; Mininet from this environment.
-    environment = {**os.environ, "PYTHONPATH": str(directory.share), "PYTHONHASHSEED": "0"}
     limit = time.monotonic() + plan.real_time_limit_s
+    own = {"PYTHONPATH": str(directory.share.absolute()), "PYTHONSAFEPATH": "1", "PYTHONHASHSEED": "0"}
     with directory.console.open("wb") as console:
         process = subprocess.Popen(
             command,
             cwd=directory.share,
-            env=environment,
+            env={**os.environ, **own},
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=subprocess.STDOUT,

@@ -16,8 +16,10 @@ from howdah.build.cache import Cache, content_key
 from howdah.build.guest_tree import GuestTree, compile_command, python_command
 from howdah.build.supervise import run_logged
 from howdah.build.tools import Tools
-from howdah.errors import RunFailedError, explain
+from howdah.errors import RecordError, RunFailedError, explain
+from howdah.foreign import read_foreign
 from howdah.place import file_of, name_of
+from howdah.plan.named import MOST_PROGRAM_BYTES, programs_of
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 
@@ -77,23 +79,51 @@ def stage(
 def stage_programs(directory: RunDirectory, plan: Plan) -> None:
     """Copy the files of the profile's programs into share/program/FLOW-END/.
 
-    Raises RunFailedError for one that is not what it was when the profile was read.
+    What is there already with the plan's digest stays (``bring_programs``). Nothing is written of a file that has
+    another digest than the plan says. Raises RunFailedError for one that is not what it was when the profile was read.
     """
-    for flow in plan.flows:
-        for end in ("client", "server") if flow.program is not None else ():
-            place = directory.share / "program" / f"{flow.id}-{end}"
-            for file in (flow.program or {})[end]["files"]:
-                place.mkdir(parents=True, exist_ok=True)
-                target = place / file["name"]
-                try:
-                    shutil.copyfile(file["path"], target)
-                    same = hashlib.sha256(target.read_bytes()).hexdigest() == file["sha256"]
-                except OSError as error:
-                    what = f"{flow.title}: the {end}'s file cannot be copied: {explain(error)}"
-                    raise RunFailedError(what, where=file["path"]) from error
-                if not same:
-                    what = f"{flow.title}: the {end}'s file has changed since the run was planned"
-                    raise RunFailedError(what, where=file["path"], hint="Run the profile again.")
+    titles = {flow.id: flow.title for flow in plan.flows}
+    for folder, file in programs_of(plan):
+        number, _, end = folder.removeprefix("program/").partition("-")
+        title = f"{titles[int(number)]}: the {end}'s file"
+        target = directory.share / folder / file["name"]
+        if target.is_file() and _content_of(target, file["sha256"]) is not None:
+            continue
+        source = Path(file["path"])
+        try:
+            content = _content_of(source, file["sha256"])
+            if content is None:
+                what = f"{title} has changed since the run was planned"
+                raise RunFailedError(what, where=str(source), hint="Run the profile again.")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        except (OSError, RecordError) as error:
+            said = explain(error) if isinstance(error, OSError) else error.what
+            raise RunFailedError(f"{title} cannot be copied: {said}", where=str(source)) from error
+
+
+def bring_programs(original: RunDirectory, again: RunDirectory, plan: Plan) -> list[str]:
+    """Give a run that is made again the programs that the first one was given, by their digests; names of those that
+    the first one has not, or has with another content."""
+    missing = []
+    for folder, file in programs_of(plan):
+        try:
+            content = _content_of(original.share / folder / file["name"], file["sha256"])
+        except (OSError, RecordError):
+            content = None
+        if content is None:
+            missing.append(str(file["name"]))
+            continue
+        target = again.share / folder / file["name"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+    return missing
+
+
+def _content_of(file: Path, sha256: str) -> bytes | None:
+    """The file's content; None where its digest is another one."""
+    content = read_foreign(file, MOST_PROGRAM_BYTES)
+    return content if hashlib.sha256(content).hexdigest() == sha256 else None
 
 
 def _link_or_copy(source: str, target: str) -> str:

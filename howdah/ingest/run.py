@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from howdah.errors import HowdahError
+from howdah.foreign import read_foreign
 from howdah.ingest import kernel_log, pcap, quic
 from howdah.ingest.counters import ingest_counters
 from howdah.ingest.cpu import ingest_cpu
@@ -121,7 +122,7 @@ def read_report(directory: RunDirectory) -> IngestReport:
 
 def _context(directory: RunDirectory, report: IngestReport) -> Context:
     try:
-        plan = Plan.from_json(directory.plan.read_text(encoding="utf-8"))
+        plan = Plan.from_json(read_foreign(directory.plan).decode())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HowdahError(f"the plan cannot be read: {error}", where=str(directory.plan)) from error
     agent = _agent(directory, report)

@@ -8,7 +8,6 @@ trusted. The counter outside the machine tells them apart: it knows how long the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from howdah.measure.processor import course_of
 from howdah.plan.plan import Plan
 from howdah.record import table as store
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import RunDirectory, read_json
 
 _PAUSE = 0.05  # of the time for which something was late; the rest of it, no less than 95 %, the processor was busy
 WHY = ", because the processor was busy without a pause"
@@ -31,7 +30,7 @@ def idle_of(directory: RunDirectory, plan: Plan) -> Idle | None:
     if not (plan.traits.finite_processor and plan.collect.cpu):
         return None
     try:
-        ingested = json.loads((directory.tables / "ingest.json").read_text(encoding="utf-8"))
+        ingested = read_json(directory.tables / "ingest.json")
         source = ingested["sources"]["cpu"]["counts"].get("source")
     except (OSError, ValueError, KeyError):
         return None

@@ -25,7 +25,7 @@ from howdah.build.tools import build_tools, compiler_version
 from howdah.errors import HowdahError
 from howdah.machines.archive import modules
 from howdah.machines.kernel import MachineKernel, first_modules
-from howdah.place import MODULES, PACKAGE, PLAYBOOKS, name_of
+from howdah.place import MODULES, OWN_PYTHON, PACKAGE, PLAYBOOKS, name_of
 
 SUITE = "trixie"
 PACKAGES = Path(__file__).with_name("image-packages.txt")
@@ -203,7 +203,7 @@ def _make(directory: Path, log: Path, base: Path, kernel: MachineKernel, cache: 
     mapped = [] if os.geteuid() == 0 else ["--map-root-user", "--map-auto"]
     command = [
         *("unshare", *mapped, "--mount", "--propagation", "private", "--"),
-        *(sys.executable, "-m", "howdah.machines.imaging", str(specification)),
+        *(*OWN_PYTHON, "-m", "howdah.machines.imaging", str(specification)),
     ]
     try:
         run_logged(

@@ -8,7 +8,6 @@ network's and of neither. docs/cpu.md says what follows from that.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from howdah.measure.row import Sheet
 from howdah.measure.trace import SECOND_NS
 from howdah.plan.plan import Plan
 from howdah.record import table as store
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import RunDirectory, read_json
 
 # Functions that papers name, as metrics cpu_share_NAME. A sample counts if it was in the function's own code, or in
 # what the compiler had inlined there; or, of "with" functions, in one that nothing else calls.
@@ -153,7 +152,7 @@ def cpu_rows(sheet: Sheet, directory: RunDirectory, plan: Plan) -> None:
 def account_of(directory: RunDirectory) -> dict[str, Any]:
     """What ingest says of the profile."""
     try:
-        value = json.loads((directory.tables / "ingest.json").read_text(encoding="utf-8"))["sources"]["cpu"]["counts"]
+        value = read_json(directory.tables / "ingest.json")["sources"]["cpu"]["counts"]
     except (OSError, ValueError, KeyError, TypeError):
         return {"why": "there is no profile"}
     return dict(value)

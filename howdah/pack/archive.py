@@ -12,13 +12,14 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Self, cast
 
 import zstandard
 
 from howdah.errors import HowdahError
 from howdah.pack.content import PackedFile
-from howdah.record.directory import PARTIAL, writing_name
+from howdah.pack.shape import check_index
+from howdah.record.directory import PARTIAL, parse_json, writing_name
 
 SUFFIX = ".howdah.tar.zst"
 INDEX = "pack.json"
@@ -27,6 +28,7 @@ _LEVEL = 3
 # The most that zstd reads without being asked to: each run has the same agent, some megabytes after that of the last.
 _WINDOW_LOG = 27
 _CHUNK_BYTES = 1 << 20
+_LARGEST_HEADER_BYTES = 1 << 16
 _LARGEST_INDEX = 256 * 1024 * 1024  # of 10 000 runs it has 60 MB
 
 
@@ -39,6 +41,10 @@ def write_archive(target: Path, name: str, about: dict[str, Any], entries: list[
     entries = sorted(entries, key=lambda entry: entry.name)
     files = {entry.name: {"bytes": entry.size, "sha256": entry.sha256()} for entry in entries}
     index = {"format": FORMAT, **about, "files": files}
+    try:
+        check_index(index)
+    except ValueError as error:
+        raise PackError(f"this cannot be packed: {error}") from error
     first = PackedFile(INDEX, content=(json.dumps(index, indent=1) + "\n").encode())
     if first.size > _LARGEST_INDEX:
         raise PackError(
@@ -149,12 +155,23 @@ def _members(file: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]
 
     try:
         with file.open("rb") as opened, zstandard.ZstdDecompressor().stream_reader(opened, closefd=False) as plain:
-            with tarfile.open(fileobj=cast("BinaryIO", plain), mode="r|") as archive:
+            with tarfile.open(fileobj=cast("BinaryIO", plain), mode="r|", tarinfo=_Header) as archive:
                 yield each(archive)
             while plain.read(_CHUNK_BYTES):  # to the end, where the checksum is
                 pass
     except (tarfile.TarError, zstandard.ZstdError, EOFError) as error:
         raise PackError(f"this is not a howdah pack, or a damaged one: {error}", where=str(file)) from error
+
+
+class _Header(tarfile.TarInfo):
+    """A header; one that only says more of the next member is read whole, so it must be small."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if found.size > _LARGEST_HEADER_BYTES and not (found.isreg() or found.isdir() or found.issym()):
+            raise PackError(f"it has a header of {found.size} bytes")
+        return found
 
 
 def _name(member: tarfile.TarInfo, file: Path) -> str:
@@ -172,17 +189,18 @@ def _index(name: str, member: tarfile.TarInfo, content: BinaryIO, file: Path, pl
         raise PackError(f"this is not a howdah pack: it does not begin with {INDEX}", where=str(file))
     text = content.read()
     try:
-        index: dict[str, Any] = json.loads(text)
-        if index["format"] != FORMAT:
-            raise PackError(f"format {index['format']} is not known: howdah is too old for it", where=str(file))
-        whole = sum(int(each["bytes"]) for each in index["files"].values())
-        _ = [str(each["sha256"]) for each in index["files"].values()]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PackError(f"{INDEX} cannot be read: {error}", where=str(file)) from error
+        index = parse_json(text, file / INDEX)
+        if isinstance(index, dict) and index.get("format") != FORMAT:
+            raise PackError(f"format {index.get('format')!r} is not known: howdah is too old for it", where=str(file))
+        check_index(index)
+    except ValueError as error:
+        said = error.what if isinstance(error, HowdahError) else str(error)
+        raise PackError(f"{INDEX} cannot be read: {said}", where=str(file)) from error
+    whole = sum(each["bytes"] for each in index["files"].values())
     if whole > shutil.disk_usage(place).free:
         raise PackError(f"its {whole} bytes do not fit on this disk", where=str(place))
     (place / INDEX).write_bytes(text)
-    return index
+    return cast("dict[str, Any]", index)
 
 
 def _write(place: Path, name: str, content: BinaryIO, said: dict[str, Any], file: Path) -> None:

@@ -10,16 +10,21 @@ import json
 import lzma
 import os
 import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import zstandard
 
 from howdah.errors import HowdahError
+from howdah.foreign import open_foreign, read_foreign
 from howdah.pack.local import Paths, paths_in
 from howdah.record.digest import DIGESTS, MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE, covered, mismatches, refusal
 from howdah.record.directory import RunDirectory, read_json
-from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, read_raw_bytes
+from howdah.record.raw import LEAST_BYTES, ZSTD, content_name, open_raw
 from howdah.record.reading import read_index, read_record
 from howdah.record.retention import RAW_LEFT_OUT
 
@@ -68,7 +73,7 @@ class PackedFile:
 
     def opened(self) -> io.BufferedReader | io.BytesIO:
         if self.source is not None:
-            return self.source.open("rb")
+            return open_foreign(self.source)
         held = self.held
         return io.BytesIO(held[0].read(held[1], held[2]) if held is not None else self.content)
 
@@ -158,9 +163,12 @@ def _rewritten(file: Path, paths: Paths) -> bytes | None:
     if file.stat().st_size > _LARGEST_TEXT:
         return None
     try:
-        before = gzip.decompress(file.read_bytes()) if packed else read_raw_bytes(plain)
-    except OSError as error:
+        with _unpacked(file) if packed else open_raw(plain) as opened:
+            before = opened.read(_LARGEST_TEXT + 1)
+    except (OSError, EOFError, zlib.error) as error:
         raise HowdahError(f"cannot be read: {error}", where=str(file)) from error
+    if len(before) > _LARGEST_TEXT:
+        return None
     after = paths.replaced(before)
     if after == before:
         return None
@@ -171,6 +179,13 @@ def _rewritten(file: Path, paths: Paths) -> bytes | None:
     return after if file == plain else lzma.compress(after)
 
 
+@contextmanager
+def _unpacked(file: Path) -> Iterator[BinaryIO]:
+    """What a .gz holds, as a stream: a file of a megabyte may become all memory."""
+    with open_foreign(file) as opened, gzip.open(opened) as content:
+        yield cast("BinaryIO", content)
+
+
 def add_experiment(
     content: Content, path: Path, runs: list[RunDirectory], prefix: str, paths: Paths, page: str
 ) -> None:
@@ -179,12 +194,16 @@ def add_experiment(
     names = {run.name for run in runs}
     cells = [cell for cell in index["cells"] if cell["run"] in names]
     part = len(cells) < len(index["cells"])
-    text = json.dumps({**index, "cells": cells}, indent=1) + "\n" if part else (path / "experiment.json").read_text()
+    text = (
+        json.dumps({**index, "cells": cells}, indent=1) + "\n"
+        if part
+        else read_foreign(path / "experiment.json").decode()
+    )
     files = {"experiment.json": text.encode(), "report.html": page.encode()}
     for name in ("profile.yaml", "claims.json"):
         # Claims are about all runs of the experiment.
-        if (path / name).exists() and not (part and name == "claims.json"):
-            files[name] = (path / name).read_bytes()
+        if os.path.lexists(path / name) and not (part and name == "claims.json"):
+            files[name] = read_foreign(path / name)
     changed = part
     for name, before in files.items():
         after = paths.replaced(before)

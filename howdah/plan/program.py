@@ -7,6 +7,7 @@ import hashlib
 from typing import Any
 
 from howdah.errors import ProfileError, nearest
+from howdah.plan.named import MOST_PROGRAM_BYTES
 from howdah.plan.plan import Flow
 from howdah.plan.quic import STACKS, quic_programs
 from howdah.profile import Cell
@@ -14,7 +15,6 @@ from howdah.profile.model import FlowSection
 from howdah.profile.traffic import ProgramSection, TrafficSection
 from howdah.profile.written import PATHS_START, written_path
 
-_MOST_FILE_BYTES = 256 * 2**20
 Place = tuple[str | int, ...]
 
 
@@ -101,8 +101,8 @@ def _end(cell: Cell, section: ProgramSection, place: Place, flow: FlowSection) -
             raise ProfileError(f"there is no file {source}", where=at, hint=PATHS_START)
         if source.name in names:
             raise ProfileError(f"two files of this program are called {source.name}", where=at)
-        if source.stat().st_size > _MOST_FILE_BYTES:
-            what = f"{source.name} has more than {_MOST_FILE_BYTES // 2**20} MiB"
+        if source.stat().st_size > MOST_PROGRAM_BYTES:
+            what = f"{source.name} has more than {MOST_PROGRAM_BYTES // 2**20} MiB"
             raise ProfileError(what, where=at, hint="let the program make it in its directory")
         names.add(source.name)
         with source.open("rb") as content:

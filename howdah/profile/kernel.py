@@ -6,11 +6,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from howdah.default import DEFAULT_KERNEL
+from howdah.default import DEFAULT_KERNEL, KERNEL_FORM
 from howdah.errors import ProfileError, nearest
 from howdah.profile.written import is_there
 
-KERNEL_FORM = r"(debian-|linux-source-)?([0-9]+\.[0-9]+(\+[a-z0-9-]+)?|newest)"  # +NAME: a set of patches
 # What a misspelt name is compared with: Debian's long-term kernels of these years, and the newest.
 _USUAL = (DEFAULT_KERNEL, "debian-newest", "debian-5.10", "debian-6.1")
 

@@ -62,9 +62,12 @@ def load(
     confirmed_runs: int | None = None,
     quick: bool = False,
     unknowns: bool = False,
+    directory: Path | None = None,
 ) -> Profile:
     """Read and check a profile; ``overrides`` are ``field.field=value`` texts, applied in order, after what ``quick``
     leaves out. With ``unknowns`` it has the runs of the grid of ``unknown:``, too.
+
+    Relative paths in it start at ``directory``, by default its own.
 
     A sweep of more than 1000 runs is refused unless ``confirmed_runs`` is their number. Raises ProfileError, which
     names the file and line (or the override), what was expected and the nearest valid name.
@@ -93,7 +96,7 @@ def load(
     more = sum(count_control_cells(restricted[name], changed, often) for name, changed in controls.items())
     more += count_grid_cells(document, axes, sections.unknown, grid, often) if unknowns and sections.unknown else 0
     count = _check_size(document, axes, controls, restricted, often, more, confirmed_runs)
-    directory = path.resolve().parent
+    directory = (directory or path.parent).resolve()
     parts: list[tuple[Document, Sequence[Point], int | None]] = [(document, Points(document, axes), fewer)]
     parts += [(changed, control_points(changed, restricted[name], name), fewer) for name, changed in controls.items()]
     for open_point in grid if sections.unknown is not None else ():
@@ -113,7 +116,7 @@ def load(
     ClaimCheck(document, whole, scenarios, sections.controls).check(sections.claims)
     FigureCheck(document, whole, scenarios, sections.controls).check_figures(sections.figures)
     return Profile(
-        path=path,
+        path=directory / path.name if directory != path.resolve().parent else path,
         text=to_yaml(whole_document.data) if applied or quick else document.text,
         axes={axis.name: [str(value) for value in axis.values] for axis in whole},
         points=_with_last(checked, _cross_check(ordinary)),

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from howdah.errors import HowdahError
+from howdah.layout import write_stdout
 from howdah.number import counted
 from howdah.publish.blocks import build_experiment, link_blocks
 from howdah.publish.dashboard import PAGE
@@ -78,7 +79,7 @@ class Importer:
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
+    write_stdout(line + "\n")
     sys.stdout.flush()
 
 

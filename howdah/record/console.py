@@ -6,6 +6,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from howdah.errors import RecordError
+from howdah.foreign import open_foreign, read_foreign
+
 CONSOLE_LINES = 15
 _KILLED = re.compile(r"Out of memory: Killed process \d+ \(([^)]*)\)")  # mm/oom_kill.c
 
@@ -13,7 +16,7 @@ _KILLED = re.compile(r"Out of memory: Killed process \d+ \(([^)]*)\)")  # mm/oom
 def console_tail(console: Path, lines: int = CONSOLE_LINES) -> list[str]:
     """The last lines of a console, without empty ones."""
     try:
-        with console.open("rb") as file:
+        with open_foreign(console) as file:
             file.seek(max(console.stat().st_size - 64 * 1024, 0))
             text = file.read().decode(errors="replace")
     except FileNotFoundError:
@@ -24,7 +27,7 @@ def console_tail(console: Path, lines: int = CONSOLE_LINES) -> list[str]:
 def killed_for_memory(console: Path) -> list[str]:
     """Names of the programs that the guest's kernel killed because its memory was full."""
     try:
-        text = console.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        text = read_foreign(console).decode(errors="replace")
+    except (OSError, RecordError):
         return []
     return _KILLED.findall(text)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import HowdahError
+from howdah.foreign import files_below, kind_of, open_foreign
 from howdah.record.directory import RunDirectory, read_json, write_json
 
 DIGESTS = "digests"  # in run.json: {path in the run directory: SHA-256 in hexadecimal}
@@ -23,7 +24,7 @@ MANIFEST = "manifest.sha256"  # of a signature (howdah/verify/signature.py)
 SSH_SIGNATURE, MINISIGN_SIGNATURE = f"{MANIFEST}.sig", f"{MANIFEST}.minisig"
 UNCOVERED = ("run.json", "report.html", MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
 
-CHANGED, MISSING, ADDED = "changed", "missing", "added"
+CHANGED, MISSING, ADDED, NO_FILE = "changed", "missing", "added", "no file"
 
 
 class MismatchError(HowdahError):
@@ -34,7 +35,8 @@ class MismatchError(HowdahError):
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A file (its path in the run directory) that was ``changed`` since, is ``missing``, or was ``added``."""
+    """A file (its path in the run directory) that was ``changed`` since, is ``missing``, was ``added``, or is a link,
+    a pipe or a device and so no file."""
 
     file: str
     what: str
@@ -44,6 +46,7 @@ class Mismatch:
             CHANGED: f"{self.file} was changed after it was recorded",
             MISSING: f"{self.file} is missing",
             ADDED: f"{self.file} was added after the files were recorded",
+            NO_FILE: f"{self.file} is a link, a pipe or a device, and no file",
         }[self.what]
 
 
@@ -61,7 +64,7 @@ def file_sha256(file: Path) -> str:
     state = (file, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     known = _known.get(state)
     if known is None:
-        with file.open("rb") as stream:
+        with open_foreign(file) as stream:
             known = hashlib.file_digest(stream, "sha256").hexdigest()
         _known[state] = known
         while len(_known) > _MOST_KNOWN:
@@ -77,12 +80,13 @@ def forget() -> None:
 
 def covered(directory: RunDirectory) -> list[str]:
     """Paths of the files that have a digest: all but run.json, a report, a signature, and hidden files."""
-    found = []
-    for file in directory.path.rglob("*"):
-        path = file.relative_to(directory.path)
-        if file.is_file() and not any(part.startswith(".") for part in path.parts) and str(path) not in UNCOVERED:
-            found.append(path.as_posix())
-    return sorted(found)
+    return [name for name, kind in _entries(directory) if kind is None and name not in UNCOVERED]
+
+
+def _entries(directory: RunDirectory) -> list[tuple[str, str | None]]:
+    """Paths of all that is no directory, with what it is where it is no file; without what is hidden."""
+    found = files_below(directory.path)
+    return sorted((name, kind) for name, kind in found if not name.startswith(".") and "/." not in name)
 
 
 def digests(directory: RunDirectory) -> dict[str, str]:
@@ -125,10 +129,13 @@ def mismatches(
     known = record.get(DIGESTS)
     if known is None:
         return []
-    there = covered(directory)
-    found = [Mismatch(name, ADDED) for name in there if keep(name) and name not in known]
+    entries = _entries(directory)
+    there = {name for name, kind in entries if kind is None and name not in UNCOVERED}
+    odd = {name for name, kind in entries if kind is not None and keep(name)}
+    found = [Mismatch(name, NO_FILE) for name in odd]
+    found += [Mismatch(name, ADDED) for name in there if keep(name) and name not in known]
     for name, digest in known.items():
-        if not keep(name):
+        if not keep(name) or name in odd:
             continue
         if name not in there:
             found.append(Mismatch(name, MISSING))
@@ -144,7 +151,9 @@ def check(directory: RunDirectory, record: dict[str, Any], files: Iterable[Path]
         return
     for file in files:
         name = file.relative_to(directory.path).as_posix()
-        if not file.exists():
+        if kind_of(file) is not None:
+            what: str | None = NO_FILE
+        elif not file.exists():
             what = MISSING if name in known else None
         elif name not in known:
             what = ADDED

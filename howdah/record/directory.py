@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.errors import RecordError
+from howdah.foreign import read_foreign, too_dense
 
 PARTIAL = ".partial-"
 WRITING = ".writing-"  # a file that is being written, beside its place
@@ -136,7 +137,7 @@ def remove_whole(path: Path) -> None:
 def read_json(path: Path) -> Any:
     """What a JSON file holds; numbers are finite. Raises RecordError, and FileNotFoundError where there is none."""
     try:
-        return parse_json(path.read_bytes(), path)
+        return parse_json(read_foreign(path), path)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -154,6 +155,8 @@ def read_object(path: Path) -> dict[str, Any]:
 
 def parse_json(content: bytes, path: Path) -> Any:
     """The value of JSON that was read from a file; numbers are finite. Raises RecordError."""
+    if too_dense(content):
+        raise RecordError("this has more values than its size is good for", where=str(path))
     try:
         return json.loads(content, parse_constant=_refused, parse_float=_finite)
     except RecursionError:

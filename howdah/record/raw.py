@@ -20,6 +20,7 @@ import numpy as np
 import zstandard
 
 from howdah.errors import RecordError
+from howdah.foreign import open_foreign
 from howdah.record.directory import parse_json, writing_name
 
 ZSTD, XZ = ".zst", ".xz"
@@ -33,6 +34,9 @@ _CHUNK_BYTES = 1 << 20
 _HEADER_BYTES = 18  # of a zstd frame, at most
 _STRIDES = range(16, 257, 4)  # lengths of a record that are tried; xz subtracts bytes at most 256 apart
 _ALIKE = 0.8  # of the bytes of two neighbouring records
+# What a guest writes shrinks to a hundredth at most. A file that becomes more is one to fill memories with.
+_MOST_EXPANSION, _LEAST_CONTENT_BYTES = 500, 64 << 20
+_TOO_LARGE = "its content is larger than what a guest writes becomes"
 _DAMAGE = (zstandard.ZstdError, lzma.LZMAError, EOFError)
 
 
@@ -64,7 +68,7 @@ def open_raw(path: Path) -> BinaryIO:
     """The content as a stream of bytes. It raises OSError where the file is damaged, or ends too early."""
     file = stored(path)
     if file == path:
-        return file.open("rb")
+        return open_foreign(file)
     return cast("BinaryIO", io.BufferedReader(_Content(file), _CHUNK_BYTES))
 
 
@@ -98,7 +102,9 @@ class _Content(io.RawIOBase):
     """What a compressed file holds. A zstd frame that is cut off is an error, which zstd's own reader would not say."""
 
     def __init__(self, file: Path) -> None:
-        self._file, self._opened = file, file.open("rb")
+        self._file, self._opened = file, open_foreign(file)
+        most = _LEAST_CONTENT_BYTES + _MOST_EXPANSION * os.fstat(self._opened.fileno()).st_size
+        self._most: int = most
         self._left: int | None = None
         if file.suffix == XZ:
             self._reader: Any = lzma.LZMAFile(self._opened)  # noqa: SIM115
@@ -109,6 +115,8 @@ class _Content(io.RawIOBase):
             raise self._damaged(str(error)) from error
         if size < 0:
             raise self._damaged("it does not say how large its content is")
+        if size > most:
+            raise self._damaged(_TOO_LARGE)
         self._left = int(size)
         self._opened.seek(0)
         self._reader = zstandard.ZstdDecompressor().stream_reader(self._opened, read_size=_CHUNK_BYTES)
@@ -122,6 +130,9 @@ class _Content(io.RawIOBase):
             data = self._reader.read(len(view))
         except _DAMAGE as error:
             raise self._damaged(str(error)) from error
+        self._most -= len(data)
+        if self._most < 0:
+            raise self._damaged(_TOO_LARGE)
         if self._left is not None:
             self._left -= len(data)
             if self._left < 0 or (not data and len(view) and self._left):

@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from howdah.errors import RecordError
+from howdah.foreign import is_plain, read_foreign
+from howdah.plan.named import check_names
 from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory, read_json
 
@@ -22,7 +24,7 @@ _HINT = "The file is damaged, or another version of howdah wrote it."
 
 
 def _plain_name(name: str) -> str:
-    if not name or "/" in name or "\0" in name or name in (".", ".."):
+    if not is_plain(name):
         raise ValueError("this is not the name of a run")
     return name
 
@@ -163,11 +165,24 @@ class _Variation(_Opened):
 
 class _Stack(_Opened):
     name: str
+    file: str
+
+
+class _ProgramFile(_Opened):
+    path: str
+    name: str
+    sha256: str
+
+
+class _ProgramEnd(_Opened):
+    files: list[_ProgramFile]
 
 
 class _Program(_Opened):
     sends: Literal["server", "client"]
     ports: list[int]
+    client: _ProgramEnd
+    server: _ProgramEnd
 
 
 class _Transactions(_Opened):
@@ -262,10 +277,12 @@ def read_plan_file(path: Path) -> Plan:
     if not isinstance(value, dict):
         raise RecordError("this is not a plan", where=str(path), hint=_HINT)
     try:
-        plan = Plan.from_json(path.read_text(encoding="utf-8"))
-        _adapter(Plan).validate_json(path.read_bytes(), strict=True)
+        content = read_foreign(path)
+        plan = Plan.from_json(content.decode())
+        _adapter(Plan).validate_json(content, strict=True)
         _adapter(_OpenPlan).validate_python(value)
-        _check_names(plan)
+        _check_ends(plan)
+        check_names(plan)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -277,7 +294,7 @@ def read_plan_file(path: Path) -> Plan:
     return plan
 
 
-def _check_names(plan: Plan) -> None:
+def _check_ends(plan: Plan) -> None:
     hosts = {host.name for host in plan.hosts}
     for flow in plan.flows:
         for end in (flow.sender, flow.receiver):

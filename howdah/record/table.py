@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from howdah.errors import HowdahError
+from howdah.errors import HowdahError, RecordError
+from howdah.foreign import open_foreign
 from howdah.record.axis import Axes, with_axes
 from howdah.record.directory import RunDirectory, writing_name
 from howdah.record.schema import MACHINE_TABLES, SCHEMA_VERSION, TABLES
@@ -27,6 +29,8 @@ TRIPPED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErr
 # FileNotFoundError, an OSError, is told apart where it matters.
 DAMAGED = (*TRIPPED, OSError, RuntimeError, EOFError)
 _HINT = "make the tables again from raw/ (howdah report --reanalyse RUN)"
+# Each row has a time of its own, so that one takes a byte or more; a table of few is small in any case.
+_LEAST_ROWS, _MOST_ROWS_A_BYTE = 1 << 20, 4
 UNIT = "unit"  # in the metadata of a field, written as in metrics.json
 _WRITTEN = {"bits_per_second": "bit/s", "bytes_per_second": "bytes/s"}
 _UNITS = (
@@ -137,8 +141,13 @@ def opened(path: Path, name: str) -> Iterator[pq.ParquetFile]:
     found as it is opened or as it is read.
     """
     try:
-        with path.open("rb") as content:  # pyarrow takes no name that is not UTF-8
-            yield pq.ParquetFile(content, pre_buffer=False)  # which would read in threads of its own
+        with open_foreign(path) as content:  # pyarrow takes no name that is not UTF-8
+            file = pq.ParquetFile(content, pre_buffer=False)  # which would read in threads of its own
+            size = os.fstat(content.fileno()).st_size
+            if file.metadata.num_rows > _LEAST_ROWS + _MOST_ROWS_A_BYTE * size:
+                what = f"table {name} has {file.metadata.num_rows} rows in {size} bytes"
+                raise RecordError(what, where=str(path), hint=_HINT)
+            yield file
     except FileNotFoundError:
         raise
     except DAMAGED as error:

@@ -10,13 +10,19 @@ from typing import Any
 
 from howdah.claim.claims import judged, judged_with
 from howdah.errors import HowdahError
+from howdah.foreign import kind_of, read_foreign
 from howdah.record.claims import CLAIMS_NAME
-from howdah.record.directory import PARTIAL, RunDirectory, read_json
+from howdah.record.digest import DIGESTS, MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE
+from howdah.record.directory import PARTIAL, RunDirectory, read_json, read_object
 from howdah.record.provenance import sha256_text
 from howdah.record.reading import read_index, read_record, read_verdict
+from howdah.verify.compiled import PROFILE, check_plans
 from howdah.verify.finding import Discrepancy, Report
 
 _DERIVED = ("report.html", "prometheus")
+_BESIDE = ("experiment.json", PROFILE, CLAIMS_NAME, MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
+_TIMED = "raw/agent.json"
+_MOST_NAMED = 5
 
 
 def runs_below(path: Path) -> list[RunDirectory]:
@@ -33,12 +39,17 @@ def verify_experiment(path: Path) -> Report:
     try:
         index = read_index(path / "experiment.json")
         cells = index["cells"]
+        if not cells:
+            report.gaps.append("it has no runs")
         _check_index(path, cells, report)
         _check_profile(path, index, report)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        report.findings.append(Discrepancy("experiment.json", f"it cannot be read: {error!r}"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        said = error.what if isinstance(error, HowdahError) else repr(error)
+        report.findings.append(Discrepancy("experiment.json", f"it cannot be read: {said}"))
         return report
     _check_claims(path, report)
+    _check_copies(path, cells, report)
+    _name_others(path, report)
     there = [name for name in _DERIVED if (path / name).exists()]
     if there:
         is_, them = ("is", "it") if len(there) == 1 else ("are", "them")
@@ -77,12 +88,35 @@ def _cell(cell: dict[str, Any], run: RunDirectory) -> Iterator[tuple[str, Any, A
 
 
 def _check_profile(path: Path, index: dict[str, Any], report: Report) -> None:
-    profile = path / "profile.yaml"
+    profile = path / PROFILE
     if not profile.exists():
+        report.findings.append(Discrepancy(PROFILE, "it is missing: nothing says what the plans were to be"))
         return
     report.checked.append("profile.yaml against experiment.json")
-    if sha256_text(profile.read_text(encoding="utf-8")) != index["profile"]["sha256"]:
+    if sha256_text(read_foreign(profile).decode()) != index["profile"]["sha256"]:
         report.findings.append(Discrepancy(profile.name, "it is not the profile that experiment.json names"))
+    check_plans(path, index, report)
+
+
+def _check_copies(path: Path, cells: list[dict[str, Any]], report: Report) -> None:
+    """agent.json has times of the wall clock: no two runs have the same, unless one is a copy of the other."""
+    first: dict[str, str] = {}
+    for cell in cells:
+        run = RunDirectory(path / str(cell["run"]))
+        digest = (read_object(run.provenance).get(DIGESTS) or {}).get(_TIMED)
+        if digest is not None and first.setdefault(digest, run.name) != run.name:
+            what = f"{_TIMED} is that of {first[digest]}: one of these runs is a copy"
+            report.findings.append(Discrepancy(f"{run.name}/{_TIMED}", what))
+
+
+def _name_others(path: Path, report: Report) -> None:
+    """Files beside the runs that nobody reads or checks."""
+    known = {*_BESIDE, *_DERIVED}
+    others = [entry.name for entry in sorted(path.iterdir()) if entry.is_file() or kind_of(entry) == "a link"]
+    others = [name for name in others if name not in known and not name.startswith(".")]
+    if others:
+        shown = ", ".join(others[:_MOST_NAMED]) + (" …" if len(others) > _MOST_NAMED else "")
+        report.notes.append(f"not howdah's, and not checked: {shown}")
 
 
 def _check_claims(path: Path, report: Report) -> None:

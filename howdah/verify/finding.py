@@ -28,7 +28,8 @@ class Report:
 
     ``checked`` says what was compared with what. ``notes`` is what a reader should know. ``gaps`` is what could not be
     checked and should have been: with one of them nothing is *verified*. ``computed`` is False where the files were
-    compared with their digests alone: whoever changes both is not found out.
+    compared with their digests alone: whoever changes both is not found out. ``claimed`` is what the files say and
+    nobody can check.
     """
 
     path: str
@@ -36,6 +37,7 @@ class Report:
     findings: list[Discrepancy] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    claimed: list[str] = field(default_factory=list)
     computed: bool = True
 
     @property

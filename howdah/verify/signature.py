@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from howdah.errors import HowdahError
+from howdah.foreign import files_below, read_foreign
 from howdah.record.digest import MANIFEST, SSH_SIGNATURE, file_sha256
 from howdah.record.digest import MINISIGN_SIGNATURE as MINISIGN
-from howdah.record.directory import RunDirectory
+from howdah.record.directory import RunDirectory, read_object
 from howdah.verify.experiment import runs_below
 
 NAMESPACE = "howdah"
@@ -44,14 +45,10 @@ def signed_files(path: Path) -> list[str]:
 
 
 def _files(run: RunDirectory) -> list[Path]:
+    """Links and pipes among them too: nobody signs what such a one leads to, or takes it for what was signed."""
     own = {MANIFEST, SSH_SIGNATURE, MINISIGN}
-    return [
-        file
-        for file in run.path.rglob("*")
-        if file.is_file()
-        and file.name not in own
-        and not any(part.startswith(".") for part in file.relative_to(run.path).parts)
-    ]
+    names = [name for name, _kind in files_below(run.path) if not name.startswith(".") and "/." not in name]
+    return [run.path / name for name in names if name.rpartition("/")[2] not in own]
 
 
 def manifest(path: Path) -> str:
@@ -104,12 +101,16 @@ def check_signature(path: Path, allowed_signers: Path | None = None, public_key:
         signer, vouched = _check_minisign(path, public_key)
     else:
         raise HowdahError("the list is there and its signature is not", where=str(target))
-    return Signed(signer, vouched, _differing(path, target.read_text(encoding="utf-8")))
+    differing = _differing(path, read_foreign(target).decode(errors="replace"))
+    index = read_object(path / "experiment.json")
+    if index.get("name") not in (None, path.name):
+        differing.append(f"it was signed as {index['name']!r}, and lies here as {path.name!r}")
+    return Signed(signer, vouched, differing)
 
 
 def _check_ssh(path: Path, allowed_signers: Path | None) -> tuple[str, bool]:
     program, signature = _program("ssh-keygen"), path / SSH_SIGNATURE
-    text = (path / MANIFEST).read_bytes()
+    text = read_foreign(path / MANIFEST)
     if allowed_signers is None:
         said = _run([program, "-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(signature)], text)
         return said.strip().splitlines()[-1] if said.strip() else "a key", False

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from howdah.engine.registry import engine as find_engine
+from howdah.engine.share import bring_programs
 from howdah.errors import HowdahError
+from howdah.foreign import read_foreign
 from howdah.plan.plan import Plan
 from howdah.record.directory import PARTIAL, RunDirectory, read_json, read_object, write_json
 from howdah.record.provenance import first_record
@@ -19,6 +21,7 @@ from howdah.record.reading import read_record
 from howdah.record.retention import has_data
 from howdah.record.table import equal
 from howdah.work.stage import execute, outdated, read_plan, refresh
+from howdah.work.trust import check_trust, signed_plan
 
 Progress = Callable[[str, int, int], None]
 # What a run was made on, in run.json. Tables that differ while one of these has changed need no other explanation.
@@ -65,15 +68,21 @@ class Again:
 
 
 def make_again(
-    original: RunDirectory, final: Path, build: Progress, progress: Progress, *, up_to_date: bool = True
+    original: RunDirectory,
+    final: Path,
+    build: Progress,
+    progress: Progress,
+    *,
+    up_to_date: bool = True,
+    trust: bool = False,
 ) -> Again:
     """Make the run of ``original`` again in the new directory ``final`` and compare.
 
     Results of the original that another analysis made are made again first; without ``up_to_date`` they are compared as
-    they are, and nothing in its directory is changed.
+    they are, and nothing in its directory is changed. With ``trust`` the user allows what a stranger's plan names.
 
-    Raises HowdahError where there is nothing to compare with: the run did not finish, or it was analysed by another
-    version and its data were not kept.
+    Raises UntrustedError where that was not allowed, and HowdahError where there is nothing to compare with: the run
+    did not finish, or it was analysed by another version and its data were not kept.
     """
     plan = read_plan(original)
     record = read_record(original)
@@ -85,13 +94,16 @@ def make_again(
             where=str(original.path),
             hint="There is nothing to compare with; 'howdah run --again' makes the run again.",
         )
+    plan_json = read_foreign(original.plan).decode()
+    check_trust(plan, plan_json, record, trust=trust)
     partial = RunDirectory(final.with_name(f"{PARTIAL}{final.name}-{os.getpid()}"))
     partial.raw.mkdir(parents=True)
     partial.share.mkdir()
-    plan_json = original.plan.read_text(encoding="utf-8")
     partial.plan.write_text(plan_json, encoding="utf-8")
-    write_json(partial.provenance, {**first_record(plan_json, record["key"]), "rerun_of": str(original.path)})
+    made = {**first_record(plan_json, str(record.get("key", ""))), "rerun_of": str(original.path)}
+    write_json(partial.provenance, made | signed_plan(plan, plan_json))
     try:
+        bring_programs(original, partial, plan)
         if up_to_date:
             refresh(original)  # the same analysis on both sides, or the comparison would compare our code
         find_engine(plan.engine).prepare([plan], build)

@@ -10,6 +10,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from howdah.foreign import visible
 from howdah.work.batch import Outcome, Rest, Work
 from howdah.work.job import Past
 
@@ -63,7 +64,7 @@ class Display:
     def say(self, text: str) -> None:
         """A line that stays."""
         if not self.quiet:
-            self.console.print(text, markup=False)
+            self.console.print(visible(text), markup=False)
 
     def build(self, what: str, done: int, total: int) -> None:
         """A step of a build; ``total`` 0 while it is not known."""
@@ -154,9 +155,8 @@ class Display:
     def _bar(self, key: str, description: str, done: int, total: int, note: str) -> None:
         if key not in self._tasks:
             self._tasks[key] = self._progress.add_task(description, total=None, note="")
-        self._progress.update(
-            self._tasks[key], description=description, completed=max(done, 0), total=total or None, note=note
-        )
+        self._progress.update(self._tasks[key], description=visible(description), note=visible(note))
+        self._progress.update(self._tasks[key], completed=max(done, 0), total=total or None)
 
     def _end_step(self) -> None:
         if self._open_step is not None and f"build {self._open_step}" in self._tasks:

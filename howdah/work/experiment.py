@@ -22,6 +22,7 @@ from howdah.record.directory import (
     RunDirectory,
     experiment_indexes,
     is_abandoned,
+    read_json,
     sweep_writing,
     write_json,
     writing_name,
@@ -29,6 +30,7 @@ from howdah.record.directory import (
 from howdah.record.provenance import analysis_sha256, first_record, now
 from howdah.record.reading import read_index, read_record, read_verdict
 from howdah.record.retention import REMOVED, remove_data
+from howdah.work.trust import signed_plan
 
 EXPERIMENT_FORMAT = 1
 
@@ -131,7 +133,11 @@ class ExperimentDirectory:
 
     def begin(self, cell: PlannedRun) -> RunDirectory:
         """A partial directory with the plan in it, ready for a worker."""
-        return begin_run(self.path / cell.directory_name, cell.plan.to_json(), cell.key, cell.plan.parameter_places)
+        text = cell.plan.to_json()
+        directory = begin_run(self.path / cell.directory_name, text, cell.key, cell.plan.parameter_places)
+        if made_here := signed_plan(cell.plan, text):
+            write_json(directory.provenance, {**read_json(directory.provenance), **made_here})
+        return directory
 
     def keep(self, cell: PlannedRun, partial: RunDirectory) -> RunDirectory:
         """Give a whole run its name. A failed run of the same key that was there before gives way."""

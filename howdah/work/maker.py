@@ -8,17 +8,17 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, Any
 
+from howdah.place import OWN_PYTHON
 from howdah.record.directory import RunDirectory
 from howdah.unloaded import is_own_process
 from howdah.work.forked import Forked, can_fork
 
-WORKER = (sys.executable, "-m", "howdah.work.worker")
+WORKER = (*OWN_PYTHON, "-m", "howdah.work.worker")
 Process = subprocess.Popen[bytes] | Forked
 
 

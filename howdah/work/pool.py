@@ -22,7 +22,9 @@ def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     Ctrl-C ends what the processes are at: whatever they write is whole or is not there.
     Raises HowdahError where one of them was ended from outside.
     """
-    executor = ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(),))
+    # Forked: a new interpreter would look for its modules in the user's directory.
+    context = multiprocessing.get_context("fork")
+    executor = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(os.getpid(),))
     try:
         yield executor
     except KeyboardInterrupt:

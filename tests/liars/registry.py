@@ -21,6 +21,7 @@ from tests.liars.machines import MACHINES
 from tests.liars.models import MODELS
 from tests.liars.modules import HONEST_MODULES, MODULES
 from tests.liars.paths import PATHS
+from tests.liars.plans import HONEST_PLANS, PLANS
 from tests.liars.processors import PROCESSORS
 from tests.liars.records import RECORDS
 from tests.liars.results import HONEST_RESULTS, RESULTS
@@ -39,13 +40,14 @@ RUNS: list[RunLiar] = [
     *PROCESSORS,
     *RUN_LOGS,
 ]
-TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *MODULES, *BASELINES, *COMPARISONS, *LOGS]
+TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *PLANS, *MODULES, *BASELINES, *COMPARISONS, *LOGS]
 LIARS: list[Liar] = [*RUNS, *TOLD]
 # What howdah says where nobody lies: nothing.
 HONEST: dict[str, Callable[[Bench, Path], list[Catch]]] = {
     **HONEST_RESULTS,
     **HONEST_CAUSES,
     **HONEST_SEALS,
+    **HONEST_PLANS,
     **HONEST_MODULES,
     **HONEST_BASELINES,
     **HONEST_COMPARISONS,

@@ -24,7 +24,7 @@ from howdah.work.again import differences
 from howdah.work.stage import read_plan, refresh
 from tests.liars.bench import Bench
 from tests.liars.liar import Catch, ToldLiar
-from tests.unit.recorded_run import make_recorded_experiment
+from tests.unit.recorded_run import make_recorded_experiment, recorded_compiler
 
 Told = Callable[[Bench, Path], list[Catch]]
 
@@ -89,6 +89,11 @@ def _half_of_tcp_info(each: Recorded) -> None:
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
+def _a_guest_without_modules(each: Recorded) -> None:
+    file = each.run.raw / "agent.json"
+    write_json(file, {**read_json(file), "modules": {}})
+
+
 def _everything_from_raw_on(each: Recorded) -> None:
     _half_of_tcp_info(each)
     each.seal()
@@ -127,24 +132,27 @@ def _verified(doctor: Doctor, **changes: Any) -> Told:
         each = _recorded(path)
         doctor(each)
         each.seal(**changes)
-        reports = [verify_run(each.run), verify_experiment(each.path)]
-        return [Catch("state", report.state, str(found)) for report in reports for found in report.findings]
+        with recorded_compiler():
+            reports = [verify_run(each.run), verify_experiment(each.path)]
+        return [Catch("state", each.state, str(found)) for each in reports for found in (*each.findings, *each.gaps)]
 
     return told
 
 
-def _signed(doctor: Doctor) -> Told:
-    """What a signature finds in files that were changed after it."""
+def _signed(doctor: Doctor, name: str = "recorded") -> Told:
+    """What a signature finds in files that were changed after it, or that lie elsewhere now."""
 
     def told(_bench: Bench, path: Path) -> list[Catch]:
         if shutil.which("ssh-keygen") is None:
             pytest.skip("needs ssh-keygen (openssh-client)")
-        each = _recorded(path)
-        key = path.with_name("key")
+        path.mkdir()
+        each = _recorded(path / "recorded")
+        key = path / "key"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
         sign(each.path, key)
         doctor(each)
-        return [Catch("state", "not what was signed", what) for what in check_signature(each.path).differing]
+        there = each.path.rename(each.path.with_name(name))
+        return [Catch("state", "not what was signed", what) for what in check_signature(there).differing]
 
     return told
 
@@ -274,6 +282,84 @@ SEALS = [
         "run.json: it says that the data were removed, and raw/ is there",
         _utilisation(0.999),
         data_removed=True,
+    ),
+    _differs(
+        "module-that-the-guest-never-saw",
+        "run.json names a module that the guest did not have.",
+        "run.json: module ss_jump, which the guest did not have",
+        _a_guest_without_modules,
+        modules={"ss_jump": {"srcversion": "F" * 23}},
+    ),
+    _differs(
+        "measures-of-a-run-that-failed",
+        "A run failed, and has measures.",
+        "metrics.json: it has measures, and the run failed",
+        _nothing,
+        status="failed",
+        error="the guest died",
+    ),
+    _differs(
+        "verdict-of-a-run-that-failed",
+        "A run failed, and its verdict does not say so.",
+        "verdict.json: it is not that of the failure in run.json",
+        _nothing,
+        status="failed",
+        error="the guest died",
+    ),
+    ToldLiar(
+        "run-that-never-ended",
+        "file",
+        "run.json says that the run still goes on, so that nobody computes its results.",
+        Catch("state", "unchecked", "the run has not ended"),
+        _VERIFIED,
+        _verified(_utilisation(0.999), status="running"),
+    ),
+    _differs(
+        "raw-said-to-be-left-out",
+        "run.json says that raw files were left out, so that nobody computes the tables, and they are there.",
+        "raw/tcp_info.bin was left out, it says, and is there",
+        _half_of_tcp_info,
+        raw_left_out=["raw/tcp_info.bin"],
+    ),
+    _differs(
+        "something-said-to-be-left-out",
+        "run.json says that a raw file was left out that no run has, so that nobody computes the tables.",
+        "metrics.json: utilisation: 0.999 against",
+        _utilisation(0.999),
+        raw_left_out=["raw/nothing.bin"],
+    ),
+    _differs(
+        "plan-said-to-be-left-out",
+        "run.json says that a file was left out that no pack leaves out.",
+        "run.json: verdict.json is none of what a pack leaves out",
+        _nothing,
+        raw_left_out=["verdict.json"],
+    ),
+    _differs(
+        "traits-of-another-engine",
+        "The plan says that its engine's clock is a real one, so that wider tolerances hold.",
+        "plan.json: its traits are not those of the engine uml",
+        _edited("plan.json", lambda plan: plan["traits"].update(virtual_clock=False)),
+    ),
+    _differs(
+        "engine-that-nobody-has",
+        "The plan names an engine that nobody has, so that nothing is known of its runs.",
+        "no engine is called 'mine'",
+        _edited("plan.json", lambda plan: plan.update(engine="mine")),
+    ),
+    _differs(
+        "guest's-plan-taken-away",
+        "What the guest was given is gone, with its digest.",
+        "share/plan.json: it is missing",
+        lambda each: (each.run.share / "plan.json").unlink(),
+    ),
+    ToldLiar(
+        "signed-under-another-name",
+        "file",
+        "An experiment that somebody signed lies under the name of another one.",
+        Catch("state", "not what was signed", "it was signed as 'recorded'"),
+        _SIGNED,
+        _signed(_nothing, "other"),
     ),
     ToldLiar(
         "changed-from-raw-to-report",

@@ -10,10 +10,13 @@ import dataclasses
 import gzip
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 from howdah.claim.claims import judge_claims
 from howdah.plan.plan import Host, Plan
@@ -30,6 +33,7 @@ name: recorded
 path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
 algorithm: cubic
 duration: 2 s
+repetitions: 1
 claims:
   - id: used
     says: The path is used.
@@ -56,11 +60,23 @@ def recorded_plan() -> Plan:
     )
 
 
+@contextmanager
+def recorded_compiler() -> Iterator[None]:
+    """The recording has a network of its own, which no profile gives: its plan is what the compiler is said to make.
+
+    ``tests/liars/plans.py`` has the compiler's own plans.
+    """
+    with mock.patch("howdah.verify.compiled.compile_plan", lambda *_arguments: recorded_plan()):
+        yield
+
+
 def make_recorded_run(parent: Path, plan: Plan | None = None) -> RunDirectory:
     """Write the recording as raw/ of a run in ``parent``."""
     directory = RunDirectory(parent / "recorded")
     directory.raw.mkdir(parents=True)
-    directory.plan.write_text((plan or recorded_plan()).to_json())
+    directory.share.mkdir()
+    for place in (directory.path, directory.share):
+        (place / "plan.json").write_text((plan or recorded_plan()).to_json())
     for name in ("header_page", "header_event", "tcp_probe.format"):
         (directory.raw / name).write_text((GOLDEN / name).read_text())
     for name in ("tcp_probe", "tcp_info", "qdisc", "interface"):

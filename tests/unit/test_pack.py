@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import io
 import json
 import os
@@ -12,7 +11,7 @@ import random
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +29,18 @@ from howdah.record import raw as raw_module
 from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.raw import compress_raw
-from tests.unit.recorded_run import make_recorded_experiment
+from tests.unit.pack_factory import RUN, archive, index_of, member, whole_pack
+from tests.unit.recorded_run import make_recorded_experiment, recorded_compiler
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A person's home, in which the runs are."""
     place = tmp_path / "home" / "alice"
     (place / "runs").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(place))
-    return place
+    with recorded_compiler():
+        yield place
 
 
 @pytest.fixture
@@ -106,8 +107,8 @@ def test_nothing_of_the_machine_is_in_it(recorded: RunDirectory, home: Path, tmp
     record = json.loads(_bytes(packed.file)["x/recorded/recorded/run.json"])
     assert record["rerun_of"] == "RUNS/other"
     assert record["rewritten"] == {"engine.log": read_json(recorded.provenance)["digests"]["engine.log"]}
-    for member, _content in _members(packed.file):
-        assert (member.uid, member.gid, member.uname, member.gname, member.mtime) == (0, 0, "", "", 0)
+    for one, _content in _members(packed.file):
+        assert (one.uid, one.gid, one.uname, one.gname, one.mtime) == (0, 0, "", "", 0)
 
 
 def test_the_same_runs_give_the_same_bytes(recorded: RunDirectory, tmp_path: Path) -> None:
@@ -199,44 +200,19 @@ def test_a_signature_stays_where_nothing_was_changed(recorded: RunDirectory, tmp
 Change = Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]
 
 
-def _member(name: str, content: bytes = b"", **fields: Any) -> tuple[tarfile.TarInfo, bytes]:
-    member = tarfile.TarInfo(name)
-    member.size = len(content)
-    for field, value in fields.items():
-        setattr(member, field, value)
-    return member, content
-
-
-def _index(**files: bytes) -> bytes:
-
-    said = {
-        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()} for name, content in files.items()
-    }
-    return json.dumps({"format": FORMAT, "experiments": [], "runs": [], "files": said}).encode()
-
-
-def _archive(file: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as archive:
-        for member, content in members:
-            archive.addfile(member, io.BytesIO(content))
-    file.write_bytes(zstandard.ZstdCompressor(write_checksum=True).compress(out.getvalue()))
-    return file
-
-
 BAD = {
-    "above": _member("x/../../evil", b"x"),
-    "absolute": _member("/evil", b"x"),
-    "link": _member("x/a", type=tarfile.SYMTYPE, linkname="/etc"),
-    "hard link": _member("x/a", type=tarfile.LNKTYPE, linkname="/etc/passwd"),
-    "device": _member("x/a", type=tarfile.CHRTYPE),
-    "fifo": _member("x/a", type=tarfile.FIFOTYPE),
-    "directory": _member("x/a", type=tarfile.DIRTYPE),
-    "backslash": _member("x\\..\\evil", b"x"),
-    "no top": _member("a", b"x"),
-    "unlisted": _member("x/b", b"x"),
-    "other content": _member("x/a", b"y"),
-    "longer": _member("x/a", b"xx"),
+    "above": member("x/../../evil", b"x"),
+    "absolute": member("/evil", b"x"),
+    "link": member(f"x/{RUN}/raw/a", type=tarfile.SYMTYPE, linkname="/etc"),
+    "hard link": member(f"x/{RUN}/raw/a", type=tarfile.LNKTYPE, linkname="/etc/passwd"),
+    "device": member(f"x/{RUN}/raw/a", type=tarfile.CHRTYPE),
+    "fifo": member(f"x/{RUN}/raw/a", type=tarfile.FIFOTYPE),
+    "directory": member(f"x/{RUN}/raw/a", type=tarfile.DIRTYPE),
+    "backslash": member("x\\..\\evil", b"x"),
+    "no top": member("a", b"x"),
+    "unlisted": member(f"x/{RUN}/raw/b", b"x"),
+    "other content": member(f"x/{RUN}/raw/a", b"y"),
+    "longer": member(f"x/{RUN}/raw/a", b"xx"),
 }
 
 
@@ -245,8 +221,8 @@ def test_a_pack_writes_nothing_elsewhere(what: str, tmp_path: Path) -> None:
     place = tmp_path / "deep" / "target"
     place.parent.mkdir()
     before = sorted(tmp_path.rglob("*"))
-    file = _archive(tmp_path / "bad.tar.zst", _member("x/pack.json", _index(a=b"x")), BAD[what])
-    with pytest.raises(PackError):
+    file = whole_pack(tmp_path / "bad.tar.zst", index_of({f"{RUN}/raw/a": b"x"}), BAD[what])
+    with pytest.raises(PackError, match=r"would write where|does not have|is not the file|missing from it"):
         unpack(file, place)
     assert sorted(tmp_path.rglob("*")) == sorted([*before, file])
 
@@ -254,7 +230,7 @@ def test_a_pack_writes_nothing_elsewhere(what: str, tmp_path: Path) -> None:
 def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    good = _archive(tmp_path / "good.tar.zst", _member("x/pack.json", _index(**{"a/b": b"x"})), _member("x/a/b", b"x"))
+    good = whole_pack(tmp_path / "good.tar.zst", index_of({f"{RUN}/raw/a": b"x"}), member(f"x/{RUN}/raw/a", b"x"))
     place = tmp_path / "target"
     place.symlink_to(outside)
     (outside / "there").touch()
@@ -262,7 +238,7 @@ def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
         unpack(good, place)
     assert sorted(entry.name for entry in outside.iterdir()) == ["there"]
     unpack(good, tmp_path / "new")
-    assert (tmp_path / "new" / "a" / "b").read_bytes() == b"x"
+    assert (tmp_path / "new" / RUN / "raw" / "a").read_bytes() == b"x"
 
 
 @pytest.mark.parametrize("damage", ["cut off", "changed", "missing file", "no pack", "newer"])
@@ -275,11 +251,11 @@ def test_a_damaged_pack_is_refused_as_a_whole(damage: str, tmp_path: Path, recor
         content[len(content) // 2] ^= 1
         file.write_bytes(content)
     elif damage == "missing file":
-        _archive(file, _member("x/pack.json", _index(a=b"x", b=b"y")), _member("x/a", b"x"))
+        whole_pack(file, index_of({f"{RUN}/raw/a": b"x", f"{RUN}/raw/b": b"y"}), member(f"x/{RUN}/raw/a", b"x"))
     elif damage == "no pack":
-        _archive(file, _member("x/a", b"x"))
+        archive(file, member(f"x/{RUN}/raw/a", b"x"))
     else:
-        _archive(file, _member("x/pack.json", json.dumps({"format": FORMAT + 1, "files": {}}).encode()))
+        archive(file, member("x/pack.json", json.dumps({"format": FORMAT + 1, "files": {}}).encode()))
     with pytest.raises(PackError):
         unpack(file, tmp_path / "target")
     assert not (tmp_path / "target").exists()
@@ -304,31 +280,43 @@ def test_paths_are_replaced_at_their_ends_only(tmp_path: Path, monkeypatch: pyte
     }
 
 
+def _entries(*more: PackedFile) -> tuple[dict[str, Any], list[PackedFile]]:
+    """What the index says of two runs, and their files with an agent of a megabyte in each."""
+    names = [f"e/{run}/{name}" for run in "12" for name in ("plan.json", "run.json")]
+    agents = [PackedFile(f"e/{run}/share/agent", content=_AGENT) for run in "12"]
+    empty = [PackedFile(name, content=b"") for name in names]
+    return {"experiments": ["e"], "runs": ["e/1", "e/2"]}, [*empty, *agents, *more]
+
+
+_AGENT = random.Random(1).randbytes(1_000_000)
+
+
 def test_what_each_run_has_is_in_a_pack_once(tmp_path: Path) -> None:
     """Also where megabytes are between, as the raw data of a run."""
-    agent, raw = (random.Random(seed).randbytes(size) for seed, size in ((1, 1_000_000), (2, 4_000_000)))
-    entries = [
-        PackedFile("1/share/agent", content=agent),
-        PackedFile("1/raw", content=raw),
-        PackedFile("2/share/agent", content=agent),
-    ]
-    index = write_archive(tmp_path / "pack", "p", {}, entries)
+    raw = PackedFile("e/1/raw/x", content=random.Random(2).randbytes(4_000_000))
+    index = write_archive(tmp_path / "pack", "p", *_entries(raw))
     assert 5_000_000 < (tmp_path / "pack").stat().st_size < 5_100_000
     extract(tmp_path / "pack", tmp_path / "there")
-    one, two = (tmp_path / "there" / run / "share" / "agent" for run in "12")
-    assert two.read_bytes() == agent
+    one, two = (tmp_path / "there" / "e" / run / "share" / "agent" for run in "12")
+    assert two.read_bytes() == _AGENT
     assert two.samefile(one), "unpacked, it is there once, as where it was packed"
     assert [file.name for file in two.parent.iterdir()] == ["agent"]
     assert size_on_disk(index) == 5_000_000
 
 
 def test_a_disk_without_links_gets_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = [PackedFile(f"{run}/share/agent", content=b"agent") for run in "12"]
-    write_archive(tmp_path / "pack", "p", {}, entries)
+    write_archive(tmp_path / "pack", "p", *_entries())
 
     def refused(*_names: object) -> None:
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(os, "link", refused)
     extract(tmp_path / "pack", tmp_path / "there")
-    assert [(tmp_path / "there" / run / "share" / "agent").read_bytes() for run in "12"] == [b"agent", b"agent"]
+    assert all((tmp_path / "there" / "e" / run / "share" / "agent").read_bytes() == _AGENT for run in "12")
+
+
+def test_what_could_not_be_unpacked_is_not_packed(recorded: RunDirectory, tmp_path: Path) -> None:
+    (recorded.raw / "-rf").write_text("x")
+    seal(recorded, read_json(recorded.provenance))
+    with pytest.raises(PackError, match="cannot be packed: 'recorded/recorded/raw/-rf' is not a file"):
+        pack([recorded.path.parent], tmp_path / "x.tar.zst")

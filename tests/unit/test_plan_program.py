@@ -57,8 +57,12 @@ def test_files_beside_the_profile_are_part_of_the_plan_and_copied(tmp_path: Path
     stage_programs(directory, plan)
     assert (directory.share / "program" / "1-server" / "data").read_text() == "x"
     (tmp_path / "mine.py").write_text("print(1)\n")
+    stage_programs(directory, plan)  # the run has it already
+    staged = directory.share / "program" / "1-server" / "mine.py"
+    staged.unlink()
     with pytest.raises(RunFailedError, match="has changed since the run was planned"):
         stage_programs(directory, plan)
+    assert not staged.exists(), "not a byte of another content is written"
 
 
 def test_a_quic_stack_has_its_packages_and_its_sender_is_captured(tmp_path: Path) -> None:

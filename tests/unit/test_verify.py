@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from howdah.record.digest import seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.retention import remove_data
 from howdah.work.stage import refresh
-from tests.unit.recorded_run import PROFILE, make_recorded_experiment
+from tests.unit.recorded_run import PROFILE, make_recorded_experiment, recorded_compiler
 
 
 class _Recorded:
@@ -42,8 +42,9 @@ class _Recorded:
 
 
 @pytest.fixture
-def recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> _Recorded:
-    return _Recorded(tmp_path, capsys)
+def recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[_Recorded]:
+    with recorded_compiler():
+        yield _Recorded(tmp_path, capsys)
 
 
 def test_what_is_as_it_was_recorded_is_verified_and_not_touched(recorded: _Recorded) -> None:

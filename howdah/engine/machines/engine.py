@@ -190,8 +190,8 @@ class _Session:
             for name, machine in self._machines.items():
                 place_ = self._places[name]
                 console = self._directory.raw / name / "console.log"
-                command = ["env", f"PYTHONPATH={self._code}", "PYTHONHASHSEED=0", "python3", "-m", "howdah.agent"]
-                command += ["--in", place_, "--out", f"{place_}/out"]
+                command = ["env", f"PYTHONPATH={self._code}", "PYTHONSAFEPATH=1", "PYTHONHASHSEED=0"]
+                command += ["python3", "-m", "howdah.agent", "--in", place_, "--out", f"{place_}/out"]
                 self._note(f"{name}$ {' '.join(command)}")
                 conversation = AgentConversation(name, machine.spawn(command), console)
                 stack.callback(conversation.end)

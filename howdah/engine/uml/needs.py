@@ -24,6 +24,7 @@ from howdah.engine.ending import runtime_base
 from howdah.engine.engine import Lack
 from howdah.engine.uml import memory
 from howdah.errors import HowdahError
+from howdah.place import OWN_PYTHON
 
 _MEMORY_BYTES = 512 * 2**20  # what a small guest takes; a plan's own size is asked for again before it starts
 _DISK_BYTES = 1200 * 2**20
@@ -87,7 +88,7 @@ def _is_needed(item: Prerequisite, kernel_built: bool, tree_built: bool, kernel:
 def _try() -> dict[str, Any] | str:
     try:
         answer = subprocess.run(
-            [sys.executable, "-m", "howdah.engine.uml.trial"], capture_output=True, text=True, timeout=20, check=True
+            [*OWN_PYTHON, "-m", "howdah.engine.uml.trial"], capture_output=True, text=True, timeout=20, check=True
         )
         value: dict[str, Any] = json.loads(answer.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:

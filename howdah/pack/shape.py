@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pack may hold: experiments of runs, as docs/data-format.md has them, and nothing else.
+
+Whoever unpacks one works in its directory afterwards. A file that is none of a run's could be taken there for a
+program, for settings of one, or for a module of Python's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from howdah.foreign import is_plain
+from howdah.record.digest import MANIFEST, MINISIGN_SIGNATURE, SSH_SIGNATURE
+
+_SIGNATURES = {MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE}
+_TOP = {"README.txt", "units.json"}
+_OF_EXPERIMENT = {"experiment.json", "profile.yaml", "claims.json", "report.html", *_SIGNATURES}
+_OF_RUN = {"plan.json", "run.json", "metrics.json", "verdict.json", "engine.log", *_SIGNATURES}
+_FOLDERS = {"raw", "share"}  # the guest's records, and what the guest was given
+_FLENT = ".flent.gz"
+_TABLE = re.compile(r"[a-z0-9_]+\.parquet|ingest\.json", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_DEEPEST = 12
+_LARGEST_BYTES = 1 << 50
+
+
+def check_index(index: Any) -> None:
+    """Raises ValueError for the first thing in pack.json that is not as ``howdah pack`` writes it."""
+    if not isinstance(index, dict):
+        raise ValueError("it is not an object")
+    experiments, runs, files = (index.get(name) for name in ("experiments", "runs", "files"))
+    for name, value in (("experiments", experiments), ("runs", runs)):
+        if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+            raise ValueError(f"{name} is not a list of names, or empty")
+        if len(set(value)) != len(value):
+            raise ValueError(f"{name} names one of them twice")
+    if not isinstance(files, dict):
+        raise ValueError("files is not an object")
+    assert isinstance(experiments, list)
+    assert isinstance(runs, list)
+    found: set[str] = set()
+    for name, said in files.items():
+        if not isinstance(said, dict) or not _is_size(said.get("bytes")) or not _is_digest(said.get("sha256")):
+            raise ValueError(f"size or digest of {name!r} is missing")
+        if name in _TOP:
+            continue
+        parts = name.split("/")
+        if parts[0] not in experiments or not _is_of_experiment(parts):
+            raise ValueError(f"{name!r} is not a file of an experiment")
+        if len(parts) > 2:
+            found.add("/".join(parts[:2]))
+    for run in (*sorted(found - set(runs)), *runs):
+        if run not in found or run not in runs or f"{run}/run.json" not in files or f"{run}/plan.json" not in files:
+            raise ValueError(f"the run {run!r} is not listed, or is not whole")
+    for experiment in experiments:
+        if not any(run.startswith(f"{experiment}/") for run in runs):
+            raise ValueError(f"the experiment {experiment!r} has no runs")
+
+
+def _is_of_experiment(parts: list[str]) -> bool:
+    if not all(map(is_plain, parts)) or not 2 <= len(parts) <= _DEEPEST:
+        return False
+    if len(parts) == 2:
+        return parts[1] in _OF_EXPERIMENT
+    if len(parts) == 3:
+        return parts[2] in _OF_RUN or parts[2].endswith(_FLENT)
+    return parts[2] in _FOLDERS or (parts[2] == "tables" and len(parts) == 4 and bool(_TABLE.fullmatch(parts[3])))
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _LARGEST_BYTES
+
+
+def _is_digest(value: Any) -> bool:
+    return isinstance(value, str) and bool(_DIGEST.fullmatch(value))

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan names that is not in it: files of the machine that makes the run, and that machine itself.
+
+A plan that came from elsewhere and is made again has the reader's machine build, load or start these
+(``howdah/work/trust.py`` asks before). What a plan says by digest, and what howdah ships with, is not among them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from howdah.default import KERNEL_FORM
+from howdah.foreign import is_plain
+from howdah.place import STACKS
+from howdah.plan.plan import Plan
+from howdah.trait import traits
+
+_KERNEL = re.compile(KERNEL_FORM, re.ASCII)
+_STACK = re.compile(r"stacks/([a-z0-9-]+)\.yaml", re.ASCII)
+# A user-mode kernel has arguments that name files and programs of the host; none of them has a dot in its name.
+_PARAMETER = re.compile(r"[A-Za-z0-9_]+\.[A-Za-z0-9_]+", re.ASCII)
+_VALUE = re.compile(r"[!-~]*", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_GUESTS = ("uml", "vm")  # engines that run a plan in a guest
+_ENDS = ("client", "server")
+MOST_PROGRAM_BYTES = 256 * 2**20
+
+KERNEL, MODULE, STACK, PROGRAM, ENGINE = "kernel", "module", "stack", "program of", "engine"
+
+
+@dataclass(frozen=True)
+class Named:
+    """``kind`` says what it is, ``name`` is its path as the plan has it, or the name of an engine or a flow.
+
+    ``runs`` says what of it runs where, in words.
+    """
+
+    kind: str
+    name: str
+    runs: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}: {self.runs}"
+
+
+def named_of(plan: Plan) -> list[Named]:
+    """Everything, each once; empty for a plan that only this howdah and kernels of Debian's can make."""
+    return list(dict.fromkeys(_named(plan)))
+
+
+def _named(plan: Plan) -> Iterator[Named]:
+    if plan.engine not in _GUESTS:
+        yield Named(ENGINE, plan.engine, "the run is made outside of a guest, with this machine's own programs")
+    kernels = [*plan.kernels, *(plan.machine_kernels or {}).values()]
+    for kernel in kernels if not _is_model(plan.engine) else ():
+        if not _KERNEL.fullmatch(kernel):
+            yield Named(KERNEL, kernel, "its makefiles and build scripts run on this machine")
+    for file in (plan.own_kernel.modules, plan.own_kernel.headers) if plan.own_kernel is not None else ():
+        if file is not None:
+            yield Named(KERNEL, file, "the makefiles and scripts of its headers run on this machine")
+    for module in plan.modules:
+        yield Named(MODULE, module, "its Kbuild, its includes and the compiler run on this machine")
+    for flow in plan.flows:
+        if flow.program is not None:
+            yield Named(PROGRAM, flow.title, "its commands run in the guest, which can reach what you can")
+        for stack in flow.stacks:
+            file = str(stack["file"])
+            if not _is_shipped(file):
+                yield Named(STACK, file, "the commands that build it run on this machine")
+
+
+def _is_model(engine: str) -> bool:
+    """Whether nothing is a kernel in the runs of an engine. What the plan says of its traits is the sender's word."""
+    try:
+        return bool(traits(engine).model)
+    except KeyError:
+        return False
+
+
+def _is_shipped(file: str) -> bool:
+    match = _STACK.fullmatch(file)
+    return match is not None and (STACKS / f"{match[1]}.yaml").is_file()
+
+
+def programs_of(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The directory below share/ and each file of the programs that make flows (docs/data-format.md)."""
+    for flow in plan.flows:
+        for end in _ENDS if flow.program is not None else ():
+            for file in (flow.program or {})[end]["files"]:
+                yield f"program/{flow.id}-{end}", file
+
+
+def check_names(plan: Plan) -> None:
+    """Raises ValueError for a name that could be another one: of a file elsewhere, or of an option of a program."""
+    for name in (plan.run, plan.profile):
+        if not is_plain(name):
+            raise ValueError(f"{name!r} is not the name of a run or a profile")
+    places: set[tuple[str, str]] = set()
+    for place, file in programs_of(plan):
+        name = str(file["name"])
+        if not is_plain(name.lstrip(".")) or name in (".", "..") or (place, name) in places:
+            raise ValueError(f"{name!r} is not the name of a program's file")
+        if not _DIGEST.fullmatch(str(file["sha256"])):
+            raise ValueError(f"the program's file {name!r} has no digest")
+        places.add((place, name))
+    for name, value in plan.kernel_parameters.items():
+        if not _PARAMETER.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise ValueError(f"{name}={value} is not a parameter of a kernel's module")
+    for flow in plan.flows:
+        for stack in flow.stacks:
+            if not is_plain(str(stack["name"])):
+                raise ValueError(f"{stack['name']!r} is not the name of a stack")

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the plans of an experiment are those of its profile, by this howdah's compiler; none missing and none extra.
+
+The profile may be a stranger's: it is compiled only if that runs no code of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from howdah.errors import HowdahError, ProfileError
+from howdah.place import PROJECT
+from howdah.plan.compile import compile_plan
+from howdah.profile import Profile, load
+from howdah.profile.profile import Cell
+from howdah.record.directory import RunDirectory, read_object
+from howdah.record.provenance import software
+from howdah.verify.finding import Discrepancy, Report
+
+PROFILE = "profile.yaml"
+_CHECKED = f"plans against {PROFILE}, which was compiled again"
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The cells of a profile by the names of their runs, as one of the ways to read it gives them."""
+
+    profile: Profile
+    cells: dict[str, Cell]
+
+
+def check_plans(path: Path, index: dict[str, Any], report: Report) -> None:
+    """Compile the profile of an experiment again; what its runs' plans have otherwise, and which are missing or extra,
+    goes to the report."""
+    try:
+        compiled = _compiled(path, index)
+    except HowdahError as error:
+        report.gaps.append(f"its plans were not compared with {PROFILE}, which does not compile here: {error}")
+        return
+    report.checked.append(_CHECKED)
+    _check_texts(path, index, compiled.profile, report)
+    found: set[str] = set()
+    by_command: dict[str, None] = {}
+    for cell in index["cells"]:
+        run = RunDirectory(path / str(cell["run"]))
+        if not run.plan.exists():
+            if cell.get("status") == "pending":
+                report.gaps.append(f"{run.name} was not made")
+                found.add(_slug(run.name))
+            continue
+        said = read_object(run.plan)
+        name = str(said.get("run"))
+        found.add(name)
+        if name not in compiled.cells:
+            what = f"{run.name} is not a run of this profile"
+            report.findings.append(Discrepancy("experiment.json", what, name))
+            continue
+        difference = _difference(said, compiled.cells[name], by_command)
+        if difference is not None:
+            _tell(run, difference, report)
+    report.claimed += by_command
+    absent = [name for name in compiled.cells if name not in found]
+    if absent:
+        shown = ", ".join(absent[:_MOST_NAMED]) + (" …" if len(absent) > _MOST_NAMED else "")
+        report.gaps.append(f"{len(absent)} of the profile's {len(compiled.cells)} runs are missing: {shown}")
+
+
+def check_plan(run: RunDirectory, report: Report) -> None:
+    """Of a run that is looked at by itself: its plan against the profile of the experiment that it lies in."""
+    home = run.path.parent
+    index = read_object(home / "experiment.json")
+    if not (home / PROFILE).exists() or not isinstance(index.get("cells"), list):
+        report.claimed.append("the plan: there is no profile to compile again")
+        return
+    try:
+        compiled = _compiled(home, index)
+        said = read_object(run.plan)
+        by_command: dict[str, None] = {}
+        cell = compiled.cells.get(str(said.get("run")))
+        difference = "it is none of this profile's" if cell is None else _difference(said, cell, by_command)
+    except HowdahError as error:
+        report.gaps.append(f"its plan was not compared with {PROFILE}, which does not compile here: {error}")
+        return
+    report.checked.append(f"its plan against {PROFILE} of the experiment")
+    report.claimed += by_command
+    if difference is not None:
+        _tell(run, difference, report)
+
+
+def _slug(directory_name: str) -> str:
+    """The name of a run without what tells it from runs of other plans."""
+    return directory_name.rpartition("-")[0] or directory_name
+
+
+def _tell(run: RunDirectory, difference: str, report: Report) -> None:
+    """A finding, if this very howdah made the plan; else it may be the compiler that has changed."""
+    made, now = read_object(run.provenance).get("howdah") or {}, software()
+    name = f"{run.name}/plan.json" if Path(report.path) != run.path else "plan.json"
+    if all(made.get(each) == now[each] for each in ("version", "revision", "modified")):
+        report.findings.append(Discrepancy(name, f"it is not what {PROFILE} gives: {difference}"))
+    else:
+        report.gaps.append(
+            f"{name} is not what {PROFILE} gives by this howdah: {difference}. It claims to be of howdah "
+            f"{made.get('version')} ({str(made.get('revision'))[:12]})"
+        )
+
+
+def _compiled(path: Path, index: dict[str, Any]) -> Compiled:
+    """The way to read the profile that gives the runs that are listed, or the first one. Raises HowdahError."""
+    listed = {_slug(str(cell["run"])) for cell in index["cells"]}
+    number = index.get("total") if isinstance(index.get("total"), int) else len(index["cells"])
+    first: Compiled | None = None
+    problem: HowdahError | None = None
+    ways = product(_directories(path, index), dict.fromkeys([bool(index.get("quick")), False]), (False, True))
+    for directory, quick, unknowns in ways:
+        try:
+            profile = load(path / PROFILE, confirmed_runs=number, quick=quick, unknowns=unknowns, directory=directory)
+            _check_harmless(profile)
+            cells: Sequence[Cell] = profile.cells()
+            found = Compiled(profile, {cell.run: cell for cell in cells})
+            compile_plan(cells[0])
+        except HowdahError as error:
+            problem = problem or error
+            continue
+        first = first or found
+        if listed == set(found.cells):
+            return found
+    if first is None:
+        assert problem is not None
+        raise problem
+    return first
+
+
+def _directories(path: Path, index: dict[str, Any]) -> list[Path]:
+    """Where the profile's relative paths start: where it lay when it was run, else where it lies."""
+    source = index.get("profile")
+    written = Path(str(source.get("file", ""))) if isinstance(source, dict) else Path()
+    there = [(root / written).parent for root in (PROJECT, Path.cwd()) if (root / written).is_file()]
+    return [*there[:1], path]
+
+
+def _check_harmless(profile: Profile) -> None:
+    """Raises ProfileError for a profile that would run code of its own."""
+    for point in list(profile.points)[:1]:
+        if point.scenario.topology.file is not None:
+            raise ProfileError(
+                "it has a topology of its own, which is a program and is not run to verify something",
+                where=point.document.place(("topology", "file")),
+            )
+
+
+def _difference(said: dict[str, Any], cell: Cell, by_command: dict[str, None]) -> str | None:
+    """The first difference of a plan from what its cell gives; None if they are equal."""
+    try:
+        made = json.loads(compile_plan(cell).to_json())
+        given: dict[str, str | None] = {
+            name: str(said.get(name)) if said.get(name) != made.get(name) else None for name in ("engine", "kernel")
+        }
+        if any(given.values()):
+            made = json.loads(compile_plan(cell, given["engine"], given["kernel"]).to_json())
+            for name, value in given.items():
+                if value is not None:
+                    by_command[f"{name} {value}, which is not the profile's: --{name} on the command line"] = None
+    except HowdahError as error:
+        return f"it cannot be compiled: {error.what}"
+    return next(differences(said, made), None)
+
+
+def differences(said: Any, made: Any, place: str = "") -> Iterator[str]:
+    """Each place at which two JSON values differ, with both values."""
+    if isinstance(said, dict) and isinstance(made, dict):
+        for name in dict.fromkeys([*made, *said]):
+            below = f"{place}.{name}" if place else str(name)
+            if name not in said or name not in made:
+                yield f"{below} is {'missing' if name not in said else 'extra'}"
+            else:
+                yield from differences(said[name], made[name], below)
+    elif isinstance(said, list) and isinstance(made, list) and len(said) == len(made):
+        for number, pair in enumerate(zip(said, made, strict=True)):
+            yield from differences(*pair, f"{place}.{number}")
+    elif type(said) is not type(made) or said != made:
+        yield f"{place} is {_short(said)}, the profile gives {_short(made)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _check_texts(path: Path, index: dict[str, Any], profile: Profile, report: Report) -> None:
+    """What experiment.json says of its profile."""
+    said = {name: index.get(name) for name in ("description", "axes")}
+    for name, value in (("description", profile.description), ("axes", profile.axes)):
+        if index.get(name) is not None and said[name] != value:
+            what = f"{name} is {_short(said[name])}, {PROFILE} has {_short(value)}"
+            report.findings.append(Discrepancy("experiment.json", what, said[name], value))
+    if index.get("name") not in (None, path.name):
+        report.notes.append(f"it was made as {index['name']!r}")

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a run that is made again may have this machine do what its plan names (docs/trust.md).
+
+A plan that this user's howdah made runs what the user named. Any other plan is a stranger's, wherever its directory
+came from: what it names is listed, with digests, and nothing of it is done before the user says so. What was allowed is
+remembered by digest, never by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from howdah.build.source_tree import read_tree
+from howdah.errors import HowdahError, RecordError, explain
+from howdah.foreign import files_below, open_foreign
+from howdah.place import file_of, state_place
+from howdah.plan.named import ENGINE, KERNEL, PROGRAM, STACK, Named, named_of
+from howdah.plan.plan import Plan
+from howdah.record.provenance import sha256_text
+from howdah.work.ledger import code
+
+MADE_HERE = "made_here"  # in run.json: shows the user whose howdah made the plan that it did
+ANSWER = "--trust"
+_FILE = "trusted"
+
+
+class UntrustedError(HowdahError):
+    """A stranger's plan asks for more than howdah's own."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Something that a plan names, and the SHA-256 of what would run; None where there is no such thing here."""
+
+    named: Named
+    sha256: str | None
+
+    def __str__(self) -> str:
+        return f"{self.named} (SHA-256 {self.sha256 or 'unknown: it is not here'})"
+
+
+def signed_plan(plan: Plan, plan_json: str) -> dict[str, str]:
+    """What run.json says of a plan that this user's howdah made; nothing where the plan names nothing."""
+    return {MADE_HERE: _code(plan_json)} if named_of(plan) else {}
+
+
+def check_trust(plan: Plan, plan_json: str, record: dict[str, Any], *, trust: bool) -> None:
+    """Raises UntrustedError for a stranger's plan that names something the user has not allowed.
+
+    With ``trust`` the user allows it, now and later.
+    """
+    named = named_of(plan)
+    if not named or hmac.compare_digest(str(record.get(MADE_HERE, "")).encode(), _code(plan_json).encode()):
+        return
+    asked = [Asked(each, _digest(each, plan, plan_json)) for each in named]
+    known = _remembered()
+    new = [each for each in asked if each.sha256 not in known]
+    if not new:
+        return
+    lines = "".join(f"\n    {each}" for each in new)
+    absent = [each for each in new if each.sha256 is None]
+    if absent:
+        what = f"this plan names what is not on this machine:{lines}"
+        raise UntrustedError(what, hint="It cannot be made again here.")
+    if not trust:
+        raise UntrustedError(
+            f"this plan is not one that you made here, and to make it again runs the sender's code:{lines}",
+            hint=f"Look at it first. {ANSWER} runs it, and remembers it by these digests.",
+        )
+    _remember(new)
+
+
+def _code(plan_json: str) -> str:
+    return code(b"plan\0" + sha256_text(plan_json).encode())
+
+
+def _digest(named: Named, plan: Plan, plan_json: str) -> str | None:
+    """Of all files that would be read; of an engine, of the plan that it would run."""
+    if named.kind == ENGINE:
+        return sha256_text(plan_json)
+    if named.kind == PROGRAM:
+        programs = [flow.program for flow in plan.flows if flow.title == named.name]
+        return sha256_text(json.dumps(programs, sort_keys=True))
+    path = file_of(named.name) if named.kind == STACK else Path(named.name).expanduser()
+    try:
+        if path.is_dir():
+            return read_tree(path).sha256 if named.kind == KERNEL else _of_directory(path)
+        return _of_file(path) if named.kind != STACK else _of_directory(path.parent)
+    except (OSError, HowdahError):
+        return None
+
+
+def _of_directory(directory: Path) -> str:
+    digest = hashlib.sha256()
+    for name, kind in sorted(files_below(directory)):
+        digest.update(f"{name}\0{kind or _of_file(directory / name)}\n".encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def _of_file(file: Path) -> str:
+    with open_foreign(file) as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _remembered() -> set[str]:
+    try:
+        with open_foreign(state_place() / _FILE) as opened:
+            return {line.split(b" ", 1)[0].decode() for line in opened.read().splitlines()}
+    except (OSError, RecordError, UnicodeError):
+        return set()
+
+
+def _remember(asked: Iterable[Asked]) -> None:
+    file = state_place() / _FILE
+    text = "".join(f"{each.sha256} {each.named.kind} {json.dumps(each.named.name)}\n" for each in asked)
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as opened:
+            opened.write(text)
+    except OSError as error:
+        what = f"what you trust cannot be remembered: {explain(error)}"
+        raise HowdahError(what, where=str(file)) from error

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that somebody else made: what is no file, what is too large, and names that act on a terminal."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from howdah.command.main import main
+from howdah.errors import HowdahError, RecordError
+from howdah.foreign import files_below, is_plain, open_foreign, read_foreign, too_dense, visible
+from howdah.pack.pack import pack
+from howdah.record.digest import MismatchError, seal
+from howdah.record.directory import RunDirectory, parse_json, read_json
+from howdah.record.raw import read_raw_bytes
+from howdah.record.table import opened
+from howdah.verify.run import verify_run
+from howdah.verify.scratch import PREFIX, scratch_place
+from tests.unit.recorded_run import make_recorded_experiment
+
+
+def _link(file: Path) -> None:
+    other = file.with_name("other")
+    other.write_text("secret")
+    file.symlink_to(other)
+
+
+def _device(file: Path) -> None:
+    file.symlink_to("/dev/zero")
+
+
+NO_FILES: dict[str, Callable[[Path], object]] = {
+    "a link": _link,
+    "a link to a device": _device,
+    "a pipe": os.mkfifo,
+    "a directory": Path.mkdir,
+}
+
+
+@pytest.mark.parametrize("what", NO_FILES)
+def test_only_a_file_is_read(what: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    NO_FILES[what](file)
+    with pytest.raises(RecordError, match="not a file"):
+        open_foreign(file)
+
+
+def test_a_device_is_not_read() -> None:
+    with pytest.raises(RecordError, match="this is a device, not a file"):
+        open_foreign(Path("/dev/zero"))
+
+
+def test_a_file_is_read_up_to_a_size(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 11)
+    assert read_foreign(file, 11) == b"x" * 11
+    with pytest.raises(RecordError, match="this has 11 bytes; at most 10 are read"):
+        read_foreign(file, 10)
+    with pytest.raises(FileNotFoundError):
+        open_foreign(tmp_path / "nothing")
+
+
+def test_links_are_not_walked_through(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "c").touch()
+    (tmp_path / "a" / "up").symlink_to("..")
+    assert sorted(files_below(tmp_path)) == [("a/b/c", None), ("a/up", "a link")]
+
+
+@pytest.mark.parametrize("name", ["a", "__init__.py", "cubic-r0-53e27c84", "a b", "größe", "a.b.c"])
+def test_plain_names(name: str) -> None:
+    assert is_plain(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        ".a",
+        "-a",
+        "~",
+        "a/b",
+        "a\\b",
+        "a\n",
+        "a\x7f",
+        "a\x9b",
+        " a",
+        "a ",
+        "a\u202e",
+        "e\u0301",
+        "\udc80",
+    ],
+)
+def test_names_that_are_not(name: str) -> None:
+    assert not is_plain(name)
+
+
+def test_what_acts_on_a_terminal_is_shown() -> None:
+    assert visible("a\x1b[2J\r\x9b1A\u202eb\udc9bc\td\n") == "a\\x1b[2J\\x0d\\x9b1A\\u202eb\\x9bc\td\n"
+    assert visible("✓ größe 1\u2009%") == "✓ größe 1\u2009%"
+
+
+def test_a_pack_that_would_write_a_verdict_shows_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "x\x1b[2K\r\u2713 all: verified"
+    for words in (["verify", name], ["rerun", name], ["compare", name], ["report", name], ["unpack", name]):
+        assert main([*words, *(["--runs", str(tmp_path)] if words[0] != "unpack" else [])]) != 0
+    run = make_recorded_experiment(tmp_path / "recorded")
+    (run.raw / name).write_text("x")
+    seal(run, {**read_json(run.provenance), "host": {"cpu": name}})
+    (run.raw / name).unlink()
+    main(["verify", str(run.path)])
+    said = capsys.readouterr()
+    assert "\x1b" not in said.out + said.err
+    assert "\r" not in said.out + said.err
+    assert "\\x1b[2K\\x0d✓ all: verified is missing" in said.out
+
+
+def test_no_command_writes_by_itself() -> None:
+    """All that is printed goes through the one place that shows what would act on a terminal."""
+    import howdah.command
+
+    for file in Path(howdah.command.__path__[0]).glob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        assert file.name == "answer.py" or "sys.stdout.write(" not in text, file
+        assert not re.search(r"console\.print\((?!visible|Text|\(\"\\n\")", text), file
+
+
+@pytest.fixture
+def small() -> object:
+    """Two gigabytes of address space are what a command may take; a bomb would take more."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), before[1]))
+    yield None
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.mark.usefixtures("small")
+def test_what_unpacks_to_more_than_a_guest_writes_is_not_unpacked(tmp_path: Path) -> None:
+    """Two gigabytes of zeros."""
+    part, file = bytes(1 << 24), tmp_path / "a.bin"
+    with lzma.open(tmp_path / "a.bin.xz", "wb", preset=0) as packed:
+        for _ in range(128):
+            packed.write(part)
+    with pytest.raises(OSError, match="larger than what a guest writes"):
+        read_raw_bytes(file)
+    (tmp_path / "a.bin.xz").unlink()
+    compressor = zstandard.ZstdCompressor(write_content_size=True)
+    with (tmp_path / "a.bin.zst").open("wb") as opened_, compressor.stream_writer(opened_, size=1 << 31) as written:
+        for _ in range(128):
+            written.write(part)
+    with pytest.raises(OSError, match="larger than what a guest writes"):
+        read_raw_bytes(file)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_table_of_more_rows_than_its_bytes_can_hold_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "flow.parquet"
+    pq.write_table(pa.table({"x": pa.array([0], pa.int64()).take(pa.array([0] * 8_000_000))}), file)
+    assert file.stat().st_size < 100_000
+    with pytest.raises(HowdahError, match="8000000 rows in"), opened(file, "flow"):
+        pass
+
+
+def test_json_of_little_text_and_many_values_is_not_read(tmp_path: Path) -> None:
+    assert not too_dense(b"[" + b"[]," * 1000 + b"0]")
+    assert not too_dense(
+        json.dumps({f"recorded/file-{n}": {"bytes": n, "sha256": "0" * 64} for n in range(200_000)}).encode()
+    )
+    with pytest.raises(RecordError, match="more values than its size"):
+        parse_json(b"[" + b"[]," * 8_000_000 + b"0]", tmp_path)
+    with pytest.raises(RecordError, match="nested too deeply"):
+        parse_json(b"[" * 200_000, tmp_path)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> RunDirectory:
+    return make_recorded_experiment(tmp_path / "recorded")
+
+
+@pytest.mark.parametrize(
+    "place", ["raw/tcp_probe.bin", "raw/more.bin", "metrics.json", "plan.json", "raw", "share/plan.json"]
+)
+@pytest.mark.parametrize("what", ["a link", "a link to a device", "a pipe"])
+def test_what_is_no_file_is_named_and_neither_packed_nor_waited_for(
+    place: str, what: str, recorded: RunDirectory, tmp_path: Path
+) -> None:
+    file = recorded.path / place
+    if file.exists():
+        file.rename(tmp_path / "away")
+    NO_FILES[what](file)
+    signal.alarm(60)
+    try:
+        assert any(f"{place} is a link, a pipe" in str(each) for each in verify_run(recorded).findings)
+        with pytest.raises((MismatchError, HowdahError), match=r"link|pipe|file"):
+            pack([recorded.path.parent], tmp_path / "x.tar.zst")
+    finally:
+        signal.alarm(0)
+    assert not list(tmp_path.glob("*.zst"))
+
+
+@pytest.mark.parametrize("name", ["profile.yaml", "claims.json", "experiment.json"])
+def test_a_link_beside_the_runs_is_not_packed(name: str, recorded: RunDirectory, tmp_path: Path) -> None:
+    """It may lead to the packer's private key."""
+    file = recorded.path.parent / name
+    file.rename(tmp_path / "id_ed25519")
+    file.symlink_to(tmp_path / "id_ed25519")
+    with pytest.raises(HowdahError, match="this is a link, not a file"):
+        pack([recorded.path.parent], tmp_path / "x.tar.zst")
+
+
+def test_a_run_that_is_a_link_is_not_packed(recorded: RunDirectory, tmp_path: Path) -> None:
+    recorded.path.rename(tmp_path / "elsewhere")
+    recorded.path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(HowdahError, match="this run is a link to one elsewhere"):
+        pack([recorded.path.parent], tmp_path / "x.tar.zst")
+
+
+def test_what_a_killed_verification_left_goes_with_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left, used = tmp_path / f"{PREFIX}abc-{gone.pid}", tmp_path / f"{PREFIX}abc-{os.getppid()}"
+    link = tmp_path / f"{PREFIX}link-{gone.pid}"
+    for directory in (left, used):
+        directory.mkdir()
+    link.symlink_to(used)
+    with scratch_place() as place:
+        assert place.is_dir()
+        assert not left.exists()
+        assert used.exists(), "another command is at work in it"
+        assert link.is_symlink()
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_verification_leaves_nothing(
+    number: signal.Signals, recorded: RunDirectory, tmp_path: Path
+) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    command = [str(Path(sys.executable).with_name("howdah")), "verify", str(recorded.path.parent), "--jobs", "2"]
+    process = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(place)}, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not list(place.glob(f"{PREFIX}*/{PREFIX}*")):
+        time.sleep(0.01)
+    process.send_signal(number)
+    process.wait(60)
+    assert list(place.iterdir()) == []

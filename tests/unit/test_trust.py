@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run that is made again may have this machine do what its user made or allowed, and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.engine.share import bring_programs, stage_programs
+from howdah.errors import HowdahError, RecordError, RunFailedError
+from howdah.plan.named import named_of
+from howdah.plan.plan import Plan
+from howdah.record.directory import RunDirectory, read_json, write_json
+from howdah.record.reading import read_plan_file
+from howdah.work.again import make_again
+from howdah.work.experiment import ExperimentDirectory, PlannedRun
+from howdah.work.trust import MADE_HERE, UntrustedError, check_trust, signed_plan
+from tests.unit.plan_factory import make_plan
+
+PROGRAM: dict[str, Any] = {
+    "sends": "client",
+    "protocol": "tcp",
+    "ports": [1],
+    "wire_bytes": None,
+    "stopped_by": "client",
+    "quic": None,
+    "client": {"command": ["true"], "environment": {}, "files": [], "own": False, "signal": "TERM"},
+    "server": {"command": ["true"], "environment": {}, "files": [], "own": False, "signal": "TERM"},
+}
+
+
+@pytest.fixture(autouse=True)
+def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def _module(tmp_path: Path) -> Path:
+    module = tmp_path / "module"
+    module.mkdir()
+    (module / "Kbuild").write_text(f"obj-m := x.o\n$(shell touch {tmp_path / 'ran'})\n")
+    (module / "x.c").write_text("int x;\n")
+    return module
+
+
+def _flow(**fields: Any) -> Plan:
+    plan = make_plan()
+    return dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], **fields)])
+
+
+def _with_file(name: str, path: str, sha256: str) -> Plan:
+    end = {**PROGRAM["client"], "files": [{"path": path, "name": name, "sha256": sha256}]}
+    return _flow(program={**PROGRAM, "client": end})
+
+
+def test_a_plan_of_howdahs_own_names_nothing() -> None:
+    assert named_of(make_plan()) == []
+    assert signed_plan(make_plan(), make_plan().to_json()) == {}
+
+
+_NAMING = {
+    "kernel": dataclasses.replace(make_plan(), kernel="linux"),
+    "kernel of a part": dataclasses.replace(make_plan(), machine_kernels={"receiver": "./linux"}),
+    "module": dataclasses.replace(make_plan(), modules=["m"]),
+    "engine host": dataclasses.replace(make_plan(), engine="host"),
+    "engine machines": dataclasses.replace(make_plan(), engine="machines"),
+    "engine ns2": dataclasses.replace(make_plan(), engine="ns2"),
+    "engine of another": dataclasses.replace(make_plan(), engine="mine"),
+    "stack": _flow(receiver_stack={"name": "s", "file": "/tmp/s.yaml"}),
+    "stack beside those of howdah": _flow(sender_stack={"name": "s", "file": "stacks/../s.yaml"}),
+    "program": _flow(program=PROGRAM),
+}
+
+
+@pytest.mark.parametrize("what", _NAMING)
+def test_everything_that_would_run_is_named_and_asked_for(what: str) -> None:
+    plan = _NAMING[what]
+    (named,) = named_of(plan)
+    assert str(named).startswith(what.split()[0])
+    text = plan.to_json()
+    with pytest.raises(UntrustedError):
+        check_trust(plan, text, {}, trust=False)
+    with pytest.raises(UntrustedError):
+        check_trust(plan, text, {MADE_HERE: "0" * 32}, trust=False)
+    check_trust(plan, text, signed_plan(plan, text), trust=False)  # the user's own
+
+
+def test_what_is_allowed_is_remembered_by_its_content(tmp_path: Path) -> None:
+    module = _module(tmp_path)
+    plan = dataclasses.replace(make_plan(), modules=[str(module)])
+    with pytest.raises(UntrustedError, match="runs the sender's code") as refused:
+        check_trust(plan, plan.to_json(), {}, trust=False)
+    assert str(module) in str(refused.value)
+    check_trust(plan, plan.to_json(), {}, trust=True)
+    check_trust(plan, plan.to_json(), {}, trust=False)
+    other = dataclasses.replace(plan, seed=99)
+    check_trust(other, other.to_json(), {}, trust=False)
+    (module / "x.c").write_text("int y;\n")
+    with pytest.raises(UntrustedError):
+        check_trust(plan, plan.to_json(), {}, trust=False)
+
+
+def test_a_plan_with_another_is_asked_for_again(tmp_path: Path) -> None:
+    plan = dataclasses.replace(make_plan(), modules=[str(_module(tmp_path))])
+    own = signed_plan(plan, plan.to_json())
+    changed = dataclasses.replace(plan, seed=99)
+    with pytest.raises(UntrustedError):
+        check_trust(changed, changed.to_json(), own, trust=False)
+
+
+def test_what_is_not_here_is_not_allowed_by_saying_so() -> None:
+    plan = dataclasses.replace(make_plan(), modules=["/nowhere/module"])
+    with pytest.raises(UntrustedError, match="not on this machine"):
+        check_trust(plan, plan.to_json(), {}, trust=True)
+
+
+def test_nothing_is_built_before_the_answer(tmp_path: Path) -> None:
+    plan = dataclasses.replace(make_plan(), modules=[str(_module(tmp_path))])
+    run = RunDirectory(tmp_path / "run")
+    run.path.mkdir()
+    run.plan.write_text(plan.to_json())
+    write_json(run.provenance, {"format": 1, "status": "finished", "key": "k", "data_removed": False})
+    write_json(run.metrics, {"format": 1, "rows": []})
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(HowdahError):
+        make_again(run, tmp_path / "again", lambda *_: None, lambda *_: None, up_to_date=False)
+    assert [entry for entry in sorted(tmp_path.rglob("*")) if entry not in before and "cache" not in entry.parts] == []
+
+
+def test_a_run_that_is_made_here_says_so(tmp_path: Path) -> None:
+    plan = dataclasses.replace(make_plan(), modules=[str(_module(tmp_path))])
+    for made, marked in ((plan, True), (make_plan(), False)):
+        begun = ExperimentDirectory(tmp_path).begin(PlannedRun(made, "k" * 64))
+        record = read_json(begun.provenance)
+        assert (MADE_HERE in record) is marked
+        check_trust(made, begun.plan.read_text(), record, trust=False)
+
+
+_EVIL = hashlib.sha256(b"evil").hexdigest()
+
+
+@pytest.mark.parametrize(
+    "name", ["/tmp/victim", "../victim", "a/b", "", ".", "..", "a\nb", "a\\b", "\x1b[2J", "x" * 300]
+)
+def test_a_programs_file_has_a_plain_name(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(_with_file(name, "/etc/passwd", _EVIL).to_json())
+    with pytest.raises(RecordError, match="is not the name of a program's file"):
+        read_plan_file(file)
+
+
+@pytest.mark.parametrize("digest", ["", "0" * 63, "x" * 64])
+def test_a_programs_file_has_a_digest(digest: str, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(_with_file("a", "/etc/passwd", digest).to_json())
+    with pytest.raises(RecordError, match="has no digest"):
+        read_plan_file(file)
+
+
+@pytest.mark.parametrize(
+    "parameter", [{"xterm": "/bin/sh,-c,-e"}, {"ubd0": "/etc/passwd"}, {"initrd": "/x"}, {"a.b": "1 init=/x"}]
+)
+def test_a_parameter_is_no_argument_of_user_mode_linux(parameter: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(dataclasses.replace(make_plan(), kernel_parameters=parameter).to_json())
+    with pytest.raises(RecordError, match="is not a parameter of a kernel's module"):
+        read_plan_file(file)
+
+
+@pytest.mark.parametrize("field", ["run", "profile"])
+def test_a_run_has_a_plain_name(field: str, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    changed: dict[str, Any] = {field: "../../x"}
+    file.write_text(dataclasses.replace(make_plan(), **changed).to_json())
+    with pytest.raises(RecordError, match="is not the name of a run"):
+        read_plan_file(file)
+
+
+def test_programs_come_from_the_run_by_their_digests(tmp_path: Path) -> None:
+    first, again = (RunDirectory(tmp_path / name) for name in ("first", "again"))
+    there = first.share / "program" / "1-client" / "a"
+    there.parent.mkdir(parents=True)
+    there.write_bytes(b"evil")
+    plan = _with_file("a", str(tmp_path / "gone"), _EVIL)
+    assert bring_programs(first, again, plan) == []
+    stage_programs(again, plan)
+    assert (again.share / "program" / "1-client" / "a").read_bytes() == b"evil"
+
+
+def test_a_link_or_another_content_is_not_brought(tmp_path: Path) -> None:
+    first, again = (RunDirectory(tmp_path / name) for name in ("first", "again"))
+    there = first.share / "program" / "1-client" / "a"
+    there.parent.mkdir(parents=True)
+    (tmp_path / "secret").write_bytes(b"evil")
+    there.symlink_to(tmp_path / "secret")
+    plan = _with_file("a", str(tmp_path / "secret"), "0" * 64)
+    assert bring_programs(first, again, _with_file("a", "", _EVIL)) == ["a"]
+    assert bring_programs(first, again, plan) == ["a"]
+    with pytest.raises(RunFailedError, match="has changed since"):
+        stage_programs(again, plan)
+    assert not again.path.exists(), "not a byte is written"
+
+
+def test_the_code_of_a_plan_is_that_of_its_text() -> None:
+    plan = _NAMING["module"]
+    marks = {signed_plan(plan, text)[MADE_HERE] for text in (plan.to_json(), json.dumps({}))}
+    assert len(marks) == 2
