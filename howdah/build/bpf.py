@@ -11,13 +11,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from howdah.agent.bpf import SUFFIX as OBJECT_SUFFIX
+from howdah.algorithm import module_name
 from howdah.build.cache import Cache, Progress, content_key
 from howdah.build.compiler import first_error
 from howdah.build.module_build import ModuleFailure
 from howdah.build.supervise import CommandFailedError, run_logged
 from howdah.build.target import Target
 from howdah.errors import HowdahError
-from howdah.profile.algorithm import module_name
 
 TYPES = "vmlinux.h"
 _LAYOUT = "1"  # part of every key: raise it when the files of an entry change

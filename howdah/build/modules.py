@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from howdah.algorithm import MODULE_PREFIX, is_bpf, module_name
 from howdah.build.bpf import build_bpf
 from howdah.build.cache import Cache, Progress, content_key, file_sha256
 from howdah.build.modinfo import module_information
@@ -22,7 +23,6 @@ from howdah.build.target import Target
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
 from howdah.place import MODULES
-from howdah.profile.algorithm import MODULE_PREFIX, is_bpf, module_name
 from howdah.record.kernel_log import OWN_PREFIX
 
 PROJECT_MODULES = MODULES

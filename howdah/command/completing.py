@@ -17,6 +17,7 @@ from argcomplete import autocomplete
 from argcomplete.completers import DirectoriesCompleter, FilesCompleter
 from argcomplete.shell_integration import shellcode
 
+from howdah.algorithm import ALGORITHMS
 from howdah.command.common import find_profile
 from howdah.command.names import (
     LATEST,
@@ -33,7 +34,6 @@ from howdah.command.names import (
 from howdah.command.parser import every_parser
 from howdah.errors import HowdahError
 from howdah.metric import known_entries, known_metrics
-from howdah.profile.algorithm import ALGORITHMS
 from howdah.trait import engines
 from howdah.work.catalogue import shipped_profiles
 

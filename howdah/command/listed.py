@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from howdah.algorithm import ALGORITHMS
 from howdah.build.uml_kernel import kernel_rows
 from howdah.metric import known_metrics
 from howdah.place import STACKS
-from howdah.profile.algorithm import ALGORITHMS
 from howdah.profile.stack import read_stack, shipped_stacks
 from howdah.receiver import LINUX, RECEIVERS
 from howdah.record.directory import experiment_indexes

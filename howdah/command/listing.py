@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from howdah.algorithm import ALGORITHMS, BASES
 from howdah.build.patch_set import patch_sets
 from howdah.build.uml_kernel import built_kernels
 from howdah.command.answer import answer
@@ -17,7 +18,6 @@ from howdah.command.common import add_json_option, add_runs_option
 from howdah.command.listed import DATA, stack_rows
 from howdah.layout import DEFAULT_WIDTH, aligned, folded, glossary, records, terminal_width, write_stdout
 from howdah.number import counted
-from howdah.profile.algorithm import ALGORITHMS, BASES
 from howdah.record.directory import experiment_indexes
 from howdah.work.catalogue import GROUPS, ShippedProfile, entries, expected_s
 

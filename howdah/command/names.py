@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from howdah.algorithm import ALGORITHMS
 from howdah.build.cache import Cache
 from howdah.default import DEFAULT_KERNEL
 from howdah.place import PROFILES
-from howdah.profile.algorithm import ALGORITHMS
 from howdah.profile.experiment import bare
 from howdah.profile.model import Scenario
 from howdah.profile.source import read_document

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+from howdah.algorithm import ALGORITHMS, HYSTART
 from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet
 from howdah.plan.plan import BACKGROUND, Flow
-from howdah.profile.algorithm import ALGORITHMS, HYSTART
 
 _HYSTART_COUNTERS = ("TcpExtTCPHystartTrainDetect", "TcpExtTCPHystartDelayDetect")
 _UNCOUNTED = "the kernel of the senders has no counters of HyStart"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from howdah.algorithm import THRESHOLD_TELLS
 from howdah.measure.control import gains_of, name_of
 from howdah.measure.event import is_plug_in
 from howdah.measure.growth import STILL_GROWS
@@ -18,7 +19,6 @@ from howdah.measure.rounds import rounds
 from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace
 from howdah.plan.plan import Plan
-from howdah.profile.algorithm import THRESHOLD_TELLS
 
 STAYED = "the flow did not leave slow start"
 STAYED_PACED = "the flow did not leave its start-up"

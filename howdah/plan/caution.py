@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from howdah.algorithm import ALGORITHMS, HYSTART_PAIR
 from howdah.number import counted, listed
 from howdah.plan.plan import BACKGROUND, Flow, Plan
-from howdah.profile.algorithm import ALGORITHMS, HYSTART_PAIR
 
 ALGORITHM = "algorithm"
 _WINDOW = "initial_window"

@@ -12,13 +12,14 @@ from howdah.plan.calibration import calibration
 from howdah.plan.division import divide
 from howdah.plan.flow import endpoints, host_delays, resolve_flows
 from howdah.plan.group import expand, pairs_of
+from howdah.plan.kernel import OwnKernel
 from howdah.plan.memory import Sizes, sizes
 from howdah.plan.model import as_model, check_model
 from howdah.plan.module import check_bpf, module_builds, own_algorithms, required_modules
 from howdah.plan.network import Network, bare
 from howdah.plan.operation import event, operation
 from howdah.plan.perturbation import Perturbation, check_jitter, draw
-from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, OwnKernel, Path, Plan, Processor, RealTime
+from howdah.plan.plan import Collect, Event, Flow, Hop, Host, Operation, Path, Plan, Processor, RealTime
 from howdah.plan.processor import find_processors, install
 from howdah.plan.program import program_places
 from howdah.plan.queue import check_drains, reverse_buffer

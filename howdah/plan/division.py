@@ -11,8 +11,9 @@ import dataclasses
 from collections.abc import Callable
 
 from howdah.errors import ProfileError
+from howdah.plan.kernel import Part
 from howdah.plan.line import TICK_US, delay_lines
-from howdah.plan.plan import Flow, Part, Plan
+from howdah.plan.plan import Flow, Plan
 from howdah.plan.program import traffic_place
 from howdah.profile import Cell
 

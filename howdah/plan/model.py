@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from howdah.algorithm import Algorithm
 from howdah.errors import ProfileError
 from howdah.plan.generated import GeneratedFlowSection
 from howdah.plan.plan import Flow, Plan
 from howdah.profile import Cell
-from howdah.profile.algorithm import Algorithm
 from howdah.profile.host import FIXED
 from howdah.profile.model import FlowSection, Scenario
 from howdah.profile.ns2 import Agent, ParameterSet, declared

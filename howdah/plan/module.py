@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from pathlib import Path as FilePath
 
+from howdah.algorithm import is_bpf, module_name
 from howdah.errors import ProfileError
-from howdah.plan.plan import Flow, ModuleBuild, Processor
+from howdah.plan.kernel import ModuleBuild
+from howdah.plan.plan import Flow, Processor
 from howdah.plan.processor import PROCESSOR_MODULE
 from howdah.plan.receiver import RECEIVER_MODULE, Receivers
 from howdah.profile import Cell
-from howdah.profile.algorithm import is_bpf, module_name
 from howdah.profile.brought import all_brought
 from howdah.profile.module import claimed_modules
 from howdah.trait import Traits

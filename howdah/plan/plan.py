@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from howdah.plan.kernel import ModuleBuild, OwnKernel, Part
 from howdah.plan.written import plain, written
 from howdah.span import end_us
 from howdah.trait import Traits, traits
@@ -258,14 +259,6 @@ class RealTime:
     accelerator: str
 
 
-@dataclass(frozen=True)
-class OwnKernel:
-    """What belongs to a kernel given as a file: absolute paths, or None."""
-
-    modules: str | None
-    headers: str | None
-
-
 PROCESSOR_KIND = "howdah_cpu"  # the queueing discipline of a processor; such a name has at most 15 letters
 
 
@@ -283,25 +276,6 @@ class Processor:
     search: str
     queue_packets: int
     sources: dict[str, str]
-
-
-@dataclass(frozen=True)
-class Part:
-    """Hosts that live in a kernel of their own, of a run on several kernels in one virtual time. Every kernel has all
-    routers: a packet is on those of the kernel of its sender."""
-
-    name: str
-    kernel: str
-    hosts: list[str]
-
-
-@dataclass(frozen=True)
-class ModuleBuild:
-    """Beside a module's own file: directories of headers, macros, and further sources; absolute paths."""
-
-    include: list[str]
-    define: dict[str, str]
-    sources: list[str]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from howdah.algorithm import PLUG_IN_PREFIX
 from howdah.errors import ProfileError
 from howdah.profile import Cell
-from howdah.profile.algorithm import PLUG_IN_PREFIX
 from howdah.profile.model import Scenario
 from howdah.profile.sender import TODAY, in_force
 

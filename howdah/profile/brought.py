@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from howdah.profile.algorithm import Brought, module_name
+from howdah.algorithm import Brought, module_name
 from howdah.profile.model import Scenario
 from howdah.profile.module_section import ModuleSection
 from howdah.profile.ready import registered_by

@@ -7,8 +7,8 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from howdah.algorithm import ALGORITHMS, HYSTART_PAIR, Algorithm, Brought, from_modules, table_with
 from howdah.errors import ProfileError, nearest
-from howdah.profile.algorithm import ALGORITHMS, HYSTART_PAIR, Algorithm, Brought, from_modules, table_with
 from howdah.profile.brought import all_brought
 from howdah.profile.kernel import check_kernel_name
 from howdah.profile.model import AlgorithmSection, Scenario

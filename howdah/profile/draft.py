@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from howdah.algorithm import ALGORITHMS
 from howdah.errors import HowdahError, ProfileError, explain, nearest
 from howdah.place import CHECKOUT
-from howdah.profile.algorithm import ALGORITHMS
 from howdah.profile.field import Buffer, PositiveDuration, Rate
 from howdah.profile.load import load
 from howdah.profile.model import MOST_FLOWS

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from howdah.errors import ProfileError
-from howdah.profile.algorithm import (
+from howdah.algorithm import (
     KERNEL_NAME,
     LONGEST_KERNEL_NAME,
     MODULE_PREFIX,
@@ -17,6 +16,7 @@ from howdah.profile.algorithm import (
     from_modules,
     module_name,
 )
+from howdah.errors import ProfileError
 from howdah.profile.brought import MAKEFILES, all_brought, brought, files_of
 from howdah.profile.model import AlgorithmSection, Scenario
 from howdah.profile.module_section import ModuleSection

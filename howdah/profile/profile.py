@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ruamel.yaml import YAML
 
-from howdah.profile.algorithm import Algorithm
+from howdah.algorithm import Algorithm
 from howdah.profile.claim import ClaimSection
 from howdah.profile.computed import Computed
 from howdah.profile.control import ControlSection

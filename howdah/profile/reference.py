@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from howdah.algorithm import ALGORITHMS
 from howdah.compact import compact_json
 from howdah.layout import write_stderr
 from howdah.place import DOCS
-from howdah.profile.algorithm import ALGORITHMS
 from howdah.profile.field import QUANTITIES
 from howdah.profile.model import Scenario
 from howdah.profile.schema import SCHEMA_NAME, fields_of, json_schema, raw_schema

@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from howdah.algorithm import ALGORITHMS
 from howdah.default import DEFAULT_KERNEL, KERNEL_FORM
 from howdah.metric import known_entries, known_metrics
 from howdah.place import DOCS
-from howdah.profile.algorithm import ALGORITHMS
 from howdah.profile.experiment import ExperimentSections
 from howdah.profile.field import ShortSection
 from howdah.profile.figure import ColumnSection

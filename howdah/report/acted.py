@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from howdah.profile.algorithm import ALGORITHMS
+from howdah.algorithm import ALGORITHMS
 from howdah.report.repeated import CAUSE, DETECTED, EXIT_PACKETS
 from howdah.report.subject import Subject, places
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from howdah.algorithm import ALGORITHMS
 from howdah.number import duration, listed, significant
-from howdah.profile.algorithm import ALGORITHMS
 from howdah.report.heldback import held
 from howdah.report.ratio import MOST_TOLD, Wording, against
 from howdah.report.repeated import (

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from howdah.algorithm import ALGORITHMS
 from howdah.plan.plan import BACKGROUND, Flow, Path
-from howdah.profile.algorithm import ALGORITHMS
 from howdah.report.plot.swept import field_name
 from howdah.report.repeated import Repeated
 from howdah.report.table import Block, Table

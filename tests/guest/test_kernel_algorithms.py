@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from howdah.profile.algorithm import ALGORITHMS
+from howdah.algorithm import ALGORITHMS
 from howdah.record.directory import RunDirectory
 from tests.guest.guest_run import failures, ignore, plan_of, require_engine, run
 

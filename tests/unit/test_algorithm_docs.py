@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from howdah.profile.algorithm import PLUG_INS
+from howdah.algorithm import PLUG_INS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -13,7 +13,8 @@ from howdah.judge.check import Check
 from howdah.judge.qlog import qlog_checks
 from howdah.judge.tolerance import VIRTUAL
 from howdah.judge.wires import wire_checks
-from howdah.plan.plan import Part, Plan
+from howdah.plan.kernel import Part
+from howdah.plan.plan import Plan
 from tests.unit.plan_factory import make_plan
 
 

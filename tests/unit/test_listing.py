@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from howdah.algorithm import ALGORITHMS
 from howdah.command.main import main
 from howdah.place import STACKS
-from howdah.profile.algorithm import ALGORITHMS
 from howdah.work import catalogue
 from howdah.work.catalogue import GROUPS, OTHER, entries, expected_s, shipped_profiles
 

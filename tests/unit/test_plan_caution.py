@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from howdah.algorithm import HYSTART_PAIR
 from howdah.command.main import main
 from howdah.errors import ProfileError
 from howdah.plan.caution import plan_cautions
-from howdah.profile.algorithm import HYSTART_PAIR
 from tests.unit.profile_factory import make_plans, write_profile
 
 GROUP = "groups: [{name: web, connections: 3, request: 300 B, size: 100 kB}]\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from howdah.algorithm import ALGORITHMS, LONGEST_KERNEL_NAME, from_modules
 from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from howdah.profile import load
-from howdah.profile.algorithm import ALGORITHMS, LONGEST_KERNEL_NAME, from_modules
 from howdah.profile.brought import brought
 from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from howdah.algorithm import table_with
 from howdah.errors import ProfileError
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.profile import load
-from howdah.profile.algorithm import table_with
 from howdah.profile.brought import brought
 from tests.unit.profile_factory import make_one, make_plans, operations, write_profile
 

@@ -12,7 +12,8 @@ import pytest
 from howdah.errors import ProfileError
 from howdah.linux import beacon
 from howdah.plan.compile import compile_plan
-from howdah.plan.plan import OwnKernel, Plan, RealTime
+from howdah.plan.kernel import OwnKernel
+from howdah.plan.plan import Plan, RealTime
 from howdah.profile import load
 from howdah.trait import traits
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from howdah.plan.kernel import Part
 from howdah.plan.line import TICK_US, WIRE, WIRE_HANDLE, Line, delay_lines
 from howdah.plan.operation import operation
-from howdah.plan.plan import Operation, Part, Plan
+from howdah.plan.plan import Operation, Plan
 from howdah.plan.qdisc import ROOT_HANDLE
 
 LONGEST_LOOKAHEAD_US = 5 * TICK_US  # a longer one saves little and takes memory

@@ -29,7 +29,8 @@ from howdah.engine.vm.first import needs_whole_tree, tree_archive
 from howdah.engine.vm.machine import MACHINE, SILENCE_S, WARP, QemuMachine, Speed, run
 from howdah.engine.vm.profile import Look, perf_archive
 from howdah.errors import EngineUnavailableError, HowdahError, RunFailedError, all_of
-from howdah.plan.plan import OwnKernel, Plan
+from howdah.plan.kernel import OwnKernel
+from howdah.plan.plan import Plan
 from howdah.record.directory import RunDirectory
 
 _HERE = Path(__file__).parent
