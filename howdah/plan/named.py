@@ -65,7 +65,7 @@ def _named(plan: Plan) -> Iterator[Named]:
         yield Named(MODULE, module, "its Kbuild, its includes and the compiler run on this machine")
     for flow in plan.flows:
         if flow.program is not None:
-            yield Named(PROGRAM, flow.title, "its commands run in the guest, which can reach what you can")
+            yield Named(PROGRAM, flow.title, "its commands run in the guest")
         for stack in flow.stacks:
             file = str(stack["file"])
             if not _is_shipped(file):
