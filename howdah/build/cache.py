@@ -25,6 +25,7 @@ from howdah.place import cache_place
 
 Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all (0: not known)
 _PARTIAL = ".partial-"
+_BEGUN = ".begun-"  # like a partial entry; the next builder of the same key goes on with it
 _LOG = logging.getLogger(__name__)
 
 
@@ -123,14 +124,19 @@ class Cache:
         found = [entry for entry in directory.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
         return sorted(found, key=lambda entry: entry.stat().st_mtime)
 
-    def sweep(self) -> list[Path]:
-        """Remove what builders that were killed left; returns it. Raises OSError.
+    def sweep(self, *, begun: bool = False) -> list[Path]:
+        """Remove what builders that were killed left, and with ``begun`` what they could go on with; returns it. Raises
+        OSError.
 
         A partial directory whose entry's lock is free has no builder any more.
         """
         removed = []
-        for partial in self.root.glob(f"*/{_PARTIAL}*"):
-            key = partial.name.removeprefix(_PARTIAL).rpartition("-")[0]
+        named = [
+            (each, each.name.removeprefix(_PARTIAL).rpartition("-")[0]) for each in self.root.glob(f"*/{_PARTIAL}*")
+        ]
+        if begun:
+            named += [(each, each.name.removeprefix(_BEGUN)) for each in self.root.glob(f"*/{_BEGUN}*")]
+        for partial, key in named:
             with (partial.parent / f".lock-{key}").open("w") as lock:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -149,12 +155,13 @@ class Cache:
         needs_bytes: int = 0,
         waiting: Callable[[], None] | None = None,
         sealed: tuple[str, ...] = (),
+        goes_on: bool = False,
     ) -> Path:
         """Return the entry, having ``builder(directory, log)`` fill it when it is not there, or not as it was made.
 
         ``needs_bytes`` is asked of the disk before anything is started; ``waiting`` is called when another process
         builds the same entry. ``sealed`` names the files and directories that must stay as they are made: all, if it is
-        empty.
+        empty. With ``goes_on`` an interrupted builder's directory is kept, and the next one goes on there.
         """
         entry = self.path(kind, key)
         if self.find(kind, key):
@@ -165,7 +172,7 @@ class Cache:
             log.parent.mkdir(exist_ok=True)
             with turn(self.root / kind / f".lock-{key}", waiting or (lambda: None)):
                 if not self.find(kind, key):
-                    self._build(entry, builder, log, needs_bytes, sealed)
+                    self._build(entry, builder, log, needs_bytes, sealed, goes_on=goes_on)
         except OSError as error:
             raise explain(error, f"building the {kind} {key}", self.root) from error
         except HowdahError as error:
@@ -178,7 +185,14 @@ class Cache:
         return entry
 
     def _build(
-        self, entry: Path, builder: Callable[[Path, Path], None], log: Path, needs_bytes: int, sealed: tuple[str, ...]
+        self,
+        entry: Path,
+        builder: Callable[[Path, Path], None],
+        log: Path,
+        needs_bytes: int,
+        sealed: tuple[str, ...],
+        *,
+        goes_on: bool,
     ) -> None:
         # The lock is held: whatever partial directory of this key is here belongs to a builder that was killed.
         for stale in entry.parent.glob(f"{_PARTIAL}{entry.name}-*"):
@@ -187,8 +201,8 @@ class Cache:
         free = _free_bytes(self.root)
         if free < needs_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.root))
-        partial = entry.with_name(f"{_PARTIAL}{entry.name}-{os.getpid()}")
-        partial.mkdir()
+        partial = entry.with_name(f"{_BEGUN}{entry.name}" if goes_on else f"{_PARTIAL}{entry.name}-{os.getpid()}")
+        partial.mkdir(exist_ok=goes_on)
         log.unlink(missing_ok=True)
         try:
             builder(partial, log)
@@ -197,8 +211,9 @@ class Cache:
                 shutil.rmtree(entry)
             partial.rename(entry)
             self._sound.add(entry)
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
+        except BaseException as error:
+            if not goes_on or isinstance(error, Exception):
+                shutil.rmtree(partial, ignore_errors=True)
             raise
 
 

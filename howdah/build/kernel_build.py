@@ -68,7 +68,11 @@ class KbuildError(HowdahError):
 
 
 class KernelBuild:
-    """Fills ``directory``, a partial entry that becomes ``final``."""
+    """Fills ``directory``, an entry that is not whole yet.
+
+    Where a build of an archive was interrupted, the source and the objects are there, and it goes on with them: Kbuild
+    writes down a command only once it has succeeded, so that what it was at is compiled again.
+    """
 
     def __init__(
         self,
@@ -100,15 +104,20 @@ class KernelBuild:
     def _build_archive(self) -> None:
         assert self.source.archive is not None
         self._compiler = compiler_cache(self.cache, self.source_dir)
-        self.progress("kernel: unpack the source", 0, 0)
-        self.source_dir.mkdir()
-        self.build_dir.mkdir()
-        self._command(unpack_command(self.source.archive, self.source_dir), "the source does not unpack")
-        self._patch()
+        unpacked = self.directory / "unpacked"
+        if not unpacked.exists():
+            self.progress("kernel: unpack the source", 0, 0)
+            for directory in (self.source_dir, self.build_dir):
+                shutil.rmtree(directory, ignore_errors=True)
+                directory.mkdir()
+            self._command(unpack_command(self.source.archive, self.source_dir), "the source does not unpack")
+            self._patch()
+            unpacked.touch()
         missing = self._configure()
         self._compile(_EXPECTED_OBJECTS)
         vermagic = self._probe(self.directory / "probe")
         shutil.copy2(self.build_dir / "linux", self.directory / "linux")
+        unpacked.unlink()
         self._trim_build()
         self._trim_source()
         self._record(vermagic, missing, interface=None)
@@ -236,7 +245,7 @@ class KernelBuild:
 
     def _probe(self, probe: Path) -> str:
         """Build an empty module: it shows that modules can be built, and carries the kernel's version magic."""
-        probe.mkdir()
+        probe.mkdir(exist_ok=True)
         (probe / "probe.c").write_text('#include <linux/module.h>\nMODULE_LICENSE("GPL");\n')
         (probe / "Kbuild").write_text("obj-m := probe.o\n")
         self._make("modules cannot be built against this kernel", f"M={probe}", "modules")

@@ -94,6 +94,7 @@ def _build(source: KernelSource, key: str, progress: Progress, cache: Cache) -> 
         lambda directory, log: KernelBuild(source, tools, cache, directory, log, progress).run(),
         needs_bytes=_SPACE_BYTES,
         waiting=lambda: progress("kernel (built by another howdah, waiting)", 0, 0),
+        goes_on=source.content is None,  # a tree's objects stay in its workshop
         sealed=("linux", RECORD),  # what runs; modules are compiled in build/, which writes there
     )
 

@@ -113,7 +113,8 @@ def execute(options: argparse.Namespace) -> int:
     if options.cache and cache.exists():
         _remove(cache)
     written = (*sweep_writing(options.runs), *sweep_writing(memory_place()))
-    for left in (*written, *Cache(cache).sweep(), *sweep(runtime_base(), *memory.candidates()), *sweep_scratch()):
+    guests = sweep(runtime_base(), *memory.candidates())
+    for left in (*written, *Cache(cache).sweep(begun=True), *guests, *sweep_scratch()):
         write_stdout(f"removed {left}\n")
     for left in cache.parent.glob(f"{PARTIAL}{cache.name}-*"):
         if is_abandoned(left):

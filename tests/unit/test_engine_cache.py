@@ -129,3 +129,44 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         closed.mkdir(mode=0o500)
         with pytest.raises(HowdahError, match="no permission"):
             Cache(closed).build("kernel", "k", _write("never"))
+
+
+def test_an_interrupted_builder_that_can_go_on_finds_what_it_made(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    seen: list[list[str]] = []
+
+    def fill(directory: Path, _log: Path) -> None:
+        seen.append(sorted(path.name for path in directory.iterdir()))
+        if not seen[-1]:
+            (directory / "object.o").write_text("compiled")
+            raise KeyboardInterrupt
+        (directory / "linux").write_text("linked")
+
+    with pytest.raises(KeyboardInterrupt):
+        cache.build("kernel", "key", fill, goes_on=True)
+    assert cache.find("kernel", "key") is None
+    cache.build("tool", "other", lambda directory, _log: (directory / "file").touch())  # sweeps what was killed
+    entry = cache.build("kernel", "key", fill, goes_on=True)
+    assert seen == [[], ["object.o"]]
+    assert sorted(path.name for path in entry.iterdir()) == ["linux", "object.o"]
+
+
+def test_what_was_begun_goes_with_an_error_and_when_a_person_cleans(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+
+    def fail(directory: Path, _log: Path) -> None:
+        (directory / "object.o").touch()
+        raise HowdahError("it does not compile")
+
+    def interrupt(_directory: Path, _log: Path) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(HowdahError):
+        cache.build("kernel", "key", fail, goes_on=True)
+    assert not list(tmp_path.glob("kernel/.begun-*"))
+    with pytest.raises(KeyboardInterrupt):
+        cache.build("kernel", "key", interrupt, goes_on=True)
+    (left,) = tmp_path.glob("kernel/.begun-*")
+    assert cache.sweep() == []
+    assert cache.sweep(begun=True) == [left]
+    assert not left.exists()
