@@ -14,6 +14,7 @@ from typing import Any
 from howdah.errors import HowdahError
 from howdah.pack.archive import INDEX, extract, write_archive
 from howdah.pack.content import PackedFile
+from howdah.pack.shape import check_run_index
 from howdah.record.digest import DIGESTS, covered, file_sha256, mismatches, refusal
 from howdah.record.directory import RunDirectory, read_json
 from howdah.record.provenance import sha256_text
@@ -29,7 +30,8 @@ def results_sha256(directory: RunDirectory) -> str:
 def pack_run(directory: RunDirectory, name: str, target: Path) -> str:
     """Write the run's files, without those of share/, to ``target``; the file's SHA-256."""
     names = [each for each in (*covered(directory), "run.json") if not each.startswith("share/")]
-    write_archive(target, name, {"runs": [name]}, [PackedFile(each, directory.path / each) for each in names])
+    files = [PackedFile(each, directory.path / each) for each in names]
+    write_archive(target, name, {"runs": [name]}, files, check_run_index)
     return file_sha256(target)
 
 
@@ -40,7 +42,7 @@ def unpack_run(pack: Path, directory: RunDirectory, plan_json: str, key: str, ag
     that of the key, or a file is not what it was when the run ended.
     """
     shutil.rmtree(directory.path, ignore_errors=True)
-    extract(pack, directory.path)
+    extract(pack, directory.path, check_run_index)
     (directory.path / INDEX).unlink()
     record = read_json(directory.provenance)
     if record.get("key") != key or directory.plan.read_text(encoding="utf-8") != plan_json:

@@ -18,7 +18,7 @@ import zstandard
 
 from howdah.errors import HowdahError
 from howdah.pack.content import PackedFile
-from howdah.pack.shape import check_index
+from howdah.pack.shape import IndexCheck, check_index
 from howdah.record.directory import PARTIAL, parse_json, writing_name
 
 SUFFIX = ".howdah.tar.zst"
@@ -36,13 +36,15 @@ class PackError(HowdahError):
     """The file is no pack, or a damaged one, or one that would write where it must not."""
 
 
-def write_archive(target: Path, name: str, about: dict[str, Any], entries: list[PackedFile]) -> dict[str, Any]:
-    """Write the archive below the top directory ``name``, the index first; the index."""
+def write_archive(
+    target: Path, name: str, about: dict[str, Any], entries: list[PackedFile], check: IndexCheck = check_index
+) -> dict[str, Any]:
+    """Write the archive below the top directory ``name``, the index first; the index, which ``check`` finds right."""
     entries = sorted(entries, key=lambda entry: entry.name)
     files = {entry.name: {"bytes": entry.size, "sha256": entry.sha256()} for entry in entries}
     index = {"format": FORMAT, **about, "files": files}
     try:
-        check_index(index)
+        check(index)
     except ValueError as error:
         raise PackError(f"this cannot be packed: {error}") from error
     first = PackedFile(INDEX, content=(json.dumps(index, indent=1) + "\n").encode())
@@ -76,7 +78,7 @@ def _add(archive: tarfile.TarFile, name: str, entry: PackedFile) -> None:
         archive.addfile(member, opened)
 
 
-def extract(file: Path, target: Path) -> dict[str, Any]:
+def extract(file: Path, target: Path, check: IndexCheck = check_index) -> dict[str, Any]:
     """Write the content of a pack to the new directory ``target``; the index.
 
     Only plain files are written, only those that the index has, each as the index says, and only below ``target``,
@@ -88,7 +90,7 @@ def extract(file: Path, target: Path) -> dict[str, Any]:
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        index = _extract_all(file, partial)
+        index = _extract_all(file, partial, check)
         if target.exists():
             target.rmdir()
         partial.rename(target)
@@ -98,7 +100,7 @@ def extract(file: Path, target: Path) -> dict[str, Any]:
     return index
 
 
-def _extract_all(file: Path, place: Path) -> dict[str, Any]:
+def _extract_all(file: Path, place: Path, check: IndexCheck) -> dict[str, Any]:
     index: dict[str, Any] | None = None
     seen: set[str] = set()
     shared: dict[str, Path] = {}  # what the guests of several runs were given, by its digest
@@ -106,7 +108,7 @@ def _extract_all(file: Path, place: Path) -> dict[str, Any]:
         for member, content in members:
             name = _name(member, file)
             if index is None:
-                index = _index(name, member, content, file, place)
+                index = _index(name, member, content, file, place, check)
                 continue
             if name in seen or name not in index["files"]:
                 raise PackError(f"it has a file that its index does not have: {name}", where=str(file))
@@ -184,7 +186,9 @@ def _name(member: tarfile.TarInfo, file: Path) -> str:
     return "/".join(path.parts[1:])
 
 
-def _index(name: str, member: tarfile.TarInfo, content: BinaryIO, file: Path, place: Path) -> dict[str, Any]:
+def _index(
+    name: str, member: tarfile.TarInfo, content: BinaryIO, file: Path, place: Path, check: IndexCheck
+) -> dict[str, Any]:
     if name != INDEX or member.size > _LARGEST_INDEX:
         raise PackError(f"this is not a howdah pack: it does not begin with {INDEX}", where=str(file))
     text = content.read()
@@ -192,7 +196,7 @@ def _index(name: str, member: tarfile.TarInfo, content: BinaryIO, file: Path, pl
         index = parse_json(text, file / INDEX)
         if isinstance(index, dict) and index.get("format") != FORMAT:
             raise PackError(f"format {index.get('format')!r} is not known: howdah is too old for it", where=str(file))
-        check_index(index)
+        check(index)
     except ValueError as error:
         said = error.what if isinstance(error, HowdahError) else str(error)
         raise PackError(f"{INDEX} cannot be read: {said}", where=str(file)) from error

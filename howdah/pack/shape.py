@@ -8,6 +8,7 @@ program, for settings of one, or for a module of Python's.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from howdah.foreign import is_plain
@@ -23,6 +24,9 @@ _TABLE = re.compile(r"[a-z0-9_]+\.parquet|ingest\.json", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _DEEPEST = 12
 _LARGEST_BYTES = 1 << 50
+
+
+IndexCheck = Callable[[Any], None]
 
 
 def check_index(index: Any) -> None:
@@ -58,14 +62,28 @@ def check_index(index: Any) -> None:
             raise ValueError(f"the experiment {experiment!r} has no runs")
 
 
+def check_run_index(index: Any) -> None:
+    """The same of the one run that a worker of a cluster sends."""
+    if not isinstance(index, dict) or not isinstance(index.get("files"), dict):
+        raise ValueError("it is not an object with files")
+    for name, said in index["files"].items():
+        if not isinstance(said, dict) or not _is_size(said.get("bytes")) or not _is_digest(said.get("sha256")):
+            raise ValueError(f"size or digest of {name!r} is missing")
+        parts = name.split("/")
+        if not all(map(is_plain, parts)) or len(parts) > _DEEPEST or not _is_of_run(parts):
+            raise ValueError(f"{name!r} is not a file of a run")
+
+
 def _is_of_experiment(parts: list[str]) -> bool:
     if not all(map(is_plain, parts)) or not 2 <= len(parts) <= _DEEPEST:
         return False
-    if len(parts) == 2:
-        return parts[1] in _OF_EXPERIMENT
-    if len(parts) == 3:
-        return parts[2] in _OF_RUN or parts[2].endswith(_FLENT)
-    return parts[2] in _FOLDERS or (parts[2] == "tables" and len(parts) == 4 and bool(_TABLE.fullmatch(parts[3])))
+    return parts[1] in _OF_EXPERIMENT if len(parts) == 2 else _is_of_run(parts[2:])
+
+
+def _is_of_run(parts: list[str]) -> bool:
+    if len(parts) == 1:
+        return parts[0] in _OF_RUN or parts[0].endswith(_FLENT)
+    return parts[0] in _FOLDERS or (parts[0] == "tables" and len(parts) == 2 and bool(_TABLE.fullmatch(parts[1])))
 
 
 def _is_size(value: Any) -> bool:

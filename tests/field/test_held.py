@@ -211,7 +211,7 @@ duration: 8 s
 def test_acks_on_a_thin_way_back_hold_the_flow_back() -> None:
     """100 kbit/s carry 189 ACKs of 66 bytes a second: of two segments each, 4.4 of 10 Mbit/s."""
     profile = f"""{HEAD}path: {{rate: 10 Mbit/s, reverse_rate: 100 kbit/s, rtt: 20 ms, buffer: 100 packets,
-       reverse_buffer: 10 packets}}
+       reverse_buffer: 15 kB}}
 algorithm: bbr
 duration: 5 s
 """

@@ -92,10 +92,9 @@ def test_an_orderly_end(guest: Guest) -> None:
 
 def test_a_panic_is_quoted_and_the_console_kept(guest: Guest) -> None:
     _launcher(guest, "echo booting; echo '[ 1.0] Kernel panic - not syncing: out of luck'; exit 134")
-    with pytest.raises(RunFailedError, match="panicked - not syncing: out of luck") as caught:
+    with pytest.raises(RunFailedError, match="panicked: out of luck") as caught:
         boot(guest, _progress)
     assert str(caught.value).startswith(str(guest.console))
-    assert "booting" in str(caught.value)
     assert console_tail(guest.console)[0] == "booting"
 
 

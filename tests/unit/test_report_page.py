@@ -95,7 +95,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     text, directory = made(tmp_path, small(description=HOSTILE))
     run = next(directory.glob("cubic-r0-*"))
     for path in directory.glob("*/plan.json"):
-        rewrite_plan(path.parent, profile=HOSTILE, algorithm=HOSTILE, axes={"x": HOSTILE})
+        rewrite_plan(path.parent, algorithm=HOSTILE, axes={"x": HOSTILE})
     verdict = json.loads((run / "verdict.json").read_text())
     verdict["checks"][0] |= {"name": HOSTILE, "message": HOSTILE, "ok": False}
     (run / "verdict.json").write_text(json.dumps(verdict))

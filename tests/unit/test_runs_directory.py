@@ -94,7 +94,7 @@ def test_what_attach_gives_again_has_the_same_runs(monkeypatch: pytest.MonkeyPat
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / ".attach.json").write_text(json.dumps(kept))
     given: list[tuple[list[str], str]] = []
-    monkeypatch.setattr(os, "execv", lambda _file, words: given.append((words[3:], os.environ["HOWDAH_RUNS"])))
+    monkeypatch.setattr(os, "execv", lambda _file, words: given.append((words[4:], os.environ["HOWDAH_RUNS"])))
     monkeypatch.setenv("HOWDAH_RUNS", "elsewhere")
     monkeypatch.chdir(tmp_path)
     main(["attach", "--runs", "mine"])

@@ -87,7 +87,7 @@ def test_a_table_is_read_in_the_thread_that_asks(tmp_path: Path, monkeypatch: py
             threads.add(threading.get_ident())
             return super().read(-1 if size is None else size)
 
-    monkeypatch.setattr(Path, "open", lambda self, *_: Watched(str(self)))
+    monkeypatch.setattr(store, "open_foreign", lambda path: Watched(str(path)))
     assert store.read(run, "counter").num_rows == 1000
     assert threads == {threading.get_ident()}
 

@@ -27,7 +27,7 @@ NO_PACKAGE = HowdahError("the guest tree cannot be had: no mirror answers")
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UmlEngine:
     """One that builds nothing: a directory is no kernel tree, and no mirror has further packages."""
 
-    def build(kernel: str, _modules: Any, _progress: Any, _cache: Any, _wiring: str, packages: tuple[str, ...]) -> Any:
+    def build(kernel: str, _modules: Any, _progress: Any, _cache: Any, _wiring: str, packages: Any, *_more: Any) -> Any:
         if "/" in kernel:
             raise NO_TREE
         if packages:
