@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test setup-machines lab machines test build check lint lint-playbooks types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-tree faults mutants prose docs references figures screenshots clean
+.PHONY: help setup setup-test setup-machines lab machines test build check lint lint-playbooks types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-tree faults attack mutants prose docs references figures screenshots clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 MACHINES ?= playbooks/machines/virtual.yaml
@@ -98,6 +98,9 @@ bench-tree: setup-test ## edit a kernel tree and time the run that follows; minu
 
 faults: setup-test ## mutated inputs, random kills, disks that give out: what goes wrong; hours (FAULTS='--kills 100' for less)
 	@$(BIN)/python -m tests.faults $(FAULTS)
+
+attack: setup-test ## hostile packs, directories, profiles and raw files, and kills: what gets through; hours (ATTACK='--packs 20' for less)
+	@nice -n 15 $(BIN)/python -m tests.faults --inputs 20000 --records 0 --disks 0 --packs 200 --directories 100 --raw 2000 --kills 1000 $(ATTACK)
 
 mutants: setup-test ## a sample of mutants and the share that tests notice; half an hour (MUTANTS='--sample 100 --seed 2')
 	@sh setup/environment.sh $(VENV) '.[dev,machines,mutation]'

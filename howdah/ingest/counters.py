@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pyarrow as pa
 
 from howdah.errors import HowdahError
 from howdah.ingest.source import Context, SourceReport
 from howdah.record import table as store
-from howdah.record.raw import read_raw_text
+from howdah.record.raw import raw_value, read_raw_bytes
 
 _LARGEST = (1 << 63) - 1  # what a column holds; larger values saturate
 
@@ -24,7 +22,7 @@ def ingest_counters(context: Context) -> tuple[pa.Table, SourceReport]:
     report = SourceReport()
     path = context.directory.raw / "counters.jsonl"
     try:
-        lines = read_raw_text(path).splitlines()
+        lines = read_raw_bytes(path).splitlines()  # each is decoded alone: a bad byte costs its line
     except FileNotFoundError:
         lines = []
         report.problems.append("counters.jsonl is missing")
@@ -38,11 +36,11 @@ def ingest_counters(context: Context) -> tuple[pa.Table, SourceReport]:
     values: list[int] = []
     for number, line in enumerate(lines, 1):
         try:
-            reading = json.loads(line)
+            reading = raw_value(line)
             counters = reading["values"]
             time_ns, node, source = int(reading["time_ns"]), reading["node"], str(reading["source"])
             numbers = [max(min(int(value), _LARGEST), -_LARGEST) for value in counters.values()]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             report.problems.append(f"counters.jsonl line {number} is not a reading: {type(error).__name__}: {error}")
             continue
         times.append(time_ns - context.epoch_ns)

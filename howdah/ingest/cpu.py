@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import bisect
-import json
 from collections import Counter
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from howdah.ingest.source import Context, SourceReport, texts
 from howdah.record import table as store
-from howdah.record.raw import read_raw_bytes, read_raw_text
+from howdah.record.raw import raw_value, read_raw_bytes, read_raw_text
 
 PROFILE_FILE, SAMPLES_FILE = "cpu-profile.json", "cpu-profile.txt"
 
@@ -32,7 +31,7 @@ def ingest_cpu(context: Context) -> tuple[Any, SourceReport]:
     stamps: list[tuple[int, int]] = []
     period_ns = 0
     try:
-        account = json.loads(read_raw_bytes(raw / PROFILE_FILE))
+        account = raw_value(read_raw_bytes(raw / PROFILE_FILE))
         report.counts = {key: account.get(key) for key in ("why", "inlined_why", "samples", "lost", "event")}
         if account["why"] is None:
             period_ns = int(account["period_ns"])

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from howdah.ingest.source import Context, Made, SourceReport
 from howdah.plan.plan import Plan
 from howdah.record.clock import Correction, correction_of
 from howdah.record.directory import RunDirectory
-from howdah.record.raw import read_raw_bytes
+from howdah.record.raw import raw_value, read_raw_bytes
 from howdah.record.schema import TABLES
 
 
@@ -75,7 +74,7 @@ def _agent(place: MachineDirectory) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(read_raw_bytes(path))
+        value = raw_value(read_raw_bytes(path))
     except (OSError, ValueError) as error:
         raise HowdahError(f"cannot be read: {error}", where=str(path)) from error
     return value if isinstance(value, dict) else {}

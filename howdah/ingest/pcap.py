@@ -7,14 +7,13 @@ the ends of flows show (``howdah/ingest/segment.py``).
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from howdah.ingest.capture import read_packets
 from howdah.ingest.source import SourceReport
 from howdah.plan.plan import Plan
-from howdah.record.raw import read_raw_bytes
+from howdah.record.raw import raw_value, read_raw_bytes
 
 ACCOUNT = "pcap.json"
 NAME = "pcap"
@@ -35,7 +34,7 @@ def ingest_captures(raw: Path, machines: list[str], plan: Plan) -> SourceReport:
     accounts: dict[str, tuple[Path, dict[str, Any]]] = {}
     for place in [raw / name for name in machines] or [raw]:
         try:
-            value = json.loads(read_raw_bytes(place / ACCOUNT))
+            value = raw_value(read_raw_bytes(place / ACCOUNT))
             accounts |= {f"{item['node']}:{item['interface']}": (place, item) for item in value["captures"]}
         except FileNotFoundError:
             continue  # a machine on which nothing was to be captured; what is missing is told below

@@ -9,7 +9,6 @@ Without the counter ``cpu`` is perf's.
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import pyarrow as pa
 
 from howdah.ingest.source import Context, SourceReport, texts
 from howdah.record import table as store
-from howdah.record.raw import open_raw, read_raw_bytes
+from howdah.record.raw import open_raw, raw_value, read_raw_bytes
 
 ACCOUNT_FILE, INSTRUCTIONS_FILE, SAMPLES_FILE = "processor.json", "instructions.jsonl", "samples.jsonl"
 _TOLD = ("counter_why", "perf_why", "perf_event", "perf_period_ns", "samples", "lost", "throttled", "functions")
@@ -34,7 +33,7 @@ def ingest_processor(context: Context) -> dict[str, tuple[pa.Table, SourceReport
     try:
         if context.plan.processor_shift is None:
             raise ValueError("in real time the processor has no declared speed")
-        account = json.loads(read_raw_bytes(raw / ACCOUNT_FILE))
+        account = raw_value(read_raw_bytes(raw / ACCOUNT_FILE))
         report.counts = {"why": None, **{key: account.get(key) for key in _TOLD}}
         report.counts["stat"] = [_idle(time_ns - context.epoch_ns, kinds) for time_ns, kinds in account["stat"]]
         ways = {
@@ -68,8 +67,8 @@ def _idle(time_ns: int, kinds: dict[str, int]) -> list[int]:
 
 def _read(file: Path) -> tuple[list[list[str]], list[dict[str, Any]]]:
     with io.TextIOWrapper(open_raw(file), encoding="utf-8") as lines:
-        places = json.loads(next(lines))["places"]
-        return places, [json.loads(line) for line in lines]
+        places = raw_value(next(lines))["places"]
+        return places, [raw_value(line) for line in lines]
 
 
 def _add_idle(places: list[list[str]], intervals: list[dict[str, Any]], worth_ns: int) -> None:

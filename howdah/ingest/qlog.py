@@ -7,13 +7,12 @@ Two forms are read: JSON text sequences (ngtcp2), and one JSON document whose ev
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from howdah.record.raw import read_raw_bytes
+from howdah.record.raw import raw_value, read_raw_bytes
 
 _SEPARATOR = b"\x1e"
 _MS_NS = 1_000_000
@@ -92,14 +91,14 @@ def read_qlog(path: Path) -> Qlog:
 def _events(data: bytes, name: str, problems: list[str]) -> Iterator[dict[str, Any]]:
     if data.lstrip().startswith(b"{"):
         try:
-            document = json.loads(data)
+            document = raw_value(data)
             yield from document["traces"][0]["events"]
         except (ValueError, LookupError, TypeError):
             problems.append(f"{name} is cut short: it is not a whole JSON document of {len(data)} bytes")
         return
     for number, record in enumerate(part for part in data.split(_SEPARATOR) if part.strip()):
         try:
-            value = json.loads(record)
+            value = raw_value(record)
         except ValueError:
             problems.append(f"{name} is cut short, or damaged, in its record {number + 1}")
             return

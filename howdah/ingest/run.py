@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any
 
 import pyarrow.compute as pc
@@ -35,7 +34,7 @@ from howdah.record.axis import axes_of
 from howdah.record.clock import read_clocks
 from howdah.record.console import killed_for_memory
 from howdah.record.directory import RunDirectory, read_json, write_json
-from howdah.record.raw import read_raw_bytes
+from howdah.record.raw import raw_value, read_raw_bytes
 
 REPORT_NAME = "ingest.json"
 
@@ -150,7 +149,7 @@ def _with_ports(plan: Plan, agent: dict[str, Any]) -> Plan:
 def _agent(directory: RunDirectory, report: IngestReport) -> dict[str, Any]:
     path = directory.raw / "agent.json"
     try:
-        value = json.loads(read_raw_bytes(path))
+        value = raw_value(read_raw_bytes(path))
     except FileNotFoundError:
         report.problems.append("agent.json is missing: the guest did not finish")
         return {}

@@ -8,7 +8,6 @@ no rows.
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,7 +21,7 @@ from howdah.ingest.pcap import ACCOUNT
 from howdah.ingest.source import Context, Integers, SourceReport, nullable, texts
 from howdah.plan.plan import Flow
 from howdah.record import table as store
-from howdah.record.raw import read_raw_bytes
+from howdah.record.raw import raw_value, read_raw_bytes
 from howdah.record.schema import SEGMENT
 
 ENDS = ("sender", "receiver")
@@ -86,7 +85,7 @@ def ingest_segments(context: Context) -> tuple[pa.Table, SourceReport] | None:
 def _clocks(context: Context) -> _Clocks | None:
     """Of the kernel whose captures these are; None where pcap.json is missing, damaged or without them."""
     try:
-        first, *_, last = json.loads(read_raw_bytes(context.directory.raw / ACCOUNT))["clocks"]
+        first, *_, last = raw_value(read_raw_bytes(context.directory.raw / ACCOUNT))["clocks"]
         realtime = (int(first["realtime_ns"]), int(last["realtime_ns"]))
         monotonic = (int(first["monotonic_ns"]), int(last["monotonic_ns"]))
     except (OSError, ValueError, KeyError, TypeError):

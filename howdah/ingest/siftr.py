@@ -20,7 +20,6 @@ become packets of the connection's segment size, rounded down, and what is in fl
 from __future__ import annotations
 
 import ipaddress
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +29,7 @@ import pyarrow.compute as pc
 from howdah.ingest.source import Context, SourceReport
 from howdah.linux.netlink.diag import TCP_ESTABLISHED
 from howdah.record import table as store
-from howdah.record.raw import SUFFIXES, content_name, read_raw_bytes, read_raw_text
+from howdah.record.raw import SUFFIXES, content_name, raw_value, read_raw_bytes, read_raw_text
 from howdah.record.schema import TCP_INFO, TCP_PROBE
 
 # TCP_MAXWIN << TCP_MAX_WINSHIFT, what FreeBSD begins with: no threshold yet.
@@ -217,7 +216,7 @@ def _logs(folder: Path) -> set[Path]:
 
 def _epoch(note: Path, report: SourceReport) -> int | None:
     try:
-        epoch = json.loads(read_raw_bytes(note))["epoch_realtime_ns"]
+        epoch = raw_value(read_raw_bytes(note))["epoch_realtime_ns"]
     except (OSError, ValueError, KeyError, TypeError):
         epoch = None
     if isinstance(epoch, int) and not isinstance(epoch, bool):

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from howdah.ingest.trace_format import (
     parse_page_header,
 )
 from howdah.plan.plan import Flow
-from howdah.record.raw import read_raw_bytes, read_raw_text
+from howdah.record.raw import raw_value, read_raw_bytes, read_raw_text
 
 INFINITE_SSTHRESH = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 _UNKNOWN_SHOWN = 20
@@ -57,7 +56,7 @@ def read_tracepoint(context: Context, tracepoint: Tracepoint, report: SourceRepo
     raw = context.directory.raw
     name = tracepoint.name
     try:
-        described = json.loads(read_raw_bytes(raw / tracepoint.account))
+        described = raw_value(read_raw_bytes(raw / tracepoint.account))
         texts = {file: read_raw_text(raw / file, "ascii") for file in ("header_page", "header_event", f"{name}.format")}
         subbuffer_bytes = int(described["subbuffer_bytes"])
         files = [item["file"] for item in described["cpus"]]

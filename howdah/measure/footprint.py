@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import json
-
 from howdah.measure.row import Sheet
 from howdah.record.directory import RunDirectory
-from howdah.record.raw import read_raw_bytes
+from howdah.record.raw import raw_value, read_raw_bytes
 
 _MODULE = "footprint"
 
@@ -22,7 +20,7 @@ def footprint_rows(sheet: Sheet, directory: RunDirectory) -> None:
 def _read(directory: RunDirectory) -> dict[str, int]:
     """Sizes in bytes by name; empty without the module, or where the agent's record cannot be read."""
     try:
-        record = json.loads(read_raw_bytes(directory.raw / "agent.json"))
+        record = raw_value(read_raw_bytes(directory.raw / "agent.json"))
         return {name: int(value) for name, value in record["modules"][_MODULE]["parameters"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}

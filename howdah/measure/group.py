@@ -7,7 +7,6 @@ shorter than the interval of the collectors is measured like any other.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.measure.transaction import group_transaction_rows, transaction_rows
 from howdah.plan.plan import Flow, Plan
 from howdah.record.directory import RunDirectory
-from howdah.record.raw import read_raw_bytes
+from howdah.record.raw import raw_value, read_raw_bytes
 
 QUANTILES = {"p10": 0.1, "p25": 0.25, "median": 0.5, "p75": 0.75, "p90": 0.9}
 TAIL = {"p95": 0.95, "p99": 0.99}  # each takes so many connections that one of them at least is beyond it
@@ -31,7 +30,7 @@ Record = dict[str, Any]
 def read_records(directory: RunDirectory) -> dict[int, Record]:
     """What agent.json says of each flow, by its id; empty if there is none."""
     try:
-        found = json.loads(read_raw_bytes(directory.raw / "agent.json"))["flows"]
+        found = raw_value(read_raw_bytes(directory.raw / "agent.json"))["flows"]
         return {int(record["id"]): record for record in found}
     except (OSError, ValueError, KeyError, TypeError):
         return {}

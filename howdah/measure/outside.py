@@ -7,7 +7,6 @@ comparison; what they say is never a measure of its own.
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
 from howdah.plan.plan import Flow
 from howdah.record.directory import RunDirectory
-from howdah.record.raw import raw_exists, read_raw_bytes, read_raw_text
+from howdah.record.raw import raw_exists, raw_value, read_raw_bytes, read_raw_text
 
 _HOST = re.compile(r"^# (?P<node>\S+) (?P<time_ns>\d+)$")
 _RETRANSMITTED = re.compile(r"\bretrans:\d+/(\d+)")
@@ -67,7 +66,7 @@ def ss_retransmitted(file: Path, flow: Flow) -> tuple[int, int] | None:
 def iperf3_retransmitted(file: Path) -> int | None:
     """``end.sum_sent.retransmits`` of the client's JSON."""
     try:
-        value = json.loads(read_raw_bytes(file))["end"]["sum_sent"]["retransmits"]
+        value = raw_value(read_raw_bytes(file))["end"]["sum_sent"]["retransmits"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return int(value)

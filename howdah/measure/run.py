@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from howdah.measure import group, outside, overshoot, queue, throughput
@@ -35,7 +34,7 @@ from howdah.measure.sampled import Samples
 from howdah.measure.trace import SECOND_NS, FlowTrace
 from howdah.plan.plan import BACKGROUND, Plan
 from howdah.record.directory import RunDirectory, write_json
-from howdah.record.raw import read_raw_bytes
+from howdah.record.raw import raw_value, read_raw_bytes
 
 _FIFO = ("bfifo", "pfifo")
 _NOT_CONNECTED = "when the flow could send is not known"
@@ -100,7 +99,7 @@ def measure(directory: RunDirectory, plan: Plan) -> dict[str, Any]:
 
 def _kernel_release(directory: RunDirectory) -> str | None:
     try:
-        found = json.loads(read_raw_bytes(directory.raw / "agent.json")).get("kernel_release")
+        found = raw_value(read_raw_bytes(directory.raw / "agent.json")).get("kernel_release")
     except (OSError, ValueError, AttributeError):
         return None
     return str(found) if found else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import lzma
 import os
 from collections.abc import Iterator
@@ -79,6 +80,14 @@ def read_raw_bytes(path: Path) -> bytes:
 
 def read_raw_text(path: Path, encoding: str = "utf-8", errors: str = "strict") -> str:
     return read_raw_bytes(path).decode(encoding, errors)
+
+
+def raw_value(text: str | bytes) -> Any:
+    """What a JSON text from a guest holds. Raises ValueError, also where it is nested too deeply."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def read_raw_json(path: Path) -> Any:

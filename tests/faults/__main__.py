@@ -28,9 +28,12 @@ from rich.table import Table
 
 from howdah.record.directory import write_json
 from howdah.record.provenance import machine, now, software
+from tests.faults.directories import Directories
 from tests.faults.disks import namespaces_missing, run_disks
 from tests.faults.inputs import ROOT, Case, Inputs, Tally
 from tests.faults.kills import Killer, KillTally
+from tests.faults.packs import Packs
+from tests.faults.raw_files import RawFiles
 from tests.faults.records import Records
 from tests.faults.sandbox import sandbox
 from tests.faults.workers import FAULTS, run_workers, workers_missing
@@ -87,6 +90,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
     parser.add_argument("--inputs", type=int, default=100_000, metavar="N", help="mutated inputs (default: 100000)")
     parser.add_argument("--records", type=int, default=5_000, metavar="N", help="mutated run directories (5000)")
+    parser.add_argument("--packs", type=int, default=0, metavar="N", help="hostile packs (default: 0)")
+    parser.add_argument("--directories", type=int, default=0, metavar="N", help="hostile run directories (0)")
+    parser.add_argument("--raw", type=int, default=0, metavar="N", help="mutated raw files (default: 0)")
     parser.add_argument("--kills", type=int, default=1_000, metavar="N", help="killed commands (default: 1000)")
     parser.add_argument("--disks", type=int, default=60, metavar="N", help="disks that give out (default: 60)")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="faults of a cluster (default: 0)")
@@ -106,6 +112,12 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
         yield _mutated("inputs", Inputs, options.inputs, options, tell)
     if options.records:
         yield _mutated("run directories", Records, options.records, options, tell)
+    if options.raw:
+        yield _mutated("raw files", RawFiles, options.raw, options, tell)
+    if options.packs and not _ended.is_set():
+        yield _hostile("hostile packs", Packs, options.packs, options, tell)
+    if options.directories and not _ended.is_set():
+        yield _hostile("hostile directories", Directories, options.directories, options, tell)
     if _ended.is_set():
         return
     if options.workers and (missing := workers_missing()):
@@ -172,7 +184,30 @@ def _kills(numbers: Iterator[int], seed: int, tell: Tell) -> KillTally:
         )
 
 
-def _mutated(what: str, kind: type[Inputs] | type[Records], count: int, options: argparse.Namespace, tell: Tell) -> Row:
+def _hostile(
+    what: str, kind: type[Packs] | type[Directories], count: int, options: argparse.Namespace, tell: Tell
+) -> Row:
+    """Whole commands, in a sandbox for each of them that run side by side."""
+
+    def told(case: Case) -> None:
+        if case.fault:
+            tell(f"{what}: {case.kind}, {case.base},", case.number, [case.fault])
+
+    def run(numbers: Iterator[int]) -> Tally:
+        with sandbox(recorded=True) as place:
+            return kind(place, options.seed).run(numbers, told)
+
+    tally = Tally()
+    for part in _side_by_side(what, count, options.jobs, run):
+        tally.add(part)
+    refused = sum(number for (_, end), number in tally.outcomes.items() if end == "refused")
+    found = [f"{case.number} {case.kind}, {case.base}: {case.fault}" for case in tally.faults]
+    return Row(what, tally.count, f"{refused} refused", found)
+
+
+def _mutated(
+    what: str, kind: type[Inputs] | type[Records] | type[RawFiles], count: int, options: argparse.Namespace, tell: Tell
+) -> Row:
     def told(case: Case) -> None:
         if case.fault:
             tell(f"{what}: {case.kind} {case.base} {case.request.get('overrides') or ''}", case.number, [case.fault])

@@ -105,6 +105,14 @@ def _verify(request: dict[str, Any]) -> str:
     return ", ".join(report.state for report in reports)
 
 
+def _ingest(request: dict[str, Any]) -> str:
+    from howdah.ingest.run import ingest
+    from howdah.record.directory import RunDirectory
+
+    ingest(RunDirectory(Path(request["directory"])))
+    return "tables"
+
+
 _KINDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "profile": _profile,
     "suite": _suite,
@@ -112,6 +120,7 @@ _KINDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "command": _command,
     "publish": _publish,
     "verify": _verify,
+    "ingest": _ingest,
 }
 
 

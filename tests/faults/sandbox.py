@@ -28,6 +28,7 @@ from howdah.build.cache import cache_root
 from howdah.record.directory import PARTIAL, WRITING, RunDirectory
 from howdah.record.table import equal
 from tests.faults.processes import end_all, left_after
+from tests.unit.recorded_run import make_recorded_experiment
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILE = """\
@@ -37,6 +38,7 @@ path: {rate: 10 Mbit/s, rtt: 20 ms}
 algorithm: [cubic, reno]
 duration: 1 s
 """
+NAME = "recorded"  # of the experiment in a sandbox without guests
 _GONE_WITHIN_S = 15.0
 _MEMORY = Path("/dev/shm")
 _PROBE_NAME = re.compile("[a-z0-9_]{8}")  # of tempfile._RandomNameSequence
@@ -122,6 +124,11 @@ class Sandbox:
         if status:
             raise AssertionError(f"the undisturbed run ended with {status}: {self.said()}")
         self.reference = self.root / "reference" / "tiny"
+
+    def make_recorded(self) -> None:
+        """The recording as an experiment: it needs no guest."""
+        (self.root / "reference").mkdir()
+        self.reference = make_recorded_experiment(self.root / "reference" / NAME).path.parent
 
     def copy_reference(self) -> None:
         """Finished runs beside what is there, as an undisturbed run would make them."""
@@ -272,14 +279,17 @@ def _problem(file: Path) -> str | None:
 
 
 @contextmanager
-def sandbox() -> Iterator[Sandbox]:
-    """A sandbox with its reference made, removed at the end."""
+def sandbox(*, recorded: bool = False) -> Iterator[Sandbox]:
+    """A sandbox with its reference made, or recorded, removed at the end."""
     root = Path("/tmp") / f"hf-{os.getpid()}-{secrets.token_hex(3)}"
     root.mkdir(mode=0o700)
     place = Sandbox(root)
     try:
         place.prepare()
-        place.make_reference()
+        if recorded:
+            place.make_recorded()
+        else:
+            place.make_reference()
         yield place
     finally:
         place.remove()

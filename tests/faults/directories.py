@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run directories in which a file is a pipe, a device, a link, huge and sparse, or named as no file of howdah's is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tests.faults.inputs import Case, Tally
+from tests.faults.limited import Answer
+from tests.faults.packs import run_bounded, unpacked
+from tests.faults.processes import left_after
+from tests.faults.sandbox import NAME, Sandbox
+
+KINDS = ("pipe", "device", "link", "circle", "sparse", "unreadable", "directory", "encoding", "socket link")
+COMMANDS = {
+    "report": ["report", NAME, "--reanalyse", "--without-prometheus"],
+    "verify": ["verify", f"{{runs}}/{NAME}"],
+    "pack": ["pack", NAME, "-o", "{runs}/hostile.howdah.tar.zst"],
+    "list": ["list"],
+    "compare": ["compare", NAME, NAME, "--without-prometheus"],
+    "export": ["export", NAME],
+    "clean": ["clean"],
+}
+_SECRET = "the packer's private key"
+_SPARSE_BYTES = 1 << 40
+
+
+class Directories:
+    """``make(n)`` is the same for ever, for one good experiment."""
+
+    def __init__(self, sandbox: Sandbox, seed: int) -> None:
+        self.sandbox = sandbox
+        self.seed = seed
+        self.secret = sandbox.root / "secret"
+
+    def make(self, number: int) -> Case:
+        chance = random.Random(f"directories-{self.seed}-{number}")
+        runs = self.sandbox.runs
+        shutil.rmtree(runs, ignore_errors=True)
+        self.sandbox.copy_reference()
+        self.secret.write_text(_SECRET)
+        kind = KINDS[number % len(KINDS)]
+        files = sorted(file for file in (runs / NAME).rglob("*") if file.is_file() and "share" not in file.parts)
+        file = chance.choice(files)
+        name = str(file.relative_to(runs))
+        self._spoil(file, kind)
+        command = list(COMMANDS)[number // len(KINDS) % len(COMMANDS)]
+        words = [word.format(runs=runs) for word in COMMANDS[command]]
+        request = {"kind": "command", "arguments": [*words, "--runs", str(runs)]}
+        return Case(number, command, f"{kind} for {name}", request, b"")
+
+    def _spoil(self, file: Path, kind: str) -> None:
+        if kind == "encoding":
+            with contextlib.suppress(OSError):
+                Path(os.fsdecode(os.fsencode(file.parent) + b"/\xff\x1b[2J\n")).write_bytes(file.read_bytes())
+            return
+        if kind == "unreadable":
+            file.chmod(0)
+            return
+        file.unlink()
+        match kind:
+            case "pipe":
+                os.mkfifo(file)
+            case "device":
+                file.symlink_to("/dev/zero")
+            case "link":
+                file.symlink_to(self.secret)
+            case "circle":
+                file.symlink_to(file.name)
+            case "sparse":
+                with file.open("wb") as opened:
+                    opened.truncate(_SPARSE_BYTES)
+            case "directory":
+                (file / "x").mkdir(parents=True)
+            case _:
+                file.symlink_to("/dev/log")
+
+    def run(self, numbers: Iterable[int], told: Callable[[Case], None] = lambda _case: None) -> Tally:
+        tally = Tally()
+        for number in numbers:
+            case = self.make(number)
+            status, faults = run_bounded(self.sandbox, case.request["arguments"])
+            pack = self.sandbox.runs / "hostile.howdah.tar.zst"
+            if pack.is_file() and self._tells(pack):
+                faults.append("the secret that a link points to is in the pack")
+            if self.secret.read_text() != _SECRET:
+                faults.append("the file that a link points to is another")
+            for process in left_after(self.sandbox.root, 5.0):
+                faults.append(f"a process is left: {process.words[:200]!r}")
+            faults += self.sandbox.left()
+            self.sandbox.clear_left()
+            case.fault = "; ".join(faults) or None
+            case.answer = Answer("refused" if status else "accepted", "")
+            tally.take(case)
+            told(case)
+        shutil.rmtree(self.sandbox.runs, ignore_errors=True)
+        return tally
+
+    def _tells(self, pack: Path) -> bool:
+        return _SECRET.encode() in unpacked(pack.read_bytes())

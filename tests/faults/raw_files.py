@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mutated raw files: ingest gives tables and says what is wrong, or refuses in words."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tests.faults.inputs import ROOT, Case, Tally
+from tests.faults.limited import Limited
+from tests.faults.mutation import Corpus, Mutator
+from tests.unit.recorded_run import make_recorded_run
+
+_LIMIT_S = 30.0
+
+
+class RawFiles:
+    """A recorded run, of which one or two raw files are changed; ``make(n)`` is the same for ever."""
+
+    def __init__(self, directory: Path, seed: int) -> None:
+        self.directory = directory
+        self.seed = seed
+        self.good = make_recorded_run(directory / "good")
+        self.files = sorted(file for file in self.good.raw.rglob("*") if file.is_file())
+
+    def make(self, number: int) -> Case:
+        chance = random.Random(f"raw-{self.seed}-{number}")
+        run = self.directory / "runs" / "recorded"
+        shutil.rmtree(run.parent, ignore_errors=True)
+        shutil.copytree(self.good.path, run)
+        mutator = Mutator(Corpus.of({}, {}, []), chance)
+        changed = []
+        for file in chance.sample(self.files, chance.choice([1, 1, 2])):
+            target = run / file.relative_to(self.good.path)
+            target.write_bytes(mutator.damaged(file.read_bytes()))
+            changed.append(file.name)
+        return Case(number, "raw", ", ".join(changed), {"kind": "ingest", "directory": str(run)}, b"")
+
+    def run(self, numbers: Iterable[int], told: Callable[[Case], None] = lambda _case: None) -> Tally:
+        tally = Tally()
+        warm_up = {"kind": "ingest", "directory": str(self.good.path)}
+        environment = {"PYTHONPATH": str(ROOT), "HOME": str(self.directory)}
+        with Limited(self.directory, warm_up, environment, commands=True) as worker:
+            for number in numbers:
+                case = self.make(number)
+                case.answer = worker.ask(case.request, _LIMIT_S)
+                if case.answer.is_fault:
+                    case.fault = f"{case.answer.outcome}: {case.answer.said}"
+                tally.take(case)
+                told(case)
+        return tally
