@@ -207,7 +207,9 @@ class Cache:
         try:
             builder(partial, log)
             write_seal(entry, partial, sealed)
-            if entry.is_dir():  # damaged; what still runs from it keeps its files
+            if entry.is_symlink():
+                entry.unlink()
+            elif entry.is_dir():  # damaged; what still runs from it keeps its files
                 shutil.rmtree(entry)
             partial.rename(entry)
             self._sound.add(entry)

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from howdah.build.cache import cache_root
+from howdah.build.seal import seal_of
 from howdah.record.directory import PARTIAL, WRITING, RunDirectory
 from howdah.record.table import equal
 from tests.faults.processes import end_all, left_after
@@ -78,6 +79,8 @@ class Sandbox:
                     shutil.copytree(entry, link, copy_function=os.link, symlinks=True)
                 else:
                     link.symlink_to(entry)
+                if (seal := seal_of(entry)).exists():
+                    shutil.copy2(seal, seal_of(link))
         self.profile.write_text(PROFILE)
 
     def remove(self) -> None:
