@@ -20,7 +20,7 @@ from howdah.report.repeated import (
 from howdah.report.subject import Subject, places, sides
 
 _LONGER = ("takes {} as long as {}", "takes as long as {}")
-_UNDONE = {True: "completes no connection", False: "does not complete it in the time of the run"}
+_UNDONE = {True: "completes none of it", False: "does not complete it in the time of the run"}
 _MOST_NAMES = 3  # flows and groups that get sentences
 
 
