@@ -32,6 +32,8 @@ HELD_SHARE = 0.5
 # The time in question before an event: rounds that an algorithm looks back on (BBR's is three).
 ROUNDS = 3
 
+_IPERF3_COOKIE_BYTES = 37  # COOKIE_SIZE in iperf.h
+
 RECOVERY = 3  # tcpi_ca_state: Open 0, Disorder 1, CWR 2, Recovery 3, Loss 4
 _NEEDED = ("state", "notsent_bytes", "unacked_packets", "sacked_packets", "lost_packets", "retrans_packets")
 
@@ -73,14 +75,14 @@ def promises_data(flow: Flow) -> bool:
 def nothing_to_send(trace: FlowTrace, info: Samples) -> Nothing | None:
     """How long the flow had nothing to send, while it should have sent: each reading stands until the next one.
 
-    From the first reading of the connection to its end; for a flow of a fixed size, to the moment at which all of it
-    had been sent once. None without two readings in that time.
+    From the first reading of the connection to its end; of iperf3 from the first one behind its cookie; for a flow of a
+    fixed size, to the moment at which all of it had been sent once. None without two readings in that time.
     """
     nothing = has_nothing(info)
     if nothing is None:
         return None
-    begin = trace.start_ns if trace.connected_ns is None else trace.connected_ns
-    end = _sent_ns(trace)
+    begin = _begun_ns(trace, info)
+    end = _sent_ns(trace, info)
     inside = (info.time_ns >= begin) & (info.time_ns <= end)
     if inside.sum() < 2:
         return None
@@ -94,13 +96,29 @@ def nothing_to_send(trace: FlowTrace, info: Samples) -> Nothing | None:
     )
 
 
-def _sent_ns(trace: FlowTrace) -> int:
-    """When the flow had sent all it was to send."""
+def _begun_ns(trace: FlowTrace, info: Samples) -> int:
+    """When the flow may send. iperf3 sends a cookie, and waits for the word of its server on another connection."""
+    begin = trace.start_ns if trace.connected_ns is None else trace.connected_ns
+    if trace.flow.traffic == "iperf3" and info.has("bytes_sent_bytes"):
+        sends = info.time_ns[info["bytes_sent_bytes"] > _IPERF3_COOKIE_BYTES]
+        return max(begin, int(sends[0])) if sends.size else begin
+    return begin
+
+
+def _sent_ns(trace: FlowTrace, info: Samples) -> int:
+    """When the flow had sent all it was to send.
+
+    A record of the trace is of an ACK, so it shows what left after the one before a round trip late. The kernel's count
+    at a reading does not.
+    """
     size = trace.flow.size_bytes
-    if size is None or not len(trace):
+    if size is None:
         return trace.stop_ns
-    done = int(np.searchsorted(trace.snd_nxt, size))
-    return int(trace.time_ns[done]) if done < len(trace) else trace.stop_ns
+    ends = [trace.stop_ns, *trace.time_ns[trace.snd_nxt >= size][:1].tolist()]
+    if info.has("bytes_sent_bytes") and info.has("bytes_retrans_bytes"):
+        once = info["bytes_sent_bytes"] - info["bytes_retrans_bytes"]
+        ends += info.time_ns[once >= size][:1].tolist()
+    return int(min(ends))
 
 
 def limit_of(info: Samples, begin_ns: int, end_ns: int) -> str | None:

@@ -20,6 +20,7 @@ from howdah.report.repeated import (
 from howdah.report.subject import Subject, places, sides
 
 _LONGER = ("takes {} as long as {}", "takes as long as {}")
+_UNDONE = {True: "completes none of it", False: "does not complete it in the time of the run"}
 _MOST_NAMES = 3  # flows and groups that get sentences
 
 
@@ -43,7 +44,7 @@ def completion(said: list[Subject]) -> list[str]:
 def _one(mine: list[Subject], begin: str) -> list[str]:
     metric = _metric(mine)
     done = [each for each in mine if each.of.has(metric)]
-    never = [f"{begin}{each.placed} completes none of it." for each in mine if not each.of.has(metric)]
+    never = [f"{begin}{each.placed} {_UNDONE[each.is_group]}." for each in mine if not each.of.has(metric)]
     if not done:
         return never[:MOST_TOLD]
     if len(places(done)) == 1:

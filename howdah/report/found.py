@@ -13,6 +13,7 @@ from howdah.number import listed
 from howdah.report.acted import acted
 from howdah.report.completion import completion, is_transfer
 from howdah.report.effect import without_effect
+from howdah.report.heldback import held_over
 from howdah.report.startup import has_exit, has_start, startup
 from howdah.report.subject import subjects
 from howdah.report.table import Block, Table
@@ -25,7 +26,9 @@ def found(table: Table) -> list[str]:
     flows = [each for each in said if has_start(each)]
     if transfers and not any(has_exit(each) for each in flows):
         flows = [each for each in flows if not is_transfer(each)]
-    sentences = [*completion(transfers), *startup(flows), *acted(said), *without_effect(said)]
+    told = {id(each) for each in flows}
+    held = held_over([each for each in transfers if id(each) not in told], left=True)
+    sentences = [*completion(transfers), *held, *startup(flows), *acted(said), *without_effect(said)]
     if any(" … " in sentence for sentence in sentences):
         sentences.append(f"In brackets: {table.spread_words}.")
     sentences += [*table.cautions, *_modelled(table), *_left_out(table)]

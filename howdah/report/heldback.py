@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 from howdah.held import NOTABLE_SHARE, ORDINARY, HeldBy, held_words
+from howdah.number import significant
 from howdah.report.repeated import EXIT_PACKETS, HELD_BY, HELD_NUMBERS, HELD_SHARE, Repeated
 from howdah.report.subject import Subject
 
@@ -31,6 +32,35 @@ def held(subject: Subject, *, left: bool) -> str:
     if share is None or share <= NOTABLE_SHARE or kind not in list(HeldBy) or (left and kind in ORDINARY):
         return ""
     return held_words(kind, share, {name: of.median(name) for name in HELD_NUMBERS})
+
+
+def held_over(said: list[Subject], *, left: bool | None = None) -> list[str]:
+    """Of flows or groups of several places or sides: each thing that held some of them back, where it did so most, and
+    at how many.
+
+    ``left`` as in :func:`held`; where it is not given, a flow left its start-up if it has an exit.
+    """
+    by_kind: dict[str, list[tuple[float, Subject, str]]] = {}
+    for each in said:
+        kind, share = _most(each.of), each.of.median(HELD_SHARE)
+        words = held(each, left=each.of.has(EXIT_PACKETS) if left is None else left)
+        if words and kind is not None and share is not None:
+            by_kind.setdefault(kind, []).append((share, each, words))
+    return [_sentence(found, said) for found in by_kind.values()]
+
+
+def _sentence(found: list[tuple[float, Subject, str]], said: list[Subject]) -> str:
+    least, (_, most, words) = min(share for share, _, _ in found), max(found, key=lambda each: each[0])
+    several = {
+        "side": len({each.side for each in said}) > 1,
+        "place": len({each.place for each in said}) > 1,
+        "name": len({each.name for each in said}) > 1,
+    }
+    where = [getattr(most, part) for part, differs in several.items() if differs and getattr(most, part)]
+    if len(found) > 1:
+        where.append(f"{significant(100 * least, 2)} % or more in {len(found)} of {len(said)} cases")
+    clause = f" ({'; '.join(where)})" if where else ""
+    return f"{words[0].upper()}{words[1:]}{clause}."
 
 
 def _most(of: Repeated) -> str | None:

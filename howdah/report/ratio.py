@@ -102,10 +102,12 @@ def against(said: list[Subject], *wording: Wording) -> list[str]:
         order = sorted(found, key=lambda side: statistic([one.value for one in found[side][0][1]]).median)
         found = {side: found[side] for side in dict.fromkeys((order[0], order[-1]))}
     is_value = any(not each.is_variant for each in said)
-    other = f"with {names[0]}" if is_value else names[0]
     sentences = []
     for side, measures in found.items():
-        words = [_words(each, ratios, other) for each, ratios in measures]
+        words = [
+            _words(each, ratios, f"with {names[0]}" if is_value and not each.differs.endswith(" of {}") else names[0])
+            for each, ratios in measures
+        ]
         joined = (" and " if all("," not in each for each in words) else "; it ").join(words)
         sentences.append(f"With {side} it {joined}." if is_value else f"{side} {joined}.")
     return sentences

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from howdah.algorithm import ALGORITHMS
 from howdah.number import duration, listed, significant
-from howdah.report.heldback import held
+from howdah.report.heldback import held, held_over
 from howdah.report.ratio import MOST_TOLD, Wording, against
 from howdah.report.repeated import (
     CAUSE,
@@ -59,9 +59,9 @@ def startup(said: list[Subject]) -> list[str]:
         return []
     where, who = places(shown), sides(shown)
     if len(where) > 1 and len(who) == 1:
-        sentences = [_ranges(shown)]
+        sentences = [_ranges(shown), *held_over(shown)]
     elif len(where) > 1:
-        sentences = _over_places(shown)
+        sentences = [*_over_places(shown), *held_over(shown)]
     elif len(shown) == 1:
         sentences = [_alone(shown[0])]
     else:
@@ -116,8 +116,7 @@ def _stay(each: Subject) -> str:
         words = f"{_unknown(each)} and grew to {grown} in flight"
     else:
         words = f"grew to {grown} in flight"
-    why = held(each, left=False)
-    return f"{words}: {why}" if why else words
+    return words
 
 
 def _is_in_it(each: Subject) -> bool:
@@ -149,7 +148,7 @@ def _alone(each: Subject) -> str:
         parts.append(f"retransmitted {_lost(each)}")
     if _bears_out(each):
         parts.append(f"reached 90 % of the capacity after {each.of.quantity(NINETY)}{_queue(each)}")
-    why = held(each, left=True) if exit_text else ""
+    why = held(each, left=bool(exit_text))
     return f"{each.side} {listed(parts)}{f'; {why}' if why else ''}."
 
 
@@ -192,10 +191,10 @@ def _side_by_side(said: list[Subject]) -> str:
             clause += f" {_stay(each)}"
             left = ""
         if each.of.has(LOST):
-            again = each.of.median(LOST)
-            clause += f", and {_lost(each, short=True)}" if lost and again else f" and retransmitted {_lost(each)}"
+            short = lost and each.of.median(LOST) and exit_text
+            clause += f", and {_lost(each, short=True)}" if short else f" and retransmitted {_lost(each)}"
             lost = True
-        why = held(each, left=True) if exit_text else ""
+        why = held(each, left=bool(exit_text))
         clauses.append(f"{clause} ({why})" if why else clause)
     return f"{'; '.join(clauses)}."
 

@@ -99,6 +99,39 @@ def test_a_flow_of_a_fixed_size_is_done_when_all_of_it_was_sent() -> None:
     assert (found.time_s, found.span_s) == (0.0, 0.3)
 
 
+def test_the_last_flight_of_a_fixed_size_is_not_a_stall() -> None:
+    """The ACKs of the last flight show what had been sent a round trip before; the socket stays open."""
+    sent = [20, 40, 50, 50, 50, 50, 50, 50, 50, 50]
+    info = readings(
+        notsent_bytes=[9, 9, *[0] * 8],
+        bytes_sent_bytes=[(each + 1) * 1448 for each in sent],
+        bytes_retrans_bytes=1448,
+    )
+    flow = make_flow(size_bytes=50 * 1448)
+    trace = make_trace([100, 200, 600], una=[0, 10, 30], nxt=[20, 40, 50], flow=flow, stop_ms=1000)
+    found = nothing_to_send(trace, info)
+    assert found is not None
+    assert (found.time_s, found.span_s) == (0.0, 0.2)
+    stalled = readings(
+        notsent_bytes=[9, 9, *[0] * 8],
+        bytes_sent_bytes=[1448 * min(each, 49) for each in sent],
+        bytes_retrans_bytes=0,
+    )
+    found = nothing_to_send(trace, stalled)
+    assert found is not None
+    assert (found.time_s, found.span_s) == (0.4, 0.6), "the last segment had not been sent"
+
+
+def test_iperf3_may_not_send_before_its_server_says_so() -> None:
+    """A cookie of 37 bytes leaves with the connection, the data a round trip later; what stalls after that counts."""
+    info = readings(notsent_bytes=[0, 0, 9, 9, 0, *[9] * 5], bytes_sent_bytes=[37, 37, *[5000] * 8])
+    for traffic, time_s, span_s in (("iperf3", 0.1, 0.8), ("bulk", 0.3, 1.0)):
+        trace = make_trace([10], [0], [10], flow=make_flow(traffic=traffic), stop_ms=1000)
+        found = nothing_to_send(trace, info)
+        assert found is not None
+        assert (found.time_s, found.span_s) == (time_s, span_s)
+
+
 def test_without_two_readings_there_is_no_share() -> None:
     sheet = Sheet({})
     limit_rows(sheet, make_trace([10], [0], [10], stop_ms=50), readings())

@@ -28,7 +28,7 @@ from tests.experiment_factory import Scenario, make_experiment
 EXIT, LOST = "exit_cwnd_bdp", "retransmitted_packets"
 
 
-MORE = ("startup_left", "startup_gain", "growth_end_bdp")
+MORE = ("startup_left", "startup_gain", "growth_end_bdp", "held_back_by", "held_back_share")
 
 
 def made(tmp_path: Path, scenario: Scenario, numbers: Callable[[dict[str, Any]], object] | None = None) -> Experiment:
@@ -247,3 +247,55 @@ def test_a_mark_stands_where_the_table_says(tmp_path: Path) -> None:
     drawn = [mark.share for strip in arranged.strips for row in strip.rows for mark in row.marks]
     printed = [mark.share for row in paper_rows(experiment.runs, variants) for mark in row.marks]
     assert sorted(drawn) == sorted(printed) == [2.726, 2.738]
+
+
+NONE = ("exit_time_s", EXIT, "exit_cwnd_packets", "exit_cause")
+STAYS = {
+    "startup_left": 0,
+    "held_back_by": "send-buffer",
+    "time_to_90_percent_s": "none",
+    **dict.fromkeys(NONE, "none"),
+}
+
+
+def test_what_held_flows_back_is_said_over_a_sweep_where_it_did_most(tmp_path: Path) -> None:
+    rates = (10**7, 2 * 10**7, 3 * 10**7)
+    scenario = Scenario(
+        algorithms=("cubic",), repetitions=1, flows=1, axes=tuple({"path.rate": rate} for rate in rates)
+    )
+    shares = dict(zip(rates, (0.6, 0.9, 0.02), strict=True))
+
+    def numbers(row: dict[str, Any]) -> object:
+        return {**STAYS, LOST: 0, "held_back_share": shares[row["axes"]["path.rate"]]}.get(row["metric"])
+
+    said = words(made(tmp_path, scenario, numbers))
+    assert said[1:] == [
+        "The send buffer held it back for 90 % of the time (bottleneck rate 20000000; 60 % or more in 2 of 3 cases)."
+    ]
+
+
+def test_sides_over_a_sweep_are_named_with_what_held_them_back(tmp_path: Path) -> None:
+    scenario = Scenario(
+        algorithms=("cubic", "reno"), repetitions=1, flows=1, axes=({"path.rate": 10**7}, {"path.rate": 2 * 10**7})
+    )
+
+    def numbers(row: dict[str, Any]) -> object:
+        held = row["algorithm"] == "reno" and row["axes"]["path.rate"] == 10**7
+        return {**CUBIC, "held_back_by": "recovery", "held_back_share": 0.31 if held else 0.01}.get(row["metric"])
+
+    said = words(made(tmp_path, scenario, numbers))
+    assert "The repair of losses held it back for 31 % of the time (reno; bottleneck rate 10000000)." in said
+
+
+def test_the_reason_of_a_flow_that_stayed_stands_behind_what_it_lost(tmp_path: Path) -> None:
+    """Else the loss reads as a part of the reason; and a number of losses has its verb where no exit comes before."""
+    scenario = Scenario(algorithms=("cubic", "bbr"), repetitions=1, flows=1)
+    (text, *_) = words(made(tmp_path, scenario, of(cubic=CUBIC, bbr={**STAYS, LOST: 7, "held_back_share": 0.5})))
+    assert text.endswith(
+        "bbr did not leave start-up and retransmitted 7 packets (the send buffer held it back for 50 % of the time)."
+    )
+    alone = Scenario(name="alone", algorithms=("cubic",), repetitions=1, flows=1)
+    (text,) = words(made(tmp_path, alone, of(cubic={**STAYS, LOST: 0, "held_back_share": 0.5})))
+    assert text.startswith(
+        "cubic did not leave slow start and retransmitted nothing; the send buffer held it back for 50 % of the time"
+    )
