@@ -88,6 +88,14 @@ def test_an_unknown_name_is_told_what_the_modules_bring(tmp_path: Path) -> None:
     assert "need a modules:" not in str(refused.value.hint), "it is there"
 
 
+def test_an_unknown_name_is_told_that_the_file_which_may_bring_it_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "tcp_mine.ko").write_bytes(b"\x7fELF\x02\x01 and no more")
+    with pytest.raises(ProfileError, match="there is no algorithm 'gentle'") as refused:
+        load(write_profile(tmp_path, "modules: [tcp_mine.ko]\nalgorithm: gentle\n"))
+    assert str(refused.value.hint).startswith("tcp_mine.ko is cut off: it has 18 bytes")
+    assert make_one(tmp_path, "modules: [tcp_mine.ko]\nalgorithm: mine\n").own_algorithms == {"mine": "tcp_mine"}
+
+
 def test_a_file_that_algorithms_names_brings_what_is_said_there(tmp_path: Path) -> None:
     (tmp_path / "tcp_a_very_long_name_of_mine.c").write_text("/* its name is made by a macro */\n")
     own = "algorithms: {x: {kernel: short, module: tcp_a_very_long_name_of_mine.c}}\n"
