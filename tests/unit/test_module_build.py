@@ -197,6 +197,23 @@ def test_symbols_the_kernel_does_not_export_are_named(tmp_path: Path) -> None:
     assert first.error(tmp_path / "m.c").where == str(tmp_path / "m.c")
 
 
+@pytest.mark.parametrize(
+    ("said", "source", "line"),
+    [
+        ("missing MODULE_LICENSE() in ss_a.o", "int a;\n", None),
+        ("GPL-incompatible module ss_a.ko uses GPL-only symbol 'x'", '\nMODULE_LICENSE("Proprietary");\n', 2),
+    ],
+)
+def test_a_licence_that_the_kernel_does_not_take_is_told_with_the_remedy(
+    tmp_path: Path, said: str, source: str, line: int | None
+) -> None:
+    (tmp_path / "ss_a.c").write_text(source)
+    (failure,) = _blame([f"ERROR: modpost: {said}"], tmp_path, {})
+    assert said in failure.what
+    assert failure.line == line
+    assert 'MODULE_LICENSE("GPL")' in failure.said
+
+
 def test_what_needs_a_module_that_failed_is_told_why_that_one_did(tmp_path: Path) -> None:
     (tmp_path / "core").mkdir()
     (tmp_path / "core/two.c").write_text("void core_call(void) {}\nEXPORT_SYMBOL_GPL(core_call);\n")
