@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from howdah.record.kernel_log import KernelAlarm, alarms
+from howdah.record.kernel_log import KernelAlarm, alarms, in_use
 
 _READ_BYTES = 256 * 1024  # from the beginning: an ill kernel may go on complaining for ever
 _STAMP = re.compile(r"^\[ *[\d.]+\] ?")
@@ -49,14 +49,6 @@ def ill(console: Path, own_modules: Sequence[str]) -> str | None:
     words = _in_words([found[0].text])
     says = f"{words} ({found[0].described})" if words else found[0].described
     return f"its kernel says: {says}{'' if found[0].module else in_use(own_modules)}"
-
-
-def in_use(own_modules: Sequence[str]) -> str:
-    """For a kernel that does not say whose code it was."""
-    if not own_modules:
-        return ""
-    named = f"module{'s' if len(own_modules) > 1 else ''} {' and '.join(own_modules)}"
-    return f"; the profile's {named} {'were' if len(own_modules) > 1 else 'was'} in use"
 
 
 def _in_words(texts: Sequence[str]) -> str | None:

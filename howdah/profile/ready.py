@@ -33,7 +33,7 @@ def defect(file: Path) -> str | None:
     """
     content = file.read_bytes()
     if not content.startswith(_ELF_64[:4]):
-        return "is no kernel module: it is no ELF file"
+        return "is not a kernel module: it is not an ELF file"
     if len(content) < _HEADER_BYTES:
         return f"is cut off: it has {len(content)} bytes, not even an ELF file's header"
     kind, machine = struct.unpack_from("<HH", content, 16)
@@ -42,7 +42,7 @@ def defect(file: Path) -> str | None:
     if not content.startswith(_ELF_64) or known != platform.machine():
         return f"is built for another processor: {known}, {bits} bits; this machine is {platform.machine()}"
     if kind != _RELOCATABLE:
-        return "is no kernel module: it is linked as a program or library"
+        return "is not a kernel module: it is linked as a program or library"
     (table,) = struct.unpack_from("<Q", content, 40)
     size, count = struct.unpack_from("<HH", content, 58)
     ends = [table + size * count]

@@ -75,7 +75,7 @@ def test_a_module_of_another_kernel_is_refused_with_both_versions(kernel: Kernel
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("mine.ko", b"not elf", "no kernel module"),
+        ("mine.ko", b"not elf", "not a kernel module"),
         ("mine.txt", b"", "a .c file, a directory"),
         ("my module.c", b"", "letters, digits"),
     ],
@@ -93,8 +93,8 @@ def test_what_is_no_module(kernel: Kernel, tmp_path: Path, name: str, content: b
         (_ko()[:-1], f"cut off: it has {len(_ko()) - 1} bytes of at least {len(_ko())}"),
         (_ko()[:100], f"cut off: it has 100 bytes of at least {len(_ko())}"),
         (_ko()[:20], "cut off: it has 20 bytes"),
-        (b"", "no ELF file"),
-        (b"<html>\0vermagic=6.12.1 mod_unload \0", "no ELF file"),
+        (b"", "not an ELF file"),
+        (b"<html>\0vermagic=6.12.1 mod_unload \0", "not an ELF file"),
         (_ko(machine=20), "another processor: machine 20 of ELF, 64 bits; this machine is "),
         (_ko(machine=3, bits=32), "another processor: i386, 32 bits; this machine is "),
         (_ko(kind=2), "linked as a program"),
