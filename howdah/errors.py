@@ -98,16 +98,15 @@ class UsageError(HowdahError):
 
 
 class ParameterError(HowdahError):
-    """A module has no parameter of that name; the kernel would ignore it in silence."""
+    """A module has no parameter of that name, or takes no such value; the kernel would ignore it, or not boot."""
 
-    def __init__(self, module: str, parameter: str, known: list[str], where: str | None) -> None:
+    @classmethod
+    def unknown(cls, module: str, parameter: str, known: list[str], where: str | None) -> ParameterError:
+        """The kernel would ignore the name in silence."""
         close = difflib.get_close_matches(parameter.lower(), known, n=1, cutoff=0.5)
         has = f"its parameters are {', '.join(known)}" if known else "it has no parameters"
-        super().__init__(
-            f"the module {module} has no parameter {parameter!r}",
-            where=where,
-            hint=f"did you mean {close[0]}? {has}" if close else has,
-        )
+        hint = f"did you mean {close[0]}? {has}" if close else has
+        return cls(f"the module {module} has no parameter {parameter!r}", where=where, hint=hint)
 
 
 class RecordError(HowdahError, ValueError):

@@ -30,6 +30,8 @@ _STOPPED = re.compile(r"^make\S*: \*\*\* \[(?:[^]]*: )?(?P<object>\S+\.o)\] Erro
 _UNDEFINED = re.compile(r'^ERROR: modpost: "(?P<symbol>[^"]+)" \[(?P<module>\S+)\.ko\] undefined')
 _MODPOST = re.compile(r"^(?:ERROR|FATAL): modpost: (?P<text>.*?(?P<module>[^\s\[\]:']+)\.k?o\b.*)")
 _MISSING = re.compile(r"fatal error: (\S+): No such file or directory")
+_LICENCE = re.compile(r"MODULE_LICENSE|GPL-incompatible")
+_SAY_LICENCE = 'TCP\'s functions are for modules that say MODULE_LICENSE("GPL");'
 _QUOTED_LINES = 6
 _MAKEFILES = ("Kbuild", "Makefile")
 
@@ -205,8 +207,10 @@ def _unlinked(
             continue
         else:
             what = f"the module {name} uses what kernel {release} does not export: {', '.join(symbols)}"
-        file, number = _first_use(symbols or [], directory, [module, *parts[module]])
-        yield module, ModuleFailure(name, what, file, number, "")
+        is_licence = symbols is None and _LICENCE.search(others[module]) is not None
+        used = ["MODULE_LICENSE"] if is_licence else symbols or []
+        file, number = _first_use(used, directory, [module, *parts[module]])
+        yield module, ModuleFailure(name, what, file, number, _SAY_LICENCE if is_licence else "")
 
 
 def _first_use(symbols: list[str], directory: Path, objects: list[str]) -> tuple[str | None, int | None]:

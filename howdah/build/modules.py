@@ -23,6 +23,7 @@ from howdah.build.target import Target
 from howdah.build.tools import build_tools
 from howdah.errors import HowdahError
 from howdah.place import MODULES
+from howdah.profile.ready import defect
 from howdah.record.kernel_log import OWN_PREFIX
 
 PROJECT_MODULES = MODULES
@@ -32,6 +33,7 @@ _FAILURES = "failures.json"
 _CHECKS = "1"  # part of the key of a person's modules: raise it when what is checked of them changes
 _LAYOUT = "3"  # part of every key: raise it when the files of an entry change
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
+_BUILD_ANEW = "Name its .c file instead, or build or copy it again."
 # What the agent records of a profile's own modules alone (howdah/agent/own.py).
 _OWN_FACTS = ("loaded_as", "algorithms", "uses_before", "uses_most", "programs")
 
@@ -301,8 +303,11 @@ def _keep_results(directory: Path) -> None:
 def _ready(kernel: Target, file: Path, source: str | None = None) -> Module:
     try:
         information = module_information(file)
+        wrong = defect(file) if source is None else None
     except OSError as error:
         raise HowdahError(f"the module cannot be read: {error.strerror}", where=str(file)) from error
+    if wrong is not None:
+        raise HowdahError(f"the module {wrong}", where=str(file), hint=_BUILD_ANEW)
     magic = information.get("vermagic")
     if magic is None:
         raise HowdahError("this is not a kernel module: it carries no version magic", where=str(file))

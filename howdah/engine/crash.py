@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from howdah.record.kernel_log import KernelAlarm, alarms
+from howdah.record.kernel_log import KernelAlarm, alarms, in_use
 
 _READ_BYTES = 256 * 1024  # from the beginning: an ill kernel may go on complaining for ever
 _STAMP = re.compile(r"^\[ *[\d.]+\] ?")
@@ -19,6 +19,7 @@ _WORDS = {
     r"Kernel mode signal 11\b|Segfault with no mm|Kernel mode fault at|NULL pointer dereference|unable to handle page"
     r" fault|general protection fault": "a bad address",
     r"BUG!$|kernel BUG at": "a BUG() or BUG_ON()",
+    r"scheduling while atomic|sleeping function called from invalid context": "something slept where TCP cannot wait",
     r"Out of memory|System is deadlocked on memory": "no memory left",
 }
 
@@ -45,15 +46,9 @@ def ill(console: Path, own_modules: Sequence[str]) -> str | None:
     found = _alarms(console)
     if not found:
         return None
-    return f"its kernel says: {found[0].described}{'' if found[0].module else in_use(own_modules)}"
-
-
-def in_use(own_modules: Sequence[str]) -> str:
-    """For a kernel that does not say whose code it was."""
-    if not own_modules:
-        return ""
-    named = f"module{'s' if len(own_modules) > 1 else ''} {' and '.join(own_modules)}"
-    return f"; the profile's {named} {'were' if len(own_modules) > 1 else 'was'} in use"
+    words = _in_words([found[0].text])
+    says = f"{words} ({found[0].described})" if words else found[0].described
+    return f"its kernel says: {says}{'' if found[0].module else in_use(own_modules)}"
 
 
 def _in_words(texts: Sequence[str]) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from howdah.ingest.kernel_log import NAME
 from howdah.ingest.source import IngestReport
 from howdah.judge.check import ENGINE, Check
-from howdah.record.kernel_log import KernelAlarm
+from howdah.record.kernel_log import KernelAlarm, in_use
 
 _CHECK = "kernel log"
 _MOST_CHARACTERS = 400
@@ -34,7 +34,8 @@ def kernel_log_checks(report: IngestReport, agent: dict[str, Any] | None) -> lis
         return [Check(_CHECK, ENGINE, False, what, written, kept, 0, "messages")]
     total = int(counts["alarms_total"])
     if total:
-        return [Check(_CHECK, ENGINE, False, _said(counts["alarms"], total), 0, total, 0, "alarms")]
+        said = _said(counts["alarms"], total, _own_modules(agent or {}))
+        return [Check(_CHECK, ENGINE, False, said, 0, total, 0, "alarms")]
     lost = sum(int(account["lost"]) for account in accounts)
     if lost:
         what = f"{lost} messages of the kernel were overwritten before they were read; the other {kept} hold no alarm"
@@ -47,9 +48,15 @@ def _accounts(agent: dict[str, Any]) -> list[dict[str, Any]]:
     return machines or [account for account in [agent.get("kernel_log")] if account]
 
 
-def _said(found: list[dict[str, Any]], total: int) -> str:
+def _own_modules(agent: dict[str, Any]) -> list[str]:
+    """The profile's, of which alone the agent records what they register."""
+    return [name for name, value in (agent.get("modules") or {}).items() if "algorithms" in value]
+
+
+def _said(found: list[dict[str, Any]], total: int, own_modules: list[str]) -> str:
     first = found[0]
     alarm = KernelAlarm(first["time_us"], first["text"], first["module"], tuple(first["frames"]))
     where = f" on {first['machine']}" if "machine" in first else ""
     more = f"; and {total - 1} more" if total > 1 else ""
-    return f"the kernel says{where}: {alarm.described[:_MOST_CHARACTERS]}{more}"
+    whose = "" if alarm.module else in_use(own_modules)
+    return f"the kernel says{where}: {alarm.described[:_MOST_CHARACTERS]}{whose}{more}"

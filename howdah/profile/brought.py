@@ -15,7 +15,7 @@ from pathlib import Path
 from howdah.algorithm import Brought, module_name
 from howdah.profile.model import Scenario
 from howdah.profile.module_section import ModuleSection
-from howdah.profile.ready import registered_by
+from howdah.profile.ready import defect, registered_by
 from howdah.profile.source import Document
 from howdah.profile.written import written_path
 
@@ -37,6 +37,15 @@ def all_brought(scenario: Scenario, document: Document, directory: Path) -> list
         for index, entry in enumerate(scenario.modules)
         for found in brought(*files_of(entry, directory, document.place(("modules", index))))
     ]
+
+
+def defects(scenario: Scenario, document: Document, directory: Path) -> Iterator[str]:
+    """What is wrong with ready modules as files: such a one may not say what it registers. It costs its own runs."""
+    for index, entry in enumerate(scenario.modules):
+        file = files_of(entry, directory, document.place(("modules", index)))[0]
+        wrong = defect(file) if file.suffix == ".ko" else None
+        if wrong is not None:
+            yield f"{file.name} {wrong}"
 
 
 def files_of(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from howdah.algorithm import ALGORITHMS, HYSTART_PAIR, Algorithm, Brought, from_modules, table_with
 from howdah.errors import ProfileError, nearest
-from howdah.profile.brought import all_brought
+from howdah.profile.brought import all_brought, defects
 from howdah.profile.kernel import check_kernel_name
 from howdah.profile.model import AlgorithmSection, Scenario
 from howdah.profile.module import check_modules, declared_module, declared_modules
@@ -32,7 +32,12 @@ def check_scenario(scenario: Scenario, document: Document, directory: Path) -> d
             raise ProfileError(
                 f"there is no algorithm {name!r}",
                 where=document.place(path),
-                hint=_hint(name, table, all_brought(scenario, document, directory)),
+                hint=". ".join(
+                    [
+                        *defects(scenario, document, directory),
+                        _hint(name, table, all_brought(scenario, document, directory)),
+                    ]
+                ),
             )
         _check_mixture(used, table[name], document.place(path))
         used[name] = table[name]

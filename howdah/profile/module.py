@@ -34,10 +34,14 @@ def check_modules(scenario: Scenario, document: Document, directory: Path) -> No
     """Each file is there, and its name can be a module's and is no other file's. Raises ProfileError."""
     files: dict[str, str] = {}
     names: dict[str, str] = {}
+    sources: set[Path] = set()
     given = declared_modules(scenario)
     for index, entry in enumerate(scenario.modules):
         where = document.place(("modules", index))
         source = _source(directory, entry, where)
+        if (real := source.resolve()) in sources:
+            raise ProfileError(f"{entry.file} is named twice", where=where, hint="Take one of the two out.")
+        sources.add(real)
         found = brought(*files_of(entry, directory, where))
         if source.is_dir() and not found:
             what = f"{source.name} names no module (obj-m) in its Kbuild or Makefile"

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of the congestion controls in a built module (.ko), read from its struct tcp_congestion_ops.
+"""A built module (.ko) as a file: whether a kernel of this machine can load it, and the congestion controls in it.
 
-In each kernel since 3.x the struct's ``char name[16]`` stands just before its ``struct module *owner``, for which the
-file has a relocation to ``__this_module``: the sixteen bytes before such a one in the module's data are a name.
+Their names are read from the struct tcp_congestion_ops. In each kernel since 3.x the struct's ``char name[16]`` stands
+just before its ``struct module *owner``, for which the file has a relocation to ``__this_module``: the sixteen bytes
+before such a one in the module's data are a name.
 """
 
 from __future__ import annotations
 
+import platform
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,37 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 _RELA = 4
 _THIS_MODULE = b"__this_module"
+_RELOCATABLE = 1
+_NO_BITS = 8  # a section of which the file has nothing
+_HEADER_BYTES = 64
+_MACHINES = {3: "i386", 8: "mips", 21: "ppc64", 22: "s390x", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
+
+
+def defect(file: Path) -> str | None:
+    """Why no kernel of this machine loads the file, whatever its version: what is told of it behind its name.
+
+    None where nothing is known against it. Raises OSError where it cannot be read.
+    """
+    content = file.read_bytes()
+    if not content.startswith(_ELF_64[:4]):
+        return "is not a kernel module: it is not an ELF file"
+    if len(content) < _HEADER_BYTES:
+        return f"is cut off: it has {len(content)} bytes, not even an ELF file's header"
+    kind, machine = struct.unpack_from("<HH", content, 16)
+    bits = 64 if content[4] == 2 else 32
+    known = _MACHINES.get(machine, f"machine {machine} of ELF")
+    if not content.startswith(_ELF_64) or known != platform.machine():
+        return f"is built for another processor: {known}, {bits} bits; this machine is {platform.machine()}"
+    if kind != _RELOCATABLE:
+        return "is not a kernel module: it is linked as a program or library"
+    (table,) = struct.unpack_from("<Q", content, 40)
+    size, count = struct.unpack_from("<HH", content, 58)
+    ends = [table + size * count]
+    if ends[0] <= len(content):
+        ends += [section[4] + section[5] for section in _sections(content) if section[1] != _NO_BITS]
+    if max(ends) > len(content):
+        return f"is cut off: it has {len(content)} bytes of at least {max(ends)}"
+    return None
 
 
 def registered_by(file: Path) -> list[str]:

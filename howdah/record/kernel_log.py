@@ -66,6 +66,14 @@ def own_name(module: str) -> str:
     return module.removeprefix(OWN_PREFIX)
 
 
+def in_use(own_modules: Sequence[str]) -> str:
+    """For a kernel that does not say whose code it was."""
+    if not own_modules:
+        return ""
+    named = f"module{'s' if len(own_modules) > 1 else ''} {' and '.join(own_modules)}"
+    return f"; the profile's {named} {'were' if len(own_modules) > 1 else 'was'} in use"
+
+
 def _frames(block: Sequence[str]) -> list[tuple[str, str | None]]:
     """Function and module of each call, innermost first; the functions that print the trace are none.
 

@@ -213,7 +213,8 @@ def _extremes(said: list[Subject]) -> str:
         parts.append(f"{lost[0].side} retransmitted least ({_lost(lost[0])}), {lost[-1].side} most, {_lost(lost[-1])}")
     stayed = [each.side for each in said if not has_exit(each)]
     if stayed:
-        parts.append(f"{listed(stayed[:3])}{' and others' if len(stayed) > 3 else ''} have no exit")
+        verb = "has" if len(stayed) == 1 else "have"
+        parts.append(f"{listed(stayed[:3])}{' and others' if len(stayed) > 3 else ''} {verb} no exit")
     return f"{'; '.join(parts)}."
 
 

@@ -65,5 +65,28 @@ def test_a_wrong_name_of_built_in_code_is_refused(kernel: Kernel, modules: list[
     assert caught.value.hint == "did you mean hystart? its parameters are beta, hystart"
 
 
+@pytest.mark.parametrize("value", ["700", "-1", "0x2bc", "0", "0700", "2147483647"])
+def test_what_a_built_in_number_takes_passes(kernel: Kernel, value: str) -> None:
+    check_parameters(plan_with(kernel_parameters={"tcp_cubic.beta": value}), [], kernel)
+
+
+@pytest.mark.parametrize("value", ["wrong", "1.5", "", "08", "2147483648", "1 MB", "0x"])
+def test_a_value_with_which_no_kernel_boots_is_refused_at_its_line(kernel: Kernel, value: str) -> None:
+    plan = plan_with(
+        kernel_parameters={"tcp_cubic.beta": value}, parameter_places={"tcp_cubic.beta": "profiles/mine.yaml:12"}
+    )
+    with pytest.raises(ParameterError, match=r"tcp_cubic\.beta takes a whole number from -2147483648 to") as caught:
+        check_parameters(plan, [], kernel)
+    assert caught.value.where == "profiles/mine.yaml:12"
+
+
+def test_a_built_in_switch_takes_yes_and_no(kernel: Kernel) -> None:
+    (kernel.build_dir / "modules.builtin.modinfo").write_bytes(b"x.parmtype=on:bool\0x.parmtype=some:array of int\0")
+    for value in ("1", "N", "off", "y"):
+        check_parameters(plan_with(kernel_parameters={"x.on": value, "x.some": "a"}), [], kernel)
+    with pytest.raises(ParameterError, match=r"x\.on takes yes or no, as 1 or 0, not '2'"):
+        check_parameters(plan_with(kernel_parameters={"x.on": "2"}), [], kernel)
+
+
 def test_a_kernel_without_a_list_is_not_judged(tmp_path: Path) -> None:
     assert built_in_parameters(tmp_path / "nothing") == {}

@@ -134,7 +134,9 @@ def test_a_console_without_a_panic_tells_none(tmp_path: Path) -> None:
     assert crash(file, ()) is None
     assert ill(file, ()) is None
     file.write_text("[ 1.0] BUG: scheduling while atomic: swapper/0\n" + "[ 1.0] bad: scheduling!\n" * 100_000)
-    assert "BUG: scheduling while atomic: swapper/0; the profile's module m was in use" in str(ill(file, ("m",)))
+    said = str(ill(file, ("m",)))
+    assert "slept where TCP cannot wait (BUG: scheduling while atomic: swapper/0)" in said
+    assert said.endswith("; the profile's module m was in use")
 
 
 def test_the_calls_are_the_first_ones(tmp_path: Path) -> None:
@@ -209,13 +211,16 @@ def test_the_page_has_what_a_module_prints(tmp_path: Path) -> None:
     assert "and 20 more" in page
 
 
-def _judged(tmp_path: Path, text: str, **account: Any) -> tuple[bool | None, str]:
+def _judged(
+    tmp_path: Path, text: str, modules: dict[str, Any] | None = None, **account: Any
+) -> tuple[bool | None, str]:
     plan = make_one(tmp_path, "")
     directory = RunDirectory(tmp_path / "run")
     directory.raw.mkdir(parents=True)
     (directory.raw / "kernel.log").write_text(text)
     records = len(text.splitlines())
-    agent = {"kernel_log": {"records": records, "first": 1, "lost": 0, "left_out": 0, "why": None, **account}}
+    kept = {"records": records, "first": 1, "lost": 0, "left_out": 0, "why": None, **account}
+    agent = {"kernel_log": kept, "modules": modules or {}}
     found = ingest_kernel_log(Context(directory, plan, agent, 0))
     assert found is not None
     (check,) = kernel_log_checks(IngestReport({"kernel_log": found}), agent)
@@ -227,6 +232,15 @@ def test_a_run_whose_kernel_warned_is_invalid(tmp_path: Path) -> None:
     ok, message = _judged(tmp_path, "6,0,0;boot\n" + lines)
     assert ok is False
     assert "tcp_mine.c:15 mine_ca+0x77/0x80 [tcp_mine]; called, the last first: mine_ca [tcp_mine], tcp_ack" in message
+
+
+def test_a_warning_of_the_kernels_own_code_tells_which_module_of_the_profile_was_in_use(tmp_path: Path) -> None:
+    """A module's number, such as an ssthresh of 0, may be what the kernel complains of."""
+    modules = {"howdah_traffic": {"parameters": {}}, "tcp_mine": {"algorithms": ["mine"]}}
+    text = "6,0,0;boot\n4,1,7;WARNING: CPU: 0 PID: 0 at include/net/tcp.h:1322 tcp_cwnd_reduction+0x128/0x130\n"
+    ok, message = _judged(tmp_path, text, modules=modules)
+    assert ok is False
+    assert message.endswith("tcp_cwnd_reduction; the profile's module tcp_mine was in use")
 
 
 def test_what_it_said_before_the_run_is_not_of_the_run(tmp_path: Path) -> None:

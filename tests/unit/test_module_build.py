@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import platform
+import struct
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,14 @@ from howdah.build.uml_kernel import Kernel, load_kernel
 from howdah.errors import HowdahError
 
 _MAGIC = b"\0vermagic=6.12.1 mod_unload \0name=tcp_mine\0srcversion=ABC\0"
+_MACHINE = {"x86_64": 62, "aarch64": 183, "riscv64": 243}[platform.machine()]
+
+
+def _ko(information: bytes = _MAGIC, *, machine: int = _MACHINE, kind: int = 1, bits: int = 64) -> bytes:
+    """An object file of one section, the information, with its table at the end as in every .ko."""
+    start = b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9) + struct.pack("<HHI", kind, machine, 1)
+    header = start + struct.pack("<QQQIHHHHHH", 0, 0, 64 + len(information), 0, 64, 0, 0, 64, 1, 0)
+    return header + information + struct.pack("<IIQQQQIIQQ", 0, 1, 0, 0, 64, len(information), 0, 0, 1, 0)
 
 
 @pytest.fixture
@@ -48,7 +58,7 @@ def _build(kernel: Kernel, path: Path) -> list[modules.Module]:
 
 def test_a_ready_module_of_this_kernel_is_taken_as_it_is(kernel: Kernel, tmp_path: Path) -> None:
     file = tmp_path / "mine.ko"
-    file.write_bytes(b"\x7fELF" + _MAGIC)
+    file.write_bytes(_ko())
     (module,) = _build(kernel, file)
     assert (module.name, module.file, module.srcversion) == ("mine", file, "ABC")
     assert module.loaded_as == "tcp_mine"
@@ -56,7 +66,7 @@ def test_a_ready_module_of_this_kernel_is_taken_as_it_is(kernel: Kernel, tmp_pat
 
 def test_a_module_of_another_kernel_is_refused_with_both_versions(kernel: Kernel, tmp_path: Path) -> None:
     file = tmp_path / "mine.ko"
-    file.write_bytes(_MAGIC.replace(b"6.12.1 mod", b"6.1.0-9-amd64 SMP mod"))
+    file.write_bytes(_ko(_MAGIC.replace(b"6.12.1 mod", b"6.1.0-9-amd64 SMP mod")))
     with pytest.raises(HowdahError, match=r"6\.1\.0-9-amd64 SMP mod_unload.*6\.12\.1 mod_unload") as caught:
         _build(kernel, file)
     assert str(caught.value).startswith(str(file))
@@ -75,6 +85,31 @@ def test_what_is_no_module(kernel: Kernel, tmp_path: Path, name: str, content: b
     file.write_bytes(content)
     with pytest.raises(HowdahError, match=expected):
         _build(kernel, file)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (_ko()[:-1], f"cut off: it has {len(_ko()) - 1} bytes of at least {len(_ko())}"),
+        (_ko()[:100], f"cut off: it has 100 bytes of at least {len(_ko())}"),
+        (_ko()[:20], "cut off: it has 20 bytes"),
+        (b"", "not an ELF file"),
+        (b"<html>\0vermagic=6.12.1 mod_unload \0", "not an ELF file"),
+        (_ko(machine=20), "another processor: machine 20 of ELF, 64 bits; this machine is "),
+        (_ko(machine=3, bits=32), "another processor: i386, 32 bits; this machine is "),
+        (_ko(kind=2), "linked as a program"),
+        (_ko(b"nothing"), "carries no version magic"),
+    ],
+)
+def test_a_ready_module_that_no_kernel_here_can_load(
+    kernel: Kernel, tmp_path: Path, content: bytes, expected: str
+) -> None:
+    """Its version magic may be right: the guest's kernel would refuse it after the compilation of all others."""
+    file = tmp_path / "tcp_mine.ko"
+    file.write_bytes(content)
+    with pytest.raises(HowdahError, match=expected) as refused:
+        _build(kernel, file)
+    assert refused.value.where == str(file)
 
 
 def test_a_missing_file_and_a_directory_without_kbuild(kernel: Kernel, tmp_path: Path) -> None:
@@ -162,6 +197,23 @@ def test_symbols_the_kernel_does_not_export_are_named(tmp_path: Path) -> None:
     assert first.error(tmp_path / "m.c").where == str(tmp_path / "m.c")
 
 
+@pytest.mark.parametrize(
+    ("said", "source", "line"),
+    [
+        ("missing MODULE_LICENSE() in ss_a.o", "int a;\n", None),
+        ("GPL-incompatible module ss_a.ko uses GPL-only symbol 'x'", '\nMODULE_LICENSE("Proprietary");\n', 2),
+    ],
+)
+def test_a_licence_that_the_kernel_does_not_take_is_told_with_the_remedy(
+    tmp_path: Path, said: str, source: str, line: int | None
+) -> None:
+    (tmp_path / "ss_a.c").write_text(source)
+    (failure,) = _blame([f"ERROR: modpost: {said}"], tmp_path, {})
+    assert said in failure.what
+    assert failure.line == line
+    assert 'MODULE_LICENSE("GPL")' in failure.said
+
+
 def test_what_needs_a_module_that_failed_is_told_why_that_one_did(tmp_path: Path) -> None:
     (tmp_path / "core").mkdir()
     (tmp_path / "core/two.c").write_text("void core_call(void) {}\nEXPORT_SYMBOL_GPL(core_call);\n")
@@ -217,7 +269,7 @@ def test_a_ready_module_whose_name_is_built_in_is_refused(kernel: Kernel, tmp_pa
     kernel.build_dir.mkdir(parents=True)
     (kernel.build_dir / "modules.builtin").write_text("kernel/net/ipv4/tcp-mine.ko\nkernel/fs/a.ko\n")
     file = tmp_path / "other.ko"
-    file.write_bytes(_MAGIC)
+    file.write_bytes(_ko())
     with pytest.raises(HowdahError, match=r"kernel 6\.12\.1 has a module tcp_mine built in") as caught:
         _build(kernel, file)
     assert "--kernel TREE" in str(caught.value.hint)
@@ -225,7 +277,7 @@ def test_a_ready_module_whose_name_is_built_in_is_refused(kernel: Kernel, tmp_pa
 
 def test_two_files_with_one_module_are_refused(kernel: Kernel, tmp_path: Path) -> None:
     for name in ("a.ko", "b.ko"):
-        (tmp_path / name).write_bytes(_MAGIC)
+        (tmp_path / name).write_bytes(_ko())
     wanted = [str(tmp_path / name) for name in ("a.ko", "b.ko")]
     with pytest.raises(HowdahError, match="two modules are called b"):
         build_modules(kernel, wanted, lambda _what, _done, _total: None, Cache(tmp_path / "cache"))
@@ -234,10 +286,10 @@ def test_two_files_with_one_module_are_refused(kernel: Kernel, tmp_path: Path) -
 def test_a_ready_module_is_known_by_its_content(kernel: Kernel, tmp_path: Path) -> None:
     """Two builds of one source have one srcversion, whatever their flags: the run of one is not that of the other."""
     file = tmp_path / "mine.ko"
-    file.write_bytes(b"\x7fELF" + _MAGIC)
+    file.write_bytes(_ko())
     (first,) = _build(kernel, file)
     before = first.identity
-    file.write_bytes(b"\x7fELF, other code" + _MAGIC)
+    file.write_bytes(_ko(b"other code" + _MAGIC))
     (second,) = _build(kernel, file)
     assert first.srcversion == second.srcversion
     assert before != second.identity
@@ -275,7 +327,7 @@ def test_ones_own_module_takes_the_place_of_the_projects(
     monkeypatch.setattr(modules, "PROJECT_MODULES", project)
     monkeypatch.setattr(modules, "_build", lambda _kernel, source, *_: entry if source == project else broken)
     own = tmp_path / "ss_search.ko"
-    own.write_bytes(_MAGIC.replace(b"tcp_mine", b"ss_search").replace(b"ABC", b"XYZ"))
+    own.write_bytes(_ko(_MAGIC.replace(b"tcp_mine", b"ss_search").replace(b"ABC", b"XYZ")))
 
     def provide(*wanted: str) -> ModuleSet:
         return modules.provide_modules(kernel, wanted, lambda _what, _done, _total: None, Cache(tmp_path / "cache"))

@@ -71,6 +71,14 @@ def test_a_file_that_says_no_name_is_called_by_its_own(tmp_path: Path) -> None:
     assert make_one(tmp_path, "modules: [tcp_my-own.c]\nalgorithm: my-own\n").own_algorithms == {"my-own": "tcp_my_own"}
 
 
+def test_a_file_that_is_named_twice_is_no_two_modules(tmp_path: Path) -> None:
+    """Renaming it, the remedy of two files, would not help."""
+    _write(tmp_path / "tcp_mine.c", '"mine"')
+    with pytest.raises(ProfileError, match=r"\./tcp_mine\.c is named twice") as refused:
+        load(write_profile(tmp_path, "modules: [tcp_mine.c, ./tcp_mine.c]\nalgorithm: mine\n"))
+    assert "Take one" in str(refused.value.hint)
+
+
 def test_a_name_that_the_kernel_does_not_take_is_refused_at_once(tmp_path: Path) -> None:
     _write(tmp_path / "tcp_mine.c", '"sixteen_chars_ab"')
     with pytest.raises(ProfileError, match=r"registers 'sixteen_chars_ab', of 16 characters: .* at most 15") as refused:
@@ -86,6 +94,14 @@ def test_an_unknown_name_is_told_what_the_modules_bring(tmp_path: Path) -> None:
         load(write_profile(tmp_path, "modules: [brutal.c]\nalgorithm: brutal\n"))
     assert "modules: brings gentle (brutal.c)" in str(refused.value.hint)
     assert "need a modules:" not in str(refused.value.hint), "it is there"
+
+
+def test_an_unknown_name_is_told_that_the_file_which_may_bring_it_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "tcp_mine.ko").write_bytes(b"\x7fELF\x02\x01 and no more")
+    with pytest.raises(ProfileError, match="there is no algorithm 'gentle'") as refused:
+        load(write_profile(tmp_path, "modules: [tcp_mine.ko]\nalgorithm: gentle\n"))
+    assert str(refused.value.hint).startswith("tcp_mine.ko is cut off: it has 18 bytes")
+    assert make_one(tmp_path, "modules: [tcp_mine.ko]\nalgorithm: mine\n").own_algorithms == {"mine": "tcp_mine"}
 
 
 def test_a_file_that_algorithms_names_brings_what_is_said_there(tmp_path: Path) -> None:

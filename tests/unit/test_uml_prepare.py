@@ -27,7 +27,9 @@ NO_PACKAGE = HowdahError("the guest tree cannot be had: no mirror answers")
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UmlEngine:
     """One that builds nothing: a directory is no kernel tree, and no mirror has further packages."""
 
-    def build(kernel: str, _modules: Any, _progress: Any, _cache: Any, _wiring: str, packages: Any, *_more: Any) -> Any:
+    def build(
+        kernel: str, _modules: Any, _progress: Any, _cache: Any, _wiring: str, packages: tuple[str, ...], _extras: Any
+    ) -> Any:
         if "/" in kernel:
             raise NO_TREE
         if packages:
@@ -92,3 +94,20 @@ def test_a_module_that_no_run_needs_costs_none(
     plans = make_plans(tmp_path, overrides=["algorithm=[cubic, reno]"])
     assert engine.prepare(plans, lambda what, _done, _total: told.append(what))["engine"] == "uml"
     assert told == ["not built, and no run needs it: tcp_mine.c:3: does not compile"]
+
+
+def test_what_is_told_before_the_compilation_is_not_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: UmlEngine
+) -> None:
+    """A ready module of another kernel: at once, and where the run that needs it is made ready."""
+    stale = HowdahError("the module was built for another kernel", where="tcp_mine.ko")
+
+    def build(_kernel: str, _modules: Any, progress: Any, *_: Any) -> Any:
+        progress(f"not built: {stale.where}: {stale.what}", 0, 0)
+        raise stale
+
+    monkeypatch.setattr(engine_module, "build", build)
+    told: list[str] = []
+    with pytest.raises(HowdahError):
+        engine.prepare(make_plans(tmp_path, ""), lambda what, _done, _total: told.append(what))
+    assert told == ["not built: tcp_mine.ko: the module was built for another kernel"]

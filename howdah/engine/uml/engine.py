@@ -47,6 +47,7 @@ class UmlEngine:
     def prepare(self, plans: Sequence[Plan], progress: BuildProgress) -> dict[str, Any]:
         for kernel in dict.fromkeys(kernel for plan in plans for kernel in plan.kernels):
             require(lacks(kernel), self.name, "'howdah doctor' shows every check.")
+        progress = _told_once(progress)
         identity: dict[str, Any] = {"engine": self.name}
         failures: list[HowdahError] = []
         told: set[str] = set()
@@ -198,6 +199,19 @@ class UmlEngine:
             )
         made = report(built, modules, ending, record.get("modules") or {})
         return {**made, "stacks": {stack.name: stack.described() for stack in stacks}} if stacks else made
+
+
+def _told_once(progress: BuildProgress) -> BuildProgress:
+    """What fails before anything is compiled is told at once, and would be told again where a run needs it."""
+    told: set[str] = set()
+
+    def tell(what: str, done: int, total: int) -> None:
+        if total or what not in told:
+            progress(what, done, total)
+        if not total:
+            told.add(what)
+
+    return tell
 
 
 def _place(error: HowdahError) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from howdah.agent.traffic.running import RUNNING
 from howdah.build.tools import Tools
-from howdah.engine.crash import crash, ill, in_use
+from howdah.engine.crash import crash, ill
 from howdah.engine.ending import _PLAIN, BOUNDS_FILE, EXIT_FILE, Bounds, Ending, runtime_base
 from howdah.engine.life import Life
 from howdah.engine.processor import own_processor
@@ -27,6 +27,7 @@ from howdah.engine.uml import memory
 from howdah.engine.uml.profiler import Profiler
 from howdah.errors import EngineUnavailableError, RunFailedError
 from howdah.record.console import console_tail
+from howdah.record.kernel_log import in_use
 
 START_NS = 1_700_000_000_000_000_000  # wall clock of every guest when it boots: the same in each, so reruns are equal
 _MEMORY_SLACK_BYTES = 16 << 20  # what the kernel keeps in the file beside the memory

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the modules of a run have the parameters it sets: the kernel ignores a name it does not know."""
+"""Whether the modules of a run have the parameters it sets: the kernel ignores a name it does not know.
+
+A value that a parameter of built-in code does not take ends a kernel at its boot: it reads no further word of its
+command line, and finds no program to run.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,25 @@ from howdah.errors import ParameterError
 from howdah.plan.plan import Plan
 
 _BUILTIN = "modules.builtin.modinfo"
+_TYPE = re.compile(rb"([A-Za-z0-9_]+)\.parmtype=([^:\0]+):([a-z]+)\0")
+# Whole numbers as the kernel declares them: the least and the largest.
+_NUMBERS = {
+    "byte": (0, 2**8 - 1),
+    "short": (-(2**15), 2**15 - 1),
+    "ushort": (0, 2**16 - 1),
+    "int": (-(2**31), 2**31 - 1),
+    "uint": (0, 2**32 - 1),
+    "long": (-(2**63), 2**63 - 1),
+    "ulong": (0, 2**64 - 1),
+}
+_WHOLE = re.compile(r"(?P<sign>[+-]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|(?P<octal>0[0-7]*)|(?P<decimal>[1-9][0-9]*))")
+_TRUTH = re.compile(r"(?:[yYtT1nNfF0]|[oO][nNfF]).*|")  # kstrtobool() reads no further
 _ENTRY = re.compile(rb"([A-Za-z0-9_]+)\.parm(?:type)?=([^:\0]+):")
 
 
 def check_parameters(plan: Plan, modules: Iterable[Module], kernel: Kernel) -> None:
-    """Raises ParameterError for the first parameter that a module, or the code built into the kernel, does not have."""
+    """Raises ParameterError for the first parameter that a module, or the code built into the kernel, does not have, or
+    for a value that this code does not take."""
     for module in modules:
         for name in plan.module_parameters.get(module.name, {}):
             known = parameters_of(module.file)
@@ -29,6 +47,12 @@ def check_parameters(plan: Plan, modules: Iterable[Module], kernel: Kernel) -> N
         owner, _, name = full.partition(".")
         if owner in built_in and name not in built_in[owner]:
             raise _error(plan, owner, name, built_in[owner])
+    kinds = _built_in_types(kernel.build_dir) if plan.kernel_parameters else {}
+    for full, value in plan.kernel_parameters.items():
+        expected = _expected(kinds.get(full, ""), value)
+        if expected is not None:
+            what = f"{full} takes {expected}, not {value!r}"
+            raise ParameterError(what, where=plan.parameter_places.get(full), hint="a kernel does not boot with it")
 
 
 def built_in_parameters(build: Path) -> dict[str, list[str]]:
@@ -42,5 +66,28 @@ def built_in_parameters(build: Path) -> dict[str, list[str]]:
     return {module: sorted(names) for module, names in found.items()}
 
 
+def _built_in_types(build: Path) -> dict[str, str]:
+    """By ``module.parameter``; empty where the kernel's build keeps no list of them."""
+    file = build / _BUILTIN
+    content = file.read_bytes() if file.is_file() else b""
+    return {f"{found[1].decode()}.{found[2].decode()}": found[3].decode() for found in _TYPE.finditer(content)}
+
+
+def _expected(kind: str, value: str) -> str | None:
+    """What a parameter of this type takes, where the value is none of it."""
+    if kind in ("bool", "invbool"):
+        return None if _TRUTH.fullmatch(value) else "yes or no, as 1 or 0"
+    if kind not in _NUMBERS:
+        return None
+    least, largest = _NUMBERS[kind]
+    number = _WHOLE.fullmatch(value)
+    if number is not None and not (number["sign"] == "-" and least == 0):
+        digits = number["decimal"] or number["hex"] or number["octal"]
+        base = 10 if number["decimal"] else 16 if number["hex"] else 8
+        if least <= int(f"{number['sign']}{digits}", base) <= largest:
+            return None
+    return f"a whole number from {least} to {largest}"
+
+
 def _error(plan: Plan, module: str, name: str, known: list[str]) -> ParameterError:
-    return ParameterError(module, name, known, plan.parameter_places.get(f"{module}.{name}"))
+    return ParameterError.unknown(module, name, known, plan.parameter_places.get(f"{module}.{name}"))
