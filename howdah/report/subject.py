@@ -15,7 +15,7 @@ from howdah.algorithm import ALGORITHMS
 from howdah.plan.plan import BACKGROUND, Flow, Path
 from howdah.report.plot.swept import field_name
 from howdah.report.repeated import Repeated
-from howdah.report.table import Block, Table
+from howdah.report.table import Block, Table, TableRow
 
 _TRAFFIC = "traffic"  # axis of the runs that check the traffic generator
 _OWN = (_TRAFFIC, "control", "unknown")
@@ -84,9 +84,9 @@ def _is_place(name: str) -> bool:
 
 
 def _of_block(block: Block, swept: list[str], contrast: str | None) -> Iterator[Subject]:
-    side = block.variant.label if contrast is None else _value(contrast, block)
     place = ", ".join(_value(name, block) for name in swept if name != contrast and name in block.axes)
     rows = [row for row in block.rows if row.planned is not None and row.planned.role != BACKGROUND]
+    side = _side(block, rows) if contrast is None else _value(contrast, block)
     for row in rows:
         assert row.planned is not None and block.path is not None
         if row.of.numbers or row.of.texts or row.of.absent:
@@ -104,6 +104,12 @@ def _of_block(block: Block, swept: list[str], contrast: str | None) -> Iterator[
                 {name: str(block.axes[name]) for name in swept if name in block.axes},
                 contrast is None,
             )
+
+
+def _side(block: Block, rows: list[TableRow]) -> str:
+    """The variant; where no flow has its algorithm, because each names its own, that of the first, which speaks."""
+    named = [row.planned.algorithm for row in rows if row.planned is not None]
+    return block.variant.label if not named or block.variant.algorithm in named else named[0]
 
 
 def _value(name: str, block: Block) -> str:
