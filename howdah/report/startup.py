@@ -109,15 +109,12 @@ def _stay(each: Subject) -> str:
     of an algorithm that ends it by setting ssthresh."""
     grown = each.of.quantity(GROWN)
     if _is_in_it(each):
-        words = f"did not leave {_left(each)}"
-    elif not grown:
-        words = _unknown(each)
-    elif any(_INFINITE in reason for reason in each.of.reasons(STARTUP_LEFT)):
-        words = f"{_unknown(each)} and grew to {grown} in flight"
-    else:
-        words = f"grew to {grown} in flight"
-    why = held(each, left=False)
-    return f"{words}: {why}" if why else words
+        return f"did not leave {_left(each)}"
+    if not grown:
+        return _unknown(each)
+    if any(_INFINITE in reason for reason in each.of.reasons(STARTUP_LEFT)):
+        return f"{_unknown(each)} and grew to {grown} in flight"
+    return f"grew to {grown} in flight"
 
 
 def _is_in_it(each: Subject) -> bool:
@@ -149,8 +146,13 @@ def _alone(each: Subject) -> str:
         parts.append(f"retransmitted {_lost(each)}")
     if _bears_out(each):
         parts.append(f"reached 90 % of the capacity after {each.of.quantity(NINETY)}{_queue(each)}")
-    why = held(each, left=True) if exit_text else ""
-    return f"{each.side} {listed(parts)}{f'; {why}' if why else ''}."
+    return f"{each.side} {listed(parts)}{_why(each, '; ' if exit_text else ': ')}."
+
+
+def _why(each: Subject, mark: str) -> str:
+    """What held it back, behind all that it did: a clause between would make that the subject of the rest."""
+    why = held(each, left=bool(_exit(each)))
+    return f"{mark}{why}" if why else ""
 
 
 def _bears_out(each: Subject) -> bool:
@@ -195,8 +197,8 @@ def _side_by_side(said: list[Subject]) -> str:
             again = each.of.median(LOST)
             clause += f", and {_lost(each, short=True)}" if lost and again else f" and retransmitted {_lost(each)}"
             lost = True
-        why = held(each, left=True) if exit_text else ""
-        clauses.append(f"{clause} ({why})" if why else clause)
+        why = _why(each, " (")
+        clauses.append(f"{clause}{why})" if why else clause)
     return f"{'; '.join(clauses)}."
 
 
@@ -237,6 +239,7 @@ def _over_places(said: list[Subject]) -> list[str]:
             number = "each" if len(stayed) == count else str(len(stayed))
             without.append(
                 f"{side} {_stay(stayed[0])} (at {number} of {count} sweep points, the first {stayed[0].place})"
+                f"{_why(stayed[0], ': ')}"
             )
     sentences = [*_ratios(said), *([f"{'; '.join(without)}."] if without else [])]
     return sentences or [f"Over {count} sweep points nothing can be compared."]
@@ -255,7 +258,8 @@ def _ranges(said: list[Subject]) -> str:
         parts.append(lost)
     if not left and (rate := _range(said, GOODPUT, "moved")):
         parts.append(rate)
-    return f"Over {len(places(said))} sweep points {first.side} {listed(parts)}."
+    why = "" if left else _why(first, ": ")
+    return f"Over {len(places(said))} sweep points {first.side} {listed(parts)}{why}."
 
 
 def _range(said: list[Subject], name: str, verb: str, *, placed: bool = True) -> str:
