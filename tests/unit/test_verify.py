@@ -189,10 +189,9 @@ def test_a_run_from_before_the_profile_changed_is_no_lie(recorded: _Recorded) ->
     index["cells"][0]["run"] = "cubic-r0-00000000"
     write_json(recorded.path / "experiment.json", index)
     recorded.capsys.readouterr()
-    code = main(["verify", str(recorded.run.path), "--runs", str(recorded.root), "--jobs", "1", "--json"])
-    (told,) = json.loads(recorded.capsys.readouterr().out)["reports"]
-    assert (code, told["state"]) == (5, "unchecked"), told
-    assert any("experiment.json does not list this run" in each for each in told["gaps"])
+    code = main(["verify", str(recorded.run.path), "--runs", str(recorded.root), "--jobs", "1"])
+    said = recorded.capsys.readouterr().out
+    assert (code, "experiment.json does not list this run" in said) == (5, True)
 
 
 def test_claims_of_another_profile_are_judged_with_it(recorded: _Recorded) -> None:
