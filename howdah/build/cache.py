@@ -14,6 +14,7 @@ import hashlib
 import logging
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from howdah.place import cache_place
 Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all (0: not known)
 _PARTIAL = ".partial-"
 _BEGUN = ".begun-"  # like a partial entry; the next builder of the same key goes on with it
+_BEGUN_S = 7 * 24 * 3600
 _LOG = logging.getLogger(__name__)
 
 
@@ -125,8 +127,8 @@ class Cache:
         return sorted(found, key=lambda entry: entry.stat().st_mtime)
 
     def sweep(self, *, begun: bool = False) -> list[Path]:
-        """Remove what builders that were killed left, and with ``begun`` what they could go on with; returns it. Raises
-        OSError.
+        """Remove what builders that were killed left; returns it. With ``begun`` also what nobody went on with for a
+        week. Raises OSError.
 
         A partial directory whose entry's lock is free has no builder any more.
         """
@@ -135,7 +137,8 @@ class Cache:
             (each, each.name.removeprefix(_PARTIAL).rpartition("-")[0]) for each in self.root.glob(f"*/{_PARTIAL}*")
         ]
         if begun:
-            named += [(each, each.name.removeprefix(_BEGUN)) for each in self.root.glob(f"*/{_BEGUN}*")]
+            left = [each for each in self.root.glob(f"*/{_BEGUN}*") if time.time() - each.stat().st_mtime > _BEGUN_S]
+            named += [(each, each.name.removeprefix(_BEGUN)) for each in left]
         for partial, key in named:
             with (partial.parent / f".lock-{key}").open("w") as lock:
                 try:

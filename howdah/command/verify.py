@@ -10,6 +10,7 @@ from howdah.command.answer import answer
 from howdah.command.common import add_jobs_option, add_json_option, add_runs_option, add_trust_option, check_jobs, cores
 from howdah.errors import HowdahError
 from howdah.layout import fitted, write_stdout
+from howdah.pack.archive import SUFFIX
 from howdah.pack.pack import unpack
 from howdah.record.digest import MANIFEST
 from howdah.verify.compiled import check_plan
@@ -78,6 +79,8 @@ def _execute(options: argparse.Namespace, place: Path) -> int:
 def _paths(options: argparse.Namespace, name: str, place: Path, packs: dict[str, str]) -> list[Path]:
     """A directory, or those that a pack has, which is unpacked to a place that does not stay."""
     if not Path(name).is_file():
+        if name.endswith(SUFFIX) and not Path(name).exists():
+            raise HowdahError("there is no such pack", where=name, hint="'howdah pack' writes one.")
         return [find(options.runs, name)]
     unpacked = place / str(len(packs)) / Path(name).name
     packs[str(unpacked)] = name

@@ -10,7 +10,8 @@ from pydantic import Field
 from howdah.profile.field import Section, Text
 
 FIXED = "fixed"
-_BufferTriple = Annotated[str, Field(pattern=rf"^(?:{FIXED}|\s*[0-9]{{1,10}}\s+[0-9]{{1,10}}\s+[0-9]{{1,10}}\s*)$")]
+BUFFER_TRIPLE = rf"^(?:{FIXED}|\s*[0-9]{{1,10}}\s+[0-9]{{1,10}}\s+[0-9]{{1,10}}\s*)$"
+_BufferTriple = Annotated[str, Field(pattern=BUFFER_TRIPLE)]
 
 
 class HostSection(Section):

@@ -39,6 +39,7 @@ from howdah.profile.receiver import ReceiverName
 from howdah.profile.traffic import TrafficSection
 from howdah.quantity import Span
 
+EXPERIMENT_NAME = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 MOST_FLOWS = 1000
 MOST_PAIRS = 200
 
@@ -244,7 +245,7 @@ class Scenario(Section):
     """A profile with every sweep resolved to one value."""
 
     howdah: Literal[1] = fixed(description="version of the profile format")
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")] = fixed(
+    name: Annotated[str, Field(pattern=EXPERIMENT_NAME)] = fixed(
         description="lower-case name; results go to the directory of that name in runs/"
     )
     description: Text = fixed("", description="what the experiment shows, and why")

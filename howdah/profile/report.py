@@ -12,7 +12,8 @@ from howdah.errors import ProfileError, nearest
 from howdah.profile.dotted import dotted
 from howdah.profile.field import FieldError
 from howdah.profile.hint import field_names, of_field, of_value
-from howdah.profile.model import Scenario
+from howdah.profile.host import BUFFER_TRIPLE
+from howdah.profile.model import EXPERIMENT_NAME, Scenario
 from howdah.profile.source import Document, Path_
 from howdah.profile.sweep import shape_of
 
@@ -27,6 +28,11 @@ _PLAIN_TYPES = {
     "dict_type": "a mapping of names to values",
     "model_type": "a mapping of fields",
     "model_attributes_type": "a mapping of fields",
+}
+# What a person reads in the place of a pattern.
+_FORMS = {
+    BUFFER_TRIPLE: "LEAST INITIAL LARGEST in bytes, such as 4096 131072 6291456, or fixed",
+    EXPERIMENT_NAME: "of a name: lower-case letters, digits, '-', '_' and '.', such as my-path",
 }
 
 
@@ -90,7 +96,8 @@ def _describe(item: Any, document: Document, chosen: dict[Path_, int], names: _K
     if kind in _PLAIN_TYPES:
         return where, f"{name}: expected {_PLAIN_TYPES[kind]}, not {_shown(value)}", of_value(value, path)
     if kind == "string_pattern_mismatch":
-        return where, f"{name}: {_shown(value)} does not have the form {context['pattern']}", None
+        form = _FORMS.get(context["pattern"], context["pattern"])
+        return where, f"{name}: {_shown(value)} does not have the form {form}", of_value(value, path)
     return where, f"{name}: {item['msg'][0].lower()}{item['msg'][1:]}, not {_shown(value)}", None
 
 

@@ -18,6 +18,7 @@ MEASURES = (
     ("completion_time_s", "completion time (s)", True),
     ("retransmission_ratio", "share of segments that were retransmissions", False),
 )
+_LEAST_DECADE = 10  # below it, equal steps of a logarithmic axis look like a linear one with odd numbers
 _MOST_STEPS = 400
 _LEAST_CONNECTIONS = 5
 
@@ -85,18 +86,21 @@ def distribution_drawing(shown: Distribution, narrow: bool) -> str:
     """A step curve for each variant; its median is in the curve's title."""
     values = [curve[2] for curve in shown.curves]
     least, most = min(curve[0] for curve in values), max(curve[-1] for curve in values)
-    if shown.logarithmic:
+    logarithmic = shown.logarithmic and most >= _LEAST_DECADE * max(least, 1e-6)
+    if logarithmic:
         least, most = max(least, 1e-6) / 1.05, most * 1.05
     else:
         least, most = 0.0, most * 1.02
-    frame = _Frame(52, 324 if narrow else 880, 14, 214, least, most, shown.logarithmic)
+    frame = _Frame(52, 324 if narrow else 880, 14, 214, least, most, logarithmic)
     parts = _axes(frame, 4 if narrow else 9)
     for index, label, curve in shown.curves:
         middle = curve[len(curve) // 2]
         words = f"{label}: {len(curve)} {shown.counted}, median {significant(middle)}"
         path = _steps(frame, curve)
         parts.append(f'<path d="{path}" class="curve variant-{index}"><title>{escape(words)}</title></path>')
-    parts.append(text(frame.right, frame.bottom + 33, shown.words, "note", "end"))
+    parts.append(
+        text(frame.right, frame.bottom + 33, f"{shown.words}{', logarithmic' if logarithmic else ''}", "note", "end")
+    )
     label = f"Distribution over the {shown.counted} of {shown.group}: {shown.words}"
     return svg(340 if narrow else 906, frame.bottom + 40, label, parts, "narrow" if narrow else "wide")
 

@@ -149,7 +149,8 @@ def _headline(runs: list[Run], variants: Variants, plan: Plan | None) -> str:
     parts = [f"{len(variants.all)} {noun}" if len(variants.all) > 1 else variants.all[0].label]
     if points > 1:
         parts.append(f"{points} sweep points")
-    parts.append(f"{repetitions} repetitions each" if max(counts) > 1 else "one repetition each")
+    each = " each" if len(counts) > 1 else ""
+    parts.append(f"{repetitions} repetitions{each}" if max(counts) > 1 else f"one repetition{each}")
     flows = f"{len(plan.flows)} flows" if len(plan.flows) > 1 else "one flow"
     kernels = sorted({run.kernel for run in runs})
     return (

@@ -109,14 +109,12 @@ def _stay(each: Subject) -> str:
     of an algorithm that ends it by setting ssthresh."""
     grown = each.of.quantity(GROWN)
     if _is_in_it(each):
-        words = f"did not leave {_left(each)}"
-    elif not grown:
-        words = _unknown(each)
-    elif any(_INFINITE in reason for reason in each.of.reasons(STARTUP_LEFT)):
-        words = f"{_unknown(each)} and grew to {grown} in flight"
-    else:
-        words = f"grew to {grown} in flight"
-    return words
+        return f"did not leave {_left(each)}"
+    if not grown:
+        return _unknown(each)
+    if any(_INFINITE in reason for reason in each.of.reasons(STARTUP_LEFT)):
+        return f"{_unknown(each)} and grew to {grown} in flight"
+    return f"grew to {grown} in flight"
 
 
 def _is_in_it(each: Subject) -> bool:
@@ -148,8 +146,13 @@ def _alone(each: Subject) -> str:
         parts.append(f"retransmitted {_lost(each)}")
     if _bears_out(each):
         parts.append(f"reached 90 % of the capacity after {each.of.quantity(NINETY)}{_queue(each)}")
-    why = held(each, left=bool(exit_text))
-    return f"{each.side} {listed(parts)}{f'; {why}' if why else ''}."
+    return f"{each.side} {listed(parts)}{_why(each, '; ' if exit_text else ': ')}."
+
+
+def _why(each: Subject, mark: str) -> str:
+    """What held it back, behind all that it did: a clause between would make that the subject of the rest."""
+    why = held(each, left=bool(_exit(each)))
+    return f"{mark}{why}" if why else ""
 
 
 def _bears_out(each: Subject) -> bool:
@@ -194,8 +197,8 @@ def _side_by_side(said: list[Subject]) -> str:
             short = lost and each.of.median(LOST) and exit_text
             clause += f", and {_lost(each, short=True)}" if short else f" and retransmitted {_lost(each)}"
             lost = True
-        why = held(each, left=bool(exit_text))
-        clauses.append(f"{clause} ({why})" if why else clause)
+        why = _why(each, " (")
+        clauses.append(f"{clause}{why})" if why else clause)
     return f"{'; '.join(clauses)}."
 
 

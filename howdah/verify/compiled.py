@@ -78,6 +78,12 @@ def check_plan(run: RunDirectory, report: Report) -> None:
     if not (home / PROFILE).exists() or not isinstance(index.get("cells"), list):
         report.claimed.append("the plan: there is no profile to compile again")
         return
+    if run.name not in {str(cell.get("run")) for cell in index["cells"] if isinstance(cell, dict)}:
+        report.gaps.append(
+            f"its plan was not compared with {PROFILE}: experiment.json does not list this run. The profile that made "
+            "it had other values, which --set may have given"
+        )
+        return
     try:
         compiled = _compiled(home, index)
         said = read_object(run.plan)

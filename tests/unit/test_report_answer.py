@@ -250,6 +250,14 @@ def test_what_held_a_flow_back_is_told_with_its_numbers() -> None:
     assert "receive window" in limited
 
 
+@pytest.mark.parametrize("many", [1, 2])
+def test_what_held_a_flow_back_ends_the_clause_so_that_the_flow_did_all_before_it(many: int) -> None:
+    held: dict[str, Told] = {"held_back_by": "receive-buffer", "held_back_share": 0.94, "held_window_bytes": 65536}
+    first = said(*[Made(name, {**NO_EXIT, LOST: 0, **held}) for name in ("cubic", "reno")[:many]])[0]
+    for clause in first.split("; "):
+        assert clause.index("retransmitted") < clause.index("receive window")
+
+
 @pytest.mark.parametrize(("goodput", "praised"), [(18e6, True), (2e6, False)])
 def test_ninety_per_cent_is_said_of_flows_that_have_it(goodput: float, praised: bool) -> None:
     """A path of 20 Mbit/s: one round trip at 90 % of it is no praise for a flow that has a tenth."""

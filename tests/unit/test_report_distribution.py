@@ -36,3 +36,13 @@ def test_thousands_of_connections_are_thinned_and_end_at_the_top() -> None:
 def test_equal_values_and_a_title() -> None:
     drawing = distribution_drawing(Distribution("", "a", "s", True, [(0, "<x>", [0.5] * 9)]), narrow=False)
     assert "&lt;x&gt;: 9 connections, median 0.5" in drawing
+
+
+def test_less_than_a_decade_has_a_linear_axis_and_a_logarithmic_one_says_so() -> None:
+    """0.4 to 0.8 on a logarithmic axis would have 0.39, 0.43, 0.48 … at equal distances, and nothing to tell why."""
+    near = distribution_drawing(Distribution("", "a", "s", True, [(0, "cubic", [0.4, 0.8])]), narrow=False)
+    x = [x - 52 for x, _ in _points(near)]
+    assert abs(x[1] / x[0] - 2) < 0.01
+    assert "logarithmic" not in near
+    far = distribution_drawing(Distribution("", "a", "s", True, [(0, "cubic", [0.4, 40.0])]), narrow=False)
+    assert "s, logarithmic" in far

@@ -297,5 +297,5 @@ def test_the_reason_of_a_flow_that_stayed_stands_behind_what_it_lost(tmp_path: P
     alone = Scenario(name="alone", algorithms=("cubic",), repetitions=1, flows=1)
     (text,) = words(made(tmp_path, alone, of(cubic={**STAYS, LOST: 0, "held_back_share": 0.5})))
     assert text.startswith(
-        "cubic did not leave slow start and retransmitted nothing; the send buffer held it back for 50 % of the time"
+        "cubic did not leave slow start and retransmitted nothing: the send buffer held it back for 50 % of the time"
     )

@@ -177,6 +177,23 @@ def test_a_claim_that_was_written(recorded: _Recorded) -> None:
     assert (code, f"used is beyond doubt, judged again it is {was}" in said) == (6, True)
 
 
+def test_a_pack_that_is_not_there_is_named_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pack = tmp_path / "mine.howdah.tar.zst"
+    assert main(["verify", str(pack), "--runs", str(tmp_path / "runs")]) == 1
+    assert f"{pack}: there is no such pack" in capsys.readouterr().err
+
+
+def test_a_run_from_before_the_profile_changed_is_no_lie(recorded: _Recorded) -> None:
+    """It lies beside the experiment's runs, which no longer list it: nothing says what its plan is to be."""
+    index = read_json(recorded.path / "experiment.json")
+    index["cells"][0]["run"] = "cubic-r0-00000000"
+    write_json(recorded.path / "experiment.json", index)
+    recorded.capsys.readouterr()
+    code = main(["verify", str(recorded.run.path), "--runs", str(recorded.root), "--jobs", "1"])
+    said = recorded.capsys.readouterr().out
+    assert (code, "experiment.json does not list this run" in said) == (5, True)
+
+
 def test_claims_of_another_profile_are_judged_with_it(recorded: _Recorded) -> None:
     other = recorded.root / "other.yaml"
     other.write_text(PROFILE.replace("above: 1", "above: 100000"))
