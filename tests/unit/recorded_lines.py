@@ -28,7 +28,9 @@ def compare(name: str, lines: Iterable[str]) -> None:
 def line_of(check: Check) -> str:
     words = (check.measured, check.expected, check.tolerance)
     measured, expected, tolerance = (_shown(value) for value in words)
-    return f"{check.stage}: {check.name}: {check.ok}: {measured} of {expected} ± {tolerance} {check.unit or ''}".rstrip()
+    return (
+        f"{check.stage}: {check.name}: {check.ok}: {measured} of {expected} ± {tolerance} {check.unit or ''}".rstrip()
+    )
 
 
 def line_of_row(row: Mapping[str, Any], common: Iterable[str]) -> str:
