@@ -315,6 +315,33 @@ def test_a_guest_that_did_not_follow_the_plan_is_named(doctor: Doctor, name: str
     assert words in found[name]
 
 
+def test_a_late_phase_is_excused_by_a_processor_that_was_busy_from_then_on() -> None:
+    """Due at 2 s, ended at 2.5 s; of these 500 ms a processor may have been idle for 25."""
+    plan = path_factory.path_plan()
+    late = path_factory.agent()
+    _phase(late, 2, end_ns=2_500_000_000)
+    for idle_ns, ok in ((25_000_000, True), (25_000_001, False)):
+        asked = []
+
+        def idle(begin_ns: int, end_ns: int, idle_ns: int = idle_ns, asked: list[tuple[int, int]] = asked) -> int:
+            asked.append((begin_ns, end_ns))
+            return idle_ns
+
+        checks = {check.name: check for check in engine_checks(plan, late, VIRTUAL, idle)}
+        assert checks["clock flows"].ok is ok
+        assert (2_000_000_000, 2_500_000_000) in asked
+        assert checks["clock flows"].message.startswith("phase flows ended at 2.500000 s, the plan allows until 2.0")
+
+
+def test_a_phase_without_a_calibration_is_not_asked_for() -> None:
+    plan = path_factory.path_plan()
+    off = dataclasses.replace(plan, calibration=dataclasses.replace(plan.calibration, enabled=False))
+    assert [check.name for check in engine(plan=off) if check.name.startswith("clock")] == [
+        "clock setup",
+        "clock flows",
+    ]
+
+
 def test_a_fixed_flow_moves_its_size() -> None:
     plan = path_factory.path_plan()
     fixed = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], size_bytes=4_000_000)])
