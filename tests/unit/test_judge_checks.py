@@ -321,7 +321,7 @@ def test_a_late_phase_is_excused_by_a_processor_that_was_busy_from_then_on() -> 
     late = path_factory.agent()
     _phase(late, 2, end_ns=2_500_000_000)
     for idle_ns, ok in ((25_000_000, True), (25_000_001, False)):
-        asked = []
+        asked: list[tuple[int, int]] = []
 
         def idle(begin_ns: int, end_ns: int, idle_ns: int = idle_ns, asked: list[tuple[int, int]] = asked) -> int:
             asked.append((begin_ns, end_ns))
