@@ -290,7 +290,7 @@ def _phase(found: dict[str, Any], number: int, **changes: int) -> None:
             "stopped at qdisc 12: no such device",
         ),
         (lambda found: _phase(found, 2, end_ns=7_200 * 10**9), "clock flows", "clock ran away"),
-        (lambda found: _phase(found, 2, end_ns=10**9), "clock flows", "cut short"),
+        (lambda found: _phase(found, 2, end_ns=10**9), "clock flows", "until 2.000000 s: it was cut short"),
         (lambda found: _phase(found, 0, end_ns=-2 * 10**9), "clock setup", "clock ran away"),
         (lambda found: _phase(found, 4, end_ns=3_600 * 10**9), "clock calibrate-after", "clock ran away"),
         (lambda found: found["phases"].pop(3), "clock quiesce", "did not happen"),
