@@ -52,7 +52,7 @@ def test_numbers_and_their_units() -> None:
     assert [number_text(value, metric) for value, metric in ((0.956, SHARE), (67, COUNT), (2, RATIO))] == [
         "95.6 %",
         "67 packets",
-        "2",
+        "2 BDP",
     ]
     assert numbers_text([2, 1, 1], COUNT) == "1 packets (2 times), 2 packets"
     assert numbers_text([5, 4, 3, 2, 1], COUNT) == "1 packets, 2 packets, 3 packets, 4 packets, 5 packets"
