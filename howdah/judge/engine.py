@@ -48,10 +48,10 @@ def _clock(plan: Plan, agent: dict[str, Any], tolerance: Tolerance, idle: Idle |
     The guest's clock stands still while it computes and runs free while it waits for anything outside.
     """
     calibration = plan.calibration
-    window = (calibration.phase_us + calibration.settle_us) if calibration.enabled else 0
     latest_us = {"setup": min(calibration.before_us, 0), "flows": plan.duration_us}
     earliest_us = {"flows": plan.duration_us}
     if calibration.enabled:
+        window = calibration.phase_us + calibration.settle_us
         latest_us["calibrate-before"] = calibration.before_us + window
         latest_us["quiesce"] = calibration.after_us
         latest_us["calibrate-after"] = calibration.after_us + window

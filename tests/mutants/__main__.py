@@ -55,24 +55,34 @@ def main() -> int:
     _copy(chosen)
     # To try one mutant makes them all, and finds which tests call what.
     _mutmut(FIRST[chosen[0]])
-    names = sorted(name for found in _states() for name in found["exit_code_by_key"] if _package(name) in chosen)
+    names = sorted(name for found in _states() for name in found["exit_code_by_key"])
+    parts = [_part(package, [name for name in names if _package(name) == package], options) for package in chosen]
+    (PLACE / f"seed-{options.seed}.txt").write_text("\n".join(parts))
+    sys.stdout.write("\n".join(parts))
+    return 0
+
+
+def _part(package: str, names: list[str], options: argparse.Namespace) -> str:
+    """What became of a sample of the mutants of one package."""
     drawn = random.Random(options.seed).sample(names, min(options.sample, len(names)))
+    before_s = _used_s()
     _mutmut(*drawn)
     results = {name: code for found in _states() for name, code in found["exit_code_by_key"].items()}
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     outcome = Outcome.of({name: results[name] for name in drawn}, TREE, read_equivalent())
-    lines = [
-        outcome.text(),
-        f"{len(names)} mutants in all, seed {options.seed}, {used.ru_utime + used.ru_stime:.0f} s of a processor\n",
-    ]
-    (PLACE / f"seed-{options.seed}.txt").write_text("\n".join(lines))
-    sys.stdout.write("\n".join(lines))
-    return 0
+    of = f"{package}: {len(names)} mutants, seed {options.seed}, {_used_s() - before_s:.0f} s of a processor"
+    return f"{of}\n{outcome.text()}\n"
+
+
+def _used_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.splitlines()[0])
-    parser.add_argument("--sample", type=int, default=400, metavar="N", help="mutants to try (default: 400)")
+    parser.add_argument(
+        "--sample", type=int, default=100, metavar="N", help="mutants of each package to try (default: 100)"
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="which of them (default: 1)")
     parser.add_argument(
         "--only", action="append", choices=list(KILLERS), help="a package, met by tests of its own; may be repeated"

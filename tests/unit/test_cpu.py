@@ -20,7 +20,7 @@ from howdah.measure.row import Sheet
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.record import table as store
-from howdah.record.directory import RunDirectory, write_json
+from howdah.record.directory import RunDirectory, read_json, write_json
 from tests.unit.profile_factory import make_one
 
 # As objdump --syms, perf script and addr2line -a -f -i print them.
@@ -203,6 +203,17 @@ def test_shares_and_rates(tmp_path: Path) -> None:
     assert value["cpu_share_tcp_fastretrans_alert"] == 0
     assert value["cpu_share_user_copy"] is None
     assert "copied to user space" in rows["cpu_share_user_copy"]["why"]
+
+
+@pytest.mark.parametrize(("interval_ms", "peak"), [(499, 0.07), (500, 0.2)])
+def test_the_peak_is_of_intervals_of_half_a_second_or_more(tmp_path: Path, interval_ms: int, peak: float) -> None:
+    """A busier one: 100 samples of 1 ms in it, beside 70 in a whole second."""
+    directory, plan = _run(tmp_path, SAMPLES + "15000000 kernel tcp_ack -\n" * 99, {})
+    account = read_json(directory.raw / "cpu-profile.json")
+    account["stamps"][0][0] = plan.epoch_us * 1000 - interval_ms * 1_000_000
+    write_json(directory.raw / "cpu-profile.json", account)
+    value = _rows(directory, plan)["cpu_peak_seconds_per_simulated_second"]["value"]
+    assert value == pytest.approx(peak, rel=0.02)
 
 
 def test_where_perf_was_refused_every_measure_says_so(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from howdah.agent.wiring.netlink import ROUTE_METRICS as NUMBERS
 from howdah.judge.settings import settings_checks
+from howdah.plan.kernel import Part
 from howdah.plan.operation import ROUTE_METRICS
 from howdah.plan.plan import Operation, Plan
 from howdah.trait import traits
@@ -114,6 +115,35 @@ def test_a_queue_that_is_missing_is_named() -> None:
     told = agent()
     told["qdiscs"]["right"]["qdiscs"] = []
     assert wrong(told) == {"queues": "the queue 1: of right:right-eth1 is missing, the plan says netem"}
+
+
+@pytest.mark.parametrize(
+    ("handle", "kind", "several", "ok"),
+    [
+        ("1:", "howdah_wire", True, True),
+        ("1:", "howdah_wire", False, False),
+        ("1:", "pfifo", True, False),
+        ("2:", "howdah_wire", True, False),
+    ],
+)
+def test_a_wire_takes_the_place_of_a_delay_line_between_kernels(
+    handle: str, kind: str, several: bool, ok: bool
+) -> None:
+    none = {"jitter_us": 0, "distribution": None, "rate_bits_per_second": None, "reorder_ratio": 0.0}
+    asked = plan()
+    asked = dataclasses.replace(
+        asked,
+        operations=[
+            Operation(each.op, {**each.arguments, "options": {**none, **each.arguments["options"]}})
+            if each.op == "qdisc"
+            else each
+            for each in asked.operations
+        ],
+        parts=[Part(name="receivers", kernel=asked.kernel, hosts=["r1"])] if several else [],
+    )
+    told = agent()
+    told["qdiscs"]["right"]["qdiscs"] = [{"kind": kind, "handle": handle, "dev": "right-eth1"}]
+    assert ("queues" not in wrong(told, asked)) is ok
 
 
 def test_the_rate_of_a_class_is_known_to_a_byte_a_second_and_not_from_an_older_tc() -> None:

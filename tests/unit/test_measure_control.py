@@ -143,6 +143,20 @@ def test_pacing_that_tcp_sets_from_its_window_is_no_start_up_of_bbrs(share: floa
     assert not is_bbr(rounds_of(windows), info)
 
 
+@pytest.mark.parametrize("own", [2, 3])
+def test_three_quarters_of_pacing_that_tcp_explains_are_its_own(own: int) -> None:
+    """The gain falls from 2.9 to below 1.5, as of BBR; of ten readings two, or three, are not twice the window."""
+    pacing = [29, 58, 116, 231, 231, 231, 100, 100, 100, 100]
+    explained = [round(rate / 2) for rate in pacing[: 10 - own]]
+    windows = explained + [pacing[-1]] * own
+    info = rates(pacing, DELIVERED, windows)
+    trace = rounds_of(windows)
+    gain = gains_of(info).gain
+    assert (gain[:6].min(), gain[6:].max()) == (pytest.approx(2.9, rel=0.01), 1.25)
+    assert paces_itself(info) is (own == 3)
+    assert is_bbr(trace, info) is (own == 3)
+
+
 def test_a_rate_that_stays_is_no_start_up_of_bbrs() -> None:
     info = rates([50] * 10, [50] * 10, [2000] * 10)
     assert paces_itself(info)

@@ -158,6 +158,20 @@ def test_a_threshold_raised_again_after_a_loss_changes_no_exit() -> None:
     assert (found.record, found.cwnd_packets, found.reduced) == (1, 40, True)
 
 
+@pytest.mark.parametrize(("record", "cause_ms"), [(0, 40), (1, 40), (2, 41)])
+def test_the_ack_that_caused_the_exit_is_the_one_before_where_there_is_one(record: int, cause_ms: int) -> None:
+    trace = make_trace(
+        [40, 41, 42],
+        una=[0, 10, 20],
+        nxt=[10, 20, 30],
+        cwnd=[10, 11, 12],
+        ssthresh=[INF] * record + [10.0] * (3 - record),
+    )
+    found = find_exit(trace)
+    assert found is not None
+    assert (found.record, found.time_ns) == (record, cause_ms * 1_000_000)
+
+
 def test_linear_growth_beyond_a_limit_is_still_slow_start() -> None:
     """Limited slow start: max_ssthresh bends growth, the threshold stays infinite until a loss."""
     trace = make_trace(

@@ -8,12 +8,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from howdah.ingest.run import ingest
 from howdah.measure.row import Sheet
 from howdah.measure.run import measure
 from howdah.plan.plan import Plan
+from howdah.record import table as store
 from howdah.record.directory import RunDirectory, read_json
 from tests.unit.recorded_run import make_recorded_run, recorded_plan
 
@@ -140,6 +142,31 @@ def test_sources_that_disagree_are_reported(run: RunDirectory) -> None:
     checks = {item["metric"]: item for item in measure(run, plan_of_recording())["cross_checks"]}
     assert not checks["retransmitted_packets"]["agree"]
     assert "more retransmissions than the host" in checks["retransmitted_packets"]["message"]
+
+
+def test_marks_are_those_of_the_run_alone(run: RunDirectory) -> None:
+    """The queue had marked 5 packets before the first reading; each reading after it finds two more."""
+    plan = plan_of_recording()
+    marking = dataclasses.replace(plan, path=dataclasses.replace(plan.path, ecn=True))
+    ingest(run)
+    table = store.read(run, "qdisc")
+    column = table.schema.get_field_index("marks_packets")
+    marks = pa.array([5 + 2 * place for place in range(len(table))], pa.int64())
+    store.write(run, "qdisc", table.set_column(column, table.schema.field(column), marks))
+    rows = {row["metric"]: row["value"] for row in measure(run, marking)["rows"]}
+    bottleneck = ("r", "r1", plan.calibration.bottleneck_handle)
+    readings = [(row["node"], row["interface"], row["handle"]) for row in table.to_pylist()]
+    places = [place for place, reading in enumerate(readings) if reading == bottleneck]
+    assert rows["bottleneck_marks_packets"] == 2 * (places[-1] - places[0])
+    assert "bottleneck_marks_packets" not in measured(run, plan)
+
+
+def test_a_transfer_takes_the_time_after_its_handshake(run: RunDirectory) -> None:
+    plan = plan_of_recording()
+    sized = dataclasses.replace(plan, flows=[dataclasses.replace(plan.flows[0], size_bytes=600_000)])
+    rows = measured(run, sized)
+    assert rows["completion_time_s"]["value"] == pytest.approx(0.7 - 0.06)
+    assert rows["transfer_time_s"]["value"] == pytest.approx(0.7 - 0.100868)
 
 
 def test_a_row_without_value_needs_a_reason() -> None:
