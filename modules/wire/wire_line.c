@@ -30,7 +30,8 @@ void wire_wait(struct wire *wire)
 /* A frame from another kernel, in a softirq; takes the lock. */
 void wire_arrived(struct Qdisc *sch, struct sk_buff *skb, u64 stamp_ns)
 {
-	spinlock_t *lock = qdisc_root_sleeping_lock(sch);
+	/* qdisc_root_sleeping_lock() asks for the RTNL, which nobody holds in a softirq. */
+	spinlock_t *lock = qdisc_lock(rcu_dereference_raw(sch->dev_queue->qdisc_sleeping));
 	struct wire *wire = qdisc_priv(sch);
 
 	skb->dev = qdisc_dev(sch);
