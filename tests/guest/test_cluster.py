@@ -96,7 +96,7 @@ def test_a_kernel_that_does_not_build_costs_its_own_runs(cluster: Processes) -> 
     runs = {file.parent.name: read_json(file)["verdict"] for file in cluster.place.glob("two/two/*/verdict.json")}
     verdicts = {name.partition("-r0")[0]: verdict for name, verdict in runs.items()}
     assert verdicts == {DEFAULT_KERNEL: "pass", "broken": "invalid"}, said
-    assert "engine: tcp.c:3: the kernel cannot be configured: it is broken" in said
+    assert "tcp.c:3: the kernel cannot be configured: it is broken" in said
 
 
 def test_hosts_reached_over_ssh_make_runs_into_a_store(
