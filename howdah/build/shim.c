@@ -25,6 +25,9 @@
  * address randomisation off, that gap is random. Here the heap is put where it begins
  * without randomisation, before anything is in it.
  *
+ * access(): a guest needs no terminal of the host and may open none (confine.h). Where
+ * the kernel sees none, it does not complain that it cannot try one.
+ *
  * getrandom(): the only entropy a user-mode kernel takes from its host (the other
  * source it mixes in is its own clock, which is virtual). With HOWDAH_SEED set the
  * bytes are a function of the seed, so that sequence numbers, hash seeds and
@@ -255,6 +258,15 @@ __attribute__((constructor(101))) static void place_heap(int count, char **argum
 	/* brk() tells the C library, which keeps the end of the heap in mind. */
 	if (prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0) < 0 || brk((void *)map.brk) < 0)
 		dprintf(STDERR_FILENO, "howdah-shim: the heap stays at a random address: %m\n");
+}
+
+int access(const char *path, int mode)
+{
+	if (!strncmp(path, "/dev/pt", strlen("/dev/pt"))) {
+		errno = ENOENT;
+		return -1;
+	}
+	return syscall(SYS_access, path, mode);
 }
 
 static uint64_t stream_state;
