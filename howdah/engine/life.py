@@ -115,7 +115,7 @@ class Life:
             self._examined = now
             self._examine(now)
             busy_s = self.busy_s
-            if busy_s > self._busy_limit_s and (polls := self._program() or " or ".join(self._pollers)):
+            if busy_s > self._busy_limit_s and (polls := self._suspect()):
                 return (
                     f"simulated time stands still ({self.where()}) while {polls} uses the "
                     f"processor, {busy_s:.0f} s of it: a program that polls without waiting lets no time pass"
@@ -126,6 +126,11 @@ class Life:
                 "nothing in it was left to happen"
             )
         return None
+
+    def _suspect(self) -> str:
+        """What may poll, as the plan calls it, and the command that used the processor; empty if neither is known."""
+        named, command = " or ".join(self._pollers), self._program() or ""
+        return f"{named} ({command})" if named and command else named or command
 
     def _program(self) -> str | None:
         """The command of the guest's program that used most of the processor since simulated time moved."""
