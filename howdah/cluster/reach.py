@@ -29,9 +29,14 @@ def require_tls(host: str, tls: object | None) -> None:
         )
 
 
+def host_of(scheduler: str) -> str:
+    """HOST of ``tcp://HOST:PORT``."""
+    return scheduler.partition("://")[2].rpartition(":")[0]
+
+
 def own_host(scheduler: str) -> str:
     """The address of this machine at which a scheduler, ``tcp://HOST:PORT``, reaches it. Raises OSError."""
-    host, _, port = scheduler.partition("://")[2].rpartition(":")
+    host, port = host_of(scheduler), scheduler.rpartition(":")[2]
     if is_loopback(host):
         return LOOPBACK
     family, kind, _, _, place = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]

@@ -17,7 +17,7 @@ from distributed import Scheduler, Worker
 
 from howdah.cluster import worker as tasks
 from howdah.cluster.connect import SETTINGS, security_of
-from howdah.cluster.reach import LOOPBACK, check_scheduler, own_host, require_tls
+from howdah.cluster.reach import LOOPBACK, check_scheduler, host_of, own_host, require_tls
 
 _LOOK_AGAIN_S = 2.0
 _REACH_S = 20.0
@@ -55,6 +55,8 @@ def run_worker(address: str, threads: int, host: str | None, tls: Path | None, s
 
     Raises HowdahError where its certificates and ours do not fit together, or are missing beyond loopback.
     """
+    if address.startswith("tcp://"):  # one that starts with tls:// asks for certificates in words of its own
+        require_tls(host_of(address), tls)
     if host is not None:
         require_tls(host, tls)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
