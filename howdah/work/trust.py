@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from howdah.build.secret import code
 from howdah.build.source_tree import read_tree
 from howdah.errors import HowdahError, RecordError, explain
 from howdah.foreign import files_below, open_foreign
@@ -24,7 +25,6 @@ from howdah.place import file_of, state_place
 from howdah.plan.named import ENGINE, KERNEL, PROGRAM, STACK, Named, named_of
 from howdah.plan.plan import Plan
 from howdah.record.provenance import sha256_text
-from howdah.work.ledger import code
 
 MADE_HERE = "made_here"  # in run.json: shows the user whose howdah made the plan that it did
 ANSWER = "--trust"
