@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A command that left a cluster at work: what it was, so that ``howdah attach`` gives it again.
 
-A terminal that closes (SIGHUP) leaves the runs that were handed out going; Ctrl-C ends them. Runs directories are passed
-on, and a command may do anything: one counts only with a code of the user's secret.
+A terminal that closes (SIGHUP) leaves the runs that were handed out going; Ctrl-C ends them. A runs directory may come
+from elsewhere, and a command may do anything: one counts only with a code of the user's secret.
 """
 
 from __future__ import annotations

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from howdah.build import secret
 from howdah.library import gathered, index
 from howdah.library.index import FILE
 from howdah.record import state
 from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
-from howdah.build import secret
 from howdah.work import results
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.indexed import NAMES, assert_same, plain_tables, runs_read, tables

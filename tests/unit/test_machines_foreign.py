@@ -30,7 +30,12 @@ def _evil_state(directory: Path) -> None:
     machine = {
         "process": {"pid": 1, "start_ticks": 1, "mark": "x"},
         "port": "{{ lookup('pipe', 'touch /tmp/x') }}",
-        **{"accelerator": "tcg", "why_no_kvm": None, "kernel": "k", "release": None, "source": "s", "macs": {}},
+        "accelerator": "tcg",
+        "why_no_kvm": None,
+        "kernel": "k",
+        "release": None,
+        "source": "s",
+        "macs": {},
     }
     state = {"format": 1, "machines": {"sender": machine}, "times_s": {}, "namespace": "somebody's"}
     (directory / "state.json").write_text(json.dumps(state))
