@@ -153,7 +153,7 @@ def test_a_port_in_use_is_named_with_what_to_do(prometheus: Prometheus, tmp_path
         holder.listen()
         port = holder.getsockname()[1]
         with pytest.raises(PrometheusUnavailableError, match=rf"port {port} .*in use[\s\S]*--port"):
-            start(prometheus, tmp_path, port)
+            running(prometheus, tmp_path, port).__enter__()
         with pytest.raises(PrometheusUnavailableError, match="--port"):
             serve(tmp_path, port)
 

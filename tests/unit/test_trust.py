@@ -123,7 +123,7 @@ def test_what_a_machine_lacks_has_its_programs_asked_for(lacking: str, monkeypat
     check_trust(plan, plan.to_json(), {}, trust=False)
     for trial in ({**whole, lacking: "no"}, "it did not start", {}):
         monkeypatch.setattr(needs, "_try", lambda trial=trial: trial)
-        with pytest.raises(UntrustedError, match="program of .*, which is not confined here"):
+        with pytest.raises(UntrustedError, match=r"program of .*, which is not confined here"):
             check_trust(plan, plan.to_json(), {}, trust=False)
 
 

@@ -172,7 +172,7 @@ _BOUNDS = (
 
 
 def unconfined() -> str | None:
-    """What keeps this machine from confining a guest, in words; None if a guest's code reaches nothing of the user's."""
+    """What keeps this machine from confining a guest, in words; None if its code reaches nothing of the user's."""
     trial = _try()
     if isinstance(trial, str):
         return f"it could not be tried: {trial}"
