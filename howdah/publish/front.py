@@ -28,7 +28,7 @@ class Front(FewAtOnce, http.server.HTTPServer):
 
     def __init__(self, port: int, inner: int, authorization: str) -> None:
         self.inner, self.authorization = inner, authorization
-        super().__init__((LOOPBACK, port), _Handler)
+        super().__init__((LOOPBACK, port), _Passing)
 
     def server_bind(self) -> None:
         """Without the look-up of its own name that http.server adds, which may wait for a name server."""
@@ -36,7 +36,7 @@ class Front(FewAtOnce, http.server.HTTPServer):
         self.server_name, self.server_port = LOOPBACK, int(self.socket.getsockname()[1])
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Passing(http.server.BaseHTTPRequestHandler):
     timeout = _REQUEST_LIMIT_S
     server: Front
 

@@ -7,5 +7,7 @@ from howdah.agent.provenance import boot_parameters
 
 
 def test_parameters_are_kept_and_nothing_else() -> None:
-    line = "mem=64M root=/home/somebody/x.y=z rootfstype=hostfs tcp_cubic.hystart=1 quiet tcp_cubic.hystart=0 a.b= init\n"
+    line = (
+        "mem=64M root=/home/somebody/x.y=z rootfstype=hostfs tcp_cubic.hystart=1 quiet tcp_cubic.hystart=0 a.b= init\n"
+    )
     assert boot_parameters(line) == {"tcp_cubic.hystart": "0", "a.b": ""}
