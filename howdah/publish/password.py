@@ -15,18 +15,12 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from howdah.errors import HowdahError
+from howdah.publish.prometheus import PrometheusUnavailableError
 
 _USER = "howdah"
 _LIBRARIES = ("libcrypt.so.1", "libcrypt.so.2")
 _ALPHABET = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _ROUNDS = "$2b$04$"  # the fewest: nobody guesses 256 bits
-
-
-class NoPasswordError(HowdahError):
-    """The machine's C library cannot hash one."""
-
-    exit_code = 3
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,7 @@ class Password:
 
 
 def new_password() -> Password:
-    """Raises NoPasswordError."""
+    """Raises PrometheusUnavailableError."""
     word = secrets.token_urlsafe(32)
     salt = "".join(secrets.choice(_ALPHABET) for _ in range(21)) + secrets.choice(".Oeu")  # 128 bits in 22 letters
     for name in _LIBRARIES:
@@ -65,7 +59,7 @@ def new_password() -> Password:
         found = crypt(word.encode(), (_ROUNDS + salt).encode())
         if found is not None and found.decode().startswith(_ROUNDS):
             return Password(word, found.decode())
-    raise NoPasswordError(
+    raise PrometheusUnavailableError(
         "a server on this machine cannot be kept from pages of the web: the library libcrypt is missing",
         hint="It is Debian's package libcrypt1.",
     )
