@@ -199,4 +199,4 @@ def boot_parameters(command_line: str) -> dict[str, str]:
 
     The rest of the command line has paths of the machine that made the run.
     """
-    return dict(match.groups() for word in command_line.split() if (match := _BOOT_PARAMETER.fullmatch(word)))
+    return {match[1]: match[2] for word in command_line.split() if (match := _BOOT_PARAMETER.fullmatch(word))}

@@ -10,8 +10,7 @@ from __future__ import annotations
 import ipaddress
 import socketserver
 import threading
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 LOOPBACK = "127.0.0.1"
 MOST_AT_ONCE = 16  # a Prometheus needs one, a person's browser six
@@ -35,10 +34,16 @@ def is_addressed(host: str | None, address: str, port: int) -> bool:
     return host.lower() in {f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]", address)}
 
 
-def refusal(headers: Mapping[str, Any], address: str, port: int) -> tuple[int, str] | None:
+class Headers(Protocol):
+    """Of a request, by name in any case."""
+
+    def get(self, name: str, /) -> Any: ...
+
+
+def refusal(headers: Headers, address: str, port: int) -> tuple[int, str] | None:
     """The status and the reason with which a request is refused; None for one that is answered.
 
-    ``Origin`` says which page sends it, if another one than the server's own does. ``headers`` know no case.
+    ``Origin`` says which page sends it, if another one than the server's own does.
     """
     if not is_addressed(headers.get("Host"), address, port):
         return 421, "this server has another name"
