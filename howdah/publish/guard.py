@@ -34,13 +34,13 @@ def is_addressed(host: str | None, address: str, port: int) -> bool:
     return host.lower() in {f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]", address)}
 
 
-class Headers(Protocol):
+class RequestHeaders(Protocol):
     """Of a request, by name in any case."""
 
     def get(self, name: str, /) -> Any: ...
 
 
-def refusal(headers: Headers, address: str, port: int) -> tuple[int, str] | None:
+def refusal(headers: RequestHeaders, address: str, port: int) -> tuple[int, str] | None:
     """The status and the reason with which a request is refused; None for one that is answered.
 
     ``Origin`` says which page sends it, if another one than the server's own does.
