@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import io
 import os
 import re
@@ -24,6 +25,7 @@ from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
 INTERRUPTED = 130
+_UNENCODABLE = "howdah-unencodable"
 
 _HOW = """\
 Start with:
@@ -58,7 +60,8 @@ def _complete() -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # a file's name may be any bytes; they are printed as they are
+        codecs.register_error(_UNENCODABLE, _unencodable)
+        sys.stdout.reconfigure(errors=_UNENCODABLE)
     if "_ARGCOMPLETE" in os.environ:
         _complete()
     words = sys.argv[1:] if arguments is None else arguments
@@ -74,6 +77,17 @@ def main(arguments: list[str] | None = None) -> int:
             _answer(error.what, error.where, error.hint)
             sys.stdout.flush()
         raise
+
+
+def _unencodable(error: UnicodeError) -> tuple[str | bytes, int]:
+    """A file's name may be any bytes, which are printed as they are; what an output of ASCII lacks, as ``\\u2713``."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    one = UnicodeEncodeError(error.encoding, error.object, error.start, error.start + 1, error.reason)
+    try:
+        return codecs.lookup_error("surrogateescape")(one)
+    except UnicodeEncodeError:
+        return codecs.lookup_error("backslashreplace")(one)
 
 
 def program() -> int:
