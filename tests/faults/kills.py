@@ -129,7 +129,11 @@ class Killer:
             return ["nightly", str(self.suite), *runs, "--baseline", str(self.sandbox.root / "baseline"), "--accept"]
         if command in ("unpack", "verify a pack"):
             shutil.rmtree(self.unpacked, ignore_errors=True)
-            return [command.partition(" ")[0], str(self.good_pack), *([str(self.unpacked)] if command == "unpack" else [])]
+            return [
+                command.partition(" ")[0],
+                str(self.good_pack),
+                *([str(self.unpacked)] if command == "unpack" else []),
+            ]
         if not (self.sandbox.runs / "tiny" / "experiment.json").exists():
             self.sandbox.copy_reference()
         if command == "verify":

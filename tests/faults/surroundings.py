@@ -189,7 +189,20 @@ class Surroundings(Trials):
 
     def _around_variable(self, chance: random.Random) -> Around:
         value = chance.choice(
-            ["", "0", "-1", "1", "9" * 30, "a\x1b[2Jb", "/dev/null", "/dev/full", "\udcff", "x" * 100_000, "/proc/self", "~"]
+            [
+                "",
+                "0",
+                "-1",
+                "1",
+                "9" * 30,
+                "a\x1b[2Jb",
+                "/dev/null",
+                "/dev/full",
+                "\udcff",
+                "x" * 100_000,
+                "/proc/self",
+                "~",
+            ]
         )
         name = chance.choice(
             [
