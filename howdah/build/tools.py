@@ -62,6 +62,8 @@ def _version_of(program: str, missing: str, hint: str) -> str:
         answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
         raise HowdahError(missing, hint=hint) from error
+    if not answer.stdout.strip():
+        raise HowdahError(f"{shutil.which(program)} says no version", hint=f"Is it {program}? {hint}")
     return answer.stdout.splitlines()[0]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole command within bounds of memory and time, in surroundings of one's choice, and what it did that none may do."""
+"""A whole command within bounds of memory and time, in surroundings of one's choice; and what it did wrong."""
 
 from __future__ import annotations
 

@@ -78,8 +78,10 @@ class Pairs(Trials):
             arounds[1] = self._other_user()
         planted = self._plant(case.number) if case.kind == "a planted entry" else None
         faults, refused = self._run_both(case, arounds)
-        if planted is not None and self.canary.exists():
-            faults.append(f"what another user had put into the cache ran: {planted}")
+        if planted is not None:
+            if self.canary.exists():
+                faults.append(f"what another user had put into the cache ran: {planted}")
+            self._take_out(planted)
         self.canary.unlink(missing_ok=True)
         faults += [*self.sandbox.at_once(), *self._after()]
         shutil.rmtree(self.theirs, ignore_errors=True)
@@ -117,6 +119,11 @@ class Pairs(Trials):
             if seal_of(entry).exists():
                 os.chown(seal_of(entry), _OTHER_USER, _OTHER_USER)
         return kind
+
+    def _take_out(self, kind: str) -> None:
+        """What was planted goes; what was there comes back."""
+        shutil.rmtree(self.sandbox.cache / kind)
+        self.sandbox.link(kind)
 
     def _run_both(self, case: Case, arounds: list[Around]) -> tuple[list[str], bool]:
         processes = []

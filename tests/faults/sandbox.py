@@ -70,18 +70,22 @@ class Sandbox:
         for directory in (*self._places.values(), self._memory, self.cache):
             directory.mkdir()
         for kind in _BUILT:
-            entries = cache_root() / kind
-            # Others build in that cache: locks and partial entries are theirs.
-            for entry in entries.glob("[!.]*") if entries.is_dir() else ():
-                link = self.cache / kind / entry.name
-                link.parent.mkdir(exist_ok=True)
-                if kind in REBUILT:  # a guest does not follow a link out of what it mounts
-                    shutil.copytree(entry, link, copy_function=os.link, symlinks=True)
-                else:
-                    link.symlink_to(entry)
-                if (seal := seal_of(entry)).exists():
-                    shutil.copy2(seal, seal_of(link))
+            self.link(kind)
         self.profile.write_text(PROFILE)
+
+    def link(self, kind: str) -> None:
+        """The entries of a kind in the cache of this machine, as they are in this one."""
+        entries = cache_root() / kind
+        # Others build in that cache: locks and partial entries are theirs.
+        for entry in entries.glob("[!.]*") if entries.is_dir() else ():
+            link = self.cache / kind / entry.name
+            link.parent.mkdir(exist_ok=True)
+            if kind in REBUILT:  # a guest does not follow a link out of what it mounts
+                shutil.copytree(entry, link, copy_function=os.link, symlinks=True)
+            else:
+                link.symlink_to(entry)
+            if (seal := seal_of(entry)).exists():
+                shutil.copy2(seal, seal_of(link))
 
     def remove(self) -> None:
         end_all(self.root)

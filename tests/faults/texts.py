@@ -44,7 +44,7 @@ YAML_BOMBS = {
     "many directives": "%TAG ! x\n" * 200_000,
     "many anchors": "".join(f"- &a{at} x\n" for at in range(200_000)),
     "a tag of Python": "!!python/object/apply:os.system [': > {canary}']\n",
-    "a tag in a value": "howdah: !!python/name:os.system\nname: !!python/object/new:subprocess.Popen [[touch, {canary}]]\n",
+    "a tag in a value": "howdah: !!python/name:os.system\nname: !!python/object/new:os.system [': > {canary}']\n",
     "odd tags": "a: !!binary aGk=\nb: !!timestamp 2001-01-01\nc: !!set {{x}}\nd: !<tag:x> y\ne: !!omap [a: 1]\n",
     "escapes": 'name: "\\e[2J\\e]0;x\\a\\x9b31m"\n"\\e[2K": 1\n\u202ekey: 1\n',
     "NUL": "name: a\0b\n",
@@ -65,7 +65,7 @@ JSON_BOMBS = {
     "twice a name": '{"format": 1, "format": 2}',
     "escapes": '{"format": "\\u001b[2J\\u009b31m"}',
     "records of nothing": "\x1e" * 3_000_000,
-    "records that are none": '\x1e1\n\x1e"name"\n\x1e[["name"]]\n\x1e{"name": []}\n\x1e{"name": "recovery:packet_lost"}\n',
+    "records that are none": '\x1e1\n\x1e"name"\n\x1e[["name"]]\n\x1e{"name": []}\n\x1e{"name": "recovery:x"}\n',
 }
 _ODD_FILES = ("pipe", "/dev/zero", "/dev/full", "directory", "circle", "sparse", "missing", "/proc/self/mem", "socket")
 _JSON = ("baseline", "qlog")
@@ -126,14 +126,14 @@ class Texts(Trials):
             if kind == "hosts" or chance.random() < 0.3:
                 file.write_bytes(mutator.damaged(chance.choice(self.good[kind]).encode()))
             elif kind == "qlog" and chance.random() < 0.5:
-                file.write_bytes(self._records(mutator, chance))
+                file.write_bytes(self._records(chance))
             else:
                 content = mutator.document()[1]
                 file.write_bytes(_resealed(content) if kind == "baseline" else content)
         request = {"kind": kind, "file": str(file), "overrides": [], "quick": False}
         return Case(number, kind, name, request, b"")
 
-    def _records(self, mutator: Mutator, chance: random.Random) -> bytes:
+    def _records(self, chance: random.Random) -> bytes:
         """A sequence of records with one of them changed."""
         records = self.good["qlog"][1].split("\x1e")
         at = chance.randrange(1, len(records))
