@@ -61,6 +61,10 @@ class Repeated:
         found = self.statistic(name)
         return None if found is None else found.median
 
+    def is_nothing(self, name: str) -> bool:
+        """Whether it is 0 in every repetition, and not only in the middle one."""
+        return name in self.numbers and not any(self.numbers[name].values())
+
     def quantity(self, name: str, *, spread: bool = True) -> str:
         """``1.15 BDP (1.12 … 1.18)``; empty where there is no such number."""
         found = self.statistic(name)
