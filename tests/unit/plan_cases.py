@@ -126,9 +126,7 @@ REFUSED = {
     "programs elsewhere": Asked(f"traffic: {{{PAIR}}}\n", (), "vm"),
     "programs and an opener": Asked(f"flows: [{{opener: receiver, traffic: {{{PAIR}}}}}]\n"),
     "a stack of QUIC": Asked("traffic: {quic: aioquic}\nalgorithm: hystart-plus-plus\n"),
-    "a size that is not given": Asked(
-        "traffic: {server: {command: [nginx]}, client: {command: [curl, '{bytes}']}}\n"
-    ),
+    "a size that is not given": Asked("traffic: {server: {command: [nginx]}, client: {command: [curl, '{bytes}']}}\n"),
     "files of one name": Asked(
         "traffic: {server: {command: [nginx]}, client: {command: [curl], files: [trace.csv, ./trace.csv]}}\n"
     ),
@@ -156,6 +154,30 @@ REFUSED = {
     "a kernel and a stack that sends": Asked("sender: {stack: gvisor, kernel: debian-6.1}\nalgorithm: reno\n"),
     "a stack on another engine": Asked("receiver: {stack: lwip}\n", (), "vm"),
     "a stack and groups": Asked("receiver: {stack: lwip}\ngroups: [{name: a, connections: 1, size: 1 MB}]\n"),
+    "a stack that sends and groups": Asked(f"{_SENDS}groups: [{{name: a, connections: 1, size: 1 MB}}]\n"),
+    "a stack that sends elsewhere": Asked(_SENDS, (), "vm"),
+    "a stack that sends in two kernels": Asked(f"{_SENDS}split: true\n"),
+    "a size that a program has not": Asked(
+        "traffic: {server: {command: [nginx], environment: {SIZE: '{bytes}'}}, client: {command: [curl]}}\n"
+    ),
+    "a placeholder": Asked("traffic: {server: {command: [nginx]}, client: {command: [curl, '{bytess}']}}\n"),
+    "time of the processor in real time": Asked("collect: {cpu: true}\nmachine: {time: real}\n", (), "vm"),
+    "a machine that a guest lacks": Asked("machines: {receiver: {kernel: 6.1}}\n"),
+    "too many bursts": Asked(
+        "flows: [{}]\ngroups: [{name: u, role: background, connections: 1, udp: {rate: 1 Mbit/s, on_off: {on: 1 us, "
+        "off: 1 us}}}]\n"
+    ),
+    "a parameter that a model lacks": Asked(
+        "algorithm: low\nalgorithms: {low: {like: standard, parameters: {burst: 1}}}\nflows: [{size: 1 MB}]\n",
+        (),
+        "ns2",
+    ),
+    "too much jitter": Asked("perturbation: {jitter: 2 d}\nrepetitions: 2\n"),
+    "an initial receive window between two hosts": Asked(
+        "topology: {pairs: 1}\nflows: [{}, {initial_receive_window: 20}]\n"
+    ),
+    "a sender of 2007 in the kernel": Asked("sender: of-2007\nalgorithm: reno\n"),
+    "thresholds that do not fit": Asked("", ("path.queue=red", "path.red.burst=1")),
     "a file of a topology": Asked("topology: {file: gone.py, class: Gone}\n"),
     "initial windows between two hosts": Asked(
         "topology: {pairs: 1}\nflows: [{initial_window: 10}, {initial_window: 20}]\n"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan, compile_profile
@@ -21,6 +22,7 @@ from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.plan.written import plain
 from howdah.profile import load
+from howdah.profile.profile import to_yaml
 from howdah.record.reading import read_plan_file
 from tests.unit.plan_cases import PLANNED, REFUSED, TRACE, Asked
 from tests.unit.profile_factory import write_profile
@@ -51,7 +53,8 @@ def test_plans_are_as_recorded(name: str, run: str) -> None:
 def _plan_of(place: Path, asked: Asked) -> Plan:
     """Of its last cell."""
     (place / "trace.csv").write_text(TRACE, encoding="utf-8")
-    profile = load(write_profile(place, asked.extra), asked.overrides)
+    extra = to_yaml(YAML(typ="safe").load(asked.extra) or {}) if asked.extra else ""  # a line for each field
+    profile = load(write_profile(place, extra), asked.overrides)
     return [compile_plan(cell, asked.engine) for cell in profile.cells()][-1]
 
 
