@@ -30,7 +30,7 @@ class Wording:
 
 @dataclass(frozen=True)
 class Ratio:
-    """At one place. ``mine`` and ``other`` are the quantities of both, in words; ``is_of_nothing``: all of them are 0."""
+    """At one place. ``mine`` and ``other`` are both quantities in words; ``is_of_nothing``: all of them are 0."""
 
     place: str
     paired: Statistic

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,7 +72,8 @@ CLAIMS = {
     "expect: {trend: rises, over: path.rtt}",
     "than-another-metric": f"value: {{{USED}, at: {{algorithm: cubic, path.rtt: 80 ms}}}}, "
     "than: {metric: link_utilisation}, expect: less",
-    "all-flows": "value: {metric: goodput_bits_per_second, flow: all, take: sum, at: {algorithm: cubic, path.rtt: 40 ms}}"
+    "all-flows": "value: {metric: goodput_bits_per_second, flow: all, take: sum, "
+    "at: {algorithm: cubic, path.rtt: 40 ms}}"
     ", expect: {equals: 5 Mbit/s, within: 1 %}",
     "one-flow": "value: {metric: goodput_bits_per_second, flow: 2, at: {algorithm: cubic, path.rtt: 40 ms}}"
     ", expect: {equals: 5 Mbit/s, within: 1 %}",
