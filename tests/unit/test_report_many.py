@@ -164,7 +164,8 @@ def test_comparison_and_json_have_the_results_of_whole_runs_and_no_whole_run(
 
 def test_many_runs_are_told_as_few_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What held a flow back and whether a detector acted are no main measures, and sentences need them."""
-    root = make_experiment(tmp_path, Scenario(algorithms=("cubic", "cubic-no-hystart"), repetitions=3, duration_s=2.0, flows=1))
+    scenario = Scenario(algorithms=("cubic", "cubic-no-hystart"), repetitions=3, duration_s=2.0, flows=1)
+    root = make_experiment(tmp_path, scenario)
     for file in root.glob("*/metrics.json"):
         metrics = json.loads(file.read_text())
         (flow, *_) = [row for row in metrics["rows"] if row["flow"] == 1]
