@@ -37,7 +37,8 @@ def _has_flows(scenario: Scenario) -> bool:
 def _has_size(scenario: Scenario) -> bool:
     measured = [group for group in scenario.groups if group.role == "measured"]
     drawn = any(group.http or group.web or group.mix for group in measured)
-    return drawn or any(each.size is not None for each in [*scenario.flows, *measured])
+    sizes = [*(flow.size for flow in scenario.flows), *(group.size for group in measured)]
+    return drawn or any(size is not None for size in sizes)
 
 
 _GROUPS_ALONE = "it is of flows, and the profile has groups alone"
