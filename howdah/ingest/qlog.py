@@ -106,7 +106,7 @@ def _events(data: bytes, name: str, problems: list[str]) -> Iterator[dict[str, A
         try:
             value = raw_value(record)
             if not isinstance(value, dict):
-                raise ValueError("it is no object")
+                raise ValueError("it is not an object")
         except ValueError:
             problems.append(f"{name} is cut short, or damaged, in its record {number + 1}")
             return
@@ -211,7 +211,7 @@ class _Reader:
     def _measured(self, time_ns: int, data: dict[str, Any]) -> None:
         new = {_NAMES.get(name, name): value for name, value in data.items() if isinstance(value, (int, float))}
         if not all(value >= 0 for value in new.values()):
-            raise ValueError("a number of no window and no time")
+            raise ValueError("a window or a time below 0")
         new = {name: min(value, _MOST_OF_STATE) for name, value in new.items()}
         before = self._known(time_ns) if self._state else None
         self._state |= new

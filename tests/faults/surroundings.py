@@ -163,7 +163,7 @@ class Surroundings(Trials):
                     os.utime(file, (when, when))
             return Around(f"files of second {when}")
         jump, every = chance.choice(_JUMPS_S), chance.choice([1, 3, 50])
-        shim = {"LD_PRELOAD": str(self.shim), "JUMP_S": str(jump), "JUMP_EVERY": str(every)}
+        shim: dict[str, str | None] = {"LD_PRELOAD": str(self.shim), "JUMP_S": str(jump), "JUMP_EVERY": str(every)}
         return Around(f"a clock that jumps by {jump} s after {every} looks", shim)
 
     def _around_output(self, chance: random.Random) -> Around:

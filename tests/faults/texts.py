@@ -128,8 +128,8 @@ class Texts(Trials):
             elif kind == "qlog" and chance.random() < 0.5:
                 file.write_bytes(self._records(chance))
             else:
-                content = mutator.document()[1]
-                file.write_bytes(_resealed(content) if kind == "baseline" else content)
+                written = mutator.document()[1]
+                file.write_bytes(_resealed(written) if kind == "baseline" else written)
         request = {"kind": kind, "file": str(file), "overrides": [], "quick": False}
         return Case(number, kind, name, request, b"")
 
