@@ -77,7 +77,7 @@ def moved_by_its_control(row: dict[str, Any]) -> float | None:
 def test_no_cause_is_the_hosts_of_the_time_where_the_control_has_them_and_changes_nothing() -> None:
     causes, rows = read_causes(ATLAS / "causes.yaml"), shipped_rows()
     moved = {name: moved_by_its_control(rows[name]) for name, cause in causes.items() if cause.key == "host"}
-    refuted = [name for name, by in moved.items() if by is not None and by < 1.1]  # all of them claim more than the other side
+    refuted = [name for name, by in moved.items() if by is not None and by < 1.1]  # each claims more, not less
     assert any(by is not None and by > 1.1 for by in moved.values())
     assert refuted == [], "its control has such hosts, and the ratio does not come nearer: that is not its cause"
 
