@@ -36,6 +36,7 @@ POINTS = {
     "hystart-fig16-delay": (4, 1),
     "hystart-fig18": (18, 6),
     "hystart-fig18-hosts": (3, 2),
+    "hystart-fig18-clock": (3, 1),
     "hystart-fig19": (3, 2),
 }
 

@@ -17,7 +17,7 @@ RUNS = {
 }
 PAPER = Paper("SEARCH_", "search", tuple(RUNS))
 PRINTED = {
-    "SEARCH_params": ["0.35", "2"],
+    "SEARCH_params": ["0.35", "['0', '2']"],
     "SEARCH_memory": ["736 B", "2192 B", "12 B", "56 B"],
 }
 
