@@ -74,7 +74,9 @@ def crossing_rows(
     sheet.add(flow.id, "exit_after_capacity_rtts", after, why, **name)
 
 
-def exit_queue_row(sheet: Sheet, trace: FlowTrace, bottleneck: Samples, decision: Decision | None, no_exit: str) -> None:
+def exit_queue_row(
+    sheet: Sheet, trace: FlowTrace, bottleneck: Samples, decision: Decision | None, no_exit: str
+) -> None:
     """``exit_queue_bytes``: what the bottleneck's queue held, of all flows, at its last reading before the decision."""
     held = None if decision is None else backlog_bytes(bottleneck, decision.time_ns)
     why = no_exit or "the queue was not read before"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains of slow start: the packets of a round as they reach the receiver, and their ACKs as they reach the sender.
 
-Terms are those of section 4.2.1 of the HyStart paper: Delta(N) is the time from the first to the last packet of a train,
-Lambda(N) from its first ACK to its last. Algorithm 1 of the paper takes ACKs for spaced that are 2 ms apart.
+Terms are those of section 4.2.1 of the HyStart paper: Delta(N) is the time from the first to the last packet of a
+train, Lambda(N) from its first ACK to its last. Algorithm 1 of the paper takes ACKs for spaced that are 2 ms apart.
 """
 
 from __future__ import annotations

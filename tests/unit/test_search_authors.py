@@ -10,12 +10,17 @@ from howdah.profile import load
 
 PROFILE = PROFILES / "search-authors.yaml"
 # What is needed of their file: it registers cubic_search.
-MODULE = 'static struct tcp_congestion_ops cubicsearch __read_mostly = {\n\t.owner = THIS_MODULE,\n\t.name = "cubic_search",\n};\n'
+MODULE = """static struct tcp_congestion_ops cubicsearch __read_mostly = {
+	.owner = THIS_MODULE,
+	.name = "cubic_search",
+};
+"""
+OURS = {"search-2-cubic", "search-3-cubic", "cubic-no-hystart"}
 
 
 def test_without_a_copy_it_runs_our_versions() -> None:
     found = load(PROFILE)
-    assert {cell.scenario.algorithm for cell in found.cells()} == {"search-2-cubic", "search-3-cubic", "cubic-no-hystart"}
+    assert {cell.scenario.algorithm for cell in found.cells()} == OURS
 
 
 def test_a_copy_runs_beside_ours(tmp_path: Path) -> None:
