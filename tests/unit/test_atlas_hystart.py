@@ -32,7 +32,7 @@ CELLS = {
     "hystart-fig9": (70, 5),
     "hystart-fig10": (60, 2),
     "hystart-trains": (50, 1),
-    "hystart-fig8": (20, 1),
+    "hystart-fig8": (40, 1),
     "hystart-inflight": (30, 3),
     "hystart-intro": (20, 2),
     "hystart-lss-example": (20, 2),
