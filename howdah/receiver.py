@@ -151,6 +151,14 @@ _KNOWN = [
         sources=_HYSTART,
     ),
     Receiver(
+        "windows-xp-no-sack",
+        "Windows XP's delayed ACKs (200 ms), and SACK is not negotiated: the third receiver of Fig. 4",
+        quick_ack=True,
+        sack=False,
+        ack_filter=AckFilter(acknowledge_every=2, delay_us=200_000),
+        sources=_HYSTART,
+    ),
+    Receiver(
         "freebsd-7",
         "delayed ACKs (100 ms); SACK is negotiated and no block is ever reported (footnote on Fig. 5)",
         quick_ack=True,

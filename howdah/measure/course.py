@@ -11,6 +11,7 @@ from howdah.measure.decision import Decision
 from howdah.measure.exit import Exit
 from howdah.measure.exit_rows import NO_ACKS, Startup
 from howdah.measure.measured import Measured
+from howdah.measure.queue import backlog_bytes
 from howdah.measure.rounds import raw_rtt, rounds, sent_once
 from howdah.measure.row import Sheet
 from howdah.measure.sampled import Samples
@@ -32,6 +33,7 @@ def course_rows(
     growth_rows(sheet, path, data.capacity, trace, startup.exit, window_end_ns)
     download_rows(sheet, path, trace, goodput_bits_per_second)
     crossing_rows(sheet, trace, data.capacity, startup.decision, startup.why)
+    exit_queue_row(sheet, trace, data.bottleneck, startup.decision, startup.why)
     period_rows(sheet, trace, data.info[trace.flow.id])
 
 
@@ -70,6 +72,15 @@ def crossing_rows(
         after = ((at_ns - trace.start_ns) / SECOND_NS - full_s) * 1e6 / flow.rtt_us
     why = why if at_ns is None else "no RTT window reached 90 % of the fair capacity"
     sheet.add(flow.id, "exit_after_capacity_rtts", after, why, **name)
+
+
+def exit_queue_row(
+    sheet: Sheet, trace: FlowTrace, bottleneck: Samples, decision: Decision | None, no_exit: str
+) -> None:
+    """``exit_queue_bytes``: what the bottleneck's queue held, of all flows, at its last reading before the decision."""
+    held = None if decision is None else backlog_bytes(bottleneck, decision.time_ns)
+    why = no_exit or "the queue was not read before"
+    sheet.add(trace.flow.id, "exit_queue_bytes", held, why, algorithm=trace.flow.algorithm)
 
 
 # What a transfer of that size would have taken, had it ended there. The SEARCH slides plot this curve ("time to

@@ -32,6 +32,12 @@ def sampled_peak_bytes(bottleneck: Samples) -> int | None:
     return int(bottleneck["backlog_bytes"].max()) if bottleneck.has("backlog_bytes") else None
 
 
+def backlog_bytes(bottleneck: Samples, at_ns: int) -> int | None:
+    """What the queue held at the last reading until then; None without one."""
+    index = int(np.searchsorted(bottleneck.time_ns, at_ns, side="right")) - 1
+    return int(bottleneck["backlog_bytes"][index]) if bottleneck.has("backlog_bytes") and index >= 0 else None
+
+
 def drop_ratio(bottleneck: Samples) -> float | None:
     """Packets dropped over packets that came to the queue, of all flows, from the first reading to the last."""
     if not (bottleneck.has("drops_packets") and bottleneck.has("sent_packets")):

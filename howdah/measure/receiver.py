@@ -21,6 +21,7 @@ from howdah.measure.exit_rows import find_startup
 from howdah.measure.measured import Measured
 from howdah.measure.row import Sheet, Value
 from howdah.measure.trace import SECOND_NS, FlowTrace, Integers, Reals
+from howdah.measure.train import last_train, lone_acks
 from howdah.plan.plan import BACKGROUND, Flow, Path
 from howdah.record import table as store
 from howdah.record.directory import RunDirectory
@@ -32,6 +33,7 @@ _EDGES = (1, 2, 3, 9)  # of data segments an ACK: what the bins of the histogram
 _NO_ACKS = "the receiver sent no ACK of data in its capture"
 _NOTHING_FINE = "the receiver sent no ACK while nothing was missing"
 _NO_HOLES = "no data arrived beyond a gap"
+_NO_TRAIN = "no round of slow start was over by the exit, or packets of the last one were lost"
 _NO_WINDOW = "the capture has no window of the receiver, or not the handshake that says its scale"
 
 Add = Callable[[str, Value, str], None]  # metric, value, why there is none
@@ -44,7 +46,8 @@ def receiver_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None
     their mean; ``most_segments_per_ack``; and the shares of ACKs of none, one, two, 3 to 8 and more segments.
     ``ack_delay_*_us``: from the arrival of a segment in order to the ACK that covers it. Of ACKs that leave while data
     is missing: ``sack_blocks_per_ack`` and ``most_sack_blocks``. ``holes``, and ``hole_repair_*_s``: from the first
-    duplicate ACK or SACK of a hole to the cumulative ACK that passes it. The window: see ``window_rows``.
+    duplicate ACK or SACK of a hole to the cumulative ACK that passes it. The window: ``window_rows``; trains of slow
+    start: ``train_rows``.
     """
     plan = data.plan
     captured = {place.partition(":")[0] for place in plan.collect.pcap}
@@ -63,6 +66,7 @@ def receiver_rows(sheet: Sheet, directory: RunDirectory, data: Measured) -> None
         ack_rows(add, seen)
         hole_rows(add, seen)
         window_rows(add, seen, trace, exit_ns, partial(bdp_packets, data.capacity, flow, plan.path))
+        train_rows(add, seen, trace, exit_ns)
 
 
 def _add(sheet: Sheet, flow: Flow, name: str, value: Value, why: str) -> None:
@@ -168,3 +172,17 @@ def _lag_ns(window: Integers, time_ns: Integers, trace: FlowTrace, exit_ns: int)
     place = np.searchsorted(np.maximum.accumulate(window), needed)
     until = np.append(time_ns, exit_ns)[place]
     return max(0, int((np.minimum(until, exit_ns) - since).max()))
+
+
+def train_rows(add: Add, seen: Conversation, trace: FlowTrace, exit_ns: int) -> None:
+    """``packet_train_us`` and ``ack_train_us`` of the last whole round of slow start, from first to last.
+
+    ``lone_acks_packets``: ACKs of slow start that are more than 2 ms away from the one before and the one after;
+    ``lone_ack_share``: their share of the ACKs of slow start.
+    """
+    train = last_train(trace, seen, exit_ns)
+    add("packet_train_us", None if train is None else train.packets_ns / 1000, _NO_TRAIN)
+    add("ack_train_us", None if train is None else train.acks_ns / 1000, _NO_TRAIN)
+    lone, acks = lone_acks(trace, exit_ns)
+    add("lone_acks_packets", lone if acks else None, _NO_ACKS)
+    add("lone_ack_share", lone / acks if acks else None, _NO_ACKS)

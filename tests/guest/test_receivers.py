@@ -150,6 +150,7 @@ SIGNATURES: dict[str, list[Callable[[Conversation], None]]] = {
     "stretch-ack": [stretches_acknowledgements],
     "no-sack": [does_not_negotiate_sack],
     "windows-xp": [suppresses_sack_beyond_its_backlog],
+    "windows-xp-no-sack": [acknowledges_every_other_segment, does_not_negotiate_sack],
     "freebsd-7": [acknowledges_every_other_segment, negotiates_sack_and_reports_nothing],
     "freebsd-7-no-sack": [acknowledges_every_other_segment, does_not_negotiate_sack],
 }

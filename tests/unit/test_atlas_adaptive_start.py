@@ -24,6 +24,11 @@ RUNS = {
     "adaptive-start-load-rate": (60, 4),
     "adaptive-start-load-rtt": (60, 2),
     "adaptive-start-machines": (20, 4),
+    "adaptive-start-tcpw": (20, 2),
+    "adaptive-start-third": (20, 2),
+    "adaptive-start-timeout": (40, 4),
+    "adaptive-start-ten-flows": (10, 1),
+    "adaptive-start-liw-overflow": (60, 3),
 }
 PAPER = Paper("Astart_", "adaptive-start", tuple(RUNS))
 PRINTED = {

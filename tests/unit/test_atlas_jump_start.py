@@ -23,6 +23,10 @@ CELLS = {
     "jump-start-algorithm": (40, 8),
     "jump-start-pacing": (10, 2),
     "jump-start-timeout": (20, 4),
+    "jump-start-end": (20, 2),
+    "jump-start-below-2n": (40, 4),
+    "jump-start-aqm": (50, 5),
+    "jump-start-scoped": (40, 4),
 }
 
 

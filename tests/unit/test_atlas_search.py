@@ -14,6 +14,9 @@ RUNS = {
     "search-links": (120, 30),
     "search-wifi": (120, 30),
     "search-memory": (20, 4),
+    "search-exit-queue": (60, 6),
+    "search-challenges": (20, 2),
+    "search-algorithm": (40, 4),
 }
 PAPER = Paper("SEARCH_", "search", tuple(RUNS))
 PRINTED = {

@@ -15,6 +15,7 @@ from howdah.measure.course import (
     delivery_share,
     dominant_period_rtts,
     download_rows,
+    exit_queue_row,
     exponential_growth_s,
     final_cwnd,
     growth_rows,
@@ -24,6 +25,7 @@ from howdah.measure.course import (
 from howdah.measure.decision import Decision
 from howdah.measure.exit import Exit, find_exit
 from howdah.measure.row import Sheet
+from howdah.measure.sampled import Samples
 from howdah.measure.trace import FlowTrace
 from tests.unit.plan_factory import make_plan
 from tests.unit.trace_factory import MS, MSS, make_flow, make_trace
@@ -134,6 +136,18 @@ def test_the_decision_is_counted_from_the_full_path() -> None:
     # The ACK of record 10 is the first of a full round: the window that holds it begins one round before.
     assert found["exit_after_capacity_rtts"] == pytest.approx(4.0)
     assert found["exit_delivery_share"] == pytest.approx(1.0)
+
+
+def test_the_queue_at_the_decision_is_that_of_the_last_reading_before() -> None:
+    trace = steady(10, 20)
+    columns = {"backlog_bytes": np.array([0, 3000, 9000], dtype=np.int64)}
+    readings = Samples(np.array([0, 400, 500], dtype=np.int64) * MS, columns)
+    sheet = Sheet({})
+    for at_ms in (499, 500):
+        exit_queue_row(sheet, trace, readings, Decision(at_ms * MS, 40, 40), "")
+    exit_queue_row(sheet, trace, readings, None, "it never left")
+    assert [row["value"] for row in sheet.rows] == [3000, 9000, None]
+    assert sheet.rows[-1]["why"] == "it never left"
 
 
 @pytest.mark.parametrize("period", [2.8, 3.5, 5.0])
