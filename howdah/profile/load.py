@@ -128,6 +128,7 @@ def load(
         with_unknowns=unknowns and bool(grid),
         claims=sections.claims,
         figures=sections.figures,
+        search=sections.search,
     )
 
 

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``search:`` which paths, flows and hosts ``howdah search`` may try, and what it looks for (docs/search.md)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from howdah.profile.claim import Quantity, SelectorSection, Slug, ThanSection
+from howdah.profile.field import Duration, FieldError, Section, fixed
+
+MOST_STEPS = 20
+
+
+class RangeSection(Section):
+    """Numbers of one unit from one to another."""
+
+    from_: Quantity = fixed(alias="from", description="the least")
+    to: Quantity = fixed(description="the largest")
+    step: Quantity | None = fixed(None, description="how far apart; by default a hundredth of the range")
+    scale: Literal["linear", "log"] = fixed("linear", description="`log`: each value a tenth larger than the last")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> RangeSection:
+        if self.step is not None and self.scale == "log":
+            raise FieldError("step belongs to the scale linear", "step")
+        return self
+
+
+def _choices(value: object) -> object:
+    if isinstance(value, list) and any(isinstance(each, list | dict) or each is None for each in value):
+        raise ValueError("expected single values")
+    return value
+
+
+Choices = Annotated[
+    list[Any],
+    Field(min_length=1),
+    BeforeValidator(_choices),
+    WithJsonSchema({"type": "array", "minItems": 1, "x-value": "list of values"}),
+]
+Variable = RangeSection | Choices
+
+
+class CountSection(Section):
+    """How many steps: from so many to so many."""
+
+    from_: Annotated[int, Field(ge=1, le=MOST_STEPS)] = fixed(alias="from", description="the least")
+    to: Annotated[int, Field(ge=1, le=MOST_STEPS)] = fixed(description="the largest")
+
+
+class StepsSection(Section):
+    """A path that changes step by step; a run lasts as long as its steps."""
+
+    count: Annotated[int, Field(ge=1, le=MOST_STEPS)] | CountSection = fixed(description="how many there are")
+    lasts: RangeSection = fixed(description="how long each lasts")
+    rate: Variable | None = fixed(None, description="path.rate of each")
+    rtt: Variable | None = fixed(None, description="path.rtt of each")
+
+    @model_validator(mode="after")
+    def _something(self) -> StepsSection:
+        if self.rate is None and self.rtt is None:
+            raise FieldError("nothing changes from step to step; give rate, rtt or both")
+        return self
+
+
+class GoalSection(SelectorSection):
+    """A number of the runs, or how two of them compare."""
+
+    than: ThanSection | None = fixed(None, description="the other side: what is looked for is value against than")
+    by: Literal["difference", "ratio"] = fixed("difference", description="how both sides compare")
+
+
+class BudgetSection(Section):
+    """When a search ends: the earlier of both."""
+
+    candidates: Annotated[int, Field(ge=1, le=100_000)] = fixed(120, description="how many are tried")
+    time: Duration | None = fixed(None, description="how long it may take; what is found then depends on the machine")
+
+
+class SearchSection(Section):
+    """Where ``howdah search`` looks, and for what."""
+
+    space: dict[str, Variable] = fixed(
+        default_factory=dict, description="field.field: a range, or a list of values; it replaces what the profile has"
+    )
+    steps: StepsSection | None = fixed(None, description="a path that changes")
+    constraints: list[str] = fixed(
+        default_factory=list, description="`FIELD <= FIELD`, with a factor or a quantity on either side"
+    )
+    falsify: Slug | None = fixed(None, description="the claim that is to fail")
+    maximise: GoalSection | None = fixed(None, description="the number that is to be large")
+    minimise: GoalSection | None = fixed(None, description="the number that is to be small")
+    budget: BudgetSection = fixed(default_factory=BudgetSection, description="when it ends")
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = fixed(1, description="another one tries other candidates")
+
+    @model_validator(mode="after")
+    def _one_goal(self) -> SearchSection:
+        given = [name for name in ("falsify", "maximise", "minimise") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise FieldError(f"give one of falsify, maximise and minimise, not {' and '.join(given) or 'none'}")
+        if not self.space and self.steps is None:
+            raise FieldError("the space is empty; give space, steps or both")
+        return self
