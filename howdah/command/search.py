@@ -75,7 +75,7 @@ def execute(options: argparse.Namespace) -> int:
         hint = "docs/search.md says what it has."
         raise ProfileError("this profile has no section search:", where=str(file), hint=hint)
     space = read_space(file, options.overrides, profile.search)
-    goal = read_goal(profile.search, profile.claims, space.place("falsify"))
+    goal = read_goal(profile.search, profile.claims)
     with ExitStack() as locks, Display(quiet=options.json) as display:
         directory = hold(options.runs / f"{profile.name}-search", locks).path
         display.say(f"{profile.name}: looking for {goal.says}; {significant(space.size, 3)} candidates")

@@ -12,10 +12,9 @@ from howdah.claim.expectation import Compared, bounds, compare
 from howdah.claim.finding import FAIL, PASS, metric_called, missing_text, number_text
 from howdah.claim.judging import Judging
 from howdah.claim.sample import Field, SelectionError, sample
-from howdah.errors import ProfileError
 from howdah.measure.statistics import statistic
 from howdah.metric import RATIO, Metric
-from howdah.profile.claim import ClaimSection, ExpectSection, RangeSection, SelectorSection
+from howdah.profile.claim import ClaimSection, RangeSection, SelectorSection
 from howdah.profile.search import GoalSection, SearchSection
 
 SMALLEST = 1e-12
@@ -60,18 +59,20 @@ class Falsify:
 
     @property
     def says(self) -> str:
-        return f"{self.claim.id} fails: {self.claim.says}"
+        return f"the claim {self.claim.id} fails ({self.claim.says})"
 
     def score(self, field: Field) -> Score:
-        found = Judging(self.claim, field, quick=False).judge()
+        judging = Judging(self.claim, field, quick=False)
+        found = judging.judge()
         verdict, measured = found["verdict"], found["measured"]
         text = measured["text"] if measured else found["why"]
         if verdict not in (PASS, FAIL) or measured is None:
             return Score(None, False, found["why"] or text)
         points = measured["points"]
         margins = [margin for point in points if (margin := self._margin(point)) is not None]
-        if len(margins) < len(points):
-            return Score(None, False, found["why"] or text)  # a run without the value shows nothing
+        without = next((why for point in points if (why := judging.missing(point["at"]))), "")
+        if without or len(margins) < len(points):  # a run without the value shows nothing
+            return Score(None, False, without or found["why"] or text)
         margin = (min if self.claim.hold == "any" else max)(margins)
         if found["than"]:
             text = f"{text} against {found['than']['text']}"
@@ -123,8 +124,7 @@ def _by_word(word: str, mean: float | None, compared: dict[str, Any]) -> float |
 
 @dataclass(frozen=True)
 class Extreme:
-    """A number, or how two compare, that is to be as large as can be, or as small. ``repetitions`` is how many runs a
-    point has."""
+    """A number, or how two compare, that is to be as large as can be, or as small."""
 
     goal: GoalSection
     sign: int
@@ -140,14 +140,15 @@ class Extreme:
         return f"{most} {what}"
 
     def score(self, field: Field) -> Score:
-        value = self._side(field, self.goal)
+        first, second = self.goal.sides
+        value = self._side(field, first)
         if isinstance(value, str):
             return Score(None, False, value)
-        if self.goal.than is None:
+        if second is None:
             mean = statistic(value.numbers()).mean
             text = number_text(mean, self.metric)
             return Score(self.sign * mean, True, text, text)
-        than = self._side(field, self._than())
+        than = self._side(field, second)
         if isinstance(than, str):
             return Score(None, False, than)
         return self._compared(compare(value, than))
@@ -169,12 +170,6 @@ class Extreme:
         text = number_text(shown.value, metric)
         return Score(self.sign * value, True, f"{text} ({sides})", text)
 
-    def _than(self) -> SelectorSection:
-        than = self.goal.than
-        assert than is not None
-        given = {name: getattr(than, name) for name in than.model_fields_set if name != "at"}
-        return self.goal.model_copy(update={**given, "at": {**self.goal.at, **than.at}})
-
     def _side(self, field: Field, side: SelectorSection) -> Any:
         """The sample, or why there is none."""
         try:
@@ -190,18 +185,10 @@ class Extreme:
         return found
 
 
-def read_goal(search: SearchSection, claims: list[ClaimSection], where: str) -> Goal:
-    """Raises ProfileError for a claim that is not there, or that no search can falsify."""
-    if search.falsify is None:
-        goal = search.maximise or search.minimise
-        assert goal is not None
-        return Extreme(goal, 1 if search.maximise is not None else -1)
-    chosen = next((each for each in claims if each.id == search.falsify), None)
-    if chosen is None:
-        names = ", ".join(each.id for each in claims) or "none"
-        raise ProfileError(f"there is no claim {search.falsify!r}", where=where, hint=f"claims here: {names}")
-    expect: ExpectSection | None = chosen.expect
-    if chosen.unsupported is not None or expect is None or expect.trend is not None:
-        why = "it expects a trend" if expect is not None and expect.trend is not None else "it is not measurable here"
-        raise ProfileError(f"the claim {chosen.id} cannot be falsified by a search: {why}", where=where)
-    return Falsify(chosen)
+def read_goal(search: SearchSection, claims: list[ClaimSection]) -> Goal:
+    """The goal of a profile that was checked."""
+    if search.falsify is not None:
+        return Falsify(next(each for each in claims if each.id == search.falsify))
+    goal = search.maximise or search.minimise
+    assert goal is not None
+    return Extreme(goal, 1 if search.maximise is not None else -1)

@@ -120,7 +120,9 @@ class Sampler:
 def _sampler(optuna: Any, kind: Kind, seed: int) -> Any:
     samplers = optuna.samplers
     if kind == "tpe":
-        return samplers.TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True, n_startup_trials=2 * BATCH)
+        return samplers.TPESampler(
+            seed=seed, multivariate=True, group=True, constant_liar=True, n_startup_trials=2 * BATCH
+        )
     if kind == "genetic":
         return samplers.NSGAIISampler(seed=seed, population_size=2 * BATCH)
     if kind == "cma":

@@ -52,7 +52,9 @@ class Found:
         """How many candidates ``failed``, ``held``, or have ``none``: runs that do not say."""
         states = {"failed": True, "held": False}
         return sum(
-            (each.score.value is None) if what == "none" else (each.score.value is not None and each.score.found is states[what])
+            (each.score.value is None)
+            if what == "none"
+            else (each.score.value is not None and each.score.found is states[what])
             for each in self.tried
         )
 

@@ -42,7 +42,14 @@ class Shrinker:
     def shrink(self, found: Tried) -> tuple[Simpler, Tried]:
         """The simplest that was found, and its score."""
         now, score = Simpler(found.candidate), found
-        for moves in (self._fewer_steps, self._fewer_fields, self._fewer_flows, self._equal_steps, self._rounder, self._shorter):
+        for moves in (
+            self._fewer_steps,
+            self._fewer_fields,
+            self._fewer_flows,
+            self._equal_steps,
+            self._rounder,
+            self._shorter,
+        ):
             again = True
             while again and self.tried < MOST_RUNS:
                 again = False

@@ -101,15 +101,19 @@ class Space:
 
     def check(self) -> None:
         """Read the profile at both ends of each variable, each by itself. Raises ProfileError, which names it."""
-        first = {each.name: each.values[0] for each in self.variables.values() if (each.step or 1) == 1}
+        steps = self.search.steps
+        least = 0 if steps is None else steps.count if isinstance(steps.count, int) else steps.count.from_
+        first = {each.name: each.values[0] for each in self.variables.values() if each.step and each.step <= least}
+        if COUNT in self.variables:
+            first[COUNT] = least
         with tempfile.TemporaryDirectory(prefix="howdah-search-") as scratch:
             for each in self.variables.values():
                 if (each.step or 1) > 1 or each.name == COUNT:
                     continue
-                steps = first if each.step is not None else {}
+                others = first if each.step is not None else {}
                 for value in dict.fromkeys((each.values[0], each.values[-1])):
                     try:
-                        self.profile(self.document({**steps, each.name: value}), Path(scratch) / "profile.yaml")
+                        self.profile(self.document({**others, each.name: value}), Path(scratch) / "profile.yaml")
                     except ProfileError as error:
                         place = ("space", each.name) if each.step is None else ("steps", each.field)
                         what = f"{each.name} cannot be {value}: {error.what}"

@@ -21,6 +21,8 @@ from howdah.work.prepared import Build, Prepared, hold, make, prepare
 from howdah.work.results import Tell
 
 PROVEN = "proven"
+# What a candidate is tried with: one repetition, and the checks during its flows alone.
+SCREENED = {"repetitions": 1, "calibrate": False}
 
 
 @dataclass(frozen=True)
@@ -48,38 +50,45 @@ class Trials:
 
     def screen(self, candidates: Sequence[Candidate], more: Mapping[str, Any] | None = None) -> list[Tried]:
         """One repetition of each, of which the results alone are kept."""
-        return self._try(candidates, {**(more or {}), "repetitions": 1}, "", keep=False)
+        return self._try(candidates, {**(more or {}), **SCREENED}, "", keep=False)
 
     def prove(self, candidate: Candidate, more: Mapping[str, Any] | None = None) -> Tried:
         """All repetitions of the profile, with all data."""
         return self._try([candidate], dict(more or {}), f"-{PROVEN}", keep=True)[0]
 
     def _try(self, candidates: Sequence[Candidate], more: dict[str, Any], suffix: str, *, keep: bool) -> list[Tried]:
+        named = [f"{slug({**each, **more})}{suffix}" for each in candidates]
+        unique = dict(zip(named, candidates, strict=True))
+        refused: dict[str, str] = {}
+        ready: dict[str, Prepared] = {}
         with ExitStack() as locks:
-            named = [f"{slug({**each, **more})}{suffix}" for each in candidates]
-            found: list[Prepared | str] = []
-            for candidate, name in zip(candidates, named, strict=True):
+            for name, candidate in unique.items():
                 try:
-                    found.append(self._prepared(candidate, name, more, locks, keep))
+                    ready[name] = self._prepared(candidate, name, more, locks, keep)
                 except ProfileError as error:
-                    found.append(error.what)
-            ready = [each for each in found if isinstance(each, Prepared)]
-            outcomes = make(
-                ready, self.workers, False, self.listen, keep_going=True, tell=self.tell, executor=self.executor
-            ) if ready else []
-            errors: dict[Path, HowdahError] = {}
-            for outcome in outcomes:
-                if outcome.error is not None:
-                    errors.setdefault(outcome.job.experiment.path, outcome.error)
-            scored = []
-            for candidate, name, each in zip(candidates, named, found, strict=True):
-                if isinstance(each, str):
-                    scored.append(Tried(candidate, Score(None, False, each), "", 0))
-                    continue
-                error = errors.get(each.experiment.path)
-                score = Score(None, False, error.what) if error is not None else self._score(each.experiment.path)
-                scored.append(Tried(candidate, score, name, len(each.cells)))
-            return scored
+                    refused[name] = error.what
+            for name, error in self._make(list(ready.values())).items():
+                refused.setdefault(name, error.what)
+            found = {
+                name: Tried(candidate, Score(None, False, refused[name]), "", 0)
+                if name in refused
+                else Tried(candidate, self._score(self.directory / name), name, len(ready[name].cells))
+                for name, candidate in unique.items()
+            }
+        return [found[name] for name in named]
+
+    def _make(self, ready: list[Prepared]) -> dict[str, HowdahError]:
+        """The first error of each experiment that has one, by its name."""
+        if not ready:
+            return {}
+        outcomes = make(
+            ready, self.workers, False, self.listen, keep_going=True, tell=self.tell, executor=self.executor
+        )
+        errors: dict[str, HowdahError] = {}
+        for outcome in outcomes:
+            if outcome.error is not None:
+                errors.setdefault(outcome.job.experiment.path.name, outcome.error)
+        return errors
 
     def _prepared(
         self, candidate: Candidate, name: str, more: dict[str, Any], locks: ExitStack, keep: bool

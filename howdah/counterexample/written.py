@@ -19,7 +19,7 @@ def profile_text(
     data: dict[str, Any], goal: Goal, score: Score, why: list[str], origin: str, name: str, directory: Path
 ) -> str:
     """The YAML of a counterexample called ``name``. ``directory`` is where relative paths of ``data`` start."""
-    shown = {key: value for key, value in data.items() if key not in ("keep", "quick")}
+    shown = {key: value for key, value in data.items() if key not in ("keep", "quick") and value != []}
     shown["name"] = name
     shown["description"] = f"A counterexample: {goal.says}."
     shown["claims"] = [_claim(goal, score)]

@@ -71,6 +71,15 @@ class GoalSection(SelectorSection):
     than: ThanSection | None = fixed(None, description="the other side: what is looked for is value against than")
     by: Literal["difference", "ratio"] = fixed("difference", description="how both sides compare")
 
+    @property
+    def sides(self) -> tuple[SelectorSection, SelectorSection | None]:
+        """Both numbers; what ``than`` does not give it has from the first."""
+        value = SelectorSection(metric=self.metric, flow=self.flow, take=self.take, at=self.at)
+        if self.than is None:
+            return value, None
+        given = {name: getattr(self.than, name) for name in self.than.model_fields_set if name != "at"}
+        return value, value.model_copy(update={**given, "at": {**self.at, **self.than.at}})
+
 
 class BudgetSection(Section):
     """When a search ends: the earlier of both."""
