@@ -102,7 +102,7 @@ class Sampler:
 
     def _values(self, trial: Any) -> Iterator[tuple[str, Any]]:
         steps = self.space.search.steps
-        count = steps.count if steps is not None and isinstance(steps.count, int) else 0
+        count = steps.count.most if steps is not None else 0
         for each in self.space.variables.values():
             if each.step is not None and each.step > count:
                 continue

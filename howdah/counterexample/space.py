@@ -21,7 +21,7 @@ from howdah.profile import Profile, load
 from howdah.profile.experiment import SECTIONS
 from howdah.profile.override import apply_override, field_value, set_field
 from howdah.profile.profile import to_yaml
-from howdah.profile.search import CountSection, SearchSection, StepsSection
+from howdah.profile.search import SearchSection, StepsSection, VariableSection
 from howdah.profile.source import Document, read_document
 
 COUNT = "steps"  # the variable that says how many steps there are
@@ -63,7 +63,7 @@ class Space:
         if self.search.steps is None:
             return free
         one = math.prod(len(each.values) for each in self.variables.values() if each.step == 1)
-        counts = self.variables[COUNT].values if COUNT in self.variables else (self.search.steps.count,)
+        counts = self.variables[COUNT].values if COUNT in self.variables else (self.search.steps.count.most,)
         return free // (len(counts) if COUNT in self.variables else 1) * sum(one**count for count in counts)
 
     def active(self, candidate: Candidate) -> list[Variable]:
@@ -77,7 +77,7 @@ class Space:
             return 0
         if f"step 1 {LASTS}" not in candidate and COUNT not in candidate:
             return 0  # the profile as it is written
-        count = candidate.get(COUNT, self.search.steps.count)
+        count = candidate.get(COUNT, self.search.steps.count.most)
         assert isinstance(count, int)
         return count
 
@@ -88,7 +88,7 @@ class Space:
     def draw(self, chance: random.Random) -> dict[str, Any]:
         """A candidate at random, constraints apart."""
         found: dict[str, Any] = {}
-        fixed = self.search.steps.count if self.search.steps is not None else 0
+        fixed = self.search.steps.count.most if self.search.steps is not None else 0
         for each in self.variables.values():  # the number of steps comes before the steps
             count = found.get(COUNT, fixed)
             if each.step is None or each.step <= count:
@@ -102,7 +102,7 @@ class Space:
     def check(self) -> None:
         """Read the profile at both ends of each variable, each by itself. Raises ProfileError, which names it."""
         steps = self.search.steps
-        least = 0 if steps is None else steps.count if isinstance(steps.count, int) else steps.count.from_
+        least = 0 if steps is None else steps.count.least
         first = {each.name: each.values[0] for each in self.variables.values() if each.step and each.step <= least}
         if COUNT in self.variables:
             first[COUNT] = least
@@ -175,8 +175,8 @@ class Space:
     def _variables(self) -> dict[str, Variable]:
         found: dict[str, Variable] = {}
         for field, variable in self.search.space.items():
-            ordered = not isinstance(variable, list)
-            found[field] = Variable(field, field, tuple(self._values(variable, "space", field)), ordered)
+            values = tuple(self._values(variable, "space", field))
+            found[field] = Variable(field, field, values, variable.values is None)
         steps = self.search.steps
         if steps is not None:
             self._add_steps(found, steps)
@@ -187,21 +187,18 @@ class Space:
             if field in found:
                 where = self._document.place(("search", "space", field))
                 raise ProfileError(f"{field} is in space and follows from steps as well", where=where)
-        most = steps.count if isinstance(steps.count, int) else steps.count.to
-        if isinstance(steps.count, CountSection):
-            counts = tuple(range(steps.count.from_, steps.count.to + 1))
-            if not counts:
-                raise ProfileError("the range is empty", where=self._document.place(("search", "steps", "count")))
+        counts = tuple(range(steps.count.least, steps.count.most + 1))
+        if len(counts) > 1:
             found[COUNT] = Variable(COUNT, "", counts, ordered=True)
-        for step in range(1, most + 1):
+        for step in range(1, steps.count.most + 1):
             for field in (LASTS, "rate", "rtt"):
                 variable = getattr(steps, field)
                 if variable is not None:
                     name = f"step {step} {field}"
                     values = tuple(self._values(variable, "steps", field))
-                    found[name] = Variable(name, field, values, not isinstance(variable, list), step)
+                    found[name] = Variable(name, field, values, variable.values is None, step)
 
-    def _values(self, variable: Any, *place: str) -> list[Any]:
+    def _values(self, variable: VariableSection, *place: str) -> list[Any]:
         return values_of(variable, lambda name: self._document.place(("search", *place, name)))
 
     def _constraint(self, index: int, text: str) -> Constraint:

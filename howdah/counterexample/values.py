@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from howdah.errors import ProfileError
-from howdah.profile.search import RangeSection
+from howdah.profile.search import VariableSection
 from howdah.quantity import DURATION_UNITS, RATE_UNITS, SIZE_UNITS
 
 MOST_VALUES = 100_000
@@ -77,10 +77,12 @@ def rounded(value: Fraction, digits: int) -> Fraction:
     return round(value / scale) * scale
 
 
-def values_of(variable: RangeSection | list[Any], where: Callable[[str], str]) -> list[Any]:
+def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[Any]:
     """The values in their order. ``where`` gives the place of a field of the range. Raises ProfileError."""
-    if isinstance(variable, list):
-        return list(dict.fromkeys(variable))
+    if variable.values is not None:
+        return list(dict.fromkeys(variable.values))
+    assert variable.from_ is not None
+    assert variable.to is not None
     low, high = _bound(variable.from_, where("from")), _bound(variable.to, where("to"))
     high = _in_unit_of(high, low, where("to"))
     if high.number < low.number:

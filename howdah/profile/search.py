@@ -8,24 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from howdah.profile.claim import Quantity, SelectorSection, Slug, ThanSection
-from howdah.profile.field import Duration, FieldError, Section, fixed
+from howdah.profile.field import Duration, FieldError, Section, ShortSection, fixed
 
 MOST_STEPS = 20
-
-
-class RangeSection(Section):
-    """Numbers of one unit from one to another."""
-
-    from_: Quantity = fixed(alias="from", description="the least")
-    to: Quantity = fixed(description="the largest")
-    step: Quantity | None = fixed(None, description="how far apart; by default a hundredth of the range")
-    scale: Literal["linear", "log"] = fixed("linear", description="`log`: each value a tenth larger than the last")
-
-    @model_validator(mode="after")
-    def _one_way(self) -> RangeSection:
-        if self.step is not None and self.scale == "log":
-            raise FieldError("step belongs to the scale linear", "step")
-        return self
 
 
 def _choices(value: object) -> object:
@@ -40,23 +25,62 @@ Choices = Annotated[
     BeforeValidator(_choices),
     WithJsonSchema({"type": "array", "minItems": 1, "x-value": "list of values"}),
 ]
-Variable = RangeSection | Choices
+Count = Annotated[int, Field(ge=1, le=MOST_STEPS)]
 
 
-class CountSection(Section):
-    """How many steps: from so many to so many."""
+class VariableSection(ShortSection):
+    """What a field may be: one of a list of values, or numbers of one unit from one to another."""
 
-    from_: Annotated[int, Field(ge=1, le=MOST_STEPS)] = fixed(alias="from", description="the least")
-    to: Annotated[int, Field(ge=1, le=MOST_STEPS)] = fixed(description="the largest")
+    short = "values"
+    values: Choices | None = fixed(None, description="one of these, in no order")
+    from_: Quantity | None = fixed(None, alias="from", description="the least")
+    to: Quantity | None = fixed(None, description="the largest")
+    step: Quantity | None = fixed(None, description="how far apart; by default a hundredth of the range")
+    scale: Literal["linear", "log"] = fixed("linear", description="`log`: each value a tenth larger than the last")
+
+    @model_validator(mode="after")
+    def _one_form(self) -> VariableSection:
+        ends = [self.from_, self.to]
+        if (self.values is None) == (ends == [None, None]) or (self.values is None and None in ends):
+            raise FieldError("give from and to, or a list of values")
+        if self.step is not None and (self.scale == "log" or self.values is not None):
+            raise FieldError("step belongs to from and to of the scale linear", "step")
+        return self
+
+
+class CountSection(ShortSection):
+    """How many steps there are: a number, or from one to another."""
+
+    short = "exactly"
+    exactly: Count | None = fixed(None, description="this many")
+    from_: Count | None = fixed(None, alias="from", description="the least")
+    to: Count | None = fixed(None, description="the largest")
+
+    @model_validator(mode="after")
+    def _one_form(self) -> CountSection:
+        ends = [self.from_, self.to]
+        if (self.exactly is None) == (ends == [None, None]) or (self.exactly is None and None in ends):
+            raise FieldError("give a number, or from and to")
+        if self.least > self.most:
+            raise FieldError("the range is empty", "to")
+        return self
+
+    @property
+    def least(self) -> int:
+        return self.exactly or self.from_ or 1
+
+    @property
+    def most(self) -> int:
+        return self.exactly or self.to or 1
 
 
 class StepsSection(Section):
     """A path that changes step by step; a run lasts as long as its steps."""
 
-    count: Annotated[int, Field(ge=1, le=MOST_STEPS)] | CountSection = fixed(description="how many there are")
-    lasts: RangeSection = fixed(description="how long each lasts")
-    rate: Variable | None = fixed(None, description="path.rate of each")
-    rtt: Variable | None = fixed(None, description="path.rtt of each")
+    count: CountSection = fixed(description="how many there are")
+    lasts: VariableSection = fixed(description="how long each lasts")
+    rate: VariableSection | None = fixed(None, description="path.rate of each")
+    rtt: VariableSection | None = fixed(None, description="path.rtt of each")
 
     @model_validator(mode="after")
     def _something(self) -> StepsSection:
@@ -91,7 +115,7 @@ class BudgetSection(Section):
 class SearchSection(Section):
     """Where ``howdah search`` looks, and for what."""
 
-    space: dict[str, Variable] = fixed(
+    space: dict[str, VariableSection] = fixed(
         default_factory=dict, description="field.field: a range, or a list of values; it replaces what the profile has"
     )
     steps: StepsSection | None = fixed(None, description="a path that changes")

@@ -62,7 +62,7 @@ search:
     path.rtt: {from: 10 ms, to: 300 ms, step: 1 ms}
     path.buffer: [1 bdp, 2 bdp, 4 bdp]
   falsify: high
-  budget: {candidates: 32}
+  budget: {candidates: 16}
   seed: 3
 """
 
@@ -177,7 +177,7 @@ def test_what_the_command_says_and_leaves(bench: _Bench, capsys: pytest.CaptureF
     assert main([*arguments, "--json"]) == 0
     answered = json.loads(capsys.readouterr().out)
     assert answered["shape"] == "search/1"
-    assert answered["tried"] == 32 == answered["failed"] + answered["held"] + answered["without_value"]
+    assert answered["tried"] == 16 == answered["failed"] + answered["held"] + answered["without_value"]
     assert answered["counterexample"]["values"]["path.rtt"] == "200 ms"
     kept = Path(answered["corpus"])
     assert load(kept).name == "sought-counterexample"
@@ -194,6 +194,6 @@ def test_a_search_that_finds_nothing_says_how_much_it_saw(bench: _Bench, capsys:
     file.write_text(PROFILE.replace("BOUND", "0.05"), encoding="utf-8")
     assert main(["search", str(file), "--runs", str(bench.root / "runs")]) == 5
     said = capsys.readouterr().out
-    assert "32 candidates" in said
+    assert "16 candidates" in said
     assert "% of the space" in said
     assert "holds" not in said

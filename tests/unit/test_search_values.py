@@ -14,7 +14,7 @@ from howdah.counterexample.space import Space, read_space, slug
 from howdah.counterexample.values import read_number, values_of
 from howdah.errors import ProfileError
 from howdah.profile import load
-from howdah.profile.search import RangeSection
+from howdah.profile.search import VariableSection
 
 HEAD = """\
 howdah: 1
@@ -35,8 +35,8 @@ search:
 """
 
 
-def _range(**given: str) -> RangeSection:
-    return RangeSection.model_validate({"from": given.pop("low"), "to": given.pop("high"), **given})
+def _range(**given: str) -> VariableSection:
+    return VariableSection.model_validate({"from": given.pop("low"), "to": given.pop("high"), **given})
 
 
 def _place(name: str) -> str:
