@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `make lab` and `make test` are all a fresh Debian 12 or 13 needs. Bare `make` lists the targets.
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-test setup-machines lab machines test build check lint lint-playbooks types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-tree faults attack mutants prose docs references figures screenshots clean
+.PHONY: help setup setup-test setup-machines lab machines test build check lint lint-playbooks types unit decision fuzz guest browser kernels atlas nightly validate planted bench bench-before bench-tree faults attack mutants prose docs references figures screenshots clean
 
 PROFILE ?= profiles/long-fat-400mbit-240ms.yaml
 MACHINES ?= playbooks/machines/virtual.yaml
@@ -92,6 +92,9 @@ planted: setup-test ## plant a regression in a kernel tree and let howdah bisect
 
 bench: setup-test ## measure speed and memory; figures go to docs/performance.md by hand
 	@$(BIN)/python -m tests.bench
+
+bench-before: setup-test ## time finished runs and reruns of this tree and of an older one in turns (BEFORE=COMMIT)
+	@$(BIN)/python -m tests.bench --before $(BEFORE)
 
 bench-tree: setup-test ## edit a kernel tree and time the run that follows; minutes
 	@$(BIN)/python -m tests.bench --kernel-tree

@@ -22,12 +22,14 @@ ENTRIES = """\
   setup: 10 Mbit/s, 40 ms
   says: The first start leaves at 30 packets, and <b>never</b> later.
   profiles: [made]
+  central: [made/losses, made/window]
   differences: none
 - id: Astart_tab2
   title: Utilisation
   where: Fig. 2
   says: CUBIC uses more of the path than Reno.
   profiles: [made]
+  central: made/more
 - {id: Astart_fig1, title: The map, where: Fig. 3, says: A map., reason: It is a map.}
 - {id: Astart_fig16, title: One day, where: Fig. 4, says: A day., reason: The recording was not published.}
 """

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from howdah.linux.netlink.ethtool import offloads
 from howdah.linux.netlink.link import links
 from howdah.linux.netlink.route import routes
 
+_BOOT_PARAMETER = re.compile(r"([A-Za-z0-9_]+\.[A-Za-z0-9_]+)=(\S*)")
 _ALWAYS_RECORDED = (
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
@@ -188,4 +190,13 @@ def kernel() -> dict[str, Any]:
         "kernel_version": name.version,
         "hertz": SECOND // TICK_NS,
         "available_algorithms": available,
+        "boot_parameters": boot_parameters(Path("/proc/cmdline").read_text()),
     }
+
+
+def boot_parameters(command_line: str) -> dict[str, str]:
+    """What the kernel was given for modules and built-in code: words like ``tcp_cubic.hystart=0``, the last of a name.
+
+    The rest of the command line has paths of the machine that made the run.
+    """
+    return {match[1]: match[2] for word in command_line.split() if (match := _BOOT_PARAMETER.fullmatch(word))}

@@ -68,6 +68,7 @@ class AgentRun:
         self._processor_watch = _processor_watch(plan)
         self._profiling = _profiling(plan, output)
         self.report: dict[str, Any] = {"format": AGENT_FORMAT, "status": "error", "error": None, "phases": []}
+        self.report |= {name: plan[name] for name in ("run", "seed") if name in plan}  # whose records these are
 
     def _end_us(self) -> int:
         return int(self._epoch_ns) // 1000 + end_us(self.plan)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from howdah.atlas.cause import Cause, read_causes
 from howdah.atlas.finding import Statement, read_findings
@@ -23,8 +23,15 @@ Kind = Literal["experiment", "definition", "trace"]
 KINDS: tuple[Kind, ...] = ("experiment", "definition", "trace")
 
 
+def _names(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
 class EntrySection(Section):
-    """One entry as its file gives it. ``reason`` belongs to definitions and traces: why nothing is measured."""
+    """One entry as its file gives it. ``reason`` belongs to definitions and traces: why nothing is measured.
+
+    ``central`` are the claims, as ``profile/claim``, that say what the entry says; it has the worst of their verdicts.
+    """
 
     id: str
     title: str
@@ -32,6 +39,7 @@ class EntrySection(Section):
     setup: str = ""
     says: str
     profiles: list[str] = Field(default_factory=list)
+    central: Annotated[list[str], BeforeValidator(_names)] = Field(default_factory=list)
     differences: str = ""
     notes: str = ""
     reason: str = ""

@@ -160,6 +160,7 @@ def check(catalogue: Catalogue, chapters: list[Chapter]) -> None:
     entries = {entry.id: entry for entry in catalogue.entries}
     named = {chapter.name: chapter for chapter in chapters}
     found = [*_unknown(entries, named), *_without_claim(entries, named), *_contradictions(catalogue, chapters)]
+    found += _central(entries, named)
     if found:
         hint = "\n  ".join(found[1:20]) or None
         raise ProfileError(found[0], where=str(chapters[0].profile.path.parent), hint=hint)
@@ -184,6 +185,24 @@ def _without_claim(entries: dict[str, Entry], named: dict[str, Chapter]) -> list
         for entry in entries.values()
         if entry.kind == "experiment" and entry.id not in claimed
     ]
+
+
+def _central(entries: dict[str, Entry], named: dict[str, Chapter]) -> list[str]:
+    """Entries with claims and no central one, and central claims that are none of the entry's."""
+    claims: dict[str, set[str]] = {}
+    for chapter in named.values():
+        for claim in chapter.profile.claims:
+            for name in claim.entry:
+                claims.setdefault(name, set()).add(f"{chapter.name}/{claim.id}")
+    found = []
+    for entry in entries.values():
+        mine, central = claims.get(entry.id, set()), entry.section.central
+        if mine and not central:
+            found.append(f"{entry.place}: {entry.id} has claims, and none is 'central': its verdict is that of one")
+        found += [
+            f"{entry.place}: the central claim {name} is none of {entry.id}" for name in central if name not in mine
+        ]
+    return found
 
 
 def _contradictions(catalogue: Catalogue, chapters: list[Chapter]) -> list[str]:

@@ -8,14 +8,15 @@ by are published. A claim that measures something else needs runs.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Container
 from typing import Any
 
+from howdah.claim.claims import as_declared
 from howdah.claim.comparison import Interval, extremes
 from howdah.claim.contradiction import decided
 from howdah.claim.expectation import Compared, bounds, in_enough, is_flat, judge_compared, judge_range, moves_by
-from howdah.claim.finding import DIFFERS, FAIL, PASS, metric_called
+from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS, metric_called
+from howdah.claim.mechanism import reverse_of, summed_up, verdict_over
 from howdah.claim.words import expected_text
 from howdah.metric import Metric
 from howdah.profile.claim import ClaimSection, ExpectSection
@@ -26,8 +27,6 @@ NOT_RUN = "not run"
 _NO_RUNS = ("description", "sources", "claims", "figures", "quick", "unknown", "controls")
 _MEASURED = ("value", "than", "each")
 _LEFT_OUT = ("than",)  # what remains of a claim without it is published
-_SOME_LACK_IT = re.compile(r"[0-9]+ of [0-9]+ runs have none")  # finding.missing_text
-_COUNT = re.compile(r"(\S+?)(?: ([0-9]+))?(?:, |$)")
 
 
 class NeedsRunsError(Exception):
@@ -63,7 +62,7 @@ def _sha256_of(data: dict[str, Any]) -> str:
 
 def without_grid(row: dict[str, Any]) -> dict[str, Any]:
     """A published row as if its claim had not been judged over the grid."""
-    if row["verdict"] == DIFFERS and (row.get("unknown") or {}).get("holds"):
+    if row["verdict"] in (DIFFERS, DEPENDS) and (row.get("unknown") or {}).get("holds"):
         row = {**row, "verdict": FAIL}
     return {**row, "unknown": None}
 
@@ -83,23 +82,42 @@ def renewed(
     ``renewed`` marks a row that is not as it was published.
     Where the published numbers do not decide, the verdict is *not run*, with the reason.
     """
+    found = {**row, **_says(claim), **_renewed(claim, row, before, other_controls)}
+    return {**found, "verdict": as_declared(claim, found["verdict"])}
+
+
+def _renewed(
+    claim: ClaimSection, row: dict[str, Any], before: dict[str, Any], other_controls: Container[str]
+) -> dict[str, Any]:
+    """What of a row is not as it was published."""
     now = encoding(claim)
-    says = _says(claim)
     if claim.unsupported is not None:
-        return {**row, **says, **_open(claim, claim.unsupported), "verdict": "unsupported"}
+        return {**_open(claim, claim.unsupported), "verdict": "unsupported"}
     control = claim.control
     other_control = control is not None and (control in other_controls or control != before.get("control"))
-    if now == before and (not other_control or row["verdict"] == PASS):
-        return {**row, **says}
+    holds_now = row["verdict"] in (PASS, IMPLEMENTED)
     try:
+        if now == before and (not other_control or holds_now or row["verdict"] == NOT_RUN):
+            return _by_grid(claim, row)
         if any(now.get(name) != before.get(name) for name in _MEASURED if name in now or name not in _LEFT_OUT):
             raise NeedsRunsError("it measures something else than when its results were published")
         found = _judged(claim, row, before)
         if other_control and found["verdict"] != PASS:
             raise NeedsRunsError(f"the results of its control {control} are not published")
-        return {**row, **says, **found, "renewed": True}
+        return {**found, "renewed": True}
     except NeedsRunsError as error:
-        return {**row, **says, **_open(claim, str(error)), "renewed": True}
+        return {**_open(claim, str(error)), "renewed": True}
+
+
+def _by_grid(claim: ClaimSection, row: dict[str, Any]) -> dict[str, Any]:
+    """What the published points of the grid show; nothing where the verdict is not theirs. Raises NeedsRunsError."""
+    unknown = row.get("unknown")
+    if not unknown or row["verdict"] not in (FAIL, DIFFERS, DEPENDS):
+        return {}
+    if reverse_of(claim) is not None and any("reverse" not in point for point in unknown["points"]):
+        raise NeedsRunsError("where its reverse holds on the grid is not published")
+    summed = summed_up(unknown["points"])
+    return {"unknown": summed, "verdict": verdict_over(summed)}
 
 
 def unpublished(claim: ClaimSection) -> dict[str, Any]:
@@ -119,6 +137,7 @@ def _says(claim: ClaimSection) -> dict[str, Any]:
         "because": claim.because or "",
         "contradiction": claim.contradiction or "",
         "note": claim.note or "",
+        "chosen_after": claim.chosen_after or "",
     }
 
 
@@ -177,8 +196,10 @@ def holds(claim: ClaimSection, point: dict[str, Any], earlier: dict[str, Any]) -
     if expect.trend is not None:
         return _trend_holds(expect, point, earlier)
     if expect.is_ is not None:
-        counts = counted_texts(str(point["text"]))
-        return in_enough(expect, counts.get(expect.is_, 0) / max(sum(counts.values()), 1))
+        if "counts" not in point:
+            raise NeedsRunsError("how often each text was found is not published")
+        counts = point["counts"]
+        return in_enough(expect, counts.get(expect.is_, 0) / (sum(counts.values()) + point.get("missing", 0)))
     if point["mean"] is None:
         raise NeedsRunsError("no number of it was published")
     if expect.counts:
@@ -197,7 +218,7 @@ def holds(claim: ClaimSection, point: dict[str, Any], earlier: dict[str, Any]) -
 def _counted_holds(expect: ExpectSection, metric: Metric, point: dict[str, Any]) -> bool:
     """The repetitions are not published one by one. They decide it all the same where none can lie on the other side
     of the range: equal ones, or those whose interval is narrow enough."""
-    if _SOME_LACK_IT.search(point.get("why") or ""):
+    if point.get("missing"):
         raise NeedsRunsError("some repetitions have no number")
     least, largest = point["mean"], point["mean"]
     if point["low"] is not None:
@@ -222,9 +243,3 @@ def _trend_holds(expect: ExpectSection, point: dict[str, Any], earlier: dict[str
     if earlier.get("trend") != expect.trend or "by" in earlier:
         raise NeedsRunsError("a trend is not decided by the means alone")
     return bool(point["verdict"] == PASS) and moves_by(expect, means)
-
-
-def counted_texts(text: str) -> dict[str, int]:
-    """``delay 9, loss 1, n = 10``; ``loss, n = 10``."""
-    told, _, number = text.rpartition(", n = ")
-    return {name: int(count or number) for name, count in _COUNT.findall(told) if name}

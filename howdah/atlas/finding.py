@@ -13,13 +13,13 @@ from pydantic import Field
 from howdah.atlas.quote import QuoteError, quoted, references
 from howdah.atlas.source import Keys, section_of, yaml_of
 from howdah.atlas.verdict import Word
-from howdah.claim.finding import DIFFERS, FAIL, PASS, UNSUPPORTED
+from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED
 from howdah.errors import ProfileError, nearest
 from howdah.profile.field import Section
 from howdah.profile.source import Document
 
 Status = Literal["holds", "cured", "bites", "open"]
-Verdict = Literal["pass", "differs", "fail", "unsupported"]
+Verdict = Literal["pass", "implemented", "differs", "depends", "fail", "unsupported"]
 
 # The one table of them, in the order of the page.
 STATUSES: dict[Status, Word] = {
@@ -33,7 +33,7 @@ _NEEDS: dict[Status, tuple[str, ...]] = {
     "holds": (PASS,),
     "bites": (PASS,),
     "cured": (FAIL, DIFFERS),
-    "open": (FAIL, DIFFERS, UNSUPPORTED),
+    "open": (FAIL, DEPENDS, DIFFERS, UNSUPPORTED),
 }
 
 

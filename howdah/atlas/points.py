@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from howdah.atlas.encoding import counted_texts
 from howdah.atlas.published import Published, runs_key
 from howdah.compact import compact_json
 from howdah.errors import HowdahError
@@ -191,9 +190,8 @@ def _put(
         return
     key = here[0].key(selector.metric, selector.flow, selector.take)
     if numbers["mean"] is None:
-        counts = counted_texts(str(numbers["text"]))
-        if counts:
-            here[0].numbers[key] = counts
+        if numbers.get("counts"):
+            here[0].numbers[key] = numbers["counts"]
     elif numbers["n"] >= FEW or numbers["low"] is None:  # of fewer, least and largest are not published
         here[0].numbers[key] = Mean(numbers["n"], numbers["mean"], numbers["low"], numbers["high"])
         here[0].units[selector.metric] = str(numbers["unit"])

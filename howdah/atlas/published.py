@@ -27,6 +27,7 @@ from howdah.atlas.encoding import (
 from howdah.atlas.verdict import count
 from howdah.compact import compact_json
 from howdah.errors import HowdahError
+from howdah.profile import Profile
 from howdah.profile.claim import ClaimSection
 from howdah.record.directory import read_json, write_whole
 from howdah.record.provenance import core_s, sha256_text
@@ -145,20 +146,26 @@ def published(
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise HowdahError(f"this is not a file of published results: {error}", where=str(file)) from error
-    if found.profile_sha256 == sha256_text(profile_text):
-        return found
-    if found.experiment_sha256 != experiment_sha256(profile_text):
+    written = sha256_text(profile_text)
+    same = found.profile_sha256 == written
+    if not same and found.experiment_sha256 != experiment_sha256(profile_text):
         return None
-    same_grid = found.unknown_sha256 == unknown_sha256(profile_text)
+    same_grid = same or found.unknown_sha256 == unknown_sha256(profile_text)
     rows = {row["id"]: row if same_grid else without_grid(row) for row in found.claims}
     before = {each["id"]: each for each in found.encodings}
-    others = found.other_controls(profile_text)
+    others = set() if same else found.other_controls(profile_text)
     now = [
         renewed(claim, rows[claim.id], before.get(claim.id, {}), others) if claim.id in rows else unpublished(claim)
         for claim in claims
     ]
     kept = same_grid and not any(row.get("renewed") for row in now)
-    return replace(found, claims=now, unknown=found.unknown if kept else None)
+    return replace(
+        found,
+        profile_sha256=written,
+        claims=now,
+        encodings=[encoding(claim) for claim in claims],
+        unknown=found.unknown if kept else None,
+    )
 
 
 def publish(
@@ -203,9 +210,39 @@ def publish(
         unknown_sha256=unknown_sha256(profile_text),
     )
     directory.mkdir(parents=True, exist_ok=True)
-    file = directory / f"{experiment.name}.json"
-    write_whole(file, compact_json({"format": FORMAT, **asdict(result)}, rows=("claims", "encodings")))
+    return _write(result, directory)
+
+
+def _write(result: Published, directory: Path) -> Path:
+    file = directory / f"{result.profile}.json"
+    write_whole(file, _text(result))
     return file
+
+
+def _text(result: Published) -> str:
+    return compact_json({"format": FORMAT, **asdict(result)}, rows=("claims", "encodings"))
+
+
+def bring_up_to_date(profiles: Iterable[Profile], directory: Path = RESULTS) -> list[Path]:
+    """Write what is published as its profiles have it now, and remove what is of none; the files that changed.
+
+    A claim that is gone goes, one that is judged otherwise by its published numbers has that verdict, and results of a
+    profile that makes other runs are removed with the points of its figures. A second time nothing changes.
+    """
+    known = {profile.name: profile for profile in profiles}
+    changed = []
+    for file in sorted(directory.glob("*.json")):
+        profile = known.get(file.stem)
+        now = published(profile.name, profile.text, profile.claims, directory) if profile is not None else None
+        if now is None:
+            file.unlink()
+            (directory / "points" / file.name).unlink(missing_ok=True)
+        elif file.read_text(encoding="utf-8") != _text(now):
+            _write(now, directory)
+        else:
+            continue
+        changed.append(file)
+    return changed
 
 
 def _read(claim: dict[str, Any]) -> tuple[str, ...]:

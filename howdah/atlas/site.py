@@ -18,7 +18,7 @@ from howdah.atlas.cause import CLASSES
 from howdah.atlas.finding import STATUSES, Findings
 from howdah.atlas.record import Record, provenance
 from howdah.atlas.tally import ClaimTally, tally
-from howdah.atlas.verdict import WORDS, count, count_words, sentence, word, words_text
+from howdah.atlas.verdict import WORDS, claims_text, count, count_words, sentence, word
 from howdah.atlas.view import ClaimView, View, anchor_of
 from howdah.errors import HowdahError, explain
 from howdah.number import significant
@@ -107,6 +107,7 @@ def write_site(
         verdicts=_badges(views),
         words=list(WORDS.items()),
         differing=with_verdict(views, "differs"),
+        depending=with_verdict(views, "depends"),
         failing=with_verdict(views, "fail"),
         inconsistencies=catalogue.inconsistencies,
         causes=tally_of(views),
@@ -132,6 +133,11 @@ def tally_of(views: list[View]) -> list[ClaimTally]:
     return tally(((name, claim.data) for name, claim in claims.items()), causes)
 
 
+def verdicts_of(views: list[View]) -> list[str]:
+    """The verdicts of the claims that are shown, each once."""
+    return list({claim.name: claim.verdict for view in views for claim in view.claims}.values())
+
+
 def with_verdict(views: list[View], verdict: str) -> list[tuple[View, ClaimView]]:
     """Claims of a verdict, each once, under the first entry it belongs to."""
     found: dict[str, tuple[View, ClaimView]] = {}
@@ -143,10 +149,9 @@ def with_verdict(views: list[View], verdict: str) -> list[tuple[View, ClaimView]
 
 
 def _headline(views: list[View], *, quick: bool) -> str:
-    claims = {claim.anchor: claim.verdict for view in views for claim in view.claims}
-    words = words_text(claims.values())
+    verdicts = verdicts_of(views)
     what = "The quick atlas: fewer points and repetitions. " if quick else ""
-    return f"{what}{len(claims)} claims judged: {words}." if claims else f"{what}Nothing has been run yet."
+    return f"{what}{claims_text(verdicts)}." if verdicts else f"{what}Nothing has been run yet."
 
 
 def cost(record: Record, views: list[View], *, quick: bool) -> list[Fact]:
@@ -210,9 +215,9 @@ def index_data(views: list[View], record: Record, *, quick: bool) -> dict[str, A
         "verdicts": count(view.verdict for view in views),
         "words": {
             "entries": count_words(view.verdict for view in views),
-            "claims": count_words(claim.verdict for view in views for claim in view.claims),
+            "claims": count_words(verdicts_of(views)),
         },
-        "claims": count(claim.verdict for view in views for claim in view.claims),
+        "claims": count(verdicts_of(views)),
         "causes": [each.data for each in tally_of(views)],
         "wall_s": round(record.wall_s(quick=quick), 1),
         "core_s": round(record.core_s(quick=quick), 1),
@@ -241,7 +246,13 @@ def _entry(view: View) -> dict[str, Any]:
 def _claim(claim: ClaimView) -> dict[str, Any]:
     """As claims.json has it, with the profile it comes from."""
     cause = {"class": claim.cause.key, "word": claim.cause.word, "says": claim.cause.says} if claim.cause else None
-    return {"profile": claim.profile, "word": word(claim.verdict), "cause": cause, **claim.data}
+    return {
+        "profile": claim.profile,
+        "word": word(claim.verdict),
+        "central": claim.is_central,
+        "cause": cause,
+        **claim.data,
+    }
 
 
 def write_index(site: Path, views: list[View], record: Record, *, quick: bool) -> dict[str, Any]:

@@ -4,20 +4,25 @@
 from __future__ import annotations
 
 from howdah.atlas.record import Record
-from howdah.atlas.site import cost, tally_of, with_verdict
-from howdah.atlas.verdict import count_words, sentence, word, words_text
+from howdah.atlas.site import cost, tally_of, verdicts_of, with_verdict
+from howdah.atlas.verdict import claims_text, count_words, sentence, word
 from howdah.atlas.view import View
+
+_HEADINGS = {
+    "differs": "Claims that differ, and why",
+    "depends": "Claims that depend on what a paper leaves open",
+    "fail": "Claims that are not reproduced",
+}
 
 
 def summary(views: list[View], record: Record, problems: list[str], *, quick: bool) -> str:
     """The summary as Markdown that also reads as plain text."""
     lines = [f"# The {'quick ' if quick else ''}atlas: {len(views)} entries", ""]
     lines += _by_paper(views)
-    claims = {claim.anchor: claim.verdict for view in views for claim in view.claims}
-    lines += ["", f"{len(claims)} claims: {words_text(claims.values()) or 'none judged'}.", ""]
+    lines += ["", f"{claims_text(verdicts_of(views))}.", ""]
     lines += [f"- {each.word}: {each.cause}: {len(each.claims)}" for each in tally_of(views) if each.cause]
     lines.append("")
-    for verdict, heading in (("differs", "Claims that differ, and why"), ("fail", "Claims that are not reproduced")):
+    for verdict, heading in _HEADINGS.items():
         found = with_verdict(views, verdict)
         if found:
             lines += [f"## {heading}", ""]
@@ -28,6 +33,8 @@ def summary(views: list[View], record: Record, problems: list[str], *, quick: bo
             )
             if claim.cause:
                 lines.append(f"  {sentence(claim.cause.word)}. {claim.cause.says}".rstrip())
+            if claim.unknown:
+                lines.append(f"  Left open in the paper: it {claim.unknown.text}.")
             if verdict == "differs" and claim.control:
                 lines.append(f"  With {claim.control.what}: {claim.control.found}. {claim.because}")
         if found:

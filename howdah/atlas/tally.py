@@ -9,13 +9,21 @@ from typing import Any
 
 from howdah.atlas.cause import CLASSES, NOT_LISTED, Cause
 from howdah.atlas.verdict import VERDICTS, word
-from howdah.claim.finding import DIFFERS, FAIL, PASS, UNSUPPORTED
+from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, PASS, UNSUPPORTED
 
 _BY_CONTROL = "a control shows the mechanism"
 _ELSEWHERE = "holds elsewhere in what the paper leaves open"
+_SOMEWHERE = "holds somewhere in what the paper leaves open, and no value of it decides"
 _CONTRADICTION = "the paper contradicts itself"
 _NO_MEASUREMENT = "nothing that can be measured here"
-_ORDER = [_BY_CONTROL, _ELSEWHERE, *(each.word for each in CLASSES.values()), _CONTRADICTION, _NO_MEASUREMENT]
+_ORDER = [
+    _SOMEWHERE,
+    _BY_CONTROL,
+    _ELSEWHERE,
+    *(each.word for each in CLASSES.values()),
+    _CONTRADICTION,
+    _NO_MEASUREMENT,
+]
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,8 @@ def cause_of(row: Mapping[str, Any], cause: Cause | None) -> str:
     if verdict == DIFFERS:
         control = row.get("control") or {}
         return _BY_CONTROL if control.get("verdict") == PASS else _ELSEWHERE
+    if verdict == DEPENDS:
+        return _SOMEWHERE
     if verdict == UNSUPPORTED:
         return _CONTRADICTION if row.get("contradiction") else _NO_MEASUREMENT
     return ""

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+
+from howdah.number import counted
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,18 @@ _NOT_MEASURABLE = "not measurable here"
 WORDS: dict[str, Word] = {
     "fail": Word("not reproduced", "it was not measured; why, or that nothing explains it, stands beside it"),
     "invalid": Word("invalid", "too few of the runs it needs passed their checks"),
+    "depends": Word(
+        "depends on what is left open",
+        "it was not measured, and it is at some value of what the paper leaves open; no value decides it, or its "
+        "reverse is measured at as many",
+    ),
     "differs": Word(
         "differs (mechanism shown)",
         "it was not measured, and it is when the mechanism named is switched off, with the algorithm of the period, "
-        "or at another value of what the paper leaves open",
+        "or where what the paper leaves open has another value that decides it",
     ),
     "pass": Word("reproduced", "what is claimed was measured"),
+    "implemented": Word("implemented", "a definition that the implementation has, as it says of itself"),
     "unsupported": Word(_NOT_MEASURABLE, "for the reason given"),
     "not run": Word("not run", "its runs have not been made"),
     "definition": Word(_NOT_MEASURABLE, "a map, a drawing or pseudo-code"),
@@ -60,18 +68,22 @@ def words_text(verdicts: Iterable[str]) -> str:
     return ", ".join(f"{number} {called}" for called, number in count_words(verdicts).items())
 
 
-def entry_verdict(kind: str, claims: Sequence[str]) -> str:
-    """The verdict of an entry: one claim that fails makes it *fail*, one that is *invalid* leaves it undecided.
+def claims_text(verdicts: Collection[str]) -> str:
+    """``6 claims: 5 reproduced, 1 not reproduced``: the sentence with which everything counts them."""
+    return f"{counted(len(verdicts), 'claim')}: {words_text(verdicts) or 'none judged'}"
 
-    ``claims`` are the verdicts of its claims. An entry whose judged claims all pass is *pass*, even where others are
-    unsupported: their count stands beside it. A definition or a trace has no claims, and its kind is its verdict.
+
+_WORST_FIRST = ("fail", "invalid", "not run", "depends", "differs", "unsupported", "implemented", "pass")
+
+
+def entry_verdict(kind: str, central: Sequence[str]) -> str:
+    """The verdict of an entry: that of its central claim, or the worst of them.
+
+    ``central`` are their verdicts. A definition or a trace without claims has none, and its kind is its verdict.
     """
-    if kind != "experiment":
-        return kind
-    for verdict in ("fail", "invalid", "not run", "differs", "pass"):
-        if verdict in claims:
-            return verdict
-    return "unsupported"
+    return next(
+        (verdict for verdict in _WORST_FIRST if verdict in central), kind if kind != "experiment" else "not run"
+    )
 
 
 def count(verdicts: Iterable[str]) -> dict[str, int]:

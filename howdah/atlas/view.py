@@ -16,6 +16,7 @@ from markupsafe import Markup
 from howdah.atlas.catalogue import Catalogue, Entry
 from howdah.atlas.cause import NOT_LISTED, Cause
 from howdah.atlas.chapter import Chapter, behind
+from howdah.atlas.encoding import NOT_RUN
 from howdah.atlas.published import Published
 from howdah.atlas.verdict import count, entry_verdict, words_text
 from howdah.claim.finding import FAIL
@@ -35,6 +36,7 @@ class PointView:
     at: str
     text: str
     verdict: str
+    reverse: bool = False  # whether what is measured is the reverse of the claim
 
 
 @dataclass(frozen=True)
@@ -61,11 +63,15 @@ def anchor_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class ClaimView:
-    """One claim of claims.json; ``data`` is what it holds there. ``cause`` is why it is not reproduced."""
+    """One claim of claims.json; ``data`` is what it holds there. ``cause`` is why it is not reproduced.
+
+    The verdict of a *central* claim is that of its entry.
+    """
 
     profile: str
     data: dict[str, Any]
     cause: Cause | None = None
+    is_central: bool = False
 
     @property
     def id(self) -> str:
@@ -109,6 +115,11 @@ class ClaimView:
         return str(self.data.get("note") or "")
 
     @property
+    def chosen_after(self) -> str:
+        """What its range was before a result was known, and why it was changed; empty if it was not."""
+        return str(self.data.get("chosen_after") or "")
+
+    @property
     def contradiction(self) -> str:
         """Title of the place where the paper contradicts itself, on which the claim hangs."""
         return str(self.data.get("contradiction") or "")
@@ -144,7 +155,10 @@ class ClaimView:
         found = self.data.get("unknown")
         if not found:
             return None
-        points = [PointView(_at(point["at"]), str(point["text"]), str(point["verdict"])) for point in found["points"]]
+        points = [
+            PointView(_at(point["at"]), str(point["text"]), str(point["verdict"]), bool(point.get("reverse")))
+            for point in found["points"]
+        ]
         return UnknownView(str(found["text"]), points)
 
     @property
@@ -238,15 +252,14 @@ def views(catalogue: Catalogue, chapters: list[Chapter], site: Path, draw: Draw,
         mine = behind(entry, chapters)
         of = {chapter.name: _claims(chapter, entry, catalogue.causes) for chapter in mine}
         claims = [claim for judged in of.values() for claim in judged]
+        claims.sort(key=lambda claim: not claim.is_central)
         view = View(entry, "", claims)
         view.chapters = [shown[chapter.name] for chapter in mine]
         view.setups = [setup for chapter in mine if (setup := setups[chapter.name])]
         view.undrawn = [title for chapter in mine for title in _undrawn(chapter, entry)]
         view.figures = [Markup(figure) for chapter in mine for figure in _figures(chapter, entry, draw)]
-        verdicts = [claim.verdict for claim in claims] or ["not run"]
-        # Claims of a profile that nobody has judged are open, whatever those of the entry's others say.
-        verdicts += ["not run" for chapter in mine if entry.id in chapter.claimed and not of[chapter.name]]
-        view.verdict = entry_verdict(entry.kind, verdicts)
+        judged = {claim.name: claim.verdict for claim in claims}
+        view.verdict = entry_verdict(entry.kind, [judged.get(name, NOT_RUN) for name in entry.section.central])
         found.append(view)
     return found
 
@@ -257,7 +270,7 @@ def _claims(chapter: Chapter, entry: Entry, causes: dict[str, Cause]) -> list[Cl
         if entry.id not in claim["entries"]:
             continue
         cause = causes.get(f"{chapter.name}/{claim['id']}", NOT_LISTED) if claim["verdict"] == FAIL else None
-        found.append(ClaimView(chapter.name, claim, cause))
+        found.append(ClaimView(chapter.name, claim, cause, f"{chapter.name}/{claim['id']}" in entry.section.central))
     return found
 
 

@@ -179,7 +179,8 @@ def publish_complete(chapters: list[Chapter], display: Display) -> list[Path]:
     for chapter in chapters:
         experiment, judged, profile = chapter.experiment(), chapter.judged(), chapter.profile
         if experiment is None or judged is None or chapter.results is None:
-            display.say(f"  not published: {chapter.name} has not been judged")
+            if chapter.path.exists():
+                display.say(f"  not published: {chapter.name} has not been judged")
             continue
         try:
             files.append(publish(experiment, profile.text, profile.claims, judged, chapter.results))

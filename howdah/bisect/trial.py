@@ -12,7 +12,7 @@ from typing import Any
 from howdah.bisect.revision import Unbuilt, build_revision, within
 from howdah.build.cache import Cache, Progress
 from howdah.build.prepared_kernel import forget_kernels
-from howdah.claim.finding import DIFFERS, FAIL, PASS
+from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS
 from howdah.default import DEFAULT_ENGINE
 from howdah.errors import EngineUnavailableError, HowdahError, UsageError, nearest
 from howdah.profile import Profile
@@ -40,15 +40,16 @@ Trial = Callable[[Path], Answer]  # judges what is checked out in a work tree
 def answer_of(claims: list[dict[str, Any]]) -> Answer:
     """Good where all claims pass, bad where one fails; else it cannot be told.
 
-    A claim that *differs* fails on this kernel, whatever a control says of the reason.
+    A claim that *differs* or *depends* fails on this kernel, whatever a control or a grid says of the reason.
     """
     verdicts = {claim["verdict"] for claim in claims}
-    if verdicts & {FAIL, DIFFERS}:
-        some = [claim for claim in claims if claim["verdict"] in (FAIL, DIFFERS)]
+    bad, good = {FAIL, DIFFERS, DEPENDS}, {PASS, IMPLEMENTED}
+    if verdicts & bad:
+        some = [claim for claim in claims if claim["verdict"] in bad]
         return Answer(BAD, "; ".join(map(_text, some)))
-    if verdicts == {PASS}:
+    if verdicts and verdicts <= good:
         return Answer(GOOD, "; ".join(map(_text, claims)))
-    some = [claim for claim in claims if claim["verdict"] != PASS]
+    some = [claim for claim in claims if claim["verdict"] not in good]
     return Answer(SKIP, "; ".join(f"{claim['id']} is {claim['verdict']}: {claim['why']}" for claim in some))
 
 

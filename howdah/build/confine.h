@@ -9,7 +9,8 @@
  * namespace hides anyway. In a writable place it makes files and directories alone: a
  * link or a pipe there could mislead whoever reads it afterwards.
  *
- * Network: a network namespace with nothing in it, and Landlock where there is none.
+ * Network: a network namespace with nothing in it, and Landlock where there is none;
+ * no connection to a socket in the file system either (refuse.h).
  *
  * Privileges: none but that of reading and writing files whoever owns them, which
  * Landlock bounds; so root starts a guest with files of another user.
@@ -20,6 +21,8 @@
 #include <linux/capability.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+
+#include "refuse.h"
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset	444
@@ -228,7 +231,7 @@ static bool bound_files(const struct cell *cell, const struct bounds *bounds)
  */
 static bool confine(const struct cell *cell, bool fixed_addresses)
 {
-	bool privileges = drop_privileges(), files;
+	bool privileges = drop_privileges(), files, calls;
 	struct bounds bounds = { .ruleset = -1 };
 
 	if (strcmp(cell->directory, "-"))
@@ -236,8 +239,9 @@ static bool confine(const struct cell *cell, bool fixed_addresses)
 	files = bounds.ruleset >= 0;
 	if (files && !bound_files(cell, &bounds))
 		return false;
+	calls = refuse_calls();
 	dprintf(cell->report, "%s%s%s%s\n", files ? "files " : "",
-		cell->has_network ? "" : "network ", privileges ? "privileges " : "",
+		cell->has_network || !calls ? "" : "network ", privileges ? "privileges " : "",
 		fixed_addresses ? "addresses" : "");
 	return true;
 }

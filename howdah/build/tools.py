@@ -19,7 +19,7 @@ from howdah.errors import HowdahError
 
 _SOURCES = Path(__file__).parent
 FIRST = _SOURCES / "first.h"  # what the first process of every guest does
-_CONFINE = _SOURCES / "confine.h"  # what the launcher keeps a guest from
+_CONFINE = (_SOURCES / "confine.h", _SOURCES / "refuse.h")  # what the launcher keeps a guest from
 _PROGRAMS = {
     "launch": ("launch.c", ()),
     "shim.so": ("shim.c", ("-shared", "-fPIC")),
@@ -81,7 +81,7 @@ def build_tools(cache: Cache) -> Tools:
     """Compile what is not in the cache yet (a second)."""
     sources = [
         FIRST.read_bytes(),
-        _CONFINE.read_bytes(),
+        *(each.read_bytes() for each in _CONFINE),
         *((_SOURCES / source).read_bytes() for source, _ in _PROGRAMS.values()),
     ]
     key = content_key(compiler_version(), *sources)

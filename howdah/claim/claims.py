@@ -10,7 +10,7 @@ from typing import Any
 
 from howdah.claim.contradiction import decided
 from howdah.claim.expectation import bounds
-from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED, metric_called
+from howdah.claim.finding import DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED, metric_called
 from howdah.claim.grid import judge_grid
 from howdah.claim.judging import Judging
 from howdah.claim.sample import Field, Made
@@ -57,7 +57,16 @@ def judged(directory: Path, profile: Path | None = None) -> dict[str, Any] | Non
     source = None if profile is None else {"file": str(profile.resolve()), "sha256": sha256_text(loaded.text)}
     found = [_judged(claim, field, quick) for claim in claims]
     together = judge_grid(claims, found, field, quick)
+    for claim, row in zip(claims, found, strict=True):
+        row["verdict"] = as_declared(claim, row["verdict"])
     return {"format": CLAIMS_FORMAT, "quick": quick, "profile": source, "unknown": together, "claims": found}
+
+
+def as_declared(claim: ClaimSection, verdict: str) -> str:
+    """The verdict of a claim of its kind: a definition that holds is *implemented*, for nothing was reproduced."""
+    if claim.kind is None or verdict not in (PASS, IMPLEMENTED):
+        return PASS if verdict == IMPLEMENTED else verdict
+    return IMPLEMENTED
 
 
 def judged_with(directory: Path) -> Path | None:
@@ -128,6 +137,7 @@ def _judged(claim: ClaimSection, field: Field, quick: bool) -> dict[str, Any]:
         "because": claim.because or "",
         "contradiction": claim.contradiction or "",
         "note": claim.note or "",
+        "chosen_after": claim.chosen_after or "",
         "runs": [],
     }
     if claim.unsupported is not None:

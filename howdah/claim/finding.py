@@ -13,6 +13,10 @@ from howdah.metric import Metric, known_metrics
 from howdah.number import between, significant
 
 PASS, FAIL, DIFFERS, UNSUPPORTED, INVALID = "pass", "fail", "differs", "unsupported", "invalid"
+# It holds at some point of what is left open, and nothing shows which is the source's (mechanism.py).
+DEPENDS = "depends"
+# A definition holds, by what the implementation says of itself.
+IMPLEMENTED = "implemented"
 _MOST_LISTED = 5  # different values of repetitions that are named one by one
 
 
@@ -63,10 +67,15 @@ def statistic_text(found: Statistic, metric: Metric) -> str:
 
 def shares(values: Sequence[str]) -> str:
     """``ack-train``; ``ack-train 8, loss 2``."""
-    counts = {text: values.count(text) for text in sorted(set(values), key=lambda text: (-values.count(text), text))}
+    counts = counted_texts(values)
     if len(counts) == 1:
         return next(iter(counts))
     return ", ".join(f"{text} {count}" for text, count in counts.items())
+
+
+def counted_texts(values: Sequence[str]) -> dict[str, int]:
+    """How often each occurs, the most frequent first."""
+    return {text: values.count(text) for text in sorted(set(values), key=lambda text: (-values.count(text), text))}
 
 
 def numbers_text(values: Sequence[float], metric: Metric) -> str:
@@ -80,15 +89,21 @@ def numbers_text(values: Sequence[float], metric: Metric) -> str:
 
 
 def summary(found: Sample, metric: Metric) -> dict[str, Any]:
-    """A sample as claims.json has it: text, mean, low and high of the 95 % interval, n and unit."""
+    """A sample as claims.json has it: text, mean, low and high of the 95 % interval, n and unit.
+
+    Of texts it has how often each occurs; where repetitions have no value, how many.
+    """
     result: dict[str, Any] = {"text": "", "mean": None, "low": None, "high": None, "n": len(found.values)}
     result["unit"] = found.unit
+    if found.missing:
+        result["missing"] = len(found.missing)
     if not found.values:
         result["text"] = f"no value: {missing_text(found) or 'no run counts'}"
         return result
     texts = [value for value in found.values.values() if isinstance(value, str)]
     if texts:
         result["text"] = f"{shares(texts)}, n = {len(texts)}"
+        result["counts"] = counted_texts(texts)
         return result
     numbers = statistic(found.numbers())
     low, high = numbers.interval or (None, None)

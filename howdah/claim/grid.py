@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from howdah.claim.finding import DIFFERS, FAIL, PASS, UNSUPPORTED
 from howdah.claim.judging import Judging
+from howdah.claim.mechanism import reverse_of, summed_up, verdict_over
 from howdah.claim.sample import Field
-from howdah.number import listed
 from howdah.profile.claim import ClaimSection
 from howdah.profile.unknown import UNKNOWN_AXIS, GridPoint, default_point, grid
 
@@ -20,7 +19,7 @@ Rows = Sequence[dict[str, Any]]
 def judge_grid(claims: Sequence[ClaimSection], rows: Rows, field: Field, quick: bool) -> dict[str, Any] | None:
     """Judge over the grid each claim that fails as the profile is written.
 
-    Its row gets ``unknown``; it *differs* if it holds somewhere.
+    Its row gets ``unknown``; where it holds somewhere, its verdict is what the grid shows (mechanism.py).
 
     Returns what is open, and the point at which all claims hold; None where nothing is open.
     """
@@ -42,38 +41,15 @@ def judge_grid(claims: Sequence[ClaimSection], rows: Rows, field: Field, quick: 
     for claim, row in zip(claims, rows, strict=True):
         if row["verdict"] in (UNSUPPORTED, DIFFERS):
             continue  # a control explains what differs, everywhere on the grid
-        over = [_at(default, row), *(_judged(claim, field, quick, point) for point in points)]
+        over = [_judged(claim, field, quick, default, row), *(_judged(claim, field, quick, point) for point in points)]
         verdicts[claim.id] = {_key(each["at"]): each["verdict"] for each in over}
         judged_at = [each for each in over if each["verdict"] != UNSUPPORTED]
         if row["verdict"] == FAIL and len(judged_at) > 1:
             row["unknown"] = summed_up(judged_at)
-            if row["unknown"]["holds"]:
-                row["verdict"] = DIFFERS
+            row["verdict"] = verdict_over(row["unknown"])
     if points and verdicts:
         found |= _together([default, *points], verdicts)
     return found
-
-
-def summed_up(over: list[dict[str, Any]]) -> dict[str, Any]:
-    """Where a claim holds of the points at which it was judged, in words; their number and share."""
-    holding = [point["at"] for point in over if point["verdict"] == PASS]
-    where = _where(holding, [point["at"] for point in over])
-    share = f"{len(holding)} of {len(over)} points of what is left open"
-    text = f"holds {where} ({share})" if holding else f"holds at none of {len(over)} points of what is left open"
-    return {"text": text, "holds": len(holding), "of": len(over), "share": len(holding) / len(over), "points": over}
-
-
-def _where(holding: list[dict[str, str]], everywhere: list[dict[str, str]]) -> str:
-    """``where path-rate is 90 or 95 Mbit/s and buffer is 100 packets``; the first such point if that is not all."""
-    if not holding:
-        return ""
-    names = list(everywhere[0])
-    values = {name: list(dict.fromkeys(at[name] for at in holding)) for name in names}
-    every = {name: {at[name] for at in everywhere} for name in names}
-    parts = [f"{name} is {listed(values[name], 'or')}" for name in names if set(values[name]) != every[name]]
-    if math.prod(len(each) for each in values.values()) == len(holding) and parts:
-        return f"where {' and '.join(parts)}"
-    return f"for example where {' and '.join(f'{name} is {value}' for name, value in holding[0].items())}"
 
 
 def _together(points: list[GridPoint], over: dict[str, dict[str, str]]) -> dict[str, Any]:
@@ -105,17 +81,19 @@ def _of_those(points: list[GridPoint], verdicts: dict[str, dict[str, str]]) -> d
     return {"together": None, "most": most, "text": text}
 
 
-def _judged(claim: ClaimSection, field: Field, quick: bool, point: GridPoint) -> dict[str, Any]:
-    return _at(point, Judging(claim, field, quick, unknown=point.label).judge())
-
-
-def _at(point: GridPoint, found: dict[str, Any]) -> dict[str, Any]:
-    """What a claim found at a point of the grid."""
+def _judged(
+    claim: ClaimSection, field: Field, quick: bool, point: GridPoint, row: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """What a claim found at a point of the grid, and whether its reverse holds there; ``row`` of the default."""
+    label = None if row is not None else point.label
+    found = row if row is not None else Judging(claim, field, quick, unknown=label).judge()
     measured, than = found["measured"], found["than"]
     text = measured["text"] if measured else found["why"]
     if than:
         text += f", against {than['text']}"
-    return {"at": point.at, "verdict": found["verdict"], "text": text}
+    reverse = reverse_of(claim) if found["verdict"] == FAIL else None
+    reversed_there = reverse is not None and Judging(reverse, field, quick, unknown=label).judge()["verdict"] == PASS
+    return {"at": point.at, "verdict": found["verdict"], "reverse": reversed_there, "text": text}
 
 
 def _key(at: dict[str, str]) -> str:

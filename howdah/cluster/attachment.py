@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A command that left a cluster at work: what it was, so that ``howdah attach`` gives it again.
 
-A terminal that closes (SIGHUP) leaves the runs that were handed out going; Ctrl-C ends them.
+A terminal that closes (SIGHUP) leaves the runs that were handed out going; Ctrl-C ends them. A runs directory may come
+from elsewhere, and a command may do anything: one counts only with a code of the user's secret.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -13,12 +15,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
+from howdah.build.secret import code, is_ours
 from howdah.errors import HowdahError
 from howdah.record.directory import read_json, write_json
 from howdah.record.provenance import now
 
 _FILE = ".attach.json"
+_CODE = "code"
 
 
 class DetachedError(KeyboardInterrupt):
@@ -36,7 +41,8 @@ def attachable(runs: Path, scheduler: str) -> Iterator[None]:
     with suppress(OSError):
         runs.mkdir(parents=True, exist_ok=True)
         words = {"arguments": sys.argv[1:], "directory": str(Path.cwd())}
-        write_json(file, {**words, "scheduler": scheduler, "process": os.getpid(), "started": now()})
+        kept = {**words, "scheduler": scheduler, "process": os.getpid(), "started": now()}
+        write_json(file, {**kept, _CODE: code(_content(kept))})
     before = signal.signal(signal.SIGHUP, leave)
     try:
         yield
@@ -46,15 +52,30 @@ def attachable(runs: Path, scheduler: str) -> Iterator[None]:
 
 
 def attached(runs: Path) -> tuple[list[str], Path]:
-    """Arguments and directory of the command that did not end. Raises HowdahError where there is none."""
+    """Arguments and directory of the command that did not end.
+
+    Raises HowdahError where there is none, or one that this user did not give.
+    """
     try:
-        kept = read_json(runs / _FILE)
+        found = read_json(runs / _FILE)
     except FileNotFoundError:
         raise HowdahError(
             "no command that used a cluster was interrupted here",
             where=str(runs),
             hint="Name the directory of its runs with --runs DIR.",
         ) from None
+    kept = found if isinstance(found, dict) else {}
+    if not is_ours(_content(kept), kept.get(_CODE)):
+        raise HowdahError(
+            "the command that this file has is not one that you gave, with this cache",
+            where=str(runs / _FILE),
+            hint="Give the command again yourself, with the same --runs: what its workers have finished is taken.",
+        )
     if Path(f"/proc/{kept['process']}").exists() and kept["process"] != os.getpid():
         raise HowdahError(f"that command is still running (process {kept['process']})", where=str(runs))
     return list(kept["arguments"]), Path(kept["directory"])
+
+
+def _content(kept: dict[str, Any]) -> bytes:
+    said = {name: value for name, value in kept.items() if name != _CODE}
+    return b"attach\0" + json.dumps(said, sort_keys=True).encode()

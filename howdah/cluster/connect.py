@@ -15,6 +15,7 @@ from distributed import Client, LocalCluster, Security
 
 from howdah.cluster import worker
 from howdah.cluster.certificate import AUTHORITY, CERTIFICATE, KEY
+from howdah.cluster.dashboard import ADDRESS, NO_PAGES, PAGES, guard
 from howdah.cluster.place import Place, Tell
 from howdah.cluster.reach import LOOPBACK, check_scheduler
 from howdah.cluster.remote import slurm_cluster, ssh_cluster
@@ -29,6 +30,7 @@ SETTINGS = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.admin.low-level-log-length": 20,
     "distributed.scheduler.default-task-durations": {worker.TASK: "500ms"},
+    **NO_PAGES,
 }
 
 
@@ -66,14 +68,16 @@ def _started(place: Place, security: Any) -> Iterator[Any]:
     dask.config.set(SETTINGS)
     if place.kind == "local":
         number = int(place.argument or len(os.sched_getaffinity(0)))
-        cluster: Any = LocalCluster(
-            n_workers=number,
-            threads_per_worker=1,
-            host=LOOPBACK,
-            dashboard_address=f"{LOOPBACK}:0",
-            security=security,
-            silence_logs=logging.CRITICAL,
-        )
+        with dask.config.set(PAGES):
+            cluster: Any = LocalCluster(
+                n_workers=number,
+                threads_per_worker=1,
+                host=LOOPBACK,
+                dashboard_address=ADDRESS,
+                security=security,
+                silence_logs=logging.CRITICAL,
+            )
+        guard(cluster.scheduler)
     elif place.kind == "ssh":
         cluster = ssh_cluster(Path(place.argument), security)
     else:

@@ -13,6 +13,7 @@ from typing import Any
 import dask
 from distributed import Security
 
+from howdah.cluster.dashboard import ADDRESS
 from howdah.cluster.held import NAME as HELD
 from howdah.cluster.reach import require_tls
 from howdah.errors import HowdahError, explain
@@ -33,12 +34,12 @@ def ssh_cluster(file: Path, security: Security | None) -> Any:
     addresses = _addresses(hosts)
     for host, address in addresses.items():
         require_tls(address or host, security)
-    scheduler: dict[str, Any] = {"dashboard": False, "port": 0, "preload": [HELD]}
+    scheduler: dict[str, Any] = {"dashboard": False, "dashboard_address": ADDRESS, "port": 0, "preload": [HELD]}
     if addresses[hosts[0]] is not None:
         scheduler["host"] = addresses[hosts[0]]  # else Dask listens on every address
     if security is not None:
         scheduler["protocol"] = "tls://"
-    workers: dict[str, Any] = {"preload_nanny": [HELD], "memory_limit": 0}
+    workers: dict[str, Any] = {"dashboard_address": ADDRESS, "preload_nanny": [HELD], "memory_limit": 0}
     if (address := _common(addresses)) is not None:
         workers["host"] = address
     try:

@@ -17,6 +17,7 @@ from distributed import Scheduler, Worker
 
 from howdah.cluster import worker as tasks
 from howdah.cluster.connect import SETTINGS, security_of
+from howdah.cluster.dashboard import ADDRESS, PAGES, guard
 from howdah.cluster.reach import LOOPBACK, check_scheduler, host_of, own_host, require_tls
 
 _LOOK_AGAIN_S = 2.0
@@ -32,7 +33,8 @@ def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None,
     """
     require_tls(host, tls)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    dask.config.set({"distributed.scheduler.worker-ttl": _WORKER_TTL, **SETTINGS})
+    pages = PAGES if dashboard is not None else {}
+    dask.config.set({"distributed.scheduler.worker-ttl": _WORKER_TTL, **SETTINGS, **pages})
 
     async def serve() -> None:
         ended = _ended()
@@ -44,6 +46,7 @@ def run_scheduler(host: str, port: int, dashboard: int | None, tls: Path | None,
             dashboard=dashboard is not None,
             dashboard_address=f"{LOOPBACK}:{dashboard or 0}",
         ) as scheduler:
+            guard(scheduler)
             say(f"scheduler {scheduler.address}")
             await ended.wait()
 
@@ -75,7 +78,7 @@ def run_worker(address: str, threads: int, host: str | None, tls: Path | None, s
                         security=security_of(tls),
                         local_directory=scratch,
                         dashboard=False,
-                        dashboard_address=f"{LOOPBACK}:0",
+                        dashboard_address=ADDRESS,
                         memory_limit=0,
                     )
                 except (OSError, TimeoutError, RuntimeError) as error:

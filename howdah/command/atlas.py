@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from howdah.atlas.catalogue import Catalogue, Entry, read_catalogue
 from howdah.atlas.cause import wrong_causes
 from howdah.atlas.chapter import check, chosen, published_of, read_chapters
+from howdah.atlas.encoding import NOT_RUN
 from howdah.atlas.finding import tell
-from howdah.atlas.published import kernel_of, rows_of
+from howdah.atlas.published import bring_up_to_date, kernel_of, rows_of
 from howdah.atlas.record import add, begin, read_record
 from howdah.atlas.site import write_index, write_site
 from howdah.atlas.summary import summary
 from howdah.atlas.tally import tally
+from howdah.atlas.verdict import claims_text, count, count_words, entry_verdict, word, words_text
 from howdah.atlas.view import views
 from howdah.atlas.work import conclude, make, publish_complete
 from howdah.cluster.opened import executor_at
@@ -32,12 +35,14 @@ from howdah.command.common import (
 from howdah.command.interruption import RUNS_KEPT
 from howdah.errors import UsageError
 from howdah.layout import DEFAULT_WIDTH, glossary, terminal_width, write_stdout
+from howdah.number import counted
 from howdah.place import PROFILES
 from howdah.report.plot import draw
 from howdah.work.display import Display
 
 FAILED, INVALID, CLAIM_FAILED = 4, 5, 6
 RECORD = "atlas.json"
+Rows = Mapping[str, dict[str, Any]]  # published claims by profile/claim
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,9 +67,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--publish",
         action="store_true",
-        help="write complete results to reports/atlas/results",
+        help="write complete results to reports/atlas/results, and bring the others there up to date",
     )
-    parser.add_argument("--list", action="store_true", help="list the entries and do nothing")
+    parser.add_argument(
+        "--list", action="store_true", help="list the entries with what is published of them, and do nothing"
+    )
     parser.add_argument("--again", action="store_true", help="re-run finished runs")
     add_jobs_option(parser)
     add_cluster_options(parser)
@@ -78,10 +85,11 @@ def execute(options: argparse.Namespace) -> int:
     place = workers_of(options)
     catalogue = read_catalogue()
     if options.list:
+        rows = rows_of(published_of(read_chapters(PROFILES / "atlas", options.runs, quick=False)))
         if options.json:
-            answer("atlas-list", _listed(catalogue, options.runs))
+            answer("atlas-list", _listed(catalogue, rows))
         else:
-            _list(catalogue, terminal_width() or DEFAULT_WIDTH)
+            _list(catalogue, rows, terminal_width() or DEFAULT_WIDTH)
         return 0
     if options.unknowns and options.quick:
         raise UsageError("the quick atlas has no grid of what is unknown", hint="Leave out --quick or --unknowns.")
@@ -107,6 +115,8 @@ def execute(options: argparse.Namespace) -> int:
         if options.publish:
             found = publish_complete(wanted, display)
             display.say(f"published: {len(found)} of {len(wanted)} profiles")
+            others = bring_up_to_date(chapter.profile for chapter in chapters)
+            display.say(f"brought up to date: {counted(len(others), 'published result')}")
         display.say("writing the site")
         shown = views(catalogue, chapters, site, draw, quick=options.quick)
     problems = [f"{chapter.name}: {problem}" for chapter in chapters for problem in chapter.problems]
@@ -134,23 +144,41 @@ def _exit_code(claims: dict[str, int], problems: list[str]) -> int:
     return CLAIM_FAILED if claims.get("fail") else 0
 
 
-def _listed(catalogue: Catalogue, runs: Path) -> dict[str, Any]:
+def _listed(catalogue: Catalogue, rows: Rows) -> dict[str, Any]:
     """The entries, and the verdicts and causes of all published claims."""
-    rows = rows_of(published_of(read_chapters(PROFILES / "atlas", runs, quick=False)))
-    causes = [each.data for each in tally(rows.items(), catalogue.causes)]
-    return {"entries": [_row(entry) for entry in catalogue.entries], "causes": causes}
+    verdicts = [row["verdict"] for row in rows.values()]
+    return {
+        "entries": [_row(entry, rows) for entry in catalogue.entries],
+        "claims": count(verdicts),
+        "words": count_words(verdicts),
+        "causes": [each.data for each in tally(rows.items(), catalogue.causes)],
+    }
 
 
-def _list(catalogue: Catalogue, width: int) -> None:
-    rows = []
+def _list(catalogue: Catalogue, rows: Rows, width: int) -> None:
+    """Every entry with its verdict and those of its claims; in the last line all claims."""
+    shown = []
     for entry in catalogue.entries:
         section = entry.section
         facts = f"{entry.kind}, {section.where}" + (f"; {', '.join(section.profiles)}" if section.profiles else "")
-        rows.append((entry.id, f"{section.title} ({facts})"))
-    write_stdout("\n".join(glossary(rows, width)) + "\n")
+        claims = words_text(_claims_of(entry, rows))
+        found = f"{word(_verdict(entry, rows))}" + (f"; claims: {claims}" if claims else "")
+        shown.append((entry.id, f"{section.title} ({facts}): {found}"))
+    verdicts = [row["verdict"] for row in rows.values()]
+    write_stdout("\n".join(glossary(shown, width)) + f"\n{claims_text(verdicts)}\n")
 
 
-def _row(entry: Entry) -> dict[str, Any]:
-    section = entry.section
+def _row(entry: Entry, rows: Rows) -> dict[str, Any]:
+    section, verdict = entry.section, _verdict(entry, rows)
     row = {"id": entry.id, "kind": entry.kind, "paper": entry.paper.key, "where": section.where, "title": section.title}
-    return {**row, "profiles": section.profiles}
+    found = {"central": section.central, "verdict": verdict, "word": word(verdict)}
+    return {**row, "profiles": section.profiles, **found, "claims": count(_claims_of(entry, rows))}
+
+
+def _verdict(entry: Entry, rows: Rows) -> str:
+    central = [rows[name]["verdict"] if name in rows else NOT_RUN for name in entry.section.central]
+    return entry_verdict(entry.kind, central)
+
+
+def _claims_of(entry: Entry, rows: Rows) -> list[str]:
+    return [row["verdict"] for row in rows.values() if entry.id in row["entries"]]

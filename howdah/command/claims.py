@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from howdah.claim.finding import DIFFERS, FAIL, INVALID, PASS, UNSUPPORTED
+from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, INVALID, PASS, UNSUPPORTED
 from howdah.command.answer import answer
 from howdah.command.common import add_json_option, add_runs_option
 from howdah.errors import HowdahError
@@ -20,7 +20,7 @@ from howdah.work.experiment import find, from_here
 from howdah.work.judged import judged_claims
 
 CLAIM_FAILED = 6
-_SIGNS = {PASS: "✓", FAIL: "✕", DIFFERS: "≠", UNSUPPORTED: "–", INVALID: "?"}
+_SIGNS = {PASS: "✓", IMPLEMENTED: "✓", FAIL: "✕", DIFFERS: "≠", DEPENDS: "≈", UNSUPPORTED: "–", INVALID: "?"}
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -83,6 +83,8 @@ def print_claims(console: Console, claims: list[dict[str, Any]], unknown: dict[s
             say(text, "      ", "    ")
         if claim["why"] and verdict != PASS:
             say(claim["why"], "      ", "    ")
+        if claim.get("chosen_after"):
+            say(f"chosen after a result was known: {claim['chosen_after']}", "      ", "    ")
         control = claim["control"]
         if control is not None:
             measured = f", {control['measured']['text']}" if control["measured"] else ""

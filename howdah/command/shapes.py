@@ -245,6 +245,10 @@ class AtlasEntry(Shape):
     where: str
     title: str
     profiles: list[str]
+    central: list[str] = Field(description="its central claims, as profile/claim")
+    verdict: str = Field(description="the worst of its central claims, as they are published")
+    word: str
+    claims: dict[str, int] = Field(description="its published claims by verdict")
 
 
 class AtlasTally(Shape):
@@ -259,6 +263,8 @@ class AtlasTally(Shape):
 
 class AtlasList(Shape):
     entries: list[AtlasEntry]
+    claims: dict[str, int] = Field(description="all published claims by verdict")
+    words: dict[str, int] = Field(description="the same by the words of the pages")
     causes: list[AtlasTally]
 
 

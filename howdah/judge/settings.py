@@ -23,6 +23,7 @@ _LIMITS = {"bfifo": "bytes", "pfifo": "packets"}
 _OWN_SYSCTLS = ("net.ipv4.tcp_congestion_control", "net.ipv4.ip_forward")
 _BYTE_A_SECOND = 8  # tc tells a rate in whole bytes a second
 _SHOWN = 3
+_OF_TCP = "tcp_"  # engines give their kernels parameters of other code
 _AT_BOOT_ALONE = "ipv6.disable"  # what no running kernel can be told
 
 
@@ -36,6 +37,7 @@ def settings_checks(plan: Plan, agent: dict[str, Any] | None) -> list[Check]:
         _check("queues", _queues(plan, agent), "qdiscs"),
         _check("routes", _routes(plan, agent), "routes"),
         _check("module parameters", _parameters(plan, agent), "modules"),
+        *_boot_checks(plan, agent),
     ]
 
 
@@ -216,6 +218,30 @@ def _parameters(plan: Plan, agent: dict[str, Any]) -> list[str] | None:
         if found is not None and not same_value(value, found):
             wrong.append(f"{module}.{name} is {found}, the plan says {value}")
     return wrong
+
+
+def _boot_checks(plan: Plan, agent: dict[str, Any]) -> list[Check]:
+    """Of what each kernel was given when it booted, which it keeps of parameters that it shows nowhere else, too.
+
+    Nothing where no kernel was booted for the run, and of agents of earlier releases, which did not ask.
+    """
+    kernels = {
+        "the kernel": agent,
+        **{f"the kernel of {name}": one for name, one in (agent.get("machines") or {}).items()},
+    }
+    told = {name: one["boot_parameters"] for name, one in kernels.items() if one.get("boot_parameters") is not None}
+    if plan.traits.outlives_run or not plan.kernel_parameters or not told:
+        return []
+    wrong = []
+    for kernel, given in told.items():
+        for name, value in plan.kernel_parameters.items():
+            if name not in given:
+                wrong.append(f"{kernel} was not given {name}, the plan says {value}")
+            elif not same_value(str(value), str(given[name])):
+                wrong.append(f"{kernel} was given {name}={given[name]}, the plan says {value}")
+        others = [name for name in given if name.startswith(_OF_TCP) and name not in plan.kernel_parameters]
+        wrong += [f"{kernel} was given {name}, the plan says nothing of it" for name in others]
+    return [_check("boot parameters", wrong, "boot_parameters")]
 
 
 def _operations(plan: Plan, op: str) -> Iterator[dict[str, Any]]:

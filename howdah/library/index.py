@@ -22,6 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from howdah.build.secret import code
 from howdah.errors import HowdahError
 from howdah.library.axis import types_in
 from howdah.library.result import ROWS, Types
@@ -31,7 +32,6 @@ from howdah.record.axis import Scalar
 from howdah.record.directory import writing_name
 from howdah.record.provenance import analysis_sha256
 from howdah.record.state import STATE_BYTES
-from howdah.work.ledger import code
 
 FILE = ".tables.zip"  # of Parquet files; hidden, as what belongs to no run is
 _PART, _PARTS = ".tables-{:020d}.zip", ".tables-*.zip"  # by the time at which it was made

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hmac
 import ipaddress
 import json
 import os
@@ -13,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from howdah.errors import HowdahError
+from howdah.build.secret import code
+from howdah.errors import HowdahError, RecordError
+from howdah.foreign import read_foreign
 from howdah.machines.archive import modules, programs
 from howdah.machines.image import sources_key
 from howdah.machines.machine_set import DISTRIBUTION, MachineHostSection, MachineSet
@@ -63,8 +66,13 @@ class MachineSetDirectory:
 
     @property
     def mark(self) -> Path:
-        """Says that howdah made the directory and may remove it."""
+        """Says that this user's howdah made the directory: what it has is acted on, and it may be removed."""
         return self.path / _MARK
+
+    @property
+    def code(self) -> str:
+        """What the mark says. Another directory's does not serve here."""
+        return code(b"machines\0" + os.fsencode(self.path))
 
 
 def inventory_of(
@@ -153,7 +161,8 @@ def _link(interface: str, address: str) -> dict[str, Any]:
 def directory_of(machine_set: MachineSet, parent: Path) -> MachineSetDirectory:
     """Absolute, because Ansible takes relative paths from several places.
 
-    Raises HowdahError for a path that ssh's settings or Ansible's inventory cannot carry.
+    Raises HowdahError for a path that ssh's settings or Ansible's inventory cannot carry, and for a directory that
+    somebody else made: processes are ended, hosts reached and given keys by what it says.
     """
     path = parent.resolve() / machine_set.name
     for text, why in _NOT_CARRIED.items():
@@ -163,7 +172,23 @@ def directory_of(machine_set: MachineSet, parent: Path) -> MachineSetDirectory:
                 where=str(path),
                 hint="Choose another with --machine-sets.",
             )
-    return MachineSetDirectory(path)
+    directory = MachineSetDirectory(path)
+    if (directory.mark.exists() or directory.state.exists()) and not _is_ours(directory):
+        raise HowdahError(
+            "this machine set is not one that you made here, with this cache",
+            where=str(path),
+            hint="Choose another directory with --machine-sets. If it is yours, end its machines (ps shows them) and "
+            "remove it.",
+        )
+    return directory
+
+
+def _is_ours(directory: MachineSetDirectory) -> bool:
+    try:
+        said = read_foreign(directory.mark).decode()
+    except (OSError, RecordError, UnicodeError):
+        return False
+    return hmac.compare_digest(said.strip().encode(), directory.code.encode())
 
 
 def write_inventory(
@@ -182,7 +207,7 @@ def write_inventory(
         )
     path.mkdir(parents=True, exist_ok=True)
     path.chmod(0o700)
-    directory.mark.write_text("made by howdah machines\n", encoding="utf-8")
+    directory.mark.write_text(f"{directory.code}\n", encoding="utf-8")
     is_new = not directory.key.exists()
     if is_new:
         _make_key(directory.key, f"howdah machines {machine_set.name}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from howdah.claim.finding import DIFFERS, FAIL, PASS
+from howdah.claim.finding import DEPENDS, DIFFERS, FAIL, IMPLEMENTED, PASS
 from howdah.errors import HowdahError
 from howdah.nightly.cell import CellResult
 from howdah.nightly.change import Comparison, Outcome
@@ -16,7 +16,7 @@ from howdah.work.judged import judged_claims
 from howdah.work.results import read_results
 
 # From the worst. What differs fails, but passes with what the kernel does otherwise undone. Others tell nothing.
-_ORDER = (FAIL, DIFFERS, PASS)
+_ORDER = (FAIL, DEPENDS, DIFFERS, IMPLEMENTED, PASS)
 
 
 def read_claims(series: SuiteExperiment, directory: Path) -> NightSheet:

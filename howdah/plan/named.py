@@ -25,6 +25,7 @@ _PARAMETER = re.compile(r"[A-Za-z0-9_]+\.[A-Za-z0-9_]+", re.ASCII)
 _VALUE = re.compile(r"[!-~]*", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _GUESTS = ("uml", "vm")  # engines that run a plan in a guest
+CONFINING = ("uml",)  # those whose guests the launcher confines (howdah/build/confine.h), where the machine can
 _ENDS = ("client", "server")
 MOST_PROGRAM_BYTES = 256 * 2**20
 

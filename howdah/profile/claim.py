@@ -214,6 +214,14 @@ class ClaimSection(Section):
         description="title of the inconsistency of its source on which it hangs: it is unsupported where it fails",
     )
     note: Text | None = fixed(None, description="what a reader must know of its verdict, shown beside it")
+    kind: Literal["implemented"] | None = fixed(
+        None,
+        description="of a definition that is tested by what the implementation says of itself: where it holds, the "
+        "verdict is implemented, and not pass",
+    )
+    chosen_after: Text | None = fixed(
+        None, description="where its range was chosen after a result was known: what it was, and why it changed"
+    )
     unsupported: Text | None = fixed(None, description="instead of value and expect: why it cannot be measured here")
 
     @property

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from howdah.build.secret import code
 from howdah.errors import HowdahError
 from howdah.place import PACKAGE
 from howdah.publish.openmetrics import families, openmetrics
@@ -38,7 +39,10 @@ def _code_digest() -> bytes:
 
 
 def blocks_key(run: Run) -> str:
-    """Changes whenever what is published of the run would: with its files, its labels or the code that reads them."""
+    """Changes whenever what is published of the run would: with its files, its labels or the code that reads them.
+
+    Nobody else can name blocks so that this user's Prometheus opens them.
+    """
     directory: RunDirectory = run.directory
     digest = hashlib.sha256(_code_digest() + run.experiment.encode())
     files = [directory.plan, directory.metrics, directory.verdict, directory.provenance]
@@ -46,7 +50,7 @@ def blocks_key(run: Run) -> str:
         if file.exists():
             status = file.stat()
             digest.update(f"{file.name}:{status.st_size}:{status.st_mtime_ns};".encode())
-    return digest.hexdigest()[:16]
+    return code(b"blocks\0" + digest.digest())[:16]
 
 
 def build_run(run: Run, promtool: Path, target: Path) -> None:

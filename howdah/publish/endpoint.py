@@ -12,15 +12,15 @@ import socketserver
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry, Metric, make_wsgi_app
 from prometheus_client.registry import Collector
 
-from howdah.publish.guard import FewAtOnce, is_addressed
+from howdah.publish.guard import LOOPBACK, FewAtOnce, refusal
 from howdah.publish.openmetrics import Families, unit_of
-from howdah.publish.server import LOOPBACK
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_LIMIT_S = 10.0
@@ -76,9 +76,11 @@ class ScrapeEndpoint(FewAtOnce, WSGIServer):
 
     def _guarded(self, application: WSGIApplication) -> WSGIApplication:
         def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-            if is_addressed(environ.get("HTTP_HOST"), LOOPBACK, self.server_port):
+            headers = {"Host": environ.get("HTTP_HOST"), "Origin": environ.get("HTTP_ORIGIN")}
+            refused = refusal(headers, LOOPBACK, self.server_port)
+            if refused is None:
                 return application(environ, start)
-            return _text(start, "421 Misdirected Request", "this server has another name\n")
+            return _text(start, f"{refused[0]} {HTTPStatus(refused[0]).phrase}", f"{refused[1]}\n")
 
         return answer
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import ipaddress
 import socketserver
 import threading
-from typing import Any
+from typing import Any, Protocol
 
+LOOPBACK = "127.0.0.1"
 MOST_AT_ONCE = 16  # a Prometheus needs one, a person's browser six
 
 
@@ -31,6 +32,27 @@ def is_addressed(host: str | None, address: str, port: int) -> bool:
     if host is None or not is_loopback(address):
         return True
     return host.lower() in {f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]", address)}
+
+
+class RequestHeaders(Protocol):
+    """Of a request, by name in any case."""
+
+    def get(self, name: str, /) -> Any: ...
+
+
+def refusal(headers: RequestHeaders, address: str, port: int) -> tuple[int, str] | None:
+    """The status and the reason with which a request is refused; None for one that is answered.
+
+    ``Origin`` says which page sends it, if another one than the server's own does.
+    """
+    if not is_addressed(headers.get("Host"), address, port):
+        return 421, "this server has another name"
+    origin = headers.get("Origin")
+    if origin is not None and is_loopback(address):
+        scheme, _, host = str(origin).partition("://")
+        if scheme != "http" or not is_addressed(host, address, port):
+            return 403, "a page of another origin asks"
+    return None
 
 
 class FewAtOnce(socketserver.ThreadingMixIn):

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from howdah.build.secret import code
 from howdah.publish.blocks import DIRECTORY, blocks_in, build_text
 from howdah.publish.prometheus import Prometheus
 
@@ -27,7 +29,9 @@ def latest_nights(runs: Path) -> list[Path]:
 
 def build_night(night: Path, prometheus: Prometheus) -> list[Path]:
     """The blocks of a night, made when they are not there. Raises HowdahError when promtool refuses the samples."""
-    target = night / DIRECTORY
+    with (night / SAMPLES).open("rb") as samples:
+        key = code(b"night\0" + hashlib.file_digest(samples, "sha256").digest())
+    target = night / DIRECTORY / key[:16]  # nobody else can name blocks so that this user's Prometheus opens them
     if not target.is_dir():
         build_text(_text(night / SAMPLES), prometheus.promtool, target, of=night)
     return blocks_in(target)

@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from howdah.build.cache import cache_root
+from howdah.publish.guard import LOOPBACK
+from howdah.publish.password import Password, new_password
 from howdah.publish.prometheus import PrometheusUnavailableError, unpack
-from howdah.publish.server import LOOPBACK, free_port
+from howdah.publish.server import free_port
 
 PACKAGE = "prometheus-node-exporter"
 _COLLECTORS = ("cpu", "loadavg", "meminfo", "netdev", "softnet")
@@ -62,17 +64,20 @@ def fetch() -> Path:
 
 
 @contextmanager
-def node_exporter(program: Path) -> Iterator[str]:
-    """Run it for the length of a ``with`` block; yields its address. It ends with this process, however that ends."""
+def node_exporter(program: Path, directory: Path) -> Iterator[tuple[str, Password]]:
+    """Run it for the length of a ``with`` block; yields its address and the password it wants, which is written to
+    ``directory``. It ends with this process, however that ends."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise PrometheusUnavailableError("the program setpriv is missing", hint="It is part of Debian's util-linux.")
-    address = f"{LOOPBACK}:{free_port()}"
+    address, password, web = f"{LOOPBACK}:{free_port()}", new_password(), directory / "node-exporter-web.yml"
+    password.write(web)
     command = [setpriv, "--pdeathsig", "KILL", "--", str(program), f"--web.listen-address={address}"]
+    command += [f"--web.config.file={web}"]
     command += ["--collector.disable-defaults", *(f"--collector.{name}" for name in _COLLECTORS)]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        yield address
+        yield address, password
     finally:
         process.terminate()
         try:

@@ -11,7 +11,7 @@ import gzip
 import http.server
 import socketserver
 
-from howdah.publish.guard import is_addressed
+from howdah.publish.guard import refusal
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -74,10 +74,11 @@ class Page(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         address, port = self.server.server_address[:2]
-        if is_addressed(self.headers.get("Host"), str(address), int(port)):
+        refused = refusal(self.headers, str(address), int(port))
+        if refused is None:
             self.reply(self.path.split("?", 1)[0])
         else:
-            self.answer(421, "this server has another name\n")
+            self.answer(refused[0], f"{refused[1]}\n")
 
     def do_HEAD(self) -> None:
         self.do_GET()  # answer() leaves the body out

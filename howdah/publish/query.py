@@ -36,11 +36,16 @@ class RangeSeries:
 
 
 class Client:
-    """Speaks the HTTP API at ``url``; proxies are ignored, because the server is on loopback."""
+    """Speaks the HTTP API at ``url``; proxies are ignored, because the server is on loopback.
 
-    def __init__(self, url: str) -> None:
+    ``authorization`` is a header that the server wants to see.
+    """
+
+    def __init__(self, url: str, authorization: str | None = None) -> None:
         self.url = url.rstrip("/")
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        if authorization is not None:
+            self._opener.addheaders.append(("Authorization", authorization))
 
     def instant(self, query: str, at_ms: int) -> list[Value]:
         """The vector a query has at one time."""

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from howdah.build.cache import cache_root
 from howdah.errors import HowdahError
@@ -19,6 +20,7 @@ from howdah.publish.finished import RESULTS_JOB, Finished
 from howdah.publish.live_state import LiveState
 from howdah.publish.node_exporter import fetch, node_exporter
 from howdah.publish.openmetrics import Families
+from howdah.publish.password import Password
 from howdah.publish.prometheus import PrometheusUnavailableError
 from howdah.publish.server import Live
 from howdah.publish.sweep import sweep_families
@@ -65,9 +67,10 @@ def scrape(
 
     with ExitStack() as stack:
         own = stack.enter_context(endpoint(scraped))
-        jobs = {LIVE_JOB: [own.address]}
+        jobs, passwords = {LIVE_JOB: [own.address]}, dict[str, Password]()
         try:
-            jobs[NODE_JOB] = [stack.enter_context(node_exporter(fetch()))]
+            address, passwords[NODE_JOB] = stack.enter_context(node_exporter(fetch(), directory))
+            jobs[NODE_JOB] = [address]
         except PrometheusUnavailableError as error:
             say(f"without the figures of the machine: {error}")
         if finished is not None:
@@ -75,11 +78,15 @@ def scrape(
             jobs[RESULTS_JOB] = [results.address]
         if targets:
             jobs[TARGET_JOB] = list(targets)
-        yield Live(configuration(jobs), LOOKBACK, assets)
+        yield Live(configuration(jobs, passwords), LOOKBACK, assets)
 
 
-def configuration(jobs: dict[str, list[str]]) -> str:
-    """Prometheus' configuration, as JSON, which YAML contains."""
+def configuration(jobs: dict[str, list[str]], passwords: Mapping[str, Password] = MappingProxyType({})) -> str:
+    """Prometheus' configuration, as JSON, which YAML contains; ``passwords`` are those that a job's targets want."""
+    wanted = {
+        job: {"basic_auth": {"username": password.user, "password": password.word}}
+        for job, password in passwords.items()
+    }
     return json.dumps(
         {
             "global": {
@@ -89,7 +96,12 @@ def configuration(jobs: dict[str, list[str]]) -> str:
             },
             "rule_files": [str(RULES)],
             "scrape_configs": [
-                {"job_name": job, "honor_labels": False, "static_configs": [{"targets": addresses}]}
+                {
+                    "job_name": job,
+                    "honor_labels": False,
+                    "static_configs": [{"targets": addresses}],
+                    **wanted.get(job, {}),
+                }
                 for job, addresses in jobs.items()
             ],
         },

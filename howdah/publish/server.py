@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus on loopback that ends with the process that started it, however that process ends."""
+"""A real Prometheus on loopback that ends with the process that started it, however that process ends.
+
+It wants a password that only this process knows; ``running`` puts in front what a browser may speak to.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from howdah.publish.front import Front, fronted
+from howdah.publish.guard import LOOPBACK
+from howdah.publish.password import Password, new_password
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError
+from howdah.publish.query import Client
 
-LOOPBACK = "127.0.0.1"
 # Blocks of old runs must survive: the default of 15 days would delete them at the first compaction.
 RETENTION = "20y"
 # Samples are at most 100 ms apart; the default of five minutes would stretch a flow's last value far past its end.
@@ -51,16 +57,22 @@ def require_port(port: int) -> None:
 
 
 class Server:
-    """One running server. ``url`` has no trailing slash."""
+    """One running server. ``port`` is that of its front, if it has one, and else its own; ``url`` has no trailing
+    slash."""
 
-    def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], own_port: int, log: Path, password: Password) -> None:
         self.process = process
-        self.port = port
+        self.own_port = self.port = own_port
         self.log = log
+        self.password = password
 
     @property
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self.port}"
+
+    def client(self) -> Client:
+        """Of this process, past the front."""
+        return Client(f"http://{LOOPBACK}:{self.own_port}", self.password.authorization)
 
     def alive(self) -> bool:
         return self.process.poll() is None
@@ -69,11 +81,12 @@ class Server:
         """Return when the server answers queries; raise PrometheusUnavailableError when it ends or takes too long."""
         deadline = time.monotonic() + _READY_LIMIT_S
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        opener.addheaders.append(("Authorization", self.password.authorization))
         while time.monotonic() < deadline:
             if not self.alive():
                 raise PrometheusUnavailableError(f"prometheus ended at once: {self.complaint()}", where=str(self.log))
             try:
-                with opener.open(f"{self.url}/-/ready", timeout=2) as answer:
+                with opener.open(f"http://{LOOPBACK}:{self.own_port}/-/ready", timeout=2) as answer:
                     if answer.status == 200:
                         return
             except (urllib.error.URLError, OSError):
@@ -108,18 +121,19 @@ class Live:
     assets: Path | None = None
 
 
-def start(prometheus: Prometheus, data: Path, port: int | None = None, live: Live | None = None) -> Server:
+def start(prometheus: Prometheus, data: Path, live: Live | None = None, front_port: int | None = None) -> Server:
     """Start a server on the blocks in ``data``, which it will write to, and wait until it answers.
+
+    ``front_port`` is where people find it.
 
     Call it from the main thread and keep that thread: the kernel kills the server when the thread that started it ends.
     """
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise PrometheusUnavailableError("the program setpriv is missing", hint="It is part of Debian's util-linux.")
-    if port is None:
-        port = free_port()
-    else:
-        require_port(port)
+    port, password = free_port(), new_password()
+    web = data / "web.yml"
+    password.write(web)
     configuration = data / "prometheus.yml"
     configuration.write_text(live.configuration if live else "scrape_configs: []\n", encoding="utf-8")
     log = data / "prometheus.log"
@@ -130,6 +144,8 @@ def start(prometheus: Prometheus, data: Path, port: int | None = None, live: Liv
         f"--storage.tsdb.retention.time={RETENTION}",
         f"--query.lookback-delta={live.lookback if live else LOOKBACK}",
         f"--web.listen-address={LOOPBACK}:{port}",
+        f"--web.config.file={web}",
+        f"--web.external-url=http://{LOOPBACK}:{front_port or port}/",
         "--web.cors.origin=null",  # its default lets every page of the web read its answers
         *([f"--web.user-assets={live.assets}"] if live and live.assets else []),
     ]
@@ -139,7 +155,7 @@ def start(prometheus: Prometheus, data: Path, port: int | None = None, live: Liv
         process = subprocess.Popen(
             command, cwd=data, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
         )
-    server = Server(process, port, log)
+    server = Server(process, port, log, password)
     try:
         server.wait_ready()
     except BaseException:
@@ -150,9 +166,25 @@ def start(prometheus: Prometheus, data: Path, port: int | None = None, live: Liv
 
 @contextmanager
 def running(prometheus: Prometheus, data: Path, port: int | None = None, live: Live | None = None) -> Iterator[Server]:
-    """A server for the length of a ``with`` block."""
-    server = start(prometheus, data, port, live)
+    """A server for the length of a ``with`` block, and its front at ``port``."""
+    if port is None:
+        port = free_port()
+    else:
+        require_port(port)
+    server = start(prometheus, data, live, port)
     try:
-        yield server
+        with fronted(Front(port, server.own_port, server.password.authorization)):
+            server.port = port
+            yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def queried(prometheus: Prometheus, data: Path) -> Iterator[Client]:
+    """One that only this process speaks to, for the length of a ``with`` block."""
+    server = start(prometheus, data)
+    try:
+        yield server.client()
     finally:
         server.stop()

@@ -10,9 +10,8 @@ from pathlib import Path
 from howdah.errors import HowdahError
 from howdah.publish.blocks import build_experiment, link_blocks
 from howdah.publish.prometheus import Prometheus, PrometheusUnavailableError, fetch
-from howdah.publish.query import Client
 from howdah.publish.scratch import scratch_directory
-from howdah.publish.server import running
+from howdah.publish.server import queried
 from howdah.record.result import Experiment
 from howdah.report.many import MOST_RUNS, is_many
 from howdah.report.page import render, write
@@ -49,8 +48,7 @@ def source_for(experiments: list[Experiment], prometheus: str) -> Iterator[tuple
         for experiment in experiments:
             link_blocks(_blocks(experiment, program, data.parent / "blocks"), data)
         try:
-            with running(program, data) as server:
-                client = Client(server.url)
+            with queried(program, data) as client:
                 yield PrometheusSource(client, client.version()), "Curves and summary come from PromQL."
         except PrometheusUnavailableError as error:
             raise HowdahError(str(error), hint="--without-prometheus draws from the tables instead.") from error

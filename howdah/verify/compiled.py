@@ -61,6 +61,9 @@ def check_plans(path: Path, index: dict[str, Any], report: Report) -> None:
             what = f"{run.name} is not a run of this profile"
             report.findings.append(Discrepancy("experiment.json", what, name))
             continue
+        if _slug(run.name) != name and _slug(run.name) in compiled.cells:
+            what = f"{run.name} is the name of another run: its plan is that of {name}"
+            report.findings.append(Discrepancy("experiment.json", what, run.name, name))
         difference = _difference(said, compiled.cells[name], by_command)
         if difference is not None:
             _tell(run, difference, report)

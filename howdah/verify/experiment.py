@@ -18,6 +18,7 @@ from howdah.record.provenance import sha256_text
 from howdah.record.reading import read_index, read_record, read_verdict
 from howdah.verify.compiled import PROFILE, check_plans
 from howdah.verify.finding import Discrepancy, Report
+from howdah.verify.repeated import repeated_names
 
 _DERIVED = ("report.html", "prometheus")
 _BESIDE = ("experiment.json", PROFILE, CLAIMS_NAME, MANIFEST, SSH_SIGNATURE, MINISIGN_SIGNATURE)
@@ -43,6 +44,9 @@ def verify_experiment(path: Path) -> Report:
             report.gaps.append("it has no runs")
         _check_index(path, cells, report)
         _check_profile(path, index, report)
+        for name in ("experiment.json", CLAIMS_NAME):
+            findings = [Discrepancy(name, f"it says {each!r} twice") for each in repeated_names(path / name)]
+            report.findings += findings
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         said = error.what if isinstance(error, HowdahError) else repr(error)
         report.findings.append(Discrepancy("experiment.json", f"it cannot be read: {said}"))

@@ -25,11 +25,13 @@ from howdah.record.schema import TABLES
 from howdah.record.table import TRIPPED, first_difference, opened, read
 from howdah.trait import traits
 from howdah.verify.finding import Discrepancy, Report
+from howdah.verify.repeated import repeated_names
 from howdah.verify.scratch import PREFIX
 from howdah.work.again import FileDifference, make_again, measure_differences, verdict_differences
 from howdah.work.analysis import evaluate
 from howdah.work.stage import read_plan
 
+_REPORT_OF_INGEST = "ingest.json"
 Progress = Callable[[str, int, int], None]
 
 
@@ -51,6 +53,7 @@ def verify_run(directory: RunDirectory, *, compute: bool = True, place: Path | N
     report.computed = compute
     if not compute:
         return report
+    _check_names(directory, report)
     _check_given(directory, record, report)
     if record["status"] != "finished":
         report.notes.append(f"the run is {record['status']}: it has no results to compute")
@@ -86,6 +89,18 @@ def _check_plan(directory: RunDirectory, record: dict[str, Any], report: Report)
         report.findings.append(Discrepancy("plan.json", "it is not the plan that run.json names (plan_sha256)"))
     if was_given is not None and was_given != text:
         report.findings.append(Discrepancy("share/plan.json", "the guest was given another plan"))
+
+
+def _check_names(directory: RunDirectory, report: Report) -> None:
+    """That a file says everything once, and that tables/ has nothing but tables."""
+    files = (directory.provenance, directory.plan, directory.metrics, directory.verdict, directory.raw / "agent.json")
+    for file in files:
+        for name in repeated_names(file):
+            report.findings.append(Discrepancy(str(file.relative_to(directory.path)), f"it says {name!r} twice"))
+    known = {_REPORT_OF_INGEST, *(directory.table(name).name for name in TABLES)}
+    for table in sorted(directory.tables.iterdir()) if directory.tables.is_dir() else ():
+        if table.name not in known and not table.name.startswith("."):
+            report.findings.append(Discrepancy(f"tables/{table.name}", "howdah makes no such table"))
 
 
 def _check_given(directory: RunDirectory, record: dict[str, Any], report: Report) -> None:
@@ -154,6 +169,11 @@ def _check_provenance(directory: RunDirectory, record: dict[str, Any], report: R
     said, found = (record.get("kernel") or {}).get("release"), agent.get("kernel_release")
     if said and found and said != found:
         report.findings.append(Discrepancy("run.json", f"kernel {said!r}, the guest said {found!r}", said, found))
+    plan = read_object(directory.plan)
+    for name in ("run", "seed"):
+        if name in agent and agent[name] != plan.get(name):
+            what = f"it is of {name} {agent[name]!r}, the plan's is {plan.get(name)!r}"
+            report.findings.append(Discrepancy("raw/agent.json", what, plan.get(name), agent[name]))
     for name, module in (agent.get("modules") or {}).items():
         said = ((record.get("modules") or {}).get(name) or {}).get("srcversion")
         found = (module or {}).get("srcversion")
@@ -238,7 +258,7 @@ def _compare_tables(directory: RunDirectory, scratch: RunDirectory, report: Repo
                 continue
             if found is not None:
                 report.findings.append(Discrepancy(file, f"not what raw/ gives, at {found}"))
-    said, now = (read_object(each.tables / "ingest.json") for each in (directory, scratch))
+    said, now = (read_object(each.tables / _REPORT_OF_INGEST) for each in (directory, scratch))
     if said != now and not part:
         report.findings.append(Discrepancy("tables/ingest.json", "not what raw/ gives"))
 
@@ -256,6 +276,10 @@ def _compare_results(directory: RunDirectory, scratch: RunDirectory, report: Rep
         report.findings.append(Discrepancy("metrics.json", "its cross-checks are not what the tables give"))
     verdicts = [read_object(each.verdict) for each in (directory, scratch)]
     report.findings += [_finding(each) for each in verdict_differences(*verdicts)]
+    found = {each.file for each in report.findings}
+    for file, (one, other) in ((directory.metrics.name, (said, now)), (directory.verdict.name, verdicts)):
+        if one != other and file not in found:
+            report.findings.append(Discrepancy(file, "it says more than the tables give, or in another order"))
 
 
 def _rows(said: dict[str, Any], now: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:

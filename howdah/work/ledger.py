@@ -12,7 +12,6 @@ import hashlib
 import hmac
 import json
 import os
-import secrets
 import time
 from array import array
 from collections import deque
@@ -21,34 +20,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from howdah.build.cache import cache_root
+from howdah.build.secret import secret
 from howdah.record.directory import RunDirectory, write_whole
 
 NAME = ".ledger"
 _FILES = ("run.json", "plan.json", "metrics.json", "verdict.json")
 _NONE = -1
 _TICK_S = 0.05  # a file may change without its time changing for as long, on any file system of Linux
-
-
-def secret() -> bytes:
-    """What only this user knows, made when it is first asked for."""
-    file = cache_root() / "secret"
-    with suppress(FileNotFoundError):
-        return file.read_bytes()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    made = file.with_name(f"secret-{os.getpid()}")
-    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as opened:
-        opened.write(secrets.token_bytes(32))
-    with suppress(FileExistsError):
-        os.link(made, file)  # unlike a rename it leaves one that another process made meanwhile
-    made.unlink()
-    return file.read_bytes()
-
-
-def code(content: bytes) -> str:
-    """Shows that this user wrote ``content``."""
-    return hmac.new(secret(), content, hashlib.sha256).hexdigest()[:32]
 
 
 def stamp(directory: str) -> list[int] | None:

@@ -13,18 +13,18 @@ import hmac
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from howdah.build.secret import code
 from howdah.build.source_tree import read_tree
 from howdah.errors import HowdahError, RecordError, explain
 from howdah.foreign import files_below, open_foreign
 from howdah.place import file_of, state_place
-from howdah.plan.named import ENGINE, KERNEL, PROGRAM, STACK, Named, named_of
+from howdah.plan.named import CONFINING, ENGINE, KERNEL, PROGRAM, STACK, Named, named_of
 from howdah.plan.plan import Plan
 from howdah.record.provenance import sha256_text
-from howdah.work.ledger import code
 
 MADE_HERE = "made_here"  # in run.json: shows the user whose howdah made the plan that it did
 ANSWER = "--trust"
@@ -56,7 +56,7 @@ def check_trust(plan: Plan, plan_json: str, record: dict[str, Any], *, trust: bo
 
     With ``trust`` the user allows it, now and later.
     """
-    named = named_of(plan)
+    named = _reaching(plan)
     if not named or hmac.compare_digest(str(record.get(MADE_HERE, "")).encode(), _code(plan_json).encode()):
         return
     asked = [Asked(each, _digest(each, plan, plan_json)) for each in named]
@@ -75,6 +75,29 @@ def check_trust(plan: Plan, plan_json: str, record: dict[str, Any], *, trust: bo
             hint=f"Look at it first. {ANSWER} runs it, and remembers it by these digests.",
         )
     _remember(new)
+
+
+def _reaching(plan: Plan) -> list[Named]:
+    """What a plan names, without programs in a guest that reach nothing of this machine."""
+    named = named_of(plan)
+    if not any(each.kind == PROGRAM for each in named):
+        return named
+    problem = _unconfined(plan)
+    if problem is None:
+        return [each for each in named if each.kind != PROGRAM]
+    return [
+        replace(each, runs=f"{each.runs}, which is not confined here ({problem})") if each.kind == PROGRAM else each
+        for each in named
+    ]
+
+
+def _unconfined(plan: Plan) -> str | None:
+    """Why a guest of this plan could reach what the user can; None if it cannot."""
+    if plan.engine not in CONFINING:
+        return f"the engine {plan.engine} does not"
+    from howdah.engine.uml.needs import unconfined  # it tries what the machine can: only where it matters
+
+    return unconfined()
 
 
 def _code(plan_json: str) -> str:

@@ -29,6 +29,7 @@ from tests.bench.scale import scale
 from tests.bench.simulation import ROOT
 from tests.bench.split import split
 from tests.bench.suite import suite_time
+from tests.bench.turns import turns
 from tests.bench.wide_sweep import wide_sweep
 
 
@@ -68,10 +69,15 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--scale", action="store_true", help="a cluster's own cost and the model, and nothing else")
     parser.add_argument("--split", action="store_true", help="one kernel and two, and nothing else: minutes")
     parser.add_argument("--machines", action="store_true", help="virtual machines, and nothing else: minutes")
+    parser.add_argument("--before", metavar="COMMIT", help="this tree and that of a commit in turns, and nothing else")
+    parser.add_argument("--turns", type=int, default=7, help="pairs that are measured with --before (default: 7)")
     return parser.parse_args()
 
 
 def _figures(options: argparse.Namespace, place: Path) -> Iterator[Figure]:
+    if options.before:
+        yield from turns(place / "turns", options.before, options.turns)
+        return
     if options.machines:
         yield from machines.several_machines(place / "machines")
         return

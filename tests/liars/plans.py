@@ -141,6 +141,24 @@ def _own_topology(each: Experiment) -> None:
     assert not mark.exists(), "a profile that is looked at runs nothing"
 
 
+def _renamed(each: Experiment) -> None:
+    """The runs of two algorithms change their directories' names, and the list has them so."""
+    one, other, aside = each.run("cubic-r0").path, each.run("reno-r0").path, each.path / ".aside"
+    one.rename(aside)
+    other.rename(one)
+    aside.rename(other)
+
+    def change(index: Any) -> None:
+        cells = {cell["run"]: cell for cell in index["cells"]}
+        cells[one.name]["run"], cells[other.name]["run"] = other.name, one.name
+
+    each.change_index(change)
+
+
+def _said_twice(each: Experiment) -> None:
+    each.index.write_text(each.index.read_text().replace("{", '{"description": "Ten algorithms",', 1))
+
+
 PLANS = [
     _plan(
         "plan-without-hystart",
@@ -270,6 +288,26 @@ PLANS = [
         "differs",
         "bbr-r0-00000000 is not a run of this profile",
         _invented,
+    ),
+    _liar(
+        "runs-under-each-other's-names",
+        "The runs of two algorithms lie under each other's names.",
+        "differs",
+        "reno-r0-00000000 is the name of another run: its plan is that of cubic-r0",
+        _renamed,
+    ),
+    _liar(
+        "description-said-twice",
+        "experiment.json has two descriptions, of which each reader takes another one.",
+        "differs",
+        "experiment.json: it says 'description' twice",
+        _said_twice,
+    ),
+    _plan(
+        "algorithm-that-looks-alike",
+        "The algorithm's name has a letter that nobody sees.",
+        r"algorithm is 'c\u200bubic'",
+        lambda plan: plan.update(algorithm="c\u200bubic"),
     ),
     _liar(
         "repetition-copied",

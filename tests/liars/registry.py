@@ -9,10 +9,12 @@ from pathlib import Path
 from tests.liars.agreements import AGREEMENTS
 from tests.liars.baselines import BASELINES, HONEST_BASELINES
 from tests.liars.bench import Bench
+from tests.liars.booted import BOOTED
 from tests.liars.buffers import BUFFERS
 from tests.liars.causes import CAUSES, HONEST_CAUSES
 from tests.liars.collected import COLLECTED
 from tests.liars.comparisons import COMPARISONS, HONEST_COMPARISONS
+from tests.liars.forgeries import FORGERIES
 from tests.liars.kernellog import KERNEL_LOGS
 from tests.liars.kernels import KERNELS
 from tests.liars.liar import Catch, Liar, RunLiar, ToldLiar
@@ -31,6 +33,7 @@ RUNS: list[RunLiar] = [
     *PATHS,
     *BUFFERS,
     *RECORDS,
+    *BOOTED,
     *COLLECTED,
     *AGREEMENTS,
     *MACHINES,
@@ -40,7 +43,7 @@ RUNS: list[RunLiar] = [
     *PROCESSORS,
     *RUN_LOGS,
 ]
-TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *PLANS, *MODULES, *BASELINES, *COMPARISONS, *LOGS]
+TOLD: list[ToldLiar] = [*RESULTS, *CAUSES, *SEALS, *FORGERIES, *PLANS, *MODULES, *BASELINES, *COMPARISONS, *LOGS]
 LIARS: list[Liar] = [*RUNS, *TOLD]
 # What howdah says where nobody lies: nothing.
 HONEST: dict[str, Callable[[Bench, Path], list[Catch]]] = {

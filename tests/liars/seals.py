@@ -57,7 +57,7 @@ def _nothing(_each: Recorded) -> None:
     """An honest person."""
 
 
-def _edited(name: str, change: Callable[[Any], object]) -> Doctor:
+def edited(name: str, change: Callable[[Any], object]) -> Doctor:
     def doctor(each: Recorded) -> None:
         file = each.path / name if name == "claims.json" else each.run.path / name
         value = read_json(file)
@@ -71,7 +71,7 @@ def _utilisation(value: float) -> Doctor:
     def change(metrics: Any) -> None:
         next(row for row in metrics["rows"] if row["metric"] == "utilisation")["value"] = value
 
-    return _edited("metrics.json", change)
+    return edited("metrics.json", change)
 
 
 def _verdict(verdict: Any) -> None:
@@ -81,7 +81,7 @@ def _verdict(verdict: Any) -> None:
         check["ok"] = True
 
 
-_PASSES = _edited("verdict.json", _verdict)
+_PASSES = edited("verdict.json", _verdict)
 
 
 def _half_of_tcp_info(each: Recorded) -> None:
@@ -207,7 +207,7 @@ def _mismatch(name: str, lie: str, words: str, doctor: Doctor) -> ToldLiar:
     return ToldLiar(name, "file", lie, Catch("error", "MismatchError", words), _READ, _read(doctor))
 
 
-def _differs(name: str, lie: str, words: str, doctor: Doctor, **changes: Any) -> ToldLiar:
+def differs(name: str, lie: str, words: str, doctor: Doctor, **changes: Any) -> ToldLiar:
     return ToldLiar(name, "file", lie, Catch("state", "differs", words), _VERIFIED, _verified(doctor, **changes))
 
 
@@ -232,7 +232,7 @@ SEALS = [
         "plan-changed",
         "Somebody changed the path's RTT in plan.json.",
         "plan.json was changed after it was recorded",
-        _edited("plan.json", lambda plan: plan["path"].update(rtt_us=41_000)),
+        edited("plan.json", lambda plan: plan["path"].update(rtt_us=41_000)),
     ),
     _mismatch(
         "raw-file-missing",
@@ -246,51 +246,51 @@ SEALS = [
         "raw/calibration-before.json was added after the files were recorded",
         lambda each: write_json(each.run.raw / "calibration-before.json", {}),
     ),
-    _differs(
+    differs(
         "measure-and-digest-changed",
         "Somebody changed a measure and its digest.",
         "metrics.json: utilisation: 0.999 against",
         _utilisation(0.999),
     ),
-    _differs(
+    differs(
         "verdict-and-digest-changed",
         "Somebody changed the verdict and its digest.",
         "verdict.json: verdict: 'pass' against 'invalid'",
         _PASSES,
     ),
-    _differs(
+    differs(
         "raw-file-and-digest-changed",
         "Somebody cut a raw file and changed its digest.",
         "tables/tcp_info.parquet: not what raw/ gives",
         _half_of_tcp_info,
     ),
-    _differs(
+    differs(
         "plan-and-digest-changed",
         "Somebody changed the plan and its digest.",
         "plan.json: it is not the plan that run.json names",
-        _edited("plan.json", lambda plan: plan["path"].update(rtt_us=41_000)),
+        edited("plan.json", lambda plan: plan["path"].update(rtt_us=41_000)),
     ),
-    _differs(
+    differs(
         "claim-written-by-hand",
         "Somebody wrote another verdict of a claim into claims.json.",
         "claims.json: used is",
-        _edited("claims.json", lambda found: found["claims"][0].update(verdict="beyond doubt")),
+        edited("claims.json", lambda found: found["claims"][0].update(verdict="beyond doubt")),
     ),
-    _differs(
+    differs(
         "data-said-to-be-removed",
         "run.json says that the data were removed, so that nobody computes the results again.",
         "run.json: it says that the data were removed, and raw/ is there",
         _utilisation(0.999),
         data_removed=True,
     ),
-    _differs(
+    differs(
         "module-that-the-guest-never-saw",
         "run.json names a module that the guest did not have.",
         "run.json: module ss_jump, which the guest did not have",
         _a_guest_without_modules,
         modules={"ss_jump": {"srcversion": "F" * 23}},
     ),
-    _differs(
+    differs(
         "measures-of-a-run-that-failed",
         "A run failed, and has measures.",
         "metrics.json: it has measures, and the run failed",
@@ -298,7 +298,7 @@ SEALS = [
         status="failed",
         error="the guest died",
     ),
-    _differs(
+    differs(
         "verdict-of-a-run-that-failed",
         "A run failed, and its verdict does not say so.",
         "verdict.json: it is not that of the failure in run.json",
@@ -314,40 +314,40 @@ SEALS = [
         _VERIFIED,
         _verified(_utilisation(0.999), status="running"),
     ),
-    _differs(
+    differs(
         "raw-said-to-be-left-out",
         "run.json says that raw files were left out, so that nobody computes the tables, and they are there.",
         "raw/tcp_info.bin was left out, it says, and is there",
         _half_of_tcp_info,
         raw_left_out=["raw/tcp_info.bin"],
     ),
-    _differs(
+    differs(
         "something-said-to-be-left-out",
         "run.json says that a raw file was left out that no run has, so that nobody computes the tables.",
         "metrics.json: utilisation: 0.999 against",
         _utilisation(0.999),
         raw_left_out=["raw/nothing.bin"],
     ),
-    _differs(
+    differs(
         "plan-said-to-be-left-out",
         "run.json says that a file was left out that no pack leaves out.",
         "run.json: verdict.json is none of what a pack leaves out",
         _nothing,
         raw_left_out=["verdict.json"],
     ),
-    _differs(
+    differs(
         "traits-of-another-engine",
         "The plan says that its engine's clock is a real one, so that wider tolerances hold.",
         "plan.json: its traits are not those of the engine uml",
-        _edited("plan.json", lambda plan: plan["traits"].update(virtual_clock=False)),
+        edited("plan.json", lambda plan: plan["traits"].update(virtual_clock=False)),
     ),
-    _differs(
+    differs(
         "engine-that-nobody-has",
         "The plan names an engine that nobody has, so that nothing is known of its runs.",
         "no engine is called 'mine'",
-        _edited("plan.json", lambda plan: plan.update(engine="mine")),
+        edited("plan.json", lambda plan: plan.update(engine="mine")),
     ),
-    _differs(
+    differs(
         "guest's-plan-taken-away",
         "What the guest was given is gone, with its digest.",
         "share/plan.json: it is missing",

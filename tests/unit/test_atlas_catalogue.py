@@ -42,7 +42,10 @@ def test_entries_keep_the_order_of_the_kinds(tmp_path: Path) -> None:
             "expected|list|valid",
         ),
         ((", reason: It is a map.", ""), "Astart_fig1 is a definition: its reason must say why"),
-        (("  profiles: [made]\n  differences: none\n", ""), "Astart_tab1 is an experiment and names no profile"),
+        (
+            ("  profiles: [made]\n  central: [made/losses, made/window]\n  differences: none\n", ""),
+            "Astart_tab1 is an experiment and names no profile",
+        ),
         (("title: Exit windows", "titel: Exit windows"), "titel|title"),
     ],
 )

@@ -56,6 +56,7 @@ def test_every_claim_that_is_not_reproduced_has_a_cause_or_is_counted_as_unexpla
     counted = {each.cause: each.claims for each in tally(shipped_rows().items(), causes) if each.verdict == FAIL}
     assert sum(map(len, counted.values())) == len(fails)
     assert set(counted[CLASSES[UNEXPLAINED].word]) == unexplained
+    assert unlisted == set(), "write in causes.yaml what was tried"
     assert len(unexplained) <= MOST_UNEXPLAINED
 
 

@@ -116,8 +116,12 @@ def test_a_number_needs_another_that_is_out_of_range() -> None:
 
 
 def test_a_text_needs_another_text() -> None:
-    mine = made("exit_cause", "cubic", {"is": "loss"}, [{**number(0, "loss, n = 3"), "mean": None}])
-    other = made("exit_cause", "reno", {"is": "delay"}, [{**number(0, "delay, n = 3"), "mean": None}])
+    mine = made(
+        "exit_cause", "cubic", {"is": "loss"}, [{**number(0, "loss, n = 3"), "mean": None, "counts": {"loss": 3}}]
+    )
+    other = made(
+        "exit_cause", "reno", {"is": "delay"}, [{**number(0, "delay, n = 3"), "mean": None, "counts": {"delay": 3}}]
+    )
     assert not can_fail(*mine, [mine, mine], [])
     assert can_fail(*mine, [mine, other], [])
 

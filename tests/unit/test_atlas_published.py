@@ -20,6 +20,7 @@ from howdah.atlas.summary import summary
 from howdah.atlas.view import View, views
 from howdah.atlas.work import conclude, publish_complete
 from howdah.claim.claims import judge_claims
+from howdah.claim.mechanism import summed_up
 from howdah.command.main import main
 from howdah.errors import HowdahError
 from howdah.place import PROFILES
@@ -167,7 +168,7 @@ def test_a_text_is_judged_by_its_published_counts() -> None:
     row: dict[str, Any] = {
         "verdict": "fail",
         "expected": {"unit": ""},
-        "measured": {"points": [{"at": {}, "text": "delay 9, ack-train 1, n = 10", "mean": None}]},
+        "measured": {"points": [{"at": {}, "counts": {"delay": 9, "ack-train": 1}, "mean": None}]},
         "control": None,
     }
     for share, verdict in (("90 %", "pass"), ("95 %", "fail")):
@@ -191,7 +192,12 @@ def test_a_text_is_judged_by_its_published_counts() -> None:
 def test_a_trend_is_judged_by_its_published_means(verdict: str, expect: dict[str, str], now: str) -> None:
     trend = [{"axis": rtt, "mean": mean} for rtt, mean in (("10 ms", 0.99), ("40 ms", 0.95), ("160 ms", 0.85))]
     point: dict[str, Any] = {"at": {}, "verdict": verdict, "mean": None, "trend": trend}
-    row: dict[str, Any] = {"expected": {"unit": ""}, "measured": {"points": [point]}, "control": None}
+    row: dict[str, Any] = {
+        "expected": {"unit": ""},
+        "measured": {"points": [point]},
+        "control": None,
+        "verdict": verdict,
+    }
     given = {"id": "a", "says": "x", "value": {"metric": "utilisation"}}
     before = encoding(ClaimSection.model_validate({**given, "expect": {"trend": "falls", "over": "path.rtt"}}))
     assert renewed(ClaimSection.model_validate({**given, "expect": expect}), row, before)["verdict"] == now
@@ -205,7 +211,11 @@ def _over_the_grid(made: Made, profile: str) -> None:
     file = made.results / "made.json"
     data = json.loads(file.read_text())
     [row] = [row for row in data["claims"] if row["id"] == "more"]
-    row.update(verdict="differs", unknown={"text": "holds where", "holds": 1, "of": 2, "share": 0.5, "points": []})
+    rates = (("10 Mbit/s", "fail"), ("9 Mbit/s", "pass"))
+    points = [
+        {"at": {"path-rate": rate}, "verdict": verdict, "reverse": False, "text": "95 %"} for rate, verdict in rates
+    ]
+    row.update(verdict="differs", unknown=summed_up(points))
     grid = {"unknown": {"text": "all hold"}, "unknown_sha256": unknown_sha256(profile)}
     data["profile_sha256"] = sha256_text(profile)
     file.write_text(json.dumps({**data, **grid}))

@@ -34,15 +34,17 @@ def shown(made: Made) -> tuple[Catalogue, list[View]]:
     ("claims", "verdict"),
     [
         (["pass", "pass"], "pass"),
-        (["pass", "unsupported"], "pass"),
+        (["pass", "implemented"], "implemented"),
+        (["pass", "unsupported"], "unsupported"),
         (["pass", "differs", "unsupported"], "differs"),
+        (["pass", "differs", "depends"], "depends"),
         (["pass", "differs", "invalid"], "invalid"),
         (["pass", "differs", "invalid", "fail"], "fail"),
         (["unsupported"], "unsupported"),
         (["not run"], "not run"),
     ],
 )
-def test_one_claim_that_fails_makes_an_entry_fail(claims: list[str], verdict: str) -> None:
+def test_an_entry_has_the_worst_verdict_of_its_central_claims(claims: list[str], verdict: str) -> None:
     assert entry_verdict("experiment", claims) == verdict
 
 
@@ -73,8 +75,10 @@ def test_the_entries_of_a_judged_atlas(tmp_path: Path) -> None:
     }
 
 
-def test_an_entry_with_a_profile_that_was_not_run_does_not_pass(tmp_path: Path) -> None:
+def test_an_entry_with_a_central_claim_that_was_not_run_does_not_pass(tmp_path: Path) -> None:
     made = make_judged_atlas(tmp_path)
+    entries = made.catalogue / "entries" / "paper.yaml"
+    entries.write_text(entries.read_text().replace("central: made/more", "central: [made/more, other/more]"))
     text = (made.profiles / "made.yaml").read_text().replace("name: made", "name: other")
     (made.profiles / "other.yaml").write_text(text.replace("Astart_tab1", "Astart_tab2"))
     _, found = shown(made)
@@ -102,6 +106,7 @@ def test_index_json_has_every_claim_with_expected_and_measured_values(tmp_path: 
     entry = data["entries"][0]
     assert (entry["id"], entry["kind"], entry["verdict"]) == ("Astart_tab1", "experiment", "differs")
     window, losses = entry["claims"]
+    assert window["central"] and losses["central"]
     assert (window["profile"], window["verdict"]) == ("made", "pass")
     assert (window["expected"]["low"], window["expected"]["high"]) == (27.0, 33.0)
     assert window["measured"]["mean"] == pytest.approx(30.1)
@@ -118,7 +123,7 @@ def test_the_pages_say_what_the_paper_says_and_what_was_measured(tmp_path: Path)
     index = write_site(site, catalogue, found, Record([sitting()]), ["made: something broke"], quick=False)
     text = index.read_text()
     for words in (
-        "3 claims judged: 1 differs (mechanism shown), 2 reproduced",
+        "3 claims: 1 differs (mechanism shown), 2 reproduced",
         "Two numbers for one",
         "something broke",
         ">60 s<",

@@ -91,10 +91,12 @@ def test_a_summary_has_text_mean_and_interval() -> None:
         "text": "loss 2, delay 1, n = 3",
         "n": 3,
         "unit": "",
+        "counts": {"loss": 2, "delay": 1},
     }
     assert summary(Sample(), SHARE) == nothing | {"text": "no value: no run counts", "n": 0, "unit": ""}
     missing = Sample(missing={0: "no exit"})
     assert summary(missing, SHARE)["text"] == "no value: 1 of 1 runs have none: no exit"
+    assert summary(missing, SHARE)["missing"] == 1
 
 
 @pytest.mark.parametrize("left_out", ["value", "than"])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import os
 import signal
 import stat
@@ -121,8 +122,36 @@ def test_a_command_whose_terminal_closes_can_be_attached(tmp_path: Path, monkeyp
         attached(tmp_path)
 
 
-def test_one_that_is_at_work_is_left_alone(tmp_path: Path) -> None:
-    file = tmp_path / ".attach.json"
-    file.write_text('{"arguments": [], "directory": "/", "process": 1}')
+def test_one_that_is_at_work_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: 1)
+        with pytest.raises(DetachedError), attachable(tmp_path, "tcp://far:8786"):
+            raise DetachedError
     with pytest.raises(HowdahError, match="still running"):
         attached(tmp_path)
+
+
+@pytest.mark.parametrize("change", ["arguments", "directory", "process", "no code", "another user's", "a list"])
+def test_a_command_of_somebody_else_is_refused(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runs directory that came from elsewhere names any command, which would be run as one's own."""
+    monkeypatch.setattr(sys, "argv", ["howdah", "run", "quick"])
+    with pytest.raises(DetachedError), attachable(tmp_path, "tcp://far:8786"):
+        raise DetachedError
+    file = tmp_path / ".attach.json"
+    kept = json.loads(file.read_text())
+    others: dict[str, object] = {"arguments": ["run", "evil.yaml"], "directory": "/tmp", "process": 2**22 + 1}
+    if change == "no code":
+        del kept["code"]
+    elif change == "another user's":
+        monkeypatch.setenv("HOWDAH_CACHE", str(tmp_path / "another"))
+    elif change in others:
+        kept[change] = others[change]
+    file.write_text(json.dumps([kept] if change == "a list" else kept))
+    given: list[object] = []
+    monkeypatch.setattr(os, "execv", lambda *words: given.append(words))
+    with pytest.raises(HowdahError, match="not one that you gave") as caught:
+        attached(tmp_path)
+    assert caught.value.where == str(file)
+    assert "Give the command again yourself" in str(caught.value.hint)
+    assert main(["attach", "--runs", str(tmp_path)]) != 0
+    assert not given

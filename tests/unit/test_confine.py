@@ -57,6 +57,8 @@ attempt("root", lambda: os.listdir(f"/proc/{victim}/root"))
 attempt("signal", lambda: os.kill(int(victim), signal.SIGUSR1))
 attempt("trace", lambda: called(libc.ptrace(16, int(victim), None, None)))
 attempt("network", connect)
+attempt("local socket", lambda: socket.socket(socket.AF_UNIX).connect(outside + "/service"))
+attempt("ring", lambda: called(libc.syscall(425, 8, ctypes.create_string_buffer(120))))
 attempt("mount", lambda: called(libc.mount(b"none", outside.encode(), b"tmpfs", 0, None)))
 attempt("own", lambda: open(place + "/own.txt", "w").write("own"))
 attempt("memory of its own", lambda: open(os.environ["TMPDIR"] + "/memory", "w").write("own"))
@@ -95,6 +97,9 @@ def test_a_hostile_program_does_nothing_outside_its_places(tools: Tools, tmp_pat
     (place / "attack.py").write_text(_ATTACK)
     victim = subprocess.Popen(["/bin/sleep", "60"])
     listener = socket.create_server(("127.0.0.1", 0))
+    service = socket.socket(socket.AF_UNIX)  # as a container's manager or the user's session has one
+    service.bind(str(outside / "service"))
+    service.listen()
     try:
         port = str(listener.getsockname()[1])
         python = Path(sys.base_prefix)
@@ -106,13 +111,14 @@ def test_a_hostile_program_does_nothing_outside_its_places(tools: Tools, tmp_pat
         assert victim.poll() is None, "a process outside was signalled"
     finally:
         listener.close()
+        service.close()
         victim.kill()
         victim.wait()
     said = json.loads((place / "found.json").read_text())
     assert {name for name, how in said["found"].items() if how == "done"} == _ALLOWED, said
     assert said["orders"] == []
     assert (outside / "secret.txt").read_text() == "secret"
-    assert [path.name for path in outside.iterdir()] == ["secret.txt"]
+    assert sorted(path.name for path in outside.iterdir()) == ["secret.txt", "service"]
     assert [path.name for path in memory.iterdir()] == ["of another guest"], "its own directory is removed"
     assert Bounds.read(bounds) == Bounds(BOUNDS, addresses_fixed=True)
 

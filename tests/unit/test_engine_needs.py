@@ -82,6 +82,11 @@ def test_a_missing_compiler_is_a_lack_with_its_package(monkeypatch: pytest.Monke
             "note",
         ),
         (
+            {"ptrace": None, "xstate_bytes": 2696, "namespaces": None, "truncation": "Landlock is of version 2"},
+            "guest's truncation",
+            "note",
+        ),
+        (
             {"ptrace": None, "xstate_bytes": 2696, "namespaces": None, "network": "No space left"},
             "guest's network",
             "note",

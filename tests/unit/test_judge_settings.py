@@ -186,3 +186,17 @@ def test_many_differences_are_counted() -> None:
 
 def test_plan_and_agent_know_the_same_metrics_of_routes() -> None:
     assert set(ROUTE_METRICS) == set(NUMBERS)
+
+
+def test_what_a_kernel_was_booted_with_is_compared() -> None:
+    asked = plan(kernel_parameters={"tcp_x.a": "1", "ipv6.disable": "1"})
+    given = {"tcp_x.a": "Y", "ipv6.disable": "1", "random.trust_cpu": "off"}
+    assert wrong(agent(boot_parameters=given), asked) == {}
+    assert wrong(agent(), asked) == {}, "an agent of an earlier release did not ask"
+    others = {"tcp_x.a": "0", "tcp_y.b": "2"}
+    assert wrong(agent(boot_parameters=others), asked)["boot parameters"] == (
+        "the kernel was given tcp_x.a=0, the plan says 1; the kernel was not given ipv6.disable, the plan says 1; "
+        "the kernel was given tcp_y.b, the plan says nothing of it"
+    )
+    parts = agent(boot_parameters=given, machines={"far": {"boot_parameters": {"ipv6.disable": "1"}}})
+    assert wrong(parts, asked)["boot parameters"] == "the kernel of far was not given tcp_x.a, the plan says 1"

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from howdah.build import secret
 from howdah.library import gathered, index
 from howdah.library.index import FILE
 from howdah.record import state
 from howdah.record.digest import MismatchError, seal
 from howdah.record.directory import RunDirectory, read_json, write_json
 from howdah.record.provenance import analysis_sha256
-from howdah.work import ledger, results
+from howdah.work import results
 from tests.experiment_factory import Scenario, make_experiment
 from tests.unit.indexed import NAMES, assert_same, plain_tables, runs_read, tables
 
@@ -151,7 +152,7 @@ def test_one_that_is_not_what_it_should_be_is_as_good_as_none(
 
 def test_one_of_another_user_is_as_good_as_none(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables(root)
-    monkeypatch.setattr(ledger, "secret", lambda: b"another")
+    monkeypatch.setattr(secret, "secret", lambda: b"another")
     read = runs_read(monkeypatch)
     tables(root)
     assert sorted(read) == sorted(run.name for run in _runs(root))

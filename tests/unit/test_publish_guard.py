@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 import threading
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -44,10 +48,12 @@ def _endpoint() -> Iterator[int]:
         yield int(served.server_port)
 
 
-def _status(port: int, host: str, path: str = "/metrics") -> int:
+def _status(port: int, host: str, path: str = "/metrics", origin: str | None = None) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     connection.putrequest("GET", path, skip_host=True)
     connection.putheader("Host", host)
+    if origin is not None:
+        connection.putheader("Origin", origin)
     connection.endheaders()
     answer = connection.getresponse()
     answer.read()
@@ -116,11 +122,34 @@ def _kept(served: ScrapeEndpoint) -> int:
     return count
 
 
-def test_no_page_of_the_web_may_read_prometheus(tmp_path: Path) -> None:
-    with running(prometheus_or_skip(), tmp_path) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-        connection.request("GET", "/api/v1/labels", headers={"Origin": "http://evil.example"})
-        answer = connection.getresponse()
-        answer.read()
-        assert answer.status == 200
-        assert answer.getheader("Access-Control-Allow-Origin") is None
+@contextmanager
+def _prometheus() -> Iterator[int]:
+    with TemporaryDirectory() as data, running(prometheus_or_skip(), Path(data)) as server:
+        yield server.port
+
+
+@pytest.mark.parametrize("server", [_exporter, _endpoint, _prometheus])
+def test_a_page_of_another_origin_is_refused(server: object) -> None:
+    with server() as port:  # type: ignore[operator]
+        assert _status(port, f"127.0.0.1:{port}") == 200
+        assert _status(port, f"127.0.0.1:{port}", origin=f"http://127.0.0.1:{port}") == 200
+        for origin in ("http://evil.example", "null", f"https://127.0.0.1:{port}", f"http://127.0.0.1:{port + 1}"):
+            assert _status(port, f"127.0.0.1:{port}", origin=origin) == 403, origin
+
+
+def test_prometheus_answers_no_page_by_another_name() -> None:
+    """Neither its front, nor the server behind it, which a page finds by trying ports."""
+    with TemporaryDirectory() as data, running(prometheus_or_skip(), Path(data)) as server:
+        query = "/api/v1/query?query=up"
+        for port in (server.port, server.own_port):
+            assert _status(port, f"rebound.example:{port}", query) in (401, 421)
+            assert _status(port, f"rebound.example:{port}", "/") in (401, 421)
+        assert _status(server.own_port, f"127.0.0.1:{server.own_port}", query) == 401
+        assert _status(server.port, f"localhost:{server.port}", query) == 200
+        assert server.client().instant("vector(7)", 1000)[0].value == 7.0
+        form = urllib.parse.urlencode({"query": "vector(8)", "time": "1"}).encode()
+        with urllib.request.urlopen(f"{server.url}/api/v1/query", form, timeout=20) as answer:
+            assert json.load(answer)["data"]["result"][0]["value"][1] == "8"
+        command = Path(f"/proc/{server.process.pid}/cmdline").read_bytes().decode()
+        assert server.password.word not in command
+        assert (Path(data) / "web.yml").stat().st_mode & 0o077 == 0

@@ -153,7 +153,7 @@ def test_a_port_in_use_is_named_with_what_to_do(prometheus: Prometheus, tmp_path
         holder.listen()
         port = holder.getsockname()[1]
         with pytest.raises(PrometheusUnavailableError, match=rf"port {port} .*in use[\s\S]*--port"):
-            start(prometheus, tmp_path, port)
+            running(prometheus, tmp_path, port).__enter__()
         with pytest.raises(PrometheusUnavailableError, match="--port"):
             serve(tmp_path, port)
 
@@ -219,3 +219,16 @@ def test_serve_without_runs_says_how_to_make_some(tmp_path: Path, prometheus: Pr
         serve(tmp_path / "absent", port=0)
     with pytest.raises(HowdahError, match="no runs to serve"):
         serve(tmp_path, port=0)
+
+
+def test_blocks_that_came_with_the_runs_are_not_opened(
+    experiment: Experiment, prometheus: Prometheus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their names carry a code of the user's secret: what another user's howdah named is made again."""
+    with monkeypatch.context() as patch:
+        patch.setenv("HOWDAH_CACHE", str(tmp_path / "another"))
+        foreign = build_experiment(experiment, prometheus)
+    own = build_experiment(experiment, prometheus)
+    assert own
+    assert not {block.parent.name for block in own} & {block.parent.name for block in foreign}
+    assert own == build_experiment(experiment, prometheus), "one's own are taken again"

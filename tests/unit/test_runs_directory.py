@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from howdah.cluster.attachment import DetachedError, attachable
 from howdah.command.main import build_parser, main
 from howdah.command.parser import commands_of
 
@@ -90,12 +92,12 @@ def test_the_runs_of_the_variable_are_shown(
 
 def test_what_attach_gives_again_has_the_same_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The command may have had them from a variable that is not set any more, or from another one."""
-    kept = {"arguments": ["run", "quick"], "directory": str(tmp_path), "process": os.getpid()}
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / ".attach.json").write_text(json.dumps(kept))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["howdah", "run", "quick"])
+    with pytest.raises(DetachedError), attachable(tmp_path / "mine", "tcp://far:8786"):
+        raise DetachedError
     given: list[tuple[list[str], str]] = []
     monkeypatch.setattr(os, "execv", lambda _file, words: given.append((words[4:], os.environ["HOWDAH_RUNS"])))
     monkeypatch.setenv("HOWDAH_RUNS", "elsewhere")
-    monkeypatch.chdir(tmp_path)
     main(["attach", "--runs", "mine"])
     assert given == [(["run", "quick"], str(tmp_path / "mine"))]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from howdah.engine.share import bring_programs, stage_programs
+from howdah.engine.uml import needs
 from howdah.errors import HowdahError, RecordError, RunFailedError
 from howdah.plan.named import named_of
 from howdah.plan.plan import Plan
@@ -77,8 +78,13 @@ _NAMING = {
 }
 
 
+def _confines(problem: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "unconfined", lambda: problem)
+
+
 @pytest.mark.parametrize("what", _NAMING)
-def test_everything_that_would_run_is_named_and_asked_for(what: str) -> None:
+def test_everything_that_would_run_is_named_and_asked_for(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _confines("files: Function not implemented", monkeypatch)
     plan = _NAMING[what]
     (named,) = named_of(plan)
     assert str(named).startswith(what.split()[0])
@@ -88,6 +94,37 @@ def test_everything_that_would_run_is_named_and_asked_for(what: str) -> None:
     with pytest.raises(UntrustedError):
         check_trust(plan, text, {MADE_HERE: "0" * 32}, trust=False)
     check_trust(plan, text, signed_plan(plan, text), trust=False)  # the user's own
+
+
+def test_a_program_in_a_guest_that_is_confined_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = _NAMING["program"]
+    _confines(None, monkeypatch)
+    check_trust(plan, plan.to_json(), {}, trust=False)
+    both = dataclasses.replace(plan, modules=["m"])
+    with pytest.raises(UntrustedError) as caught:
+        check_trust(both, both.to_json(), {}, trust=False)
+    assert "module m" in str(caught.value)
+    assert "program" not in str(caught.value)
+
+
+@pytest.mark.parametrize("engine", ["vm", "host"])
+def test_a_program_elsewhere_than_in_such_a_guest_is_asked_for(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _confines(None, monkeypatch)
+    plan = dataclasses.replace(_NAMING["program"], engine=engine)
+    with pytest.raises(UntrustedError, match=f"not confined here .the engine {engine} does not."):
+        check_trust(plan, plan.to_json(), {}, trust=False)
+
+
+@pytest.mark.parametrize("lacking", ["namespaces", "files", "truncation", "network"])
+def test_what_a_machine_lacks_has_its_programs_asked_for(lacking: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = dict.fromkeys(("namespaces", "files", "truncation", "network"))
+    plan = _NAMING["program"]
+    monkeypatch.setattr(needs, "_try", lambda: whole)
+    check_trust(plan, plan.to_json(), {}, trust=False)
+    for trial in ({**whole, lacking: "no"}, "it did not start", {}):
+        monkeypatch.setattr(needs, "_try", lambda trial=trial: trial)
+        with pytest.raises(UntrustedError, match=r"program of .*, which is not confined here"):
+            check_trust(plan, plan.to_json(), {}, trust=False)
 
 
 def test_what_is_allowed_is_remembered_by_its_content(tmp_path: Path) -> None:

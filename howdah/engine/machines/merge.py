@@ -71,6 +71,7 @@ def merge_agents(
         "status": "ok" if all(agent["status"] == "ok" for agent in agents.values()) else "error",
         "error": next((agent["error"] for agent in agents.values() if agent["error"]), None),
         **{name: main.get(name) for name in ("kernel_release", "kernel_version", "hertz", "available_algorithms")},
+        **{name: main[name] for name in ("run", "seed", "boot_parameters") if name in main},
         "epoch_monotonic_ns": epoch_ns,
         "phases": _phases(agents, corrections),
         "flows": [_flow(flow.id, flow.size_bytes, agents, corrections) for flow in plan.flows],
@@ -95,7 +96,8 @@ def _machine_of(agents: Mapping[str, dict[str, Any]], node: str) -> str:
 
 def _machine(agent: dict[str, Any]) -> dict[str, Any]:
     names = ("kernel_release", "kernel_version", "part", "modules", "memory", "processor", "kernel_log")
-    return {name: agent.get(name) for name in names}
+    boot = {name: agent[name] for name in ("boot_parameters",) if name in agent}
+    return {name: agent.get(name) for name in names} | boot
 
 
 def _phases(agents: Mapping[str, dict[str, Any]], corrections: Mapping[str, Correction]) -> list[dict[str, str | int]]:

@@ -148,6 +148,13 @@ _BOUNDS = (
         "Landlock is in Linux 5.13 and newer; boot with lsm=landlock,… Run modules and packs that you trust alone.",
     ),
     _Bound(
+        "truncation",
+        "guest's truncation",
+        "a guest cuts no file short that it may not write",
+        "a module in a guest can cut files of this user short",
+        "Linux 6.2 and newer keep it from that, or run modules and packs that you trust alone.",
+    ),
+    _Bound(
         "network",
         "guest's network",
         "a guest gets an empty network namespace",
@@ -162,6 +169,17 @@ _BOUNDS = (
         "A container must allow personality(2), or prctl(2) with PR_SET_MM.",
     ),
 )
+
+
+def unconfined() -> str | None:
+    """What keeps this machine from confining a guest, in words; None if its code reaches nothing of the user's."""
+    trial = _try()
+    if isinstance(trial, str):
+        return f"it could not be tried: {trial}"
+    for name in ("namespaces", "files", "truncation", "network"):
+        if (problem := trial.get(name, "not tried")) is not None:
+            return f"{name}: {problem}"
+    return None
 
 
 def _bound(problem: str | None, bound: _Bound) -> EngineCheck:

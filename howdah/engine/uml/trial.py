@@ -7,6 +7,7 @@ A process of its own, because trying means forking, being traced and entering na
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -16,8 +17,10 @@ _TRACEME, _SYSEMU, _GETREGSET = 0, 31, 0x4204
 _NT_X86_XSTATE = 0x202
 _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 _LANDLOCK_CREATE_RULESET, _ASK_VERSION = 444, 1
+_BOUNDS_TRUNCATION = 3  # the first version of Landlock that does: Linux 6.2
 _ADDR_NO_RANDOMIZE = 0x0040000
 _SET_MM, _MM_MAP_SIZE = 35, 15  # prctl(2)
+_SET_SECCOMP, _MODE_FILTER = 22, 2
 
 _C = ctypes.CDLL(None, use_errno=True)
 _C.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -73,14 +76,24 @@ def try_namespaces() -> str | None:
 
 
 def try_network() -> str | None:
-    """Error of leaving the network, after ``try_namespaces`` (None: it works). Changes this process."""
-    return None if _C.unshare(_CLONE_NEWNET) == 0 else _error()
+    """Error of leaving the network, after ``try_namespaces``, or of refusing calls (None: it works). Changes this
+    process."""
+    if _C.unshare(_CLONE_NEWNET) < 0:
+        return _error()
+    _C.prctl(_SET_SECCOMP, _MODE_FILTER, None, 0, 0)  # without a filter: the address is the error where there is any
+    return None if ctypes.get_errno() == errno.EFAULT else f"seccomp: {_error()}"
 
 
 def try_files() -> str | None:
     """Error of asking for Landlock, by which the launcher bounds a guest's files (None: it is there)."""
     version = _C.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _ASK_VERSION)
     return None if version > 0 else _error()
+
+
+def try_truncation() -> str | None:
+    """Why truncate(2) of a file that may not be opened is not kept from (None: it is)."""
+    version = _C.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _ASK_VERSION)
+    return None if version >= _BOUNDS_TRUNCATION else f"Landlock is of version {max(version, 0)}"
 
 
 def try_addresses() -> str | None:
@@ -97,6 +110,7 @@ def main() -> int:
         "ptrace": ptrace,
         "xstate_bytes": xstate_bytes,
         "files": try_files(),
+        "truncation": try_truncation(),
         "addresses": try_addresses(),
         "namespaces": try_namespaces(),
         "network": try_network(),

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dask's own HTTP server, which looks at no ``Host``: pages on loopback where somebody asks for them, else none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+from tornado.web import ErrorHandler
+
+from howdah.publish.guard import LOOPBACK, refusal
+
+ADDRESS = f"{LOOPBACK}:0"
+_SCHEDULER, _WORKER = ("distributed.scheduler.http.routes", "distributed.worker.http.routes")
+_ROUTES = list(dask.config.get(_SCHEDULER))
+# Dask opens a port for them in every process, whether anybody asks for a dashboard or not.
+NO_PAGES: dict[str, Any] = {_SCHEDULER: [], _WORKER: []}
+PAGES: dict[str, Any] = {_SCHEDULER: _ROUTES}
+
+
+def guard(scheduler: Any) -> None:
+    """Refuse what howdah/publish/guard.py refuses, also of what Bokeh adds."""
+    application, port = scheduler.http_application, scheduler.http_server.port
+    found = application.find_handler
+
+    def find_handler(request: Any, **options: Any) -> Any:
+        refused = refusal(request.headers, LOOPBACK, port)
+        if refused is None:
+            return found(request, **options)
+        return application.get_handler_delegate(request, ErrorHandler, {"status_code": refused[0]})
+
+    application.find_handler = find_handler

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The central claim of an entry: declared, its verdict the entry's, first on the page; and what a claim declares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from howdah.atlas.chapter import check
+from howdah.atlas.encoding import encoding, renewed
+from howdah.atlas.record import Record
+from howdah.atlas.site import write_site
+from howdah.atlas.view import View, views
+from howdah.claim.claims import judge_claims
+from howdah.errors import ProfileError
+from howdah.profile.claim import ClaimSection
+from howdah.report.plot import draw
+from tests.atlas_factory import ENTRIES, PROFILE, Made, make_atlas, measured
+from tests.claim_factory import make_runs
+
+CENTRAL = "central: [made/losses, made/window]"
+
+
+def judged(directory: Path, *, entries: str = ENTRIES, profile: str = PROFILE) -> Made:
+    made = make_atlas(directory, entries=entries, profile=profile)
+    judge_claims(make_runs(directory, made.profiles / "made.yaml", measured))
+    return made
+
+
+def shown(made: Made) -> View:
+    return views(made.read(), made.chapters(), made.runs / "atlas", draw, quick=False)[0]
+
+
+def test_no_other_claim_changes_the_verdict_of_an_entry(tmp_path: Path) -> None:
+    """One claim differs; whether the entry does depends on which of its claims is central."""
+    for number, (central, verdict) in enumerate([("made/window", "pass"), ("made/losses", "differs")]):
+        made = judged(tmp_path / str(number), entries=ENTRIES.replace(CENTRAL, f"central: {central}"))
+        view = shown(made)
+        assert view.verdict == verdict
+        assert [claim.name for claim in view.claims if claim.is_central] == [central] == [view.claims[0].name]
+        write_site(made.runs / "atlas", made.read(), [view], Record(), [], quick=False)
+        page = (made.runs / "atlas" / view.entry.page).read_text()
+        assert page.count("Central claim.") == 1
+        assert page.index("Central claim.") < page.index(f"<code>{view.claims[1].name}</code>")
+
+
+@pytest.mark.parametrize(
+    ("central", "message"),
+    [
+        ("", "Astart_tab1 has claims, and none is 'central'"),
+        ("central: made/more", "the central claim made/more is none of Astart_tab1"),
+        ("central: [made/window, made/gone]", "the central claim made/gone is none of Astart_tab1"),
+    ],
+)
+def test_an_entry_with_claims_needs_a_central_one_of_its_own(tmp_path: Path, central: str, message: str) -> None:
+    made = make_atlas(tmp_path, entries=ENTRIES.replace(f"  {CENTRAL}\n", f"  {central}\n" if central else ""))
+    with pytest.raises(ProfileError, match=message) as error:
+        check(made.read(), made.chapters())
+    assert "paper.yaml:1" in str(error.value)
+
+
+def test_a_trace_with_claims_has_their_verdict(tmp_path: Path) -> None:
+    entries = ENTRIES.replace("id: Astart_fig16,", "id: Astart_fig16, central: made/window,")
+    profile = PROFILE.replace("entry: Astart_tab1", "entry: [Astart_tab1, Astart_fig16]", 1)
+    made = judged(tmp_path, entries=entries, profile=profile)
+    found = views(made.read(), made.chapters(), made.runs / "atlas", draw, quick=False)
+    assert [view.verdict for view in found] == ["differs", "pass", "definition", "pass"]
+
+
+def test_a_definition_that_holds_is_implemented_and_one_that_fails_fails(tmp_path: Path) -> None:
+    kind = "says: CUBIC leaves slow start at 30 packets.\n    kind: implemented"
+    profile = PROFILE.replace("says: CUBIC leaves slow start at 30 packets.", kind)
+    for number, (text, verdict) in enumerate([("equals: 30", "implemented"), ("equals: 60", "fail")]):
+        made = judged(tmp_path / str(number), profile=profile.replace("equals: 30", text))
+        window = next(claim for claim in shown(made).claims if claim.id == "window")
+        assert window.verdict == verdict
+
+
+def test_a_kind_that_is_declared_or_taken_back_needs_no_runs() -> None:
+    row: dict[str, Any] = {"id": "a", "verdict": "pass", "expected": {"unit": ""}, "measured": None, "control": None}
+    given = {"id": "a", "says": "x", "value": {"metric": "utilisation"}, "expect": {"above": "1 %"}}
+    plain, definition = (ClaimSection.model_validate({**given, **more}) for more in ({}, {"kind": "implemented"}))
+    now = renewed(definition, row, encoding(plain))
+    assert now["verdict"] == "implemented"
+    assert renewed(plain, now, encoding(definition))["verdict"] == "pass"
+
+
+def test_a_range_that_was_chosen_after_a_result_says_so(tmp_path: Path) -> None:
+    field = "expect: {equals: 30}\n    chosen_after: It was 29 <packets>, which failed."
+    made = judged(tmp_path, profile=PROFILE.replace("expect: {equals: 30}", field))
+    view = shown(made)
+    write_site(made.runs / "atlas", made.read(), [view], Record(), [], quick=False)
+    page = (made.runs / "atlas" / view.entry.page).read_text()
+    assert "<strong>Chosen after a result was known.</strong> It was 29 &lt;packets&gt;, which failed." in page
