@@ -7,7 +7,6 @@ import argparse
 import shutil
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from howdah.cluster.opened import executor_at
 from howdah.command.answer import answer
@@ -26,8 +25,9 @@ from howdah.command.common import (
 from howdah.command.interruption import RUNS_KEPT
 from howdah.command.parser import section
 from howdah.counterexample.goal import read_goal
-from howdah.counterexample.session import COUNTEREXAMPLE_NAME, Found, Session, as_json
-from howdah.counterexample.space import read_space
+from howdah.counterexample.page import write_page
+from howdah.counterexample.session import COUNTEREXAMPLE_NAME, SearchResult, SearchSession, as_json
+from howdah.counterexample.space import read_space, words
 from howdah.counterexample.trial import Trials
 from howdah.errors import ProfileError
 from howdah.layout import fitted, write_stdout
@@ -83,16 +83,21 @@ def execute(options: argparse.Namespace) -> int:
         trials = Trials(
             space, goal, directory, options.jobs or cores(), display.build, lambda *_: None, display.say, executor
         )
-        found = Session(space, goal, trials, display.say, _explain).run(options.sampler)
+        found = SearchSession(space, goal, trials, display.say, _explain).run(options.sampler)
+        said = _said(found, goal.says)
+        page = write_page(found, space, goal.says, said, directory)
     kept = _keep(options.corpus, directory, profile.name, found)
     if options.json:
-        answer("search", {"directory": str(directory), "corpus": kept and str(kept), **as_json(found, goal)})
+        paths = {"directory": str(directory), "page": str(page), "corpus": kept and str(kept)}
+        answer("search", {**paths, **as_json(found, goal.says)})
     else:
-        write_stdout(fitted(_text(found, goal.says, directory, kept)))
+        if found.proven is not None:
+            said.append(f"profile: {kept or directory / COUNTEREXAMPLE_NAME}")
+        write_stdout(fitted("\n".join([*said, f"page: {page}"]) + "\n"))
     return 0 if found.simplest is not None else NOTHING_FOUND
 
 
-def _keep(corpus: Path | None, directory: Path, name: str, found: Found) -> Path | None:
+def _keep(corpus: Path | None, directory: Path, name: str, found: SearchResult) -> Path | None:
     if corpus is None or found.proven is None:
         return None
     corpus.mkdir(parents=True, exist_ok=True)
@@ -110,18 +115,16 @@ def _explain(experiment: Path) -> list[str]:
     return found(results([read_shown(experiment)], TableSource()))
 
 
-def _text(found: Found, says: str, directory: Path, kept: Path | None) -> str:
+def _said(found: SearchResult, says: str) -> list[str]:
     seen = len(found.tried) / found.size
     share = "less than a millionth" if seen < 1e-6 else f"{significant(seen * 100, 2)} %"
-    lines = []
     if found.simplest is None or found.proven is None:
         best = found.best
-        lines.append(f"Nothing was found in {counted(len(found.tried), 'candidate')}, {share} of the space.")
+        lines = [f"Nothing was found in {counted(len(found.tried), 'candidate')}, {share} of the space."]
         if best is not None:
-            lines.append(f"Nearest: {best.score.text} at {_values(best.candidate)}.")
-        lines += [f"Not proven: {each}" for each in found.dropped]
-        return "\n".join([*lines, f"All candidates: {directory / 'search.json'}"]) + "\n"
-    lines.append(f"{says[:1].upper()}{says[1:]}: {found.proven.score.text}")
+            lines.append(f"Nearest: {best.score.text} at {words(best.candidate)}.")
+        return [*lines, *(f"Not proven: {each}" for each in found.dropped)]
+    lines = [f"{says[:1].upper()}{says[1:]}: {found.proven.score.text}"]
     lines += [f"  {name}: {value}" for name, value in {**found.simplest.candidate, **found.simplest.more}.items()]
     lines += found.why
     lines += _neighbours(found)
@@ -132,19 +135,15 @@ def _text(found: Found, says: str, directory: Path, kept: Path | None) -> str:
     )
     important = sorted(found.importances.items(), key=lambda each: -each[1])[:3]
     if important:
-        lines.append("What matters most: " + ", ".join(f"{name} {significant(v * 100, 2)} %" for name, v in important))
-    lines.append(f"profile: {kept or directory / COUNTEREXAMPLE_NAME}")
-    return "\n".join(lines) + "\n"
+        shown = ", ".join(f"{name} {significant(v * 100, 2)} %" for name, v in important)
+        lines.append(f"What matters most: {shown}.")
+    return lines
 
 
-def _neighbours(found: Found) -> list[str]:
+def _neighbours(found: SearchResult) -> list[str]:
     scored = [(name, each.score) for name, each in found.neighbours if each.score.value is not None]
     if not scored:
         return []
     near = sum(score.found for _, score in scored)
     worst = min(scored, key=lambda each: each[1].value or 0.0)
     return [f"Of {len(scored)} neighbours {near} show it too; the weakest: {worst[0]}, {worst[1].text}."]
-
-
-def _values(candidate: Any) -> str:
-    return ", ".join(f"{name} {value}" for name, value in candidate.items())

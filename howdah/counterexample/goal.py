@@ -21,7 +21,7 @@ SMALLEST = 1e-12
 
 
 @dataclass(frozen=True)
-class Score:
+class CandidateScore:
     """``value`` is larger for a better counterexample, None where its runs do not say; ``found`` whether it is one.
 
     ``text`` is the measured number in words, or why there is none; ``written`` the number as a claim has it.
@@ -34,11 +34,11 @@ class Score:
 
 
 class Goal(Protocol):
-    def score(self, field: Field) -> Score:
+    def score(self, field: Field) -> CandidateScore:
         """Of the runs of one candidate."""
         ...
 
-    def keeps(self, before: Score, now: Score) -> bool:
+    def keeps(self, before: CandidateScore, now: CandidateScore) -> bool:
         """Whether a simpler candidate is as good as the one before, or nearly."""
         ...
 
@@ -61,25 +61,25 @@ class Falsify:
     def says(self) -> str:
         return f"the claim {self.claim.id} fails ({self.claim.says})"
 
-    def score(self, field: Field) -> Score:
+    def score(self, field: Field) -> CandidateScore:
         judging = Judging(self.claim, field, quick=False)
         found = judging.judge()
         verdict, measured = found["verdict"], found["measured"]
         text = measured["text"] if measured else found["why"]
         if verdict not in (PASS, FAIL) or measured is None:
-            return Score(None, False, found["why"] or text)
+            return CandidateScore(None, False, found["why"] or text)
         points = measured["points"]
         margins = [margin for point in points if (margin := self._margin(point)) is not None]
         without = next((why for point in points if (why := judging.missing(point["at"]))), "")
         if without or len(margins) < len(points):  # a run without the value shows nothing
-            return Score(None, False, without or found["why"] or text)
+            return CandidateScore(None, False, without or found["why"] or text)
         margin = (min if self.claim.hold == "any" else max)(margins)
         if found["than"]:
             text = f"{text} against {found['than']['text']}"
         ok = verdict == FAIL
-        return Score(max(margin, SMALLEST) if ok else min(margin, -SMALLEST), ok, text)
+        return CandidateScore(max(margin, SMALLEST) if ok else min(margin, -SMALLEST), ok, text)
 
-    def keeps(self, before: Score, now: Score) -> bool:
+    def keeps(self, before: CandidateScore, now: CandidateScore) -> bool:
         assert before.value is not None
         return now.found and now.value is not None and now.value >= before.value / 2
 
@@ -113,7 +113,7 @@ def _miss(expect: RangeSection, metric: Metric, value: float | None) -> float | 
 def _by_word(word: str, mean: float | None, compared: dict[str, Any]) -> float | None:
     if mean is None:
         return None
-    than = mean - compared["difference"]
+    than = mean - float(compared["difference"])
     scale = abs(than) or 1.0
     factor = {"much more": 2.0, "more": 1.0, "less": 1.0, "much less": 0.5}.get(word)
     if factor is None:
@@ -139,36 +139,36 @@ class Extreme:
         what = f"{self.goal.by} of {self.goal.metric}" if self.goal.than is not None else self.goal.metric
         return f"{most} {what}"
 
-    def score(self, field: Field) -> Score:
+    def score(self, field: Field) -> CandidateScore:
         first, second = self.goal.sides
         value = self._side(field, first)
         if isinstance(value, str):
-            return Score(None, False, value)
+            return CandidateScore(None, False, value)
         if second is None:
             mean = statistic(value.numbers()).mean
             text = number_text(mean, self.metric)
-            return Score(self.sign * mean, True, text, text)
+            return CandidateScore(self.sign * mean, True, text, text)
         than = self._side(field, second)
         if isinstance(than, str):
-            return Score(None, False, than)
+            return CandidateScore(None, False, than)
         return self._compared(compare(value, than))
 
-    def keeps(self, before: Score, now: Score) -> bool:
+    def keeps(self, before: CandidateScore, now: CandidateScore) -> bool:
         assert before.value is not None
         if now.value is None:
             return False
         allowed = abs(before.value) * (1 - KEPT_SHARE)
         return now.value >= before.value - allowed
 
-    def _compared(self, found: Compared) -> Score:
+    def _compared(self, found: Compared) -> CandidateScore:
         sides = f"{number_text(found.first, self.metric)} against {number_text(found.second, self.metric)}"
         shown: Interval | None = found.ratio if self.goal.by == "ratio" else found.difference
         if shown is None:
-            return Score(None, False, f"{sides}: of 0 there is no ratio")
+            return CandidateScore(None, False, f"{sides}: of 0 there is no ratio")
         metric = RATIO if self.goal.by == "ratio" else self.metric
         value = math.log(shown.value) if self.goal.by == "ratio" and shown.value > 0 else shown.value
         text = number_text(shown.value, metric)
-        return Score(self.sign * value, True, f"{text} ({sides})", text)
+        return CandidateScore(self.sign * value, True, f"{text} ({sides})", text)
 
     def _side(self, field: Field, side: SelectorSection) -> Any:
         """The sample, or why there is none."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from howdah.counterexample.goal import Falsify, Goal, Score
+from howdah.counterexample.goal import CandidateScore, Falsify, Goal
 from howdah.counterexample.sampler import BATCH, Kind, Sampler
 from howdah.counterexample.shrink import Shrinker, Simpler
 from howdah.counterexample.space import COUNT, Candidate, Space, words
@@ -30,7 +30,7 @@ Explain = Callable[[Path], list[str]]
 
 
 @dataclass
-class Found:
+class SearchResult:
     """What a search ends with. ``simplest`` is None where nothing was found, or nothing proven."""
 
     tried: list[Tried]
@@ -59,19 +59,19 @@ class Found:
         )
 
 
-class Session:
+class SearchSession:
     """One search. ``trials`` makes its runs; ``explain`` says in sentences what a proven experiment shows."""
 
     def __init__(self, space: Space, goal: Goal, trials: Trials, say: Say, explain: Explain) -> None:
         self.space, self.goal, self.trials, self.say, self.explain = space, goal, trials, say, explain
         self._begun = time.monotonic()
 
-    def run(self, kind: Kind = "tpe") -> Found:
+    def run(self, kind: Kind = "tpe") -> SearchResult:
         """Raises HowdahError where the claim fails as the profile is written, or no run says anything."""
         search = self.space.search
         self._check_default()
         sampler = Sampler(self.space, search.seed, kind)
-        found = Found([], self.space.size)
+        found = SearchResult([], self.space.size)
         while len(found.tried) < search.budget.candidates and not self._is_late():
             asked = sampler.ask(min(BATCH, search.budget.candidates - len(found.tried)))
             if not asked:
@@ -87,9 +87,9 @@ class Session:
         self.write(found)
         return found
 
-    def write(self, found: Found) -> None:
+    def write(self, found: SearchResult) -> None:
         """search.json of what there is now."""
-        write_json(self.trials.directory / SEARCH_NAME, as_json(found, self.goal))
+        write_json(self.trials.directory / SEARCH_NAME, as_json(found, self.goal.says))
 
     def _check_default(self) -> None:
         base = self.trials.screen([{}])[0]
@@ -104,7 +104,7 @@ class Session:
         limit = self.space.search.budget.time
         return limit is not None and time.monotonic() - self._begun > limit / 1e6
 
-    def _tell(self, found: Found) -> None:
+    def _tell(self, found: SearchResult) -> None:
         spent = max(time.monotonic() - self._begun, 1e-3)
         tried, wanted = len(found.tried), self.space.search.budget.candidates
         rate = tried / spent * 60
@@ -114,7 +114,7 @@ class Session:
         late = f", about {significant(left, 2)} min left" if tried < wanted else ""
         self.say(f"{tried} of {wanted} tried, {significant(rate, 2)} a minute{late}; {shown}")
 
-    def _prove(self, found: Found) -> None:
+    def _prove(self, found: SearchResult) -> None:
         """Shrink and prove the best; where the proof fails, the next best."""
         ordered = sorted(
             (each for each in found.tried if each.score.found and each.score.value is not None),
@@ -157,7 +157,7 @@ class Session:
         tried = self.trials.screen([candidate for _, candidate in some], now.more) if some else []
         return [(name, each) for (name, _), each in zip(some, tried, strict=True)]
 
-    def _write_profile(self, found: Found, simplest: Simpler, score: Score) -> None:
+    def _write_profile(self, found: SearchResult, simplest: Simpler, score: CandidateScore) -> None:
         data = self.space.document(simplest.candidate, simplest.more)
         search = self.space.search
         origin = f"Found by howdah search: seed {search.seed}, {len(found.tried)} candidates."
@@ -166,11 +166,11 @@ class Session:
         write_whole(self.trials.directory / COUNTEREXAMPLE_NAME, text)
 
 
-def as_json(found: Found, goal: Goal) -> dict[str, Any]:
-    """A search as search.json has it."""
+def as_json(found: SearchResult, says: str) -> dict[str, Any]:
+    """A search as search.json has it; ``says`` is its goal."""
     return {
         "format": FORMAT,
-        "goal": goal.says,
+        "goal": says,
         "space": found.size,
         "tried": len(found.tried),
         "failed": found.count("failed"),

@@ -63,8 +63,9 @@ class Space:
         if self.search.steps is None:
             return free
         one = math.prod(len(each.values) for each in self.variables.values() if each.step == 1)
-        counts = self.variables[COUNT].values if COUNT in self.variables else (self.search.steps.count.most,)
-        return free // (len(counts) if COUNT in self.variables else 1) * sum(one**count for count in counts)
+        count = self.search.steps.count
+        counts = range(count.least, count.most + 1)  # a variable where there are several
+        return free // len(counts) * sum(int(one**each) for each in counts)
 
     def active(self, candidate: Candidate) -> list[Variable]:
         """The variables that a candidate has. What it leaves out is as in the profile; further steps are none."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from howdah.claim.claims import field_of
-from howdah.counterexample.goal import Goal, Score
+from howdah.counterexample.goal import CandidateScore, Goal
 from howdah.counterexample.space import Candidate, Space, slug
 from howdah.errors import HowdahError, ProfileError
 from howdah.profile.profile import Profile
@@ -30,7 +30,7 @@ class Tried:
     """A candidate with its score; ``directory`` is its experiment, below that of the search."""
 
     candidate: Candidate
-    score: Score
+    score: CandidateScore
     directory: str
     runs: int
 
@@ -67,10 +67,10 @@ class Trials:
                     ready[name] = self._prepared(candidate, name, more, locks, keep)
                 except ProfileError as error:
                     refused[name] = error.what
-            for name, error in self._make(list(ready.values())).items():
-                refused.setdefault(name, error.what)
+            for name, broken in self._make(list(ready.values())).items():
+                refused.setdefault(name, broken.what)
             found = {
-                name: Tried(candidate, Score(None, False, refused[name]), "", 0)
+                name: Tried(candidate, CandidateScore(None, False, refused[name]), "", 0)
                 if name in refused
                 else Tried(candidate, self._score(self.directory / name), name, len(ready[name].cells))
                 for name, candidate in unique.items()
@@ -104,6 +104,6 @@ class Trials:
                 cell.keep_data = False
         return prepared
 
-    def _score(self, experiment: Path) -> Score:
+    def _score(self, experiment: Path) -> CandidateScore:
         field, _, _ = field_of(experiment)
         return self.goal.score(field)

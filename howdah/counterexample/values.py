@@ -46,9 +46,9 @@ class Number:
 
     def text(self) -> Any:
         """As a profile has it, in the unit that is read best: ``2.5 Mbit/s``; or a bare number."""
-        family = next((family for family in _FAMILIES if self.unit in family), None)
+        family = next((family for family in _FAMILIES if self.unit in family), {})
         number, unit = self.number, self.unit
-        for name in _BEST if family is not None and number else ():
+        for name in _BEST if number else ():
             if name in family and (fit := self.base / family[name]) >= 1 and (fit * 1000).denominator == 1:
                 number, unit = fit, name
                 break

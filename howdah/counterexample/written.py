@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from howdah.counterexample.goal import Extreme, Falsify, Goal, Score
+from howdah.counterexample.goal import CandidateScore, Extreme, Falsify, Goal
 from howdah.profile.profile import to_yaml
 
 _WIDTH = 100
@@ -16,7 +16,7 @@ _WITHIN = "10 %"
 
 
 def profile_text(
-    data: dict[str, Any], goal: Goal, score: Score, why: list[str], origin: str, name: str, directory: Path
+    data: dict[str, Any], goal: Goal, score: CandidateScore, why: list[str], origin: str, name: str, directory: Path
 ) -> str:
     """The YAML of a counterexample called ``name``. ``directory`` is where relative paths of ``data`` start."""
     shown = {key: value for key, value in data.items() if key not in ("keep", "quick") and value != []}
@@ -30,7 +30,7 @@ def profile_text(
     return f"{comment}\n{to_yaml(shown)}"
 
 
-def _claim(goal: Goal, score: Score) -> dict[str, Any]:
+def _claim(goal: Goal, score: CandidateScore) -> dict[str, Any]:
     """The claim that fails here; of a number the claim that it is what was found."""
     if isinstance(goal, Falsify):
         return goal.claim.model_dump(by_alias=True, exclude_unset=True)

@@ -96,7 +96,7 @@ def _short_forms(section: type[ShortSection], shared: dict[str, Any]) -> list[di
     """What may stand in the place of a section with a short form."""
     own = section.model_json_schema(by_alias=True)["properties"][section.short]
     plain = _field_schema(own, section.model_fields[section.short], shared)
-    forms = plain["anyOf"] if "anyOf" in plain else [plain]
+    forms = plain.get("anyOf", [plain])
     return [form for form in forms if form != {"type": "null"}]
 
 

@@ -15,7 +15,7 @@ pytest.importorskip("optuna", reason="optuna is not installed")
 
 from howdah.command.main import main
 from howdah.counterexample.goal import read_goal
-from howdah.counterexample.session import COUNTEREXAMPLE_NAME, SEARCH_NAME, Found, Session
+from howdah.counterexample.session import COUNTEREXAMPLE_NAME, SEARCH_NAME, SearchResult, SearchSession
 from howdah.counterexample.space import read_space
 from howdah.counterexample.trial import Trials
 from howdah.errors import HowdahError
@@ -36,7 +36,8 @@ WORKER = """
     value = 0.1 + 0.01 * (path["buffer_bytes"] > 3 * path["bdp_bytes"]) if early else 1.0
     if WITHOUT and early:
         value = None
-    row = {"run": plan["run"], "flow": 1, "metric": "exit_cwnd_bdp", "value": value, "unit": "ratio", "why": "none seen"}
+    row = {"run": plan["run"], "flow": 1, "metric": "exit_cwnd_bdp", "value": value, "unit": "ratio"}
+    row["why"] = "none seen"
     (directory / "metrics.json").write_text(json.dumps({"format": 1, "rows": [row], "cross_checks": []}))
     verdict = "invalid" if DISPROVED and plan["calibration"]["enabled"] else "pass"
     (directory / "verdict.json").write_text(json.dumps({"format": 1, "verdict": verdict, "checks": []}))
@@ -86,7 +87,7 @@ class _Bench:
         self.monkeypatch.setattr(prepared, "WORKER", stand_in(self.root / "worker.py", text))
         self.monkeypatch.setattr(prepared, "find_engine", lambda _name: _Engine())
 
-    def session(self, bound: str = "0.5", workers: int = 2, runs: str = "runs") -> Session:
+    def session(self, bound: str = "0.5", workers: int = 2, runs: str = "runs") -> SearchSession:
         file = self.root / "sought.yaml"
         file.write_text(PROFILE.replace("BOUND", bound), encoding="utf-8")
         profile = load(file)
@@ -95,7 +96,7 @@ class _Bench:
         directory = self.root / runs / "sought-search"
         directory.mkdir(parents=True, exist_ok=True)
         trials = Trials(space, goal, directory, workers, lambda *_: None, lambda *_: None, self.said.append)
-        return Session(space, goal, trials, self.said.append, lambda _: ["Because."])
+        return SearchSession(space, goal, trials, self.said.append, lambda _: ["Because."])
 
     @property
     def made(self) -> list[str]:
@@ -109,7 +110,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Bench:
     return made
 
 
-def _tried(found: Found) -> list[tuple[dict[str, Any], float | None]]:
+def _tried(found: SearchResult) -> list[tuple[dict[str, Any], float | None]]:
     return [(dict(each.candidate), each.score.value) for each in found.tried]
 
 
@@ -179,6 +180,9 @@ def test_what_the_command_says_and_leaves(bench: _Bench, capsys: pytest.CaptureF
     assert answered["shape"] == "search/1"
     assert answered["tried"] == 16 == answered["failed"] + answered["held"] + answered["without_value"]
     assert answered["counterexample"]["values"]["path.rtt"] == "200 ms"
+    page = Path(answered["page"]).read_text(encoding="utf-8")
+    assert page.count('class="way ') == 16 + 1
+    assert answered["counterexample"]["experiment"] in page
     kept = Path(answered["corpus"])
     assert load(kept).name == "sought-counterexample"
     written = json.loads((bench.root / "runs/sought-search" / SEARCH_NAME).read_text())
