@@ -64,8 +64,7 @@ def _ways(found: SearchResult, rails: list[Variable]) -> str:
         for y, content in ((_TOP - 22, each.name), (_TOP - 8, each.values[-1]), (_BOTTOM + 16, each.values[0])):
             parts.append(f'<text x="{x:g}" y="{y}" text-anchor="middle">{escape(str(content))}</text>')
     ordered = sorted(found.tried, key=lambda each: each.score.found)
-    for each in ordered:
-        parts.append(_way(each.candidate, rails, places, "shows" if each.score.found else "", each))
+    parts += [_way(each.candidate, rails, places, "shows" if each.score.found else "", each) for each in ordered]
     if found.simplest is not None and found.proven is not None:
         parts.append(_way(found.simplest.candidate, rails, places, "simplest", found.proven))
     return svg(_WIDTH, _HEIGHT, f"{len(found.tried)} candidates", parts, "candidates")
@@ -107,10 +106,10 @@ def _section(found: SearchResult, across: Variable, up: Variable) -> str:
     for each in sorted(found.tried, key=lambda each: each.score.found):
         if each.score.value is None or across.name not in each.candidate or up.name not in each.candidate:
             continue
-        x = low + _share(across, each.candidate[across.name]) * (_PLANE - 20 - low)
-        y = high - _share(up, each.candidate[up.name]) * (high - 36)
+        right = low + _share(across, each.candidate[across.name]) * (_PLANE - 20 - low)
+        above = high - _share(up, each.candidate[up.name]) * (high - 36)
         colour = "var(--bad)" if each.score.found else "var(--quiet)"
         title = f"<title>{escape(words(each.candidate))}: {escape(each.score.text)}</title>"
-        dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>'
+        dot = f'<circle cx="{right:.1f}" cy="{above:.1f}" r="5" fill="{colour}"/>'
         parts.append(f'<a href="{escape(each.directory)}/">{title}{dot}</a>')
     return svg(_PLANE + 20, _PLANE, f"{across.name} against {up.name}", parts, "candidates")

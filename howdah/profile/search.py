@@ -90,7 +90,7 @@ class StepsSection(Section):
 
 
 class GoalSection(SelectorSection):
-    """A number of the runs, or how two of them compare."""
+    """What the runs measured, or how two sides of it compare."""
 
     than: ThanSection | None = fixed(None, description="the other side: what is looked for is value against than")
     by: Literal["difference", "ratio"] = fixed("difference", description="how both sides compare")
