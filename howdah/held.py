@@ -94,7 +94,8 @@ def held_words(kind: HeldBy | str, share: float, numbers: Mapping[str, float | N
     """A clause such as ``the receive window held it at 64 KiB for 94 % of the time``.
 
     ``numbers`` may have any metric of the flow by its name, in the unit of metrics.json; those that are not there, or
-    have no value, are left out of the clause. Raises ValueError for a kind that there is not.
+    have no value, are left out of the clause. ``share`` is of the time in which a client did not think. Raises
+    ValueError for a kind that there is not.
     """
     window = numbers.get("held_window_bytes")
     before, after = (numbers.get(f"idle_restart_{side}_packets") for side in ("before", "after"))
@@ -103,7 +104,8 @@ def held_words(kind: HeldBy | str, share: float, numbers: Mapping[str, float | N
         most=f" (at most {_size(window)})" if window is not None else "",
         restart=f" (from {before:.0f} to {after:.0f} packets)" if before is not None and after is not None else "",
     )
-    return f"{clause} for {significant(100 * share, 2)} % of the time"
+    apart = ", think time apart" if numbers.get(HeldBy.THINK.metric) and kind != HeldBy.THINK else ""
+    return f"{clause} for {significant(100 * share, 2)} % of the time{apart}"
 
 
 def _size(size_bytes: float) -> str:

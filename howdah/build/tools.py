@@ -59,10 +59,13 @@ def linker_version() -> str:
 
 def _version_of(program: str, missing: str, hint: str) -> str:
     try:
-        answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
-    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        answer = subprocess.run([program, "--version"], capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
         raise HowdahError(missing, hint=hint) from error
-    return answer.stdout.splitlines()[0]
+    said = answer.stdout.decode(errors="replace")
+    if not said.strip():
+        raise HowdahError(f"{shutil.which(program)} says no version", hint=f"Is it {program}? {hint}")
+    return said.splitlines()[0]
 
 
 def toolchain() -> str:

@@ -21,7 +21,7 @@ from howdah.measure.throughput import jain_index
 from howdah.place import REPORTS
 from howdah.plan.plan import Flow, Plan
 from howdah.profile.field import Section
-from howdah.profile.source import parse_yaml
+from howdah.profile.source import parse_yaml, read_text
 from howdah.record.result import Experiment, Run
 from howdah.record.sample import Series, sample_run
 
@@ -84,11 +84,7 @@ class Score:
 
 def read_thresholds(file: Path = THRESHOLDS) -> ThresholdFile:
     """Raises ProfileError that names file and line."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ProfileError(f"cannot be read: {error.strerror}", where=str(file)) from error
-    data, places = parse_yaml(text, str(file))
+    data, places = parse_yaml(read_text(file, "file of thresholds"), str(file))
     try:
         return ThresholdFile.model_validate(data)
     except ValidationError as error:

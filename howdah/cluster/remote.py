@@ -16,8 +16,8 @@ from distributed import Security
 from howdah.cluster.dashboard import ADDRESS
 from howdah.cluster.held import NAME as HELD
 from howdah.cluster.reach import require_tls
-from howdah.errors import HowdahError, explain
-from howdah.profile.source import parse_yaml
+from howdah.errors import HowdahError
+from howdah.profile.source import parse_yaml, read_text
 from howdah.publish.guard import is_loopback
 
 _PYTHON = f"env PYTHONSAFEPATH=1 {shlex.quote(sys.executable)}"  # Dask puts it into a line for a shell
@@ -102,10 +102,7 @@ def _common(addresses: dict[str, str | None]) -> str | None:
 
 def read_hosts(file: Path) -> list[str]:
     """One host a line; text after # is a comment. Raises HowdahError where there is none."""
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise HowdahError(f"the list of hosts cannot be read: {explain(error)}", where=str(file)) from error
+    lines = read_text(file, "list of hosts").splitlines()
     hosts = [host for line in lines if (host := line.partition("#")[0].strip())]
     if not hosts:
         raise HowdahError("the list of hosts is empty", where=str(file))
@@ -134,11 +131,7 @@ def slurm_cluster(file: Path, security: Security | None) -> Any:
 
 def read_settings(file: Path) -> dict[str, Any]:
     """A YAML file with one mapping. Raises HowdahError."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise HowdahError(f"this cannot be read: {error}", where=str(file)) from error
-    value, _places = parse_yaml(text, str(file))
+    value, _places = parse_yaml(read_text(file, "file of settings"), str(file))
     if not isinstance(value, dict):
         raise HowdahError("this is not a mapping of settings", where=str(file))
     return value

@@ -8,11 +8,14 @@
 from __future__ import annotations
 
 import argparse
+import codecs
+import contextlib
 import io
 import os
 import re
 import sys
 from collections.abc import Collection
+from pathlib import Path
 
 from howdah import __version__
 from howdah.command.answer import answer
@@ -24,6 +27,7 @@ from howdah.layout import write_stderr
 from howdah.unloaded import collect_rarely, leave_pandas_out
 
 INTERRUPTED = 130
+_UNENCODABLE = "howdah-unencodable"
 
 _HOW = """\
 Start with:
@@ -58,7 +62,8 @@ def _complete() -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # a file's name may be any bytes; they are printed as they are
+        codecs.register_error(_UNENCODABLE, _unencodable)
+        sys.stdout.reconfigure(errors=_UNENCODABLE)
     if "_ARGCOMPLETE" in os.environ:
         _complete()
     words = sys.argv[1:] if arguments is None else arguments
@@ -76,11 +81,39 @@ def main(arguments: list[str] | None = None) -> int:
         raise
 
 
+def _unencodable(error: UnicodeError) -> tuple[str | bytes, int]:
+    """A file's name may be any bytes, which are printed as they are; what an output of ASCII lacks, as ``\\u2713``."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    one = UnicodeEncodeError(error.encoding, error.object, error.start, error.start + 1, error.reason)
+    try:
+        return codecs.lookup_error("surrogateescape")(one)
+    except UnicodeEncodeError:
+        return codecs.lookup_error("backslashreplace")(one)
+
+
 def program() -> int:
     """The installed command: ``main`` in a process of its own."""
     collect_rarely()
     leave_pandas_out()
+    _use_own_path()
+    _open_output()
     return main()
+
+
+def _use_own_path() -> None:
+    """Programs come from no directory that depends on where the user stands: a stranger's may hold a ``git``."""
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    if any(not os.path.isabs(folder) for folder in folders):  # noqa: PTH117
+        os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, folders)) or os.defpath.lstrip(":")
+
+
+def _open_output() -> None:
+    """What was started with its output closed has one that goes nowhere."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
 def _execute(options: argparse.Namespace) -> int:
@@ -96,6 +129,9 @@ def _execute(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
         return 0
+    except MemoryError:
+        hint = "Close other programs, raise the limit (ulimit -v), or give --jobs 1."
+        return _end(options, HowdahError("there is not enough memory", hint=hint))
     except OSError as error:
         place = str(error.filename) if error.filename else None
         return _end(options, HowdahError(explain(error), where=place, hint=remedy(error)))
@@ -104,7 +140,9 @@ def _execute(options: argparse.Namespace) -> int:
 def _end(options: argparse.Namespace, error: HowdahError) -> int:
     """Say what went wrong; the exit code."""
     if getattr(options, "json", False):
-        _answer(error.what, error.where, error.hint)
+        with contextlib.suppress(OSError):  # of an output that is full: standard error has it, too
+            _answer(error.what, error.where, error.hint)
+            sys.stdout.flush()
     write_stderr(f"howdah: {error}\n")
     return error.exit_code
 

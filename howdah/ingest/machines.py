@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from howdah.errors import HowdahError
 from howdah.ingest.kernels import add_up, own_counters
-from howdah.ingest.source import Context, Made, SourceReport
+from howdah.ingest.source import Context, Made, SourceReport, agent_record
 from howdah.plan.plan import Plan
 from howdah.record.clock import Correction, correction_of
 from howdah.record.directory import RunDirectory
@@ -69,7 +69,7 @@ def _part_of(plan: Plan, place: MachineDirectory) -> Plan:
 
 
 def _agent(place: MachineDirectory) -> dict[str, Any]:
-    return _read(place.raw / "agent.json")
+    return agent_record(_read(place.raw / "agent.json"))[0]
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -142,7 +142,9 @@ def ingest_qdisc(context: Context, interfaces: dict[tuple[int, int], str]) -> tu
         if key not in names:
             names[key] = interfaces.get(key) or f"if{index}"
             if key not in interfaces:
-                report.problems.append(f"no interface {index} of {nodes[node]} is known by name")
+                report.problems.append(
+                    f"no interface {index} of {nodes[node] if node < len(nodes) else f'node {node}'} is known by name"
+                )
         codes.append(key)
     order = {key: number for number, key in enumerate(names)}
     interface = np.array([order[key] for key in codes], dtype=np.int64)

@@ -6,6 +6,7 @@ Two forms are read: JSON text sequences (ngtcp2), and one JSON document whose ev
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ _MS_NS = 1_000_000
 _SENT, _RECEIVED = "transport:packet_sent", "transport:packet_received"
 _LOST, _METRICS = "recovery:packet_lost", "recovery:metrics_updated"
 _LEAST_INITIAL_BYTES = 1200  # of a datagram, RFC 9000, 14.1
+_MOST = 2**62
+_MOST_OF_STATE = 2**50  # bytes of a window, milliseconds of a round trip: as nanoseconds they fit a table
+_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
 _NAMES = {"cwnd": "congestion_window"}  # of aioquic
 
 
@@ -82,7 +86,7 @@ def read_qlog(path: Path) -> Qlog:
     problems: list[str] = []
     events = list(_events(data, path.name, problems))
     found = _Reader(events).qlog
-    found.problems = problems + found.problems
+    found.problems = problems + [f"{path.name}{problem}" for problem in found.problems]
     if not events and not problems:
         found.problems.append(f"{path.name} has no events")
     return found
@@ -91,14 +95,18 @@ def read_qlog(path: Path) -> Qlog:
 def _events(data: bytes, name: str, problems: list[str]) -> Iterator[dict[str, Any]]:
     if data.lstrip().startswith(b"{"):
         try:
-            document = raw_value(data)
-            yield from document["traces"][0]["events"]
+            events = raw_value(data)["traces"][0]["events"]
+            if not all(isinstance(event, dict) for event in events):
+                raise ValueError("it has events that are none")
+            yield from events
         except (ValueError, LookupError, TypeError):
             problems.append(f"{name} is cut short: it is not a whole JSON document of {len(data)} bytes")
         return
     for number, record in enumerate(part for part in data.split(_SEPARATOR) if part.strip()):
         try:
             value = raw_value(record)
+            if not isinstance(value, dict):
+                raise ValueError("it is not an object")
         except ValueError:
             problems.append(f"{name} is cut short, or damaged, in its record {number + 1}")
             return
@@ -126,13 +134,19 @@ class _Reader:
         self._state: dict[str, float] = {}
         self._lost_at: tuple[int, int] = (0, 0)  # of the ACK or timer in progress: since when, how many
         self._before: SenderState | None = None
-        for event in events:
-            self._take(event)
+        last_ns = 0
+        for number, event in enumerate(events, 1):
+            try:
+                last_ns = _time_ns(event)
+                self._take(event, last_ns)
+            except _DAMAGE:
+                self.qlog.problems.append(f" is damaged in its event {number}")
+                break
         if events and self._state:
-            self.qlog.last = self._known(_time_ns(events[-1]))
+            self.qlog.last = self._known(last_ns)
 
-    def _take(self, event: dict[str, Any]) -> None:
-        name, data, time_ns = event.get("name"), event.get("data") or {}, _time_ns(event)
+    def _take(self, event: dict[str, Any], time_ns: int) -> None:
+        name, data = event.get("name"), event.get("data") or {}
         if name == _SENT:
             self._sent(time_ns, data)
         elif name == _RECEIVED:
@@ -149,9 +163,9 @@ class _Reader:
             self._measured(time_ns, data)
 
     def _sent(self, time_ns: int, data: dict[str, Any]) -> None:
-        length = int((data.get("raw") or {}).get("length", 0))
+        length = _count((data.get("raw") or {}).get("length", 0))
         ranges = [
-            (int(frame["offset"]), int(frame["length"]))
+            (_count(frame["offset"]), _count(frame["length"]))
             for frame in data.get("frames", [])
             if frame.get("frame_type") == "stream" and frame["stream_id"] == self._stream
         ]
@@ -176,7 +190,12 @@ class _Reader:
         for frame in frames:
             for first, *rest in frame["acked_ranges"]:
                 last = int(rest[0]) if rest else int(first)
-                for number in range(int(first) if least is None else max(int(first), least), last + 1):
+                begin = int(first) if least is None else max(int(first), least)
+                if last - begin > len(self._outstanding):  # a range of any length, of a stranger's
+                    numbers = sorted(n for kind, n in self._outstanding if kind == space and begin <= n <= last)
+                else:
+                    numbers = list(range(begin, last + 1))
+                for number in numbers:
                     self._arrived((space, number))
                 for key in [key for key in self._given_up if key[0] == space and int(first) <= key[1] <= last]:
                     self._acked += [(offset, offset + size) for offset, size in self._given_up.pop(key)]
@@ -191,6 +210,9 @@ class _Reader:
 
     def _measured(self, time_ns: int, data: dict[str, Any]) -> None:
         new = {_NAMES.get(name, name): value for name, value in data.items() if isinstance(value, (int, float))}
+        if not all(value >= 0 for value in new.values()):
+            raise ValueError("a window or a time below 0")
+        new = {name: min(value, _MOST_OF_STATE) for name, value in new.items()}
         before = self._known(time_ns) if self._state else None
         self._state |= new
         if self.qlog.initial_cwnd_bytes is None and "congestion_window" in self._state:
@@ -233,13 +255,22 @@ def _data_stream(events: list[dict[str, Any]]) -> int | None:
     for event in events:
         if event.get("name") != _SENT:
             continue
-        for frame in event["data"].get("frames", []):
-            if frame.get("frame_type") == "stream":
-                end = int(frame["offset"]) + int(frame["length"])
-                stream = int(frame["stream_id"])
-                farthest[stream] = max(farthest.get(stream, 0), end)
+        with contextlib.suppress(*_DAMAGE):  # the reader tells of it
+            for frame in event["data"].get("frames", []):
+                if frame.get("frame_type") == "stream":
+                    end = _count(frame["offset"]) + _count(frame["length"])
+                    stream = int(frame["stream_id"])
+                    farthest[stream] = max(farthest.get(stream, 0), end)
     return max(farthest, key=lambda stream: farthest[stream], default=None)
 
 
 def _time_ns(event: dict[str, Any]) -> int:
-    return round(float(event["time"]) * _MS_NS)
+    return _count(round(float(event["time"]) * _MS_NS))
+
+
+def _count(value: Any) -> int:
+    """Raises ValueError for what is no number of bytes, packets or nanoseconds."""
+    number = int(value)
+    if not 0 <= number <= _MOST:
+        raise ValueError(f"{number} is too much")
+    return number

@@ -25,7 +25,7 @@ from howdah.ingest.quic import add_quic
 from howdah.ingest.segment import ingest_segments
 from howdah.ingest.siftr import add_siftr
 from howdah.ingest.slow_start import ingest_slow_start
-from howdah.ingest.source import Context, IngestReport, Made
+from howdah.ingest.source import Context, IngestReport, Made, agent_record
 from howdah.ingest.tcp_info import ingest_tcp_info
 from howdah.ingest.tcp_probe import ingest_tcp_probe
 from howdah.plan.plan import Plan
@@ -156,4 +156,6 @@ def _agent(directory: RunDirectory, report: IngestReport) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         report.problems.append(f"agent.json cannot be read: {error}")
         return {}
-    return value if isinstance(value, dict) else {}
+    record, problems = agent_record(value)
+    report.problems += problems
+    return record

@@ -50,6 +50,26 @@ class IngestReport:
         return IngestReport(sources, list(value["problems"]))
 
 
+def agent_record(value: Any) -> tuple[dict[str, Any], list[str]]:
+    """What agent.json holds, with nothing but flows among its flows and a number for its epoch; and what it lacks."""
+    record = dict(value) if isinstance(value, dict) else {}
+    given = record.get("flows") or []
+    flows = [each for each in given if _is_flow(each)] if isinstance(given, list) else []
+    problems = [] if flows == given else ["agent.json has flows that are none"]
+    record["flows"] = flows
+    if not isinstance(record.get("epoch_monotonic_ns"), int | None):
+        record["epoch_monotonic_ns"] = None
+    return record, problems
+
+
+def _is_flow(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and all(isinstance(value.get(name), int | None) for name in ("id", "source_port", "destination_port"))
+        and value.get("id") is not None
+    )
+
+
 @dataclass(frozen=True)
 class Context:
     """The run as its sources see it. ``epoch_ns`` is CLOCK_MONOTONIC in the guest at time zero of the plan."""

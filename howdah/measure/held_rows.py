@@ -107,7 +107,7 @@ def together_rows(sheet: Sheet, flow: int | None, together: Together, **name: An
     add("held_receive_window_share", window, _NO_ACK)
     most = None if shares is None else held_most(shares)
     add("held_back_by", None if most is None else most.value, _NO_ACK)
-    add("held_back_share", None if most is None or shares is None else shares[most], _NO_ACK)
+    add("held_back_share", None if most is None or shares is None else without_think(shares)[most], _NO_ACK)
     windows = [each.window_bytes for each in together.holdings if each.window_bytes is not None]
     add("held_window_bytes", max(windows, default=None), _NOT_HELD)
     add("receive_window_peak_bytes", max(together.largest_bytes, default=None), _NO_WINDOW)
@@ -124,8 +124,17 @@ def _shares(holdings: list[Holding]) -> dict[HeldBy, float] | None:
     return {kind: sum(each.seconds.get(kind, 0.0) for each in holdings) / span_s for kind in HeldBy}
 
 
+def without_think(shares: dict[HeldBy, float]) -> dict[HeldBy, float]:
+    """Of the time in which the client did not think, which no sender can use; think time itself of the whole."""
+    rest = sum(share for kind, share in shares.items() if kind is not HeldBy.THINK)
+    if not rest:
+        return shares
+    return {kind: share if kind is HeldBy.THINK else share / rest for kind, share in shares.items()}
+
+
 def held_most(shares: dict[HeldBy, float]) -> HeldBy:
     """The kind with the largest share beside those that are ordinary (howdah/held.py); one of these where none has
-    more than :data:`NOTABLE_SHARE`."""
+    more than :data:`NOTABLE_SHARE` of the time in which the client did not think."""
     other = max((kind for kind in shares if kind not in ORDINARY), key=lambda kind: shares[kind])
-    return other if shares[other] > NOTABLE_SHARE else max(shares, key=lambda kind: shares[kind])
+    notable = without_think(shares)[other] > NOTABLE_SHARE
+    return other if notable else max(shares, key=lambda kind: shares[kind])

@@ -10,7 +10,7 @@ from typing import Any
 from howdah.errors import ProfileError
 from howdah.plan.calibration import calibration
 from howdah.plan.division import divide
-from howdah.plan.flow import endpoints, host_delays, resolve_flows
+from howdah.plan.flow import endpoints, host_delays, resolve_flows, spoken_of
 from howdah.plan.group import expand, pairs_of
 from howdah.plan.kernel import OwnKernel
 from howdah.plan.memory import Sizes, sizes
@@ -111,7 +111,7 @@ def compile_plan(cell: Cell, engine: str | None = None, kernel: str | None = Non
         engine=engine,
         kernel=engine if kind.several_machines else _kernel(cell, kernel),
         axes=dict(cell.axes),
-        algorithm=scenario.algorithm,
+        algorithm=spoken_of(cell, flows),
         repetition=cell.repetition,
         seed=scenario.seed,
         perturbation=_perturbation_record(scenario, perturbation),

@@ -267,3 +267,12 @@ def _datagrams(flow: GeneratedFlowSection, moved_us: int, stop_us: int) -> dict[
         "datagram_interval_ns": round(frame_bytes * 8_000_000_000 / flow.udp.rate),
         "bursts": [burst for burst in bursts if burst[0] < burst[1]],
     }
+
+
+def spoken_of(cell: Cell, flows: list[Flow]) -> str:
+    """The algorithm that the run is named after: the profile's, or that of the first flow where each has one of its own
+    and none is swept."""
+    asked = cell.scenario.algorithm
+    is_swept = any(name.rpartition(".")[2] == "algorithm" for name in cell.axes)
+    users = [flow for flow in flows if flow.datagram_bytes is None]
+    return asked if is_swept or not users or any(flow.algorithm == asked for flow in users) else users[0].algorithm

@@ -59,7 +59,7 @@ class Document:
 
 def read_document(path: Path) -> Document:
     """Read a profile's file. Raises ProfileError for anything that is not a small UTF-8 YAML mapping."""
-    text = _read_text(path)
+    text = read_text(path)
     data, places = parse_yaml(text, str(path))
     if data is None:
         raise ProfileError("the profile is empty", where=str(path), hint="see profiles/quick.yaml for a small one")
@@ -69,31 +69,33 @@ def read_document(path: Path) -> Document:
     return Document(data, places, text)
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path, what: str = "profile") -> str:
+    """The text of a regular file that a user names, of at most LARGEST_FILE_BYTES. Raises ProfileError."""
     where = str(path)
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise ProfileError("this is a directory, a profile is a file", where=where, hint=_yaml_files(path))
+            raise ProfileError(f"this is a directory, a {what} is a file", where=where, hint=_yaml_files(path))
         if not stat.S_ISREG(status.st_mode):
             raise ProfileError("this is not a regular file", where=where)
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE_BYTES + 1)
     except FileNotFoundError:
-        raise ProfileError("there is no such profile", where=where, hint="howdah list profiles shows them") from None
+        hint = "howdah list profiles shows them" if what == "profile" else None
+        raise ProfileError(f"there is no such {what}", where=where, hint=hint) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ProfileError(f"the profile cannot be read: {reason}", where=where) from None
+        raise ProfileError(f"the {what} cannot be read: {reason}", where=where) from None
     if len(content) > LARGEST_FILE_BYTES:
         raise ProfileError(
-            f"the file is larger than {LARGEST_FILE_BYTES >> 20} MiB, too large for a profile", where=where
+            f"the file is larger than {LARGEST_FILE_BYTES >> 20} MiB, too large for a {what}", where=where
         )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        what = f"the file is not UTF-8 text (byte 0x{content[error.start]:02x})"
-        raise ProfileError(what, where=f"{where}:{line}", hint="save it as UTF-8") from None
+        odd = f"the file is not UTF-8 text (byte 0x{content[error.start]:02x})"
+        raise ProfileError(odd, where=f"{where}:{line}", hint="save it as UTF-8") from None
 
 
 def _yaml_files(directory: Path) -> str | None:

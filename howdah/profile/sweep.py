@@ -166,7 +166,7 @@ class Points(Computed[Point]):
         for axis, place in zip(self._axes, chosen, strict=True):
             _replace(data, axis.path, axis.values[place])
         values = {axis.name: _plain(axis.values[place]) for axis, place in zip(self._axes, chosen, strict=True)}
-        slug = slug_of(values) if self._axes else slug_of({"algorithm": data.get("algorithm", "cubic")})
+        slug = slug_of(values) if self._axes else slug_of({"algorithm": _algorithm_of(data)})
         slug = self._renamed.get(index, slug)
         point = Point({axis.path: place for axis, place in zip(self._axes, chosen, strict=True)}, values, data, slug)
         return point if self._change is None else self._change(point)
@@ -211,6 +211,18 @@ def _replace(data: Any, path: Path_, value: Any) -> None:
     for key in path[:-1]:
         data = data[key]
     data[path[-1]] = value
+
+
+def _algorithm_of(data: dict[str, Any]) -> Any:
+    """What a run of no sweep is named after: the profile's algorithm, or where every flow and group has one of its own,
+    that of the first. The data are not checked yet.
+    """
+    written = [data.get(section) for section in ("flows", "groups", "background")]
+    flows = [each for section in written if isinstance(section, list) for each in section if isinstance(each, dict)]
+    flows.sort(key=lambda each: each.get("role") == "background")
+    own = [each.get("algorithm") for each in flows if not each.get("udp")]
+    measured = bool(data.get("flows") or data.get("groups"))
+    return own[0] if measured and own and all(own) else data.get("algorithm", "cubic")
 
 
 def _plain(value: Any) -> Any:

@@ -37,6 +37,7 @@ _STRIDES = range(16, 257, 4)  # lengths of a record that are tried; xz subtracts
 _ALIKE = 0.8  # of the bytes of two neighbouring records
 # What a guest writes shrinks to a hundredth at most. A file that becomes more is one to fill memories with.
 _MOST_EXPANSION, _LEAST_CONTENT_BYTES = 500, 64 << 20
+_BLOCK_BYTES = 512  # of st_blocks: a file of holes has few
 _TOO_LARGE = "its content is larger than what a guest writes becomes"
 _DAMAGE = (zstandard.ZstdError, lzma.LZMAError, EOFError)
 
@@ -69,7 +70,12 @@ def open_raw(path: Path) -> BinaryIO:
     """The content as a stream of bytes. It raises OSError where the file is damaged, or ends too early."""
     file = stored(path)
     if file == path:
-        return open_foreign(file)
+        opened = open_foreign(file)
+        status = os.fstat(opened.fileno())
+        if status.st_size > _LEAST_CONTENT_BYTES + _MOST_EXPANSION * _BLOCK_BYTES * status.st_blocks:
+            opened.close()
+            raise OSError(errno.EIO, f"the file is damaged ({_TOO_LARGE})", str(file))
+        return opened
     return cast("BinaryIO", io.BufferedReader(_Content(file), _CHUNK_BYTES))
 
 

@@ -15,6 +15,7 @@ from howdah.record.sample import Float64, Int64, column
 from howdah.report.downsample import extremes
 
 _OUTSIDE_POINTS = 400
+_OF_IT = "the flow "
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,15 @@ def measured(run: Run, flow: int, name: str) -> object:
     return None
 
 
-def missing_reason(run: Run, flow: int) -> str:
-    """Why a flow has no exit, as metrics.json says it."""
+def without_exit(run: Run, flow: Flow) -> str | None:
+    """That a flow has no exit, and why, as metrics.json says it: ``flow1 did not leave slow start``. None where it says
+    nothing of one.
+    """
     for row in run.metrics:
-        if row["flow"] == flow and row["metric"] == "exit_time_s":
-            return str(row.get("why") or "the exit has no time")
-    return "metrics.json has no exit_time_s for this flow"
+        if row["flow"] == flow.id and row["metric"] == "exit_time_s" and row["value"] is None:
+            why = str(row.get("why") or "its exit has no time")
+            return f"{flow.name} {why.removeprefix(_OF_IT)}" if why.startswith(_OF_IT) else f"{flow.name}: {why}"
+    return None
 
 
 def exit_of(run: Run, flow: Flow) -> WindowExit | None:

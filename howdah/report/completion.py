@@ -21,6 +21,7 @@ from howdah.report.subject import Subject, places, sides
 
 _LONGER = ("takes {} as long as {}", "takes as long as {}")
 _UNDONE = {True: "completes none of it", False: "does not complete it in the time of the run"}
+NOTHING_LOST = "No segment was retransmitted."
 _MOST_NAMES = 3  # flows and groups that get sentences
 
 
@@ -29,8 +30,9 @@ def is_transfer(subject: Subject) -> bool:
     return subject.of.has(DONE, DONE_MEDIAN) or DONE in subject.of.absent or DONE_MEDIAN in subject.of.absent
 
 
-def completion(said: list[Subject]) -> list[str]:
-    """Of the flows and groups that are transfers: how long, then the sides against each other, then the losses."""
+def completion(said: list[Subject], beside: list[Subject]) -> list[str]:
+    """Of the flows and groups that are transfers: how long, then the sides against each other, then the losses, of
+    which none are said to be where those ``beside`` have some."""
     names = list(dict.fromkeys(each.name for each in said))
     sentences = []
     for name in names[:_MOST_NAMES]:
@@ -38,7 +40,7 @@ def completion(said: list[Subject]) -> list[str]:
         sentences += _one(mine, f"{name}: " if len(names) > 1 else "")
     if len(names) > _MOST_NAMES:
         sentences.append(f"The table has {counted(len(names) - _MOST_NAMES, 'transfer')} more.")
-    return sentences + _losses(said)
+    return sentences + _losses(said, beside)
 
 
 def _one(mine: list[Subject], begin: str) -> list[str]:
@@ -124,12 +126,12 @@ def _cut_short(done: list[Subject]) -> list[str]:
     return [f"With {each.placed} {significant(share * 100, DIGITS)} % of the connections are done at all{more}."]
 
 
-def _losses(said: list[Subject]) -> list[str]:
+def _losses(said: list[Subject], beside: list[Subject]) -> list[str]:
     counted_ones = [each for each in said if each.of.has(LOST, LOST_SHARE)]
     if not counted_ones:
         return []
-    if not any(each.of.median(LOST) or each.of.median(LOST_SHARE) for each in counted_ones):
-        return ["No segment was retransmitted."]
+    if not any(map(_has_lost, counted_ones)):
+        return [] if any(map(_has_lost, beside)) else [NOTHING_LOST]
     if len({each.name for each in counted_ones}) > 1:
         return []  # the table has them
     metric = LOST_SHARE if counted_ones[0].is_group else LOST
@@ -139,3 +141,7 @@ def _losses(said: list[Subject]) -> list[str]:
     if len(sides(counted_ones)) == 1:
         return []
     return against(counted_ones, Wording(metric, "retransmits {} as much as {}", "retransmits as much as {}"))
+
+
+def _has_lost(each: Subject) -> bool:
+    return any(each.of.has(name) and not each.of.is_nothing(name) for name in (LOST, LOST_SHARE))

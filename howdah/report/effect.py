@@ -18,7 +18,8 @@ def without_effect(said: list[Subject]) -> list[str]:
         values = _if_equal([(_rest(each, name), each.axes.get(name, ""), each) for each in said])
         if values:
             what = field_name(name)
-            sentences.append(f"{what[0].upper()}{what[1:]} made no difference: {listed(values)} give the same numbers.")
+            what = what if "_" in what or "." in what else f"{what[0].upper()}{what[1:]}"  # a name stays as it is
+            sentences.append(f"{what} made no difference: {listed(values)} give the same numbers.")
     variants = _if_equal([((each.name, *each.axes.items()), each.variant, each) for each in said])
     if variants:
         sentences.append(f"{listed(variants)} give the same numbers{' at every point' if said[0].axes else ''}.")

@@ -20,9 +20,8 @@ _WIDTH = 100
 
 def results(experiments: list[Experiment], source: Source) -> Table:
     """The result table of some experiments."""
-    if is_many(experiments):
-        experiments = with_main_measures(experiments)
-    summaries = [source.summary(experiment) for experiment in experiments]
+    summed = with_main_measures(experiments) if is_many(experiments) else experiments
+    summaries = [source.summary(experiment) for experiment in summed]
     return table(without_controls(experiments), summaries, Variants(experiments))
 
 

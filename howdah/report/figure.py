@@ -11,7 +11,7 @@ import numpy as np
 from howdah.number import delay, rate, size
 from howdah.plan.plan import Path
 from howdah.record.result import Experiment, Run
-from howdah.report.ackwindow import ack_window, exit_of, missing_reason
+from howdah.report.ackwindow import ack_window, exit_of, without_exit
 from howdah.report.axis import RunAxis
 from howdah.report.codec import EncodedColumn, encode, encode_integers, scale_of
 from howdah.report.downsample import extremes
@@ -220,6 +220,7 @@ def _run(run: Run, source: Source, variants: Variants, most: int, acks: int, ban
     probe = run.table("tcp_probe")
     flows = []
     missing = missing_data(run, curves)
+    stayed: list[str] = []
     for flow in shown_flows(run.plan):
         found = exit_of(run, flow)
         entry: dict[str, Any] = {"id": str(flow.id), "name": flow.name, "exit": None}
@@ -228,8 +229,11 @@ def _run(run: Run, source: Source, variants: Variants, most: int, acks: int, ban
             entry["events"] = [_event(each) for each in _thinned(told)]
             entry["told"] = len(told)
         if found is None and flow.group is None:
-            missing.setdefault("exit-cwnd", []).append(f"{flow.name}: {missing_reason(run, flow.id)}")
-            missing.setdefault("exit-rtt", []).append(f"{flow.name}: {missing_reason(run, flow.id)}")
+            why = without_exit(run, flow)
+            if why is not None:
+                stayed.append(why)
+            for figure in ("exit-cwnd", "exit-rtt") if why is None else ():
+                missing.setdefault(figure, []).append(f"metrics.json has no exit_time_s for {flow.name}")
         elif found is not None:
             entry["exit"] = {
                 "time": found.time_ns / 1e9,
@@ -259,6 +263,7 @@ def _run(run: Run, source: Source, variants: Variants, most: int, acks: int, ban
             name: {flow: _coded(curve, most) for flow, curve in by_flow.items()} for name, by_flow in curves.items()
         },
         "missing": missing,
+        "stayed": stayed,
     }
 
 

@@ -28,11 +28,12 @@ def found(table: Table) -> list[str]:
         flows = [each for each in flows if not is_transfer(each)]
     told = {id(each) for each in flows}
     held = held_over([each for each in transfers if id(each) not in told], left=True)
-    sentences = [*completion(transfers), *held, *startup(flows), *acted(said), *without_effect(said)]
+    others = [each for each in said if not is_transfer(each)]
+    sentences = [*completion(transfers, others), *held, *startup(flows), *acted(said), *without_effect(said)]
     if any(" … " in sentence for sentence in sentences):
         sentences.append(f"In brackets: {table.spread_words}.")
     sentences += [*table.cautions, *_modelled(table), *_left_out(table)]
-    return sentences or ["No run has a number that says how the flows started."]
+    return list(dict.fromkeys(sentences)) or ["No run has a number that says how the flows started."]
 
 
 def _modelled(table: Table) -> list[str]:

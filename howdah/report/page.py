@@ -20,6 +20,7 @@ from howdah.plan.plan import Plan
 from howdah.record.axis import point_text
 from howdah.record.directory import write_whole
 from howdah.record.result import Experiment, Run, without_controls
+from howdah.report.ackwindow import without_exit
 from howdah.report.axis import ABSENT, RunAxis, axes
 from howdah.report.claim import shown_claims
 from howdah.report.declared import declared_figures, without_data
@@ -43,6 +44,7 @@ from howdah.report.table import table
 from howdah.report.template import templates_of
 from howdah.report.variant import Variants
 
+_MOST_REASONS = 4
 _FEW_STRIPS = 3  # which all have an axis of their own
 
 
@@ -101,6 +103,7 @@ def render(title: str, description: str, experiments: list[Experiment], source: 
         path_notes=path_notes(planned),
         found=found(results),
         arranged=[] if many else _strips(ordinary, variants, across),
+        stayed=_stayed(shown),
         groups=[] if many else _groups(ordinary, variants),
         many=overview(summed, variants) if many else None,
         curves_of=len(data["runs"]),
@@ -200,6 +203,17 @@ def _strips(experiments: list[Experiment], variants: Variants, across: list[RunA
                 receivers.append(Strip(measure.title, wide, other))
         made.append(Strips(each.label, strips, receivers, differs))
     return [each for each in made if each.strips or each.receivers]
+
+
+def _stayed(runs: list[Run]) -> str | None:
+    """Why flows of the runs that count have no exit, each reason once; None where no run counts."""
+    counting = [run for run in runs if run.counts and run.plan]
+    if not counting:
+        return None
+    flows = [(run, flow) for run in counting for flow in (run.plan.flows if run.plan else ())]
+    why = dict.fromkeys(each for run, flow in flows if (each := without_exit(run, flow)) is not None)
+    more = f"; and {len(why) - _MOST_REASONS} more reasons" if len(why) > _MOST_REASONS else ""
+    return f"{'; '.join(list(why)[:_MOST_REASONS])}{more}"
 
 
 def _rest(variants: Variants, others: list[RunAxis], of_variants: bool, run: Run) -> str:

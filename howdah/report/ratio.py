@@ -30,12 +30,13 @@ class Wording:
 
 @dataclass(frozen=True)
 class Ratio:
-    """At one place. ``mine`` and ``other`` are the quantities of both, in words."""
+    """At one place. ``mine`` and ``other`` are both quantities in words; ``is_of_nothing``: all of them are 0."""
 
     place: str
     paired: Statistic
     mine: str
     other: str
+    is_of_nothing: bool
 
     @property
     def value(self) -> float:
@@ -63,8 +64,9 @@ def ratio(mine: Subject, other: Subject, metric: str) -> Ratio | None:
     values = _ratios(mine.of, other.of, metric)
     if values is None:
         return None
-    texts = (each.of.quantity(metric, spread=False) for each in (mine, other))
-    return Ratio(mine.place, statistic(values), *texts)
+    first, second = (each.of.quantity(metric, spread=False) for each in (mine, other))
+    nothing = mine.of.is_nothing(metric) and other.of.is_nothing(metric)
+    return Ratio(mine.place, statistic(values), first, second, nothing)
 
 
 def _ratios(mine: Repeated, other: Repeated, metric: str) -> list[float] | None:
@@ -81,7 +83,8 @@ def _ratios(mine: Repeated, other: Repeated, metric: str) -> list[float] | None:
 
 
 def against(said: list[Subject], *wording: Wording) -> list[str]:
-    """Sentences: every other side against the first one, over all places that have both.
+    """Sentences: every other side against the first one, over all places that have both. A measure that is 0
+    everywhere is compared with nothing.
 
     Of many sides the two with the least and the largest ratio of the first measure are told.
     """
@@ -96,7 +99,7 @@ def against(said: list[Subject], *wording: Wording) -> list[str]:
                 if (mine := at.get((side, place))) and (first := at.get((names[0], place)))
                 if (one := ratio(mine, first, each.metric)) is not None
             ]
-            if ratios:
+            if any(not one.is_of_nothing for one in ratios):
                 found.setdefault(side, []).append((each, ratios))
     if len(found) >= MOST_TOLD:
         order = sorted(found, key=lambda side: statistic([one.value for one in found[side][0][1]]).median)

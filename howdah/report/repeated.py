@@ -23,7 +23,10 @@ DONE_THOUGHT, DONE_THOUGHT_MEDIAN = "completion_without_think_s", "completion_wi
 STARTUP_LEFT, STARTUP_GAIN = "startup_left", "startup_gain"
 DRAINED, DRAINED_BY = "drain_end_cwnd_packets", "drain_end_cause"
 HELD_BY, HELD_SHARE = "held_back_by", "held_back_share"
-HELD_NUMBERS = ("held_window_bytes", "idle_restart_before_packets", "idle_restart_after_packets")
+HELD_NUMBERS = (
+    *("held_window_bytes", "idle_restart_before_packets", "idle_restart_after_packets"),
+    "held_think_share",
+)
 # Nothing else is kept: there may be a hundred thousand runs.
 _SAID = frozenset(
     {EXIT, EXIT_NOW, EXIT_PACKETS, CAUSE, GROWN, LOST, LOST_SHARE, GOODPUT, NINETY, UTILISATION, QUEUE, DONE}
@@ -60,6 +63,10 @@ class Repeated:
     def median(self, name: str) -> float | None:
         found = self.statistic(name)
         return None if found is None else found.median
+
+    def is_nothing(self, name: str) -> bool:
+        """Whether it is 0 in every repetition, and not only in the middle one."""
+        return name in self.numbers and not any(self.numbers[name].values())
 
     def quantity(self, name: str, *, spread: bool = True) -> str:
         """``1.15 BDP (1.12 … 1.18)``; empty where there is no such number."""

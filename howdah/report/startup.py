@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from howdah.algorithm import ALGORITHMS
 from howdah.number import duration, listed, significant
+from howdah.report.completion import NOTHING_LOST
 from howdah.report.heldback import held, held_over
 from howdah.report.ratio import MOST_TOLD, Wording, against
 from howdah.report.repeated import (
@@ -135,7 +136,7 @@ def _unknown(each: Subject) -> str:
 
 
 def _lost(each: Subject, *, short: bool = False) -> str:
-    text = each.of.quantity(LOST) if each.of.median(LOST) else "nothing"
+    text = "nothing" if each.of.is_nothing(LOST) else each.of.quantity(LOST)
     return text.replace(" packets", "").replace(" packet", "") if short else text
 
 
@@ -242,6 +243,9 @@ def _over_places(said: list[Subject]) -> list[str]:
                 f"{side} {_stay(stayed[0])} (at {number} of {count} sweep points, the first {stayed[0].place})"
             )
     sentences = [*_ratios(said), *([f"{'; '.join(without)}."] if without else [])]
+    counted = [each.of for each in said if each.of.has(LOST)]
+    if counted and all(each.is_nothing(LOST) for each in counted):
+        sentences.append(NOTHING_LOST)
     return sentences or [f"Over {count} sweep points nothing can be compared."]
 
 
@@ -268,7 +272,7 @@ def _range(said: list[Subject], name: str, verb: str, *, placed: bool = True) ->
         return ""
     low, high = (each.of.quantity(name, spread=False) for each in (known[0], known[-1]))
     if low == high:
-        return f"{verb} {'nothing' if name == LOST and not known[-1].of.median(name) else low}"
+        return f"{verb} {'nothing' if all(each.of.is_nothing(LOST) for each in known) else low}"
     if not placed:
         return f"{verb} {significant(known[0].of.median(name) or 0.0, DIGITS)} to {high}"
     return f"{verb} {low} ({known[0].place}) to {high} ({known[-1].place})"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from howdah.algorithm import ALGORITHMS
 from howdah.plan.plan import BACKGROUND, Flow, Path
-from howdah.report.plot.swept import field_name
+from howdah.report.plot.swept import field_name, with_value
 from howdah.report.repeated import Repeated
 from howdah.report.table import Block, Table, TableRow
 
@@ -115,7 +115,7 @@ def _side(block: Block, rows: list[TableRow]) -> str:
 def _value(name: str, block: Block) -> str:
     """``path.rtt=20 ms`` as a reader wants it: ``round-trip time 20 ms``."""
     value = str(block.axes.get(name, "")).removeprefix(_PATHS)
-    return f"{field_name(name)} {value}" if value else f"no {field_name(name)}"
+    return with_value(name, value) if value else f"no {field_name(name)}"
 
 
 def sides(said: list[Subject]) -> list[str]:

@@ -145,8 +145,11 @@ howdah.Figure = (() => {
     }
 
     remark() {
-      const { lacking, notCounting } = lines.remarks(this.description);
+      const { lacking, stayed, notCounting } = lines.remarks(this.description);
       this.notes.replaceChildren();
+      for (const text of stayed.slice(0, 6)) this.notes.append(element("p", "note", `No exit to draw: ${text}`));
+      if (stayed.length > 6) this.notes.append(element("p", "note", `and ${stayed.length - 6} more`));
+      if (!this.lines.length && stayed.length && !lacking.length) return;
       if (!this.lines.length) {
         const texts = lacking.length ? lacking : ["nothing is selected that has data for this figure"];
         for (const text of texts.slice(0, 6)) this.notes.append(element("p", "missing", `Nothing to draw: ${text}`));

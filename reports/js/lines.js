@@ -213,15 +213,18 @@ howdah.lines = (() => {
     return found;
   }
 
-  // What the selected runs lack in this figure, and runs that do not count: said under it, never left silent.
+  // What the selected runs lack in this figure, flows that had no exit, which is a result, and runs that do not count:
+  // said under it, never left silent.
   function remarks(figure) {
     const lacking = [];
+    const stayed = [];
     const notCounting = [];
     for (const run of state.runs()) {
       for (const text of run.missing[figure.id] || []) lacking.push(`${run.name}: ${text}`);
+      for (const text of figure.axis === "exit" ? run.stayed : []) stayed.push(`${run.name}: ${text}`);
       if (!run.counts) notCounting.push(`${run.name} is ${run.verdict}: it enters no summary`);
     }
-    return { lacking, notCounting };
+    return { lacking, stayed, notCounting };
   }
 
   return { of, bands, coloursBy, limits, exits, events, remarks, unitOf };

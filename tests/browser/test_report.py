@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -285,6 +286,22 @@ def test_missing_data_is_said_where_the_figure_would_be(visit: Open, tmp_path: P
     assert not page.locator("#figure-queue .canvas").is_visible()
     assert page.is_disabled("#figure-queue .save-png")
     assert inked(page, "cwnd") > 50, "tcp_info still gives windows"
+
+
+def test_a_flow_that_stayed_in_slow_start_is_said_where_its_exit_would_be_and_not_in_red(
+    visit: Open, tmp_path: Path
+) -> None:
+    directory = make_experiment(tmp_path, Scenario(algorithms=("reno",), repetitions=1, duration_s=2.0, flows=1))
+    file = next(directory.glob("reno-*/metrics.json"))
+    metrics = json.loads(file.read_text())
+    for row in metrics["rows"]:
+        if row["metric"].startswith("exit_"):
+            row |= {"value": None, "why": "the flow did not leave slow start"}
+    file.write_text(json.dumps(metrics))
+    page = visit(report(directory, prometheus="off")).page
+    assert "flow1 did not leave slow start" in page.inner_text("#figure-exit-cwnd")
+    expect(page.locator("main .missing")).to_have_count(0)
+    assert not page.locator("#figure-exit-cwnd .canvas").is_visible()
 
 
 def test_names_that_are_markup_are_shown_as_text(visit: Open, tmp_path: Path) -> None:

@@ -17,25 +17,31 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.table import Table
 
 from howdah.record.directory import write_json
 from howdah.record.provenance import machine, now, software
 from tests.faults.directories import Directories
 from tests.faults.disks import namespaces_missing, run_disks
-from tests.faults.inputs import ROOT, Case, Inputs, Tally
+from tests.faults.inputs import Inputs
 from tests.faults.kills import Killer, KillTally
 from tests.faults.packs import Packs
+from tests.faults.pairs import Pairs
 from tests.faults.raw_files import RawFiles
 from tests.faults.records import Records
 from tests.faults.sandbox import sandbox
+from tests.faults.surroundings import Surroundings
+from tests.faults.texts import Texts
+from tests.faults.trial import ROOT, Case, Tally, Trials
 from tests.faults.workers import FAULTS, run_workers, workers_missing
 
 T = TypeVar("T")
@@ -52,6 +58,39 @@ class Row:
     count: int
     details: str
     found: list[str] = field(default_factory=list)
+    failed: int = 0
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    directory = Path(tempfile.mkdtemp(prefix="howdah-faults-"))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Class:
+    """What is tried of one kind: ``trials`` makes it in a ``place``; ``count`` of ``make faults``."""
+
+    what: str
+    count: int
+    trials: Callable[[Any, int], Trials]
+    place: Callable[[], AbstractContextManager[Any]] = _directory
+
+
+_recorded = partial(sandbox, recorded=True)
+CLASSES = {
+    "inputs": Class("mutated profiles, overrides, suites and machines files", 100_000, Inputs),
+    "records": Class("mutated run directories", 5_000, Records),
+    "raw": Class("mutated raw files", 0, RawFiles),
+    "texts": Class("files of YAML and JSON with bombs, and files that are none", 0, Texts),
+    "packs": Class("hostile packs", 0, Packs, _recorded),
+    "directories": Class("hostile run directories", 0, Directories, _recorded),
+    "surroundings": Class("commands with something odd around them", 0, Surroundings, _recorded),
+    "pairs": Class("two commands or two users at once", 0, Pairs, sandbox),
+}
 
 
 def main() -> int:
@@ -61,10 +100,8 @@ def main() -> int:
     console = Console(highlight=False)
     begin = time.monotonic()
     rows = list(_rows(options, console))
-    table = Table("what", "count", "faults", "how they ended")
     for row in rows:
-        table.add_row(row.what, str(row.count), str(len(row.found)), row.details)
-    console.print(table)
+        console.print(f"{row.what}: tried {row.count}, failed {row.failed} ({row.details})", markup=False)
     target = ROOT / "var" / "faults" / f"{now().replace(':', '').replace('+', '-')}.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     about = {
@@ -88,36 +125,33 @@ def _end(number: int, _frame: object) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
-    parser.add_argument("--inputs", type=int, default=100_000, metavar="N", help="mutated inputs (default: 100000)")
-    parser.add_argument("--records", type=int, default=5_000, metavar="N", help="mutated run directories (5000)")
-    parser.add_argument("--packs", type=int, default=0, metavar="N", help="hostile packs (default: 0)")
-    parser.add_argument("--directories", type=int, default=0, metavar="N", help="hostile run directories (0)")
-    parser.add_argument("--raw", type=int, default=0, metavar="N", help="mutated raw files (default: 0)")
+    for name, known in CLASSES.items():
+        said = f"{known.what} (default: {known.count})"
+        parser.add_argument(f"--{name}", type=int, default=known.count, metavar="N", help=said)
     parser.add_argument("--kills", type=int, default=1_000, metavar="N", help="killed commands (default: 1000)")
     parser.add_argument("--disks", type=int, default=60, metavar="N", help="disks that give out (default: 60)")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="faults of a cluster (default: 0)")
     parser.add_argument("--fault", default="", choices=list(FAULTS), help="the only kind of them (default: all kinds)")
     parser.add_argument("--runs", type=int, default=500, metavar="N", help="runs of that cluster's sweep (500)")
+    parser.add_argument("--only", nargs="+", metavar="CLASS", help="these alone: inputs, packs, kills …")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="so many side by side (default: 2)")
     parser.add_argument("--seed", type=int, default=1, help="another one gives other faults (default: 1)")
-    return parser.parse_args()
+    options = parser.parse_args()
+    for name in (*CLASSES, "kills", "disks", "workers"):
+        if options.only and name not in options.only:
+            setattr(options, name, 0)
+    return options
 
 
-def _rows(options: argparse.Namespace, console: Console) -> Any:
+def _rows(options: argparse.Namespace, console: Console) -> Iterator[Row]:
     def tell(what: str, number: int, faults: list[str]) -> None:
         for fault in faults:
             console.print(f"{what} {number}: {fault}", style="red", markup=False, soft_wrap=True)
 
-    if options.inputs:
-        yield _mutated("inputs", Inputs, options.inputs, options, tell)
-    if options.records:
-        yield _mutated("run directories", Records, options.records, options, tell)
-    if options.raw:
-        yield _mutated("raw files", RawFiles, options.raw, options, tell)
-    if options.packs and not _ended.is_set():
-        yield _hostile("hostile packs", Packs, options.packs, options, tell)
-    if options.directories and not _ended.is_set():
-        yield _hostile("hostile directories", Directories, options.directories, options, tell)
+    for name, known in CLASSES.items():
+        count = getattr(options, name)
+        if count and not _ended.is_set():
+            yield _tried(name, known, count, options, tell)
     if _ended.is_set():
         return
     if options.workers and (missing := workers_missing()):
@@ -130,7 +164,7 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
             lambda text: console.print(text, markup=False),
             kind=options.fault,
         )
-        yield Row("workers", len(swept.faults_made), swept.details, swept.found)
+        yield Row("workers", len(swept.faults_made), swept.details, swept.found, len(swept.found))
     if options.kills and not _ended.is_set():
         tally = KillTally()
         for part in _side_by_side("kills", options.kills, options.jobs, lambda each: _kills(each, options.seed, tell)):
@@ -138,7 +172,8 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
         ends = ", ".join(f"{count} {name}" for name, count in sorted(tally.count("target").items()))
         found = [f"kill {kill.number} ({kill.command}, {kill.signal} to {kill.target}): {fault}"
                  for kill in tally.faults for fault in kill.faults]  # fmt: skip
-        yield Row("kills", len(tally.kills), f"signals to: {ends}; resumed and compared {tally.resumed} times", found)
+        details = f"signals to: {ends}; resumed and compared {tally.resumed} times"
+        yield Row("kills", len(tally.kills), details, found, len(tally.faults))
     if options.disks and not _ended.is_set():
         if missing := namespaces_missing():
             yield Row("disks", 0, f"skipped: {missing}")
@@ -148,7 +183,8 @@ def _rows(options: argparse.Namespace, console: Console) -> Any:
         refused = sum(disk.ended != 0 for disk in disks)
         found = [f"disk {disk.number} ({disk.place}, {disk.trouble}, {disk.room}): {fault}"
                  for disk in disks for fault in disk.faults]  # fmt: skip
-        yield Row("disks", len(disks), f"{refused} ended with an error in words, all were resumed", found)
+        details = f"{refused} ended with an error in words, all were resumed"
+        yield Row("disks", len(disks), details, found, sum(bool(disk.faults) for disk in disks))
 
 
 def _side_by_side(what: str, count: int, jobs: int, run: Callable[[Iterator[int]], T]) -> list[T]:
@@ -184,52 +220,29 @@ def _kills(numbers: Iterator[int], seed: int, tell: Tell) -> KillTally:
         )
 
 
-def _hostile(
-    what: str, kind: type[Packs] | type[Directories], count: int, options: argparse.Namespace, tell: Tell
-) -> Row:
-    """Whole commands, in a sandbox for each of them that run side by side."""
+def _tried(name: str, known: Class, count: int, options: argparse.Namespace, tell: Tell) -> Row:
+    """So many trials of a class, each of those that run side by side in a place of its own."""
 
     def told(case: Case) -> None:
         if case.fault:
-            tell(f"{what}: {case.kind}, {case.base},", case.number, [case.fault])
+            tell(f"{name}: {case.kind}, {case.base},", case.number, [case.fault])
 
     def run(numbers: Iterator[int]) -> Tally:
-        with sandbox(recorded=True) as place:
-            return kind(place, options.seed).run(numbers, told)
+        with known.place() as place:
+            return known.trials(place, options.seed).run(numbers, told)
 
     tally = Tally()
-    for part in _side_by_side(what, count, options.jobs, run):
+    for part in _side_by_side(name, count, options.jobs, run):
         tally.add(part)
-    refused = sum(number for (_, end), number in tally.outcomes.items() if end == "refused")
-    found = [f"{case.number} {case.kind}, {case.base}: {case.fault}" for case in tally.faults]
-    return Row(what, tally.count, f"{refused} refused", found)
-
-
-def _mutated(
-    what: str, kind: type[Inputs] | type[Records] | type[RawFiles], count: int, options: argparse.Namespace, tell: Tell
-) -> Row:
-    def told(case: Case) -> None:
-        if case.fault:
-            tell(f"{what}: {case.kind} {case.base} {case.request.get('overrides') or ''}", case.number, [case.fault])
-
-    def run(numbers: Iterator[int]) -> Tally:
-        directory = Path(tempfile.mkdtemp(prefix="howdah-faults-"))
-        try:
-            return kind(directory, options.seed).run(numbers, told)
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
-
-    tally = Tally()
-    for part in _side_by_side(what, count, options.jobs, run):
-        tally.add(part)
-    ends = sum(number for (_, end), number in tally.outcomes.items() if end == "accepted")
-    details = (
-        f"{ends} accepted, {tally.count - ends - len(tally.faults)} refused; processor time "
-        f"{tally.processor_s / max(tally.count, 1) * 1000:.0f} ms each, {tally.slowest_s:.1f} s the slowest"
-    )
-    return Row(
-        what, tally.count, details, [f"{case.number} {case.kind} {case.base}: {case.fault}" for case in tally.faults]
-    )
+    ends: Counter[str] = Counter()
+    for (_, end), number in tally.outcomes.items():
+        ends[end] += number
+    details = f"{ends['accepted']} accepted, {ends['refused']} refused"
+    if tally.processor_s:
+        each_ms = tally.processor_s / tally.count * 1000
+        details += f"; processor time {each_ms:.0f} ms each, {tally.slowest_s:.1f} s the slowest"
+    found = [f"{case.number} {case.kind} {case.base}: {case.fault}" for case in tally.faults]
+    return Row(name, tally.count, details, found, len(tally.faults))
 
 
 if __name__ == "__main__":

@@ -7,14 +7,14 @@ import contextlib
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.faults.inputs import Case, Tally
+from tests.faults.bounded import run_bounded
 from tests.faults.limited import Answer
-from tests.faults.packs import run_bounded, unpacked
+from tests.faults.pack_file import unpacked
 from tests.faults.processes import left_after
 from tests.faults.sandbox import NAME, Sandbox
+from tests.faults.trial import Case, Trials
 
 KINDS = ("pipe", "device", "link", "circle", "sparse", "unreadable", "directory", "encoding", "socket link")
 COMMANDS = {
@@ -30,7 +30,7 @@ _SECRET = "the packer's private key"
 _SPARSE_BYTES = 1 << 40
 
 
-class Directories:
+class Directories(Trials):
     """``make(n)`` is the same for ever, for one good experiment."""
 
     def __init__(self, sandbox: Sandbox, seed: int) -> None:
@@ -80,26 +80,19 @@ class Directories:
             case _:
                 file.symlink_to("/dev/log")
 
-    def run(self, numbers: Iterable[int], told: Callable[[Case], None] = lambda _case: None) -> Tally:
-        tally = Tally()
-        for number in numbers:
-            case = self.make(number)
-            status, faults = run_bounded(self.sandbox, case.request["arguments"])
-            pack = self.sandbox.runs / "hostile.howdah.tar.zst"
-            if pack.is_file() and self._tells(pack):
-                faults.append("the secret that a link points to is in the pack")
-            if self.secret.read_text() != _SECRET:
-                faults.append("the file that a link points to is another")
-            for process in left_after(self.sandbox.root, 5.0):
-                faults.append(f"a process is left: {process.words[:200]!r}")
-            faults += self.sandbox.left()
-            self.sandbox.clear_left()
-            case.fault = "; ".join(faults) or None
-            case.answer = Answer("refused" if status else "accepted", "")
-            tally.take(case)
-            told(case)
-        shutil.rmtree(self.sandbox.runs, ignore_errors=True)
-        return tally
+    def meet(self, case: Case) -> None:
+        status, faults = run_bounded(self.sandbox, case.request["arguments"])
+        pack = self.sandbox.runs / "hostile.howdah.tar.zst"
+        if pack.is_file() and self._tells(pack):
+            faults.append("the secret that a link points to is in the pack")
+        if self.secret.read_text() != _SECRET:
+            faults.append("the file that a link points to is another")
+        for process in left_after(self.sandbox.root, 5.0):
+            faults.append(f"a process is left: {process.words[:200]!r}")
+        faults += self.sandbox.left()
+        self.sandbox.clear_left()
+        case.fault = "; ".join(faults) or None
+        case.answer = Answer("refused" if status else "accepted", "")
 
     def _tells(self, pack: Path) -> bool:
         return _SECRET.encode() in unpacked(pack.read_bytes())

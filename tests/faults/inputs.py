@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import re
 import shutil
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,55 +17,14 @@ from howdah.profile.source import parse_yaml
 from howdah.profile.sweep import shape_of
 from tests.faults.limited import Answer, Limited
 from tests.faults.mutation import Corpus, Mutator
+from tests.faults.trial import ROOT, Case, Trials
 
-ROOT = Path(__file__).resolve().parents[2]
 _SHARES = {"profile": 0.6, "override": 0.2, "suite": 0.1, "machines": 0.1}
 _PLACED = re.compile(r".+:\d+($|: )|--set ", re.DOTALL)  # after the line perhaps the other file it is about
 _ONLY_FILES = (  # what is wrong with these is not in a line
     *("the profile is empty", "larger than", "cannot be read", "there is no such", "not a regular file", "directory"),
     "not UTF-8",
 )
-
-
-@dataclass
-class Case:
-    """One input: ``number`` and the seed give it again. ``where`` is the place its errors must name."""
-
-    number: int
-    kind: str
-    base: str
-    request: dict[str, Any]
-    content: bytes
-    answer: Answer | None = None
-    fault: str | None = None
-
-
-@dataclass
-class Tally:
-    """How many inputs of each kind ended how, the slowest one, and those that ended wrong."""
-
-    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
-    processor_s: float = 0.0
-    slowest_s: float = 0.0
-    faults: list[Case] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        return sum(self.outcomes.values())
-
-    def add(self, other: Tally) -> None:
-        self.outcomes += other.outcomes
-        self.processor_s += other.processor_s
-        self.slowest_s = max(self.slowest_s, other.slowest_s)
-        self.faults += other.faults
-
-    def take(self, case: Case) -> None:
-        assert case.answer is not None
-        self.outcomes[case.kind, (case.fault and "fault") or case.answer.outcome] += 1
-        self.processor_s += case.answer.processor_s
-        self.slowest_s = max(self.slowest_s, case.answer.processor_s)
-        if case.fault:
-            self.faults.append(case)
 
 
 def field_names(model: Any = Scenario, prefix: str = "", depth: int = 0) -> Iterator[str]:
@@ -83,7 +41,7 @@ def field_names(model: Any = Scenario, prefix: str = "", depth: int = 0) -> Iter
             yield from field_names(inner, f"{dotted}.", depth + 1)
 
 
-class Inputs:
+class Inputs(Trials):
     """A copy of what howdah ships with, in which inputs are written and read. ``make(n)`` is the same for ever."""
 
     def __init__(self, directory: Path, seed: int) -> None:
@@ -133,22 +91,19 @@ class Inputs:
         request = {"kind": read_as, "file": str(file), "overrides": overrides, "quick": chance.random() < 0.1}
         return Case(number, kind, base, request, content)
 
-    def run(self, numbers: Iterable[int], told: Callable[[Case], None] = lambda _case: None) -> Tally:
-        """Make the inputs of these numbers and read them, one after the other."""
-        tally = Tally()
+    @contextlib.contextmanager
+    def ready(self) -> Iterator[None]:
         good = {"file": str(self.directory / "profiles/quick.yaml"), "overrides": [], "quick": False}
         environment = {"PYTHONPATH": str(ROOT), "HOME": str(self.directory)}
-        with Limited(self.directory, {"kind": "profile", **good}, environment) as worker:
-            worker.ask({"kind": "suite", "file": str(self.directory / "profiles/suites/nightly.yaml")}, 30)
-            worker.ask({"kind": "machines", "file": str(self.directory / "playbooks/machines/virtual.yaml")}, 30)
-            for number in numbers:
-                case = self.make(number)
-                case.answer = worker.ask(case.request)
-                case.fault = fault_of(case)
-                Path(case.request["file"]).unlink()
-                tally.take(case)
-                told(case)
-        return tally
+        with Limited(self.directory, {"kind": "profile", **good}, environment) as self._worker:
+            self._worker.ask({"kind": "suite", "file": str(self.directory / "profiles/suites/nightly.yaml")}, 30)
+            self._worker.ask({"kind": "machines", "file": str(self.directory / "playbooks/machines/virtual.yaml")}, 30)
+            yield
+
+    def meet(self, case: Case) -> None:
+        case.answer = self._worker.ask(case.request)
+        case.fault = fault_of(case)
+        Path(case.request["file"]).unlink()
 
 
 def fault_of(case: Case) -> str | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import random
 import shutil
@@ -11,11 +12,12 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from howdah.publish.prometheus import find as find_prometheus
 from howdah.publish.server import free_port
+from tests.faults.pack_file import index_of, unlike_its_index
 from tests.faults.processes import Process, processes_of
 from tests.faults.sandbox import REBUILT, Sandbox
 
@@ -23,7 +25,14 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 TERMINAL = "terminal"  # Ctrl-C: the whole process group of the command
 _ENDS_WITHIN_S = 120.0
 _SHARES = {"run": 5, "again": 3, "report": 3, "build": 2, "serve": 2, "serve --live": 1, "rerun": 2, "compare": 1}
-_SHARES |= {"export": 1, "clean": 1}
+_SHARES |= {"export": 1, "clean": 1, "pack": 2, "unpack": 2, "verify": 2, "verify a pack": 1, "nightly": 2}
+_SUITE = """\
+suite: small
+cells: [{profile: tiny.yaml, name: tiny, algorithms: [cubic], repetitions: 3, primary: [utilisation]}]
+"""
+_NIGHT = "small-tiny-debian-6.12"
+# These are given again, and then must end well; after the others the next run shows it.
+_GIVEN_AGAIN = ("report", "rerun", "compare", "export", "pack", "unpack", "verify", "verify a pack", "nightly")
 
 
 @dataclass
@@ -64,6 +73,14 @@ class Killer:
         self.sandbox = sandbox
         self.seed = seed
         self.usual_s: dict[str, float] = {}
+        self.good_pack = sandbox.root / "good.howdah.tar.zst"
+        self.pack = sandbox.runs / "tiny.howdah.tar.zst"
+        self.unpacked = sandbox.runs / "taken-out"
+        self.suite = sandbox.root / "small.yaml"
+        self.suite.write_text(_SUITE)
+        assert sandbox.reference is not None
+        if sandbox.run(["pack", str(sandbox.reference), "--output", str(self.good_pack)]):
+            raise AssertionError(f"the undisturbed pack: {sandbox.said()}")
         shares = dict(_SHARES)
         if find_prometheus() is None:
             del shares["serve"], shares["serve --live"]
@@ -106,8 +123,24 @@ class Killer:
             for kind in chance.sample(REBUILT, chance.choice([1, 2])):
                 shutil.rmtree(self.sandbox.cache / kind, ignore_errors=True)
             return ["build"]
+        if command == "nightly":
+            for run in sorted((self.sandbox.runs / _NIGHT).glob("cubic-*"))[: chance.choice([0, 1])]:
+                shutil.rmtree(run)
+            return ["nightly", str(self.suite), *runs, "--baseline", str(self.sandbox.root / "baseline"), "--accept"]
+        if command in ("unpack", "verify a pack"):
+            shutil.rmtree(self.unpacked, ignore_errors=True)
+            return [
+                command.partition(" ")[0],
+                str(self.good_pack),
+                *([str(self.unpacked)] if command == "unpack" else []),
+            ]
         if not (self.sandbox.runs / "tiny" / "experiment.json").exists():
             self.sandbox.copy_reference()
+        if command == "verify":
+            return ["verify", "tiny", *runs, *(["--digests-only"] if chance.random() < 0.2 else [])]
+        if command == "pack":
+            self.pack.unlink(missing_ok=True)
+            return ["pack", "tiny", "--output", str(self.pack), *runs]
         if command == "again":
             return ["run", profile, *runs, "--again", "--no-report"]
         if command == "report":
@@ -146,7 +179,22 @@ class Killer:
             self.usual_s[command] = max(usual_s, min(time.monotonic() - start, 8.0))
         kill.faults += self.sandbox.at_once()
         kill.faults += self.sandbox.traceback()
+        kill.faults += self._what_was_written()
+        if command in _GIVEN_AGAIN and not self.unpacked.exists():
+            if status := self.sandbox.run(arguments):
+                kill.faults.append(f"given again, it ended with {status}: {self.sandbox.said()[-1500:]}")
+            kill.faults += self._what_was_written()
         return kill
+
+    def _what_was_written(self) -> Iterator[str]:
+        """A pack, or what was taken out of one, that has its name and is not whole."""
+        if self.pack.exists():
+            yield from (f"the pack is half-written: {problem}" for problem in unlike_its_index(self.pack))
+        if self.unpacked.exists():
+            files = {str(each.relative_to(self.unpacked)): each for each in self.unpacked.rglob("*") if each.is_file()}
+            for name, known in index_of(self.good_pack)["files"].items():
+                if name not in files or hashlib.sha256(files[name].read_bytes()).hexdigest() != known["sha256"]:
+                    yield f"what was taken out of the pack is not whole: {name}"
 
     def _send(self, process: subprocess.Popen[bytes], how: signal.Signals, chance: random.Random) -> str:
         """The signal, to a process of a kind drawn from those there are."""

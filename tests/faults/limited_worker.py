@@ -113,6 +113,43 @@ def _ingest(request: dict[str, Any]) -> str:
     return "tables"
 
 
+def _thresholds(request: dict[str, Any]) -> str:
+    from howdah.claim.score import read_thresholds
+
+    return f"{len(read_thresholds(Path(request['file'])).scores)} scores"
+
+
+def _hosts(request: dict[str, Any]) -> str:
+    from howdah.cluster.remote import read_hosts
+
+    return f"{len(read_hosts(Path(request['file'])))} hosts"
+
+
+def _settings(request: dict[str, Any]) -> str:
+    from howdah.cluster.remote import read_settings
+
+    return f"{len(read_settings(Path(request['file'])))} settings"
+
+
+def _stack(request: dict[str, Any]) -> str:
+    from howdah.profile.stack import read_stack
+
+    return read_stack(Path(request["file"])).name
+
+
+def _baseline(request: dict[str, Any]) -> str:
+    from howdah.nightly.baseline import Baseline
+
+    file = Path(request["file"])
+    return f"{Baseline(file.parent).read(file.stem)}"[:100]
+
+
+def _qlog(request: dict[str, Any]) -> str:
+    from howdah.ingest.qlog import read_qlog
+
+    return f"{read_qlog(Path(request['file'])).problems}"[:1000]
+
+
 _KINDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "profile": _profile,
     "suite": _suite,
@@ -121,6 +158,12 @@ _KINDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "publish": _publish,
     "verify": _verify,
     "ingest": _ingest,
+    "thresholds": _thresholds,
+    "hosts": _hosts,
+    "settings": _settings,
+    "stack": _stack,
+    "baseline": _baseline,
+    "qlog": _qlog,
 }
 
 

@@ -13,27 +13,22 @@ import hashlib
 import io
 import json
 import lzma
-import os
 import random
 import shutil
-import subprocess
-import sys
 import tarfile
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import zstandard
 
-from tests.faults.inputs import Case, Tally
+from tests.faults.bounded import run_bounded
 from tests.faults.limited import Answer
 from tests.faults.mutation import Corpus, Mutator
+from tests.faults.pack_file import INDEX, Members, members_of, packed
 from tests.faults.sandbox import NAME, Sandbox
+from tests.faults.trial import Case, Trials
 
-LIMIT_S = 120.0
-MOST_RESIDENT_BYTES = 1 << 30
-_SPACE_BYTES = 4 << 30
 _BOMB_BYTES = 1 << 30
 NAMES = (
     *("../../canary", "/tmp/canary", "a/../../canary", "..", ".", "", "-rf", ".profile", "\x1b[2J\x1b]0;x\x07", "a\nb"),
@@ -42,10 +37,9 @@ NAMES = (
 ESCAPES = ("\x1b[2K\r✓ verified", "\x1b]0;title\x07", "\x9b31m", "\x1b[8m", "a\rb", "[red]x[/red]", "[/]")
 # What ``verify`` may never call good: the data, the plan or the set of files is another.
 _LIES = ("digest", "bomb", "plan", "extra", "name", "link", "twice", "missing")
-Members = list[tuple[tarfile.TarInfo, bytes]]
 
 
-class Packs:
+class Packs(Trials):
     """``make(n)`` is the same for ever, for one good pack."""
 
     def __init__(self, sandbox: Sandbox, seed: int) -> None:
@@ -59,9 +53,8 @@ class Packs:
             status, faults = run_bounded(sandbox, words)
             if status or faults:
                 raise AssertionError(f"the good pack: {words[0]} ended with {status}: {faults} {sandbox.said()}")
-        with tarfile.open(fileobj=io.BytesIO(unpacked(good.read_bytes()))) as opened:
-            self.members = [(each, _content(opened, each)) for each in opened]
-        self.index_name = next(each.name for each, _ in self.members if each.name.endswith("/pack.json"))
+        self.members = members_of(good)
+        self.index_name = next(each.name for each, _ in self.members if each.name.endswith(INDEX))
         self.prefix = self.index_name.removesuffix("pack.json")
         index = json.loads(self._bytes(self.index_name))
         self.corpus = Corpus.of({"pack.json": json.dumps(index)}, {"pack.json": index}, [])
@@ -74,7 +67,7 @@ class Packs:
         kinds = {name.removeprefix("_make_"): getattr(self, name) for name in dir(self) if name.startswith("_make_")}
         kind = list(kinds)[number % len(kinds)]
         made = kinds[kind]([(copy.copy(each), content) for each, content in self.members], chance)
-        self.file.write_bytes(made if isinstance(made, bytes) else _packed(made))
+        self.file.write_bytes(made if isinstance(made, bytes) else packed(made))
         return Case(number, "pack", kind, {"rerun": chance.random() < 0.2}, b"")
 
     # Each changes the members of the good pack, or gives the bytes of a file.
@@ -178,7 +171,7 @@ class Packs:
         return self._listed([*members, (member, content)], short, short, content)
 
     def _make_damaged(self, members: Members, chance: random.Random) -> bytes:
-        return Mutator(self.corpus, chance).damaged(_packed(members))
+        return Mutator(self.corpus, chance).damaged(packed(members))
 
     def _short(self, name: str) -> str:
         return name.removeprefix(self.prefix)
@@ -208,7 +201,7 @@ class Packs:
 
     def _resealed(self, members: Members, name: str, content: bytes) -> Members:
         """The file changed, with run.json's digest of it and the index's of both."""
-        record_name = f"{name.rpartition('/')[0]}/run.json"
+        record_name = f"{name.removesuffix('/share/plan.json').removesuffix('/plan.json')}/run.json"
         record = json.loads(self._bytes(record_name))
         record.setdefault("digests", {})[name.rpartition("/")[2]] = hashlib.sha256(content).hexdigest()
         sealed = json.dumps(record).encode()
@@ -217,16 +210,10 @@ class Packs:
             self._listed(members, self._short(name), None, content), self._short(record_name), None, sealed
         )
 
-    def run(self, numbers: Iterable[int], told: Callable[[Case], None] = lambda _case: None) -> Tally:
-        tally = Tally()
-        for number in numbers:
-            case = self.make(number)
-            faults, refused = self._tried(case)
-            case.fault = "; ".join(faults) or None
-            case.answer = Answer("refused" if refused else "accepted", "")
-            tally.take(case)
-            told(case)
-        return tally
+    def meet(self, case: Case) -> None:
+        faults, refused = self._tried(case)
+        case.fault = "; ".join(faults) or None
+        case.answer = Answer("refused" if refused else "accepted", "")
 
     def _tried(self, case: Case) -> tuple[list[str], bool]:
         there = self.sandbox.root / "unpacked"
@@ -265,58 +252,6 @@ class Packs:
         root = self.sandbox.root
         names = {f"top {entry.name}": "" for entry in root.iterdir() if entry.name not in ("said.txt", "canary")}
         return names | {str(file): file.read_text() for file in (root / "victim").iterdir()}
-
-
-def run_bounded(
-    sandbox: Sandbox, arguments: list[str], space_bytes: int | None = _SPACE_BYTES, limit_s: float = LIMIT_S
-) -> tuple[int, list[str]]:
-    """The command's status, and what it did that none may do."""
-    words = " ".join(arguments[:2])
-    limits = [] if space_bytes is None else ["prlimit", f"--as={space_bytes}"]
-    said_file = sandbox.root / "said.txt"
-    with said_file.open("wb") as said:
-        process = subprocess.Popen(
-            [*limits, sys.executable, "-m", "tests.faults.recorded_command", *arguments],
-            cwd=sandbox.root, env=sandbox.environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-            start_new_session=True,
-        )  # fmt: skip
-    timer = threading.Timer(limit_s, process.kill)
-    timer.start()
-    _, status, used = os.wait4(process.pid, 0)
-    hung = not timer.is_alive()
-    timer.cancel()
-    process.returncode = os.waitstatus_to_exitcode(status)
-    faults = [f"'{words}' did not end in {limit_s:g} s"] if hung else []
-    text = said_file.read_bytes().decode(errors="replace")
-    if "Traceback" in text or "MemoryError" in text:
-        faults.append(f"'{words}': a traceback: {text[-1200:]}")
-    if odd := [char for char in text if (ord(char) < 32 and char not in "\n\t") or 0x7F <= ord(char) < 0xA0]:
-        faults.append(f"'{words}' prints {odd[0]!r}")
-    if not hung and process.returncode not in range(7):
-        faults.append(f"'{words}' ended with {process.returncode}: {text[-500:]}")
-    if space_bytes is not None and used.ru_maxrss * 1024 > MOST_RESIDENT_BYTES:
-        faults.append(f"'{words}' used {used.ru_maxrss // 1024} MiB")
-    return process.returncode, faults
-
-
-def unpacked(content: bytes) -> bytes:
-    plain = io.BytesIO()
-    zstandard.ZstdDecompressor().copy_stream(io.BytesIO(content), plain)
-    return plain.getvalue()
-
-
-def _content(opened: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = opened.extractfile(member)
-    assert file is not None
-    return file.read()
-
-
-def _packed(members: Members) -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for member, content in members:
-            archive.addfile(member, io.BytesIO(content) if member.size else None)
-    return zstandard.ZstdCompressor(write_checksum=True).compress(out.getvalue())
 
 
 def _pieces(write: Callable[[bytes], Any]) -> None:

@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.faults.inputs import ROOT, Case, Tally
 from tests.faults.limited import Limited
 from tests.faults.mutation import Corpus, Mutator
+from tests.faults.trial import ROOT, Case, Trials
 from tests.unit.recorded_run import make_recorded_run
 
 _LIMIT_S = 30.0
 
 
-class RawFiles:
+class RawFiles(Trials):
     """A recorded run, of which one or two raw files are changed; ``make(n)`` is the same for ever."""
 
     def __init__(self, directory: Path, seed: int) -> None:
@@ -38,16 +39,14 @@ class RawFiles:
             changed.append(file.name)
         return Case(number, "raw", ", ".join(changed), {"kind": "ingest", "directory": str(run)}, b"")
 
-    def run(self, numbers: Iterable[int], told: Callable[[Case], None] = lambda _case: None) -> Tally:
-        tally = Tally()
+    @contextlib.contextmanager
+    def ready(self) -> Iterator[None]:
         warm_up = {"kind": "ingest", "directory": str(self.good.path)}
         environment = {"PYTHONPATH": str(ROOT), "HOME": str(self.directory)}
-        with Limited(self.directory, warm_up, environment, commands=True) as worker:
-            for number in numbers:
-                case = self.make(number)
-                case.answer = worker.ask(case.request, _LIMIT_S)
-                if case.answer.is_fault:
-                    case.fault = f"{case.answer.outcome}: {case.answer.said}"
-                tally.take(case)
-                told(case)
-        return tally
+        with Limited(self.directory, warm_up, environment, commands=True) as self._worker:
+            yield
+
+    def meet(self, case: Case) -> None:
+        case.answer = self._worker.ask(case.request, _LIMIT_S)
+        if case.answer.is_fault:
+            case.fault = f"{case.answer.outcome}: {case.answer.said}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from howdah.held import HeldBy
-from tests.field.answer import FieldRun, ask
+from tests.field.answer import FieldRun, ask, says
 
 pytestmark = pytest.mark.guest
 
@@ -205,6 +205,11 @@ duration: 8 s
     assert restarts.value("idle_restart_before_packets", None, group="api") == max(windows)
     assert restarts.value("idle_restart_after_packets", None, group="api") == 10
     assert restarts.value("held_back_by", None, group="api") == "idle-restart"
+    # The pauses are no part of it: what the restarts cost is a share of the rest.
+    rest = 1 - shares(restarts, None, group="api")["think"]
+    told = restarts.value("held_back_share", None, group="api")
+    assert told == pytest.approx(shares(restarts, None, group="api")["idle-restart"] / rest)
+    assert says(answer.sentence, 100 * told, "%")
     assert shares(stays, None, group="api")["idle-restart"] == 0
 
 

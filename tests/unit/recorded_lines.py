@@ -20,7 +20,7 @@ def compare(name: str, lines: Iterable[str]) -> None:
     """With the file of that name below tests/golden."""
     file, text = GOLDEN / name, "".join(f"{line}\n" for line in lines)
     if os.environ.get("HOWDAH_RECORD"):
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     assert text == file.read_text(encoding="utf-8")
 

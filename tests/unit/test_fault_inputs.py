@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from howdah.ingest.run import ingest
-from tests.faults.inputs import Case, Inputs, fault_of
+from tests.faults.inputs import Inputs, fault_of
 from tests.faults.limited import LIMIT_S, Answer, Limited
 from tests.faults.records import Records
+from tests.faults.trial import Case
 from tests.unit.recorded_run import make_recorded_run
 
 INPUTS, RECORDS = 2000, 150

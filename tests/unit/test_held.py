@@ -40,6 +40,9 @@ def test_kinds_have_the_names_of_trat() -> None:
             {"idle_restart_before_packets": 149.0, "idle_restart_after_packets": 10.0},
             "restart after idle (from 149 to 10 packets) held it back for 12 % of the time",
         ),
+        ("pacing", 0.4, {"held_think_share": 0.9}, "pacing held it back for 40 % of the time, think time apart"),
+        ("pacing", 0.4, {"held_think_share": 0.0}, "pacing held it back for 40 % of the time"),
+        ("think", 0.9, {"held_think_share": 0.9}, "the client was thinking for 90 % of the time"),
     ],
 )
 def test_a_clause_has_the_numbers_that_there_are(

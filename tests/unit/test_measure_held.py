@@ -313,7 +313,10 @@ def test_what_is_told_first() -> None:
     assert held_most(ordinary) is HeldBy.CONGESTION_WINDOW
     assert held_most({**ordinary, HeldBy.BANDWIDTH: 0.44, HeldBy.PACING: 0.06}) is HeldBy.PACING
     assert held_most({**shares, HeldBy.THINK: 0.84, HeldBy.IDLE_RESTART: 0.12}) is HeldBy.IDLE_RESTART
-    assert held_most({**shares, HeldBy.THINK: 0.96, HeldBy.IDLE_RESTART: 0.04}) is HeldBy.THINK
+    thinking = {**shares, HeldBy.THINK: 0.9}
+    assert held_most({**thinking, HeldBy.IDLE_RESTART: 0.02, HeldBy.BANDWIDTH: 0.08}) is HeldBy.IDLE_RESTART, "20 %"
+    assert held_most({**thinking, HeldBy.IDLE_RESTART: 0.004, HeldBy.BANDWIDTH: 0.096}) is HeldBy.THINK, "4 %"
+    assert held_most({**shares, HeldBy.THINK: 1.0}) is HeldBy.THINK
 
 
 def test_the_rows_of_a_flow_add_up_and_agree_with_the_kernel() -> None:
@@ -342,4 +345,5 @@ def test_a_group_is_the_time_of_all_its_connections() -> None:
     together_rows(sheet, None, together, group="web", algorithm="cubic")
     rows = {row["metric"]: row["value"] for row in sheet.rows}
     assert (rows["held_think_share"], rows["held_pacing_share"], rows["held_back_by"]) == (0.875, 0.125, "pacing")
+    assert rows["held_back_share"] == 1.0, "of all the time in which no client thought"
     assert rows["idle_restarts"] == 0

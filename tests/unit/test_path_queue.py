@@ -191,3 +191,11 @@ def test_a_sender_slower_than_the_path_is_what_a_train_measures(tmp_path: Path) 
     assert make_one(tmp_path).calibration.train_rate_bits_per_second is None
     slow = make_one(tmp_path, overrides=["path.sender_interface=10 Mbit/s"])
     assert slow.calibration.train_rate_bits_per_second == 10_000_000
+
+
+def test_a_burst_of_exactly_the_lower_threshold_has_a_mean() -> None:
+    """``burst + 1 - least`` is 1, which any weight keeps: the least that is one is 2^-1."""
+    numbers = red_numbers(10 * 1514, 40 * 1514, 1514, 10, 0.02, 20_000_000)
+    assert not isinstance(numbers, str)
+    assert numbers.ewma_log == 1
+    assert isinstance(red_numbers(10 * 1514, 40 * 1514, 1514, 9, 0.02, 20_000_000), str)

@@ -37,6 +37,41 @@ def test_the_link_layer_counts_in_bdp_and_capacity() -> None:
     assert path.capacity_goodput_bits_per_second == pytest.approx(382_562_747.7)
 
 
+@pytest.mark.parametrize(
+    ("flows", "name"),
+    [
+        ("flows: [{}]\n", "cubic"),
+        ("flows: [{algorithm: reno}]\n", "reno"),
+        ("flows: [{algorithm: reno}, {algorithm: bbr}]\n", "reno"),
+        ("flows: [{algorithm: reno}, {}]\n", "cubic"),
+        ("flows: [{algorithm: reno}]\nbackground: [{}]\n", "cubic"),
+        ("flows: [{algorithm: reno}]\nbackground: [{algorithm: bbr}]\n", "reno"),
+        ("groups: [{name: web, connections: 2, size: 10 kB}]\n", "cubic"),
+        ("groups: [{name: web, connections: 2, size: 10 kB, algorithm: bbr}]\n", "bbr"),
+        (
+            "groups: [{name: noise, connections: 1, role: background, algorithm: reno}, {name: web, connections: 2,"
+            " size: 10 kB, algorithm: bbr}]\n",
+            "bbr",
+        ),
+        (
+            "flows: [{algorithm: reno}]\ngroups: [{name: noise, connections: 1, role: background, udp: {rate: 1 Mbit/s,"
+            " packet: 1000 B}}]\n",
+            "reno",
+        ),
+    ],
+)
+def test_a_run_is_named_after_an_algorithm_that_a_flow_has(tmp_path: Path, flows: str, name: str) -> None:
+    plan = make_one(tmp_path, flows)
+    assert (plan.run, plan.algorithm) == (f"{name}-r0", name)
+    assert name in {flow.algorithm for flow in plan.flows}
+
+
+def test_a_swept_algorithm_names_the_run_and_the_profiles_the_variant(tmp_path: Path) -> None:
+    """The sides of a sweep over the flow's own algorithm are its values, of one variant."""
+    plans = make_plans(tmp_path, "flows: [{algorithm: [reno, bbr]}]\n")
+    assert [(plan.run, plan.algorithm) for plan in plans] == [("reno-r0", "cubic"), ("bbr-r0", "cubic")]
+
+
 def test_a_perturbed_rtt_changes_the_bdp_but_not_the_buffer() -> None:
     for plan in compile_profile(load(LONG_FAT)):
         assert plan.path.buffer_bytes == 12_000_000

@@ -9,16 +9,24 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
+from howdah.errors import HowdahError
 from howdah.plan.compile import compile_plan, compile_profile
 from howdah.plan.plan import Plan
 from howdah.plan.text import render
 from howdah.plan.written import plain
 from howdah.profile import load
+from howdah.profile.profile import to_yaml
 from howdah.record.reading import read_plan_file
+from tests.unit.plan_cases import PLANNED, REFUSED, TRACE, Asked
+from tests.unit.profile_factory import write_profile
+from tests.unit.recorded_lines import compare
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILES = sorted(file for file in (ROOT / "profiles").rglob("*.yaml") if file.parent.name != "suites")
@@ -40,6 +48,51 @@ def test_plans_are_as_recorded(name: str, run: str) -> None:
     if os.environ.get("HOWDAH_RECORD"):
         file.write_text(text, encoding="utf-8")
     assert text == file.read_text(encoding="utf-8")
+
+
+def _plan_of(place: Path, asked: Asked) -> Plan:
+    """Of its last cell."""
+    (place / "trace.csv").write_text(TRACE, encoding="utf-8")
+    extra = to_yaml(YAML(typ="safe").load(asked.extra) or {}) if asked.extra else ""  # a line for each field
+    profile = load(write_profile(place, extra), asked.overrides)
+    return [compile_plan(cell, asked.engine) for cell in profile.cells()][-1]
+
+
+def _facts(value: Any, name: str = "") -> Iterator[str]:
+    """``path.mtu_bytes: 1500``, one a line; of a list of sections each is a line."""
+    if isinstance(value, dict) and value:
+        for key, each in value.items():
+            yield from _facts(each, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        yield from (f"{name}: {json.dumps(each, ensure_ascii=False)}" for each in value)
+    else:
+        yield f"{name}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def _lines(plan: Plan, place: Path) -> list[str]:
+    """What is written and what is shown, wherever the profile lies."""
+    found = [*_facts(json.loads(plan.to_json())), *render(plan).splitlines()]
+    return [line.replace(str(place), "PLACE").replace(str(ROOT), "ROOT") for line in found]
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_everything_that_a_plan_can_hold(name: str, tmp_path: Path) -> None:
+    """Every field and every line of its text; of all but the base what the base does not have, and what only it has."""
+    lines = _lines(_plan_of(tmp_path, PLANNED[name]), tmp_path)
+    if name != "base":
+        base = _lines(_plan_of(tmp_path, PLANNED["base"]), tmp_path)
+        here, there = set(lines), set(base)
+        lines = [*(f"- {line}" for line in base if line not in here), *(line for line in lines if line not in there)]
+    compare(f"plans/fields/{name.replace(' ', '-')}.txt", lines)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_plan_can_be_made_of_is_told_whole(name: str, tmp_path: Path) -> None:
+    """The message with its place and what to do: these are the words that a reader has."""
+    with pytest.raises(HowdahError) as caught:
+        _plan_of(tmp_path, REFUSED[name])
+    said = str(caught.value).replace(str(tmp_path), "PLACE").replace(str(ROOT), "ROOT")
+    compare(f"plans/refused/{name.replace(' ', '-')}.txt", said.splitlines())
 
 
 @pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.stem)

@@ -31,12 +31,47 @@ def wrong(tmp_path: Path, claim: str, extra: str = CONTROLS) -> ProfileError:
     return raised.value
 
 
+GROUPS = "groups: [{name: web, connections: 2}]\n"
+SIZED = "groups: [{name: web, connections: 2, size: 10 kB}]\n"
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "traffic", "lacks"),
+    [
+        ("completion_time_s", "s", "", "no flow or group of the profile has a size"),
+        ("transfer_time_s", "s", "flows: [{}, {}]\n", "no flow or group of the profile has a size"),
+        ("completion_time_median_s", "s", GROUPS, "no flow or group of the profile has a size"),
+        ("completion_time_p95_s", "s", GROUPS, "no flow or group of the profile has a size"),
+        ("completed_share", "", GROUPS, "no flow or group of the profile has a size"),
+        ("exit_cwnd_bdp", "", SIZED, "the profile has groups alone"),
+        ("exit_time_s", "s", SIZED, "the profile has groups alone"),
+        ("exits", "", SIZED, "the profile has groups alone"),
+        ("overshoot_packets", "", SIZED, "the profile has groups alone"),
+        ("time_to_90_percent_s", "s", SIZED, "the profile has groups alone"),
+        ("time_to_1_mb_s", "s", SIZED, "the profile has groups alone"),
+        ("recovery_s", "s", SIZED, "the profile has groups alone"),
+        ("window_cuts", "", SIZED, "the profile has groups alone"),
+    ],
+)
+def test_a_claim_on_what_no_flow_of_the_profile_has_is_refused(
+    tmp_path: Path, metric: str, unit: str, traffic: str, lacks: str
+) -> None:
+    """As the measures of every traffic say: what is refused without it is accepted with it."""
+    claim = f"value: {{metric: {metric}, at: {{algorithm: cubic}}}}, expect: {{at_least: 1 {unit}}}, each: path.rtt"
+    found = wrong(tmp_path, claim, CONTROLS + traffic)
+    assert f"no run of this profile can measure {metric}" in found.what
+    assert lacks in found.what
+    assert f"did you mean {metric}" not in (found.hint or "")
+    for other in ("flows: [{size: 1 MB}]\n" + SIZED, "flows: [{}]\n" + SIZED):
+        load(write_profile(tmp_path, f"  - {{id: it, says: so, {claim}}}\n", rtt=RTTS, extra=CONTROLS + other))
+
+
 @pytest.mark.parametrize(
     ("metric", "lacks", "instead"),
     [
         ("autotuning_lag_s", "collect.pcap names no interface", "held_autotuning_share"),
         ("offered_window_most_bdp", "collect.pcap names no interface", "receive_window_peak_bytes"),
-        ("completion_time_median_s", "has no group", "completion_time_s"),
+        ("completion_time_median_s", "has no group", ""),
         ("cpu_utilisation", "collect.cpu is off", "utilisation"),
         ("utilisation_background", "has no background", "utilisation"),
         ("answered_share", "has no group", ""),

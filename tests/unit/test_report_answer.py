@@ -100,7 +100,8 @@ def test_one_algorithm_over_a_sysctl_is_compared_by_it_within_each_path() -> Non
     """The swept field that is no place is what is compared."""
     name = "host.sysctls.net.ipv4.tcp_slow_start_after_idle"
     made = [group("cubic", 0.4 / (1 + value), {name: value, **at}) for at in (CABLE, LTE) for value in (0, 1)]
-    sentence = about(said(*made), "times as long as", f"{name} 1")
+    sentence = about(said(*made), "times as long as", "With tcp_slow_start_after_idle=1 ")
+    assert "host." not in sentence
     assert numbers(sentence.partition("times")[0])[-1] == 0.5
 
 
@@ -161,6 +162,41 @@ def test_nothing_is_a_ratio_to_nothing() -> None:
     text = " ".join(said(*made))
     assert "0 times" not in text
     assert "∞" not in text
+
+
+@pytest.mark.parametrize("at", [[{}], [CABLE, LTE]], ids=["one place", "two"])
+@pytest.mark.parametrize("sized", [{}, {"size_bytes": 4_000_000}], ids=["flow", "transfer"])
+def test_sides_that_lost_nothing_are_not_compared_by_it(sized: dict[str, Any], at: list[dict[str, Any]]) -> None:
+    def told(*lost: Told) -> str:
+        done: dict[str, Told] = {"completion_time_s": 1.0} if sized else {}
+        sides = list(zip(("cubic", "reno"), lost, strict=True))
+        return " ".join(
+            said(
+                *(
+                    Made(name, {EXIT: 1.0, CAUSE: "loss", LOST: each, **done}, place, flow=sized, repetitions=3)
+                    for place in at
+                    for name, each in sides
+                )
+            )
+        )
+
+    nothing = told(0, 0)
+    assert "as many" not in nothing
+    assert "as much" not in nothing
+    assert "No segment was retransmitted." in nothing or "retransmitted nothing" in nothing
+    assert nothing.count("No segment") <= 1
+    once = told([0, 0, 12], [0, 0, 12])
+    assert "No segment" not in once, "one of three repetitions lost some"
+    assert "nothing" not in once
+    assert "as many packets as cubic" in told(12, 12)
+
+
+def test_a_transfer_without_loss_does_not_deny_that_of_a_flow_beside_it() -> None:
+    lossless: dict[str, Told] = {"completion_time_s": 1.0, LOST: 0}
+    bulk = Made("cubic", {EXIT: 1.0, CAUSE: "loss", LOST: 12}, name="bulk")
+    transfer = Made("cubic", lossless, name="short", flow={"size_bytes": 4_000_000})
+    assert not any("No segment" in each for each in said(transfer, bulk))
+    assert any("No segment" in each for each in said(transfer))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from howdah.report import many
 from howdah.report.build import MANY, report
 from howdah.report.compare import compare
 from howdah.report.ending import ending, results
+from howdah.report.found import found
 from howdah.report.results import read_shown
 from howdah.report.source import TableSource
 from howdah.report.tidy import result_data
@@ -159,3 +160,24 @@ def test_comparison_and_json_have_the_results_of_whole_runs_and_no_whole_run(
     answer = json.loads(capsys.readouterr().out)
     assert {name: answer[name] for name in wanted} == wanted
     assert kept == [brief] * 3
+
+
+def test_many_runs_are_told_as_few_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What held a flow back and whether a detector acted are no main measures, and sentences need them."""
+    scenario = Scenario(algorithms=("cubic", "cubic-no-hystart"), repetitions=3, duration_s=2.0, flows=1)
+    root = make_experiment(tmp_path, scenario)
+    for file in root.glob("*/metrics.json"):
+        metrics = json.loads(file.read_text())
+        (flow, *_) = [row for row in metrics["rows"] if row["flow"] == 1]
+        more = {"held_back_by": "send-buffer", "held_back_share": 0.4, "exit_cause": "loss", "detector_exits": 0}
+        metrics["rows"] = [row for row in metrics["rows"] if row["metric"] not in more]
+        for name, value in more.items():
+            metrics["rows"].append({**flow, "metric": name, "value": value, "unit": ""})
+        metrics["rows"][-1]["flow"] = None
+        file.write_text(json.dumps(metrics))
+    experiment = read_shown(root)
+    told = found(results([experiment], TableSource()))
+    monkeypatch.setattr(many, "MOST_RUNS", 500)
+    assert told == found(results([experiment], TableSource()))
+    assert any("send buffer held it back for 40 %" in each for each in told)
+    assert any("HyStart ended no start-up" in each for each in told)

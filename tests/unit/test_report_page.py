@@ -174,7 +174,30 @@ def test_a_flow_without_an_exit_says_why(tmp_path: Path) -> None:
     runs = embedded(text)["runs"]
     assert isinstance(runs, list)
     assert runs[0]["flows"][0]["exit"] is None
-    assert "flow1: the flow did not leave slow start" in runs[0]["missing"]["exit-cwnd"]
+    assert "flow1 did not leave slow start" in runs[0]["stayed"]
+    assert not runs[0]["missing"], "a result is nothing that is missing"
+
+
+def _with_exits(directory: Path, why: str) -> None:
+    for file in directory.glob("*/metrics.json"):
+        metrics = json.loads(file.read_text())
+        for row in metrics["rows"]:
+            if row["metric"].startswith("exit_"):
+                row |= {"value": None, "why": why}
+        file.write_text(json.dumps(metrics))
+
+
+def test_runs_that_stayed_in_slow_start_have_no_red_box(tmp_path: Path) -> None:
+    _, directory = made(tmp_path, small(algorithms=("reno",), repetitions=1))
+    _with_exits(directory, "the flow did not leave slow start")
+    text = report(directory, prometheus="off").read_text(encoding="utf-8")
+    assert 'class="missing" role="status"' not in text
+    said = [each for each in re.findall(r'<p class="aside" role="status">(.*?)</p>', text) if "slow start" in each]
+    assert any("flow1 did not leave slow start" in each for each in said), "where its exit would be"
+    rewritten = next(directory.glob("reno-*/verdict.json"))
+    rewritten.write_text(json.dumps(json.loads(rewritten.read_text()) | {"verdict": "invalid"}))
+    text = report(directory, prometheus="off").read_text(encoding="utf-8")
+    assert text.count('class="missing" role="status">No run reports') == 1, "no run counts: that is a fault"
 
 
 def test_an_experiment_in_which_nothing_ran_still_makes_a_page(tmp_path: Path) -> None:

@@ -263,6 +263,24 @@ def test_a_time_line_takes_the_repetition_that_has_its_data(tmp_path: Path) -> N
     assert "is invalid" in html and "were not kept" in html
 
 
+def test_runs_that_have_no_number_are_a_result_and_those_that_do_not_count_a_fault(tmp_path: Path) -> None:
+    root = make_experiment(tmp_path, Scenario(**{**SWEEP.__dict__, "repetitions": 1}))
+    for file in root.glob("*/metrics.json"):
+        metrics = json.loads(file.read_text())
+        for row in metrics["rows"]:
+            if row["metric"] == "exit_cwnd_bdp":
+                row |= {"value": None, "why": "the flow did not leave slow start"}
+        file.write_text(json.dumps(metrics))
+    figure = _figure(kind="sweep", x="path.rtt", y="exit_cwnd_bdp", flow=1)
+    html = draw(figure, load_experiment(root))
+    assert "the flow did not leave slow start" in html
+    assert 'class="aside"' in html
+    assert 'class="missing"' not in html
+    for file in root.glob("*/verdict.json"):
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"verdict": "invalid"}))
+    assert 'class="missing"' in draw(figure, load_experiment(root))
+
+
 def test_drops_count_from_the_epoch(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

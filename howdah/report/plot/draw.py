@@ -15,7 +15,7 @@ from howdah.report.plot.bars import draw_bars
 from howdah.report.plot.canvas import Drawn
 from howdah.report.plot.cdf import distributions, draw_cdf
 from howdah.report.plot.kept import stored_distributions, stored_lines
-from howdah.report.plot.sample import AnyExperiment, left_out
+from howdah.report.plot.sample import AnyExperiment, NoNumberError, left_out
 from howdah.report.plot.stored import StoredExperiment
 from howdah.report.plot.sweep import draw_sweep
 from howdah.report.plot.table import draw_table
@@ -58,7 +58,8 @@ def draw(figure: FigureSection, experiment: AnyExperiment) -> str:
         drawn.missing += left_out(figure, experiment)
     except HowdahError as error:
         words = f"Nothing to draw: {error.what}."
-        return f'{opening}{title}<p class="missing" role="status">{escape(words)}</p></figure>'
+        look = "aside" if isinstance(error, NoNumberError) else "missing"
+        return f'{opening}{title}<p class="{look}" role="status">{escape(words)}</p></figure>'
     return f"{opening}{title}{_legend(drawn)}{_panels(drawn)}{_caption(figure, drawn, experiment)}</figure>"
 
 

@@ -17,6 +17,7 @@ from howdah.report.plot.measure import Measure, measure_of, printed_number
 from howdah.report.plot.sample import (
     AnyExperiment,
     AnyRun,
+    NoNumberError,
     NothingToDrawError,
     PlotSample,
     Selection,
@@ -134,7 +135,8 @@ def gather(figure: FigureSection, experiment: AnyExperiment) -> Grid:
         )
         if not reasons:
             raise NothingToDrawError("it has no published number")
-        raise NothingToDrawError(f"no run has a number: {'; '.join(list(reasons)[:_MOST_REASONS])}")
+        error = NoNumberError if any(run.counts for run in selection.made) else NothingToDrawError
+        raise error(f"no run has a number: {'; '.join(list(reasons)[:_MOST_REASONS])}")
     measure = measure_of(figure.y, base, everything)
     for series in (each for panel in panels.values() for each in panel):
         if not figure.relative_to:

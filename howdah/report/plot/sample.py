@@ -32,6 +32,10 @@ class NothingToDrawError(HowdahError):
     """The figure cannot be drawn; the text says why, and stands where it would be."""
 
 
+class NoNumberError(NothingToDrawError):
+    """Runs that count have no number to draw, and say why: a result, and nothing that is missing."""
+
+
 def axis_value(run: AnyRun, axis: str) -> str | None:
     """Where a run lies on an axis, as the profile writes it; None for an axis it does not have."""
     if axis == "algorithm":

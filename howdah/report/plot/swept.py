@@ -32,6 +32,7 @@ _NUMBERED = {
     "flows.initial_window": "initial window of flow",
     "groups.initial_window": "initial window",
 }
+_SYSCTLS, _SYSCTLS_OF_TCP = ".sysctls.", "net.ipv4."
 _DURATIONS = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
 _RATES = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
 _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
@@ -39,7 +40,12 @@ _SIZES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 
 def place_title(name: str, value: str) -> str:
     """Heading of a panel: what its runs have in common."""
-    return value if name == "algorithm" else f"{field_name(name)} {value}"
+    return value if name == "algorithm" else with_value(name, value)
+
+
+def with_value(name: str, value: str) -> str:
+    """A swept field and its value: ``round-trip time 20 ms``, a sysctl as ``tcp_sack=0``."""
+    return f"{field_name(name)}{'=' if _SYSCTLS in name else ' '}{value}"
 
 
 @dataclass(frozen=True)
@@ -55,9 +61,12 @@ class Swept:
 
 
 def field_name(name: str) -> str:
-    """A swept field in words: ``path.rtt`` is the round-trip time; others are called as in the profile."""
+    """A swept field in words: ``path.rtt`` is the round-trip time; others are called as in the profile, sysctls as
+    people call them: ``tcp_sack``, ``net.core.rmem_max``."""
     if name in _NAMES:
         return _NAMES[name]
+    if _SYSCTLS in name:
+        return name.partition(_SYSCTLS)[2].removeprefix(_SYSCTLS_OF_TCP)
     section, number, rest = ([*name.split(".", 2), "", ""])[:3]
     words = _NUMBERED.get(f"{section}.{rest}") if number.isdigit() else None
     if words is None:
