@@ -48,7 +48,7 @@ def judge_claims(directory: Path, profile: Path | None = None) -> dict[str, Any]
 
 def judged(directory: Path, profile: Path | None = None) -> dict[str, Any] | None:
     """What claims.json has to say, or None without claims; nothing is written."""
-    field, quick, claims = _field(directory)
+    field, quick, claims = field_of(directory)
     if profile is not None:
         loaded = load(profile)
         field, claims = replace(field, controls=loaded.controls, unknowns=loaded.unknown), loaded.claims
@@ -94,7 +94,7 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def _field(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
+def field_of(directory: Path) -> tuple[Field, bool, list[ClaimSection]]:
     """The runs of an experiment, whether they are those of --quick, and the claims that were made of them."""
     index_file = directory / "experiment.json"
     if not index_file.exists():

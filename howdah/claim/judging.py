@@ -9,7 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from howdah.claim.expectation import judge_point, judge_trend
-from howdah.claim.finding import FAIL, INVALID, PASS, UNSUPPORTED, Finding, metric_called, number_text, summary
+from howdah.claim.finding import (
+    FAIL,
+    INVALID,
+    PASS,
+    UNSUPPORTED,
+    Finding,
+    metric_called,
+    missing_text,
+    number_text,
+    summary,
+)
 from howdah.claim.points import axis_order, pooled
 from howdah.claim.sample import Field, Sample, SelectionError, sample
 from howdah.claim.words import than_text
@@ -87,6 +97,11 @@ class Judging:
             return None
         self.used.update(dict.fromkeys(made.name for made in runs))
         return sample(runs, selector)
+
+    def missing(self, point: dict[str, Any]) -> str:
+        """Why runs at a point have no value; empty where all that count have one."""
+        sides = [self._sample(side, self._at(side, point)) for side in (self.value, self.than) if side is not None]
+        return next((missing_text(each) for each in sides if each is not None and each.missing), "")
 
     def _finding(self, point: dict[str, Any]) -> Finding | None:
         if self.expect.over is not None:

@@ -46,6 +46,7 @@ VERSIONS = {
     "rerun": 1,
     "run": 1,
     "score": 1,
+    "search": 1,
     "sign": 1,
     "unpack": 1,
     "validate": 1,

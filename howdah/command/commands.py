@@ -37,6 +37,7 @@ COMMANDS = {
     "sign": Command("sign", "sign runs or experiments, so that others can verify them"),
     "nightly": Command("nightly", "run a suite and compare every measure with the stored baseline"),
     "bisect": Command("bisect", "find the commit of a kernel tree that broke a claim"),
+    "search": Command("search", "find the smallest path on which a claim fails"),
     "validate": Command("validate", "run a profile on two engines and compare their results"),
     "list": Command("listing", "list profiles, algorithms, kernels, receivers, stacks, metrics or runs"),
     "export": Command("export", "write a run's data for another tool; needs no kernel"),

@@ -32,7 +32,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "make experiments": ("new", "list", "plan", "run", "build"),
     "read results": ("report", "compare", "claims", "score", "figure", "export"),
     "check and share results": ("verify", "rerun", "sign", "pack", "unpack", "validate"),
-    "run many experiments": ("atlas", "nightly", "bisect", "cluster", "attach"),
+    "run many experiments": ("atlas", "nightly", "bisect", "search", "cluster", "attach"),
     "watch": ("serve", "exporter"),
     "machines and this installation": ("machines", "doctor", "clean", "completion", "schema"),
 }

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter
 
 from howdah.command.answer import SHAPE, VERSIONS
+from howdah.command.atlas_shapes import Atlas, AtlasList
 from howdah.command.list_shapes import (
     ListAlgorithms,
     ListKernels,
@@ -24,6 +25,7 @@ from howdah.command.list_shapes import (
     ListStacks,
 )
 from howdah.command.nightly_shapes import Nightly, NightlyAccept, NightlyList, NightlyPower
+from howdah.command.search_shapes import Search
 from howdah.command.shape import Shape
 from howdah.compact import compact_json
 from howdah.layout import write_stderr
@@ -238,52 +240,6 @@ class Build(Shape):
     built: dict[str, str] = Field(description="what, and where it is")
 
 
-class AtlasEntry(Shape):
-    id: str
-    kind: str
-    paper: str
-    where: str
-    title: str
-    profiles: list[str]
-    central: list[str] = Field(description="its central claims, as profile/claim")
-    verdict: str = Field(description="the worst of its central claims, as they are published")
-    word: str
-    claims: dict[str, int] = Field(description="its published claims by verdict")
-
-
-class AtlasTally(Shape):
-    """Published claims of one verdict and one cause."""
-
-    verdict: str
-    word: str
-    cause: str = Field(description="empty where the verdict needs none")
-    number: int
-    claims: list[str] = Field(description="as profile/claim")
-
-
-class AtlasList(Shape):
-    entries: list[AtlasEntry]
-    claims: dict[str, int] = Field(description="all published claims by verdict")
-    words: dict[str, int] = Field(description="the same by the words of the pages")
-    causes: list[AtlasTally]
-
-
-class Atlas(Shape):
-    """index.json of the site."""
-
-    site: str
-    quick: bool
-    created: str
-    verdicts: dict[str, int]
-    claims: dict[str, int]
-    words: dict[str, dict[str, int]] = Field(description="entries and claims, counted by the words of the pages")
-    causes: list[AtlasTally]
-    wall_s: float
-    core_s: float
-    simulated_s: float
-    entries: list[dict[str, Any]]
-
-
 class Bisect(Shape):
     first_bad: str | None
     candidates: list[str]
@@ -319,6 +275,7 @@ SHAPES: dict[str, type[Shape]] = {
     "atlas": Atlas,
     "atlas-list": AtlasList,
     "bisect": Bisect,
+    "search": Search,
     "build": Build,
     "claims": ClaimsShape,
     "compare": Compare,

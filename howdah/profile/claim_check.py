@@ -9,12 +9,13 @@ from typing import Any
 
 from howdah.errors import ProfileError, nearest
 from howdah.metric import RATIO, Metric, known_entries, known_metrics, read_share
-from howdah.profile.claim import ClaimSection, RangeSection, SelectorSection
+from howdah.profile.claim import ClaimSection, ExpectSection, RangeSection, SelectorSection
 from howdah.profile.control import CONTROL_AXIS, ControlSection, axis_key
 from howdah.profile.hint import SURE
 from howdah.profile.measurable import not_measurable
 from howdah.profile.model import Scenario
 from howdah.profile.override import field_value
+from howdah.profile.search import SearchSection
 from howdah.profile.source import Document, Path_
 from howdah.profile.sweep import Axis
 from howdah.profile.unsayable import unsayable
@@ -51,6 +52,35 @@ class ClaimCheck:
             self._entries(claim)
             if claim.value is not None:
                 self._claim(claim)
+
+    def check_search(self, search: SearchSection, claims: Sequence[ClaimSection]) -> None:
+        """Raises ProfileError where no run can have what a search looks for."""
+        if search.falsify is not None:
+            self._place = ("search", "falsify")
+            chosen = next((each for each in claims if each.id == search.falsify), None)
+            if chosen is None:
+                names = [each.id for each in claims]
+                raise self._unknown(f"there is no claim {search.falsify!r}", search.falsify, names)
+            if chosen.expect is None or chosen.expect.trend is not None:
+                why = "it is not measurable here" if chosen.expect is None else "it expects a trend"
+                raise self._error(f"no search can falsify {chosen.id}: {why}")
+            return
+        name = "maximise" if search.maximise is not None else "minimise"
+        goal = search.maximise or search.minimise
+        assert goal is not None
+        self._place = ("search", name)
+        value, than = goal.sides
+        metric = self._metric(value.metric, "metric")
+        for side, selector in (("flow", value), ("than", than)):
+            if selector is not None:
+                self._flow(selector, side)
+                other = self._metric(selector.metric, side)
+                if other.is_text:
+                    raise self._error(f"{selector.metric} is a text, which is not large or small", "metric")
+                if other.dimension != metric.dimension:
+                    raise self._error(f"{metric.name} and {other.name} have different units", "than")
+        pretended = ClaimSection(id="goal", says="goal", value=value, expect=ExpectSection(at_least="0"))
+        self._axes(pretended, value, than)
 
     def _claim(self, claim: ClaimSection) -> None:
         value, than = completed(claim)

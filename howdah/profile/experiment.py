@@ -19,6 +19,7 @@ from howdah.profile.control import MOST_CONTROLS, ControlName, ControlSection
 from howdah.profile.field import FieldError, Section, fixed
 from howdah.profile.figure import MOST_FIGURES, FigureSection
 from howdah.profile.report import profile_error
+from howdah.profile.search import SearchSection
 from howdah.profile.source import Document, parse_yaml
 from howdah.profile.unknown import UnknownsSection
 
@@ -46,6 +47,7 @@ class ExperimentSections(Section):
     figures: list[FigureSection] = fixed(
         default_factory=list, max_length=MOST_FIGURES, description="what is drawn from the runs"
     )
+    search: SearchSection | None = fixed(None, description="where howdah search looks for a counterexample")
 
     @model_validator(mode="after")
     def _unique(self) -> ExperimentSections:

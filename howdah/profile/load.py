@@ -113,7 +113,10 @@ def load(
     check_modules_used(chosen, directory)
     whole = _union(written, axes)
     scenarios = [point.scenario for point in ordinary]
-    ClaimCheck(document, whole, scenarios, sections.controls).check(sections.claims)
+    checking = ClaimCheck(document, whole, scenarios, sections.controls)
+    checking.check(sections.claims)
+    if sections.search is not None:
+        checking.check_search(sections.search, sections.claims)
     FigureCheck(document, whole, scenarios, sections.controls).check_figures(sections.figures)
     return Profile(
         path=directory / path.name if directory != path.resolve().parent else path,
@@ -128,6 +131,7 @@ def load(
         with_unknowns=unknowns and bool(grid),
         claims=sections.claims,
         figures=sections.figures,
+        search=sections.search,
     )
 
 

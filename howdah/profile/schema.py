@@ -80,8 +80,9 @@ def _field_schema(schema: dict[str, Any], info: Any, shared: dict[str, Any]) -> 
         outer["default"] = default
     shape, inner = shape_of(info.annotation)
     if shape == "section" and issubclass(inner, ShortSection):
-        own = inner.model_json_schema(by_alias=True)["properties"][inner.short]
-        return {**outer, "anyOf": [schema, *_field_schema(own, inner.model_fields[inner.short], shared)["anyOf"]]}
+        return {**outer, "anyOf": [schema, *_short_forms(inner, shared)]}
+    if shape == "mapping" and (item := shape_of(inner))[0] == "section" and issubclass(item[1], ShortSection):
+        schema["additionalProperties"] = {"anyOf": [schema["additionalProperties"], *_short_forms(item[1], shared)]}
     if shape == "list" and (item := shape_of(inner))[0] == "section" and issubclass(item[1], ShortSection):
         own = item[1].model_json_schema(by_alias=True)["properties"][item[1].short]
         short = {key: value for key, value in _plain(own, shared).items() if key in ("type", "anyOf", "$ref", "enum")}
@@ -89,6 +90,14 @@ def _field_schema(schema: dict[str, Any], info: Any, shared: dict[str, Any]) -> 
     if not fixed and shape == "value":
         schema = {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
     return {**outer, **schema}
+
+
+def _short_forms(section: type[ShortSection], shared: dict[str, Any]) -> list[dict[str, Any]]:
+    """What may stand in the place of a section with a short form."""
+    own = section.model_json_schema(by_alias=True)["properties"][section.short]
+    plain = _field_schema(own, section.model_fields[section.short], shared)
+    forms = plain.get("anyOf", [plain])
+    return [form for form in forms if form != {"type": "null"}]
 
 
 def _plain(schema: Any, shared: dict[str, Any]) -> Any:

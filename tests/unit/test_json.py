@@ -20,6 +20,7 @@ from howdah.command.answer import SHAPE, VERSIONS, answer
 from howdah.command.main import build_parser
 from howdah.command.shapes import SHAPES, document
 from howdah.command.shapes import main as reference
+from howdah.counterexample.session import SearchResult, as_json
 from howdah.place import DOCS, PROJECT
 from tests.experiment_factory import Scenario, make_experiment
 from tests.json_shape import SEEN, check_shape
@@ -133,6 +134,7 @@ def test_every_command_prints_an_object_of_its_shape(
     howdah("machines", "inventory", "machines.yaml", "--machine-sets", "sets", runs=False)
     found = {"first_bad": "0" * 40, "candidates": [], "steps": [], "log": "bisect.log"}
     answer("bisect", found)
+    answer("search", {**as_json(SearchResult([], 1), "x"), "directory": "d", "page": "p", "corpus": None})
     assert set(VERSIONS) == SEEN
 
     rows = {(row["algorithm"], row["flow"], row["metric"]): row for row in said["compare"]["rows"]}

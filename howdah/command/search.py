@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``howdah search``: the smallest candidate of a profile's ``search:`` on which a claim fails."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+
+from howdah.cluster.opened import executor_at
+from howdah.command.answer import answer
+from howdah.command.common import (
+    MAKING,
+    RESULTS,
+    add_cluster_options,
+    add_jobs_option,
+    add_json_option,
+    add_runs_option,
+    check_jobs,
+    cores,
+    find_profile,
+    workers_of,
+)
+from howdah.command.interruption import RUNS_KEPT
+from howdah.command.parser import section
+from howdah.counterexample.goal import read_goal
+from howdah.counterexample.page import write_page
+from howdah.counterexample.session import COUNTEREXAMPLE_NAME, SearchResult, SearchSession, as_json
+from howdah.counterexample.space import read_space, words
+from howdah.counterexample.trial import Trials
+from howdah.errors import ProfileError
+from howdah.layout import fitted, write_stdout
+from howdah.number import counted, significant
+from howdah.profile import load
+from howdah.work.display import Display
+from howdah.work.prepared import hold
+
+NOTHING_FOUND = 5
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("search")
+    parser.add_argument("profile", help="a profile file with a section search:, or the name of one")
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="override a field, e.g. --set search.budget.candidates=400; may be repeated",
+    )
+    add_runs_option(parser)
+    add_json_option(parser)
+    add_jobs_option(parser)
+    add_cluster_options(parser)
+    section(parser, MAKING).add_argument(
+        "--sampler",
+        choices=("tpe", "genetic", "cma", "random"),
+        default="tpe",
+        help="what chooses candidates (default: tpe)",
+    )
+    section(parser, RESULTS).add_argument(
+        "--corpus", type=Path, default=None, metavar="DIR", help="keep the counterexample in this directory as well"
+    )
+    parser.set_defaults(execute=execute, interrupted=RUNS_KEPT)
+
+
+def execute(options: argparse.Namespace) -> int:
+    check_jobs(options)
+    place = workers_of(options)
+    file = find_profile(options.profile)
+    profile = load(file, options.overrides)
+    if profile.search is None:
+        hint = "docs/search.md says what it has."
+        raise ProfileError("this profile has no section search:", where=str(file), hint=hint)
+    space = read_space(file, options.overrides, profile.search)
+    goal = read_goal(profile.search, profile.claims)
+    with ExitStack() as locks, Display(quiet=options.json) as display:
+        directory = hold(options.runs / f"{profile.name}-search", locks).path
+        display.say(f"{profile.name}: looking for {goal.says}; {significant(space.size, 3)} candidates")
+        executor = locks.enter_context(executor_at(place, display.say, runs=options.runs, again=False))
+        trials = Trials(
+            space, goal, directory, options.jobs or cores(), display.build, lambda *_: None, display.say, executor
+        )
+        found = SearchSession(space, goal, trials, display.say, _explain).run(options.sampler)
+        said = _said(found, goal.says)
+        page = write_page(found, space, goal.says, said, directory)
+    kept = _keep(options.corpus, directory, profile.name, found)
+    if options.json:
+        paths = {"directory": str(directory), "page": str(page), "corpus": kept and str(kept)}
+        answer("search", {**paths, **as_json(found, goal.says)})
+    else:
+        if found.proven is not None:
+            said.append(f"profile: {kept or directory / COUNTEREXAMPLE_NAME}")
+        write_stdout(fitted("\n".join([*said, f"page: {page}"]) + "\n"))
+    return 0 if found.simplest is not None else NOTHING_FOUND
+
+
+def _keep(corpus: Path | None, directory: Path, name: str, found: SearchResult) -> Path | None:
+    if corpus is None or found.proven is None:
+        return None
+    corpus.mkdir(parents=True, exist_ok=True)
+    target = corpus / f"{name}-{found.proven.directory.removeprefix('c-').partition('-')[0]}.yaml"
+    shutil.copyfile(directory / COUNTEREXAMPLE_NAME, target)
+    return target
+
+
+def _explain(experiment: Path) -> list[str]:
+    from howdah.report.ending import results
+    from howdah.report.found import found
+    from howdah.report.results import read_shown
+    from howdah.report.source import TableSource
+
+    return found(results([read_shown(experiment)], TableSource()))
+
+
+def _said(found: SearchResult, says: str) -> list[str]:
+    seen = len(found.tried) / found.size
+    share = "less than a millionth" if seen < 1e-6 else f"{significant(seen * 100, 2)} %"
+    if found.simplest is None or found.proven is None:
+        best = found.best
+        lines = [f"Nothing was found in {counted(len(found.tried), 'candidate')}, {share} of the space."]
+        if best is not None:
+            lines.append(f"Nearest: {best.score.text} at {words(best.candidate)}.")
+        return [*lines, *(f"Not proven: {each}" for each in found.dropped)]
+    lines = [f"{says[:1].upper()}{says[1:]}: {found.proven.score.text}"]
+    lines += [f"  {name}: {value}" for name, value in {**found.simplest.candidate, **found.simplest.more}.items()]
+    lines += found.why
+    lines += _neighbours(found)
+    lines.append(
+        f"{counted(len(found.tried), 'candidate')} tried ({share} of the space): {found.count('failed')} show it, "
+        f"{found.count('held')} do not, {found.count('none')} have no value; "
+        f"{counted(found.shrunk_runs, 'further candidate')} to make it simple."
+    )
+    important = sorted(found.importances.items(), key=lambda each: -each[1])[:3]
+    if important:
+        shown = ", ".join(f"{name} {significant(v * 100, 2)} %" for name, v in important)
+        lines.append(f"What matters most: {shown}.")
+    return lines
+
+
+def _neighbours(found: SearchResult) -> list[str]:
+    scored = [(name, each.score) for name, each in found.neighbours if each.score.value is not None]
+    if not scored:
+        return []
+    near = sum(score.found for _, score in scored)
+    worst = min(scored, key=lambda each: each[1].value or 0.0)
+    return [f"Of {len(scored)} neighbours {near} show it too; the weakest: {worst[0]}, {worst[1].text}."]

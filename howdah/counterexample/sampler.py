@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which candidate comes next: optuna's samplers, asked and told in batches of one size, so that a search with the same
+seed and budget tries the same candidates whatever the number of workers."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from howdah.counterexample.space import COUNT, Candidate, Space, slug
+from howdah.errors import HowdahError
+
+Kind = Literal["tpe", "genetic", "cma", "random"]
+BATCH = 8
+ASKED_AGAIN = 200  # before a candidate is drawn at random that was not tried
+
+
+class Sampler:
+    """Asks for candidates that were not tried and meet the constraints, and learns from their scores.
+
+    Raises HowdahError where optuna is not installed.
+    """
+
+    def __init__(self, space: Space, seed: int, kind: Kind = "tpe") -> None:
+        try:
+            import optuna
+        except ImportError as error:
+            raise HowdahError("a search needs optuna", hint="pip install 'howdah[search]'") from error
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+        self._optuna = optuna
+        self.space = space
+        self._chance = random.Random(seed)
+        self.study = optuna.create_study(direction="maximize", sampler=_sampler(optuna, kind, seed))
+        self._known: dict[str, float | None] = {}
+        self._trials: dict[str, Any] = {}
+
+    def ask(self, count: int) -> list[dict[str, Any]]:
+        """At most so many candidates; fewer where the space has no more."""
+        found: list[dict[str, Any]] = []
+        for _ in range(count):
+            candidate = self._ask()
+            if candidate is None:
+                break
+            found.append(candidate)
+        return found
+
+    def tell(self, candidate: Candidate, score: float | None) -> None:
+        """The score of a candidate that was asked for; None where its runs do not say."""
+        name = slug(candidate)
+        self._known[name] = score
+        trial = self._trials.pop(name, None)
+        if trial is not None:
+            self._tell(trial, score)
+
+    def importances(self) -> dict[str, float]:
+        """Which part of the good scores each variable explains (PED-ANOVA); empty where too few were tried."""
+        if sum(score is not None for score in self._known.values()) < 2 * BATCH:
+            return {}
+        evaluator = self._optuna.importance.PedAnovaImportanceEvaluator()
+        try:
+            with warnings.catch_warnings(action="ignore", category=UserWarning):  # that there are few
+                return dict(self._optuna.importance.get_param_importances(self.study, evaluator=evaluator))
+        except (ValueError, RuntimeError, ZeroDivisionError):
+            return {}
+
+    def _ask(self) -> dict[str, Any] | None:
+        for _ in range(ASKED_AGAIN):
+            trial = self.study.ask()
+            candidate = self._suggested(trial)
+            name = slug(candidate)
+            if not self.space.allows(candidate):
+                self.study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+            elif name in self._known:
+                self._tell(trial, self._known[name])
+            elif name in self._trials:
+                self.study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+            else:
+                self._trials[name] = trial
+                return candidate
+        return self._drawn()
+
+    def _drawn(self) -> dict[str, Any] | None:
+        for _ in range(50 * ASKED_AGAIN):
+            candidate = self.space.draw(self._chance)
+            name = slug(candidate)
+            if self.space.allows(candidate) and name not in self._known and name not in self._trials:
+                self._trials[name] = None
+                return candidate
+        return None
+
+    def _tell(self, trial: Any, score: float | None) -> None:
+        if score is None:
+            self.study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+        else:
+            self.study.tell(trial, score)
+
+    def _suggested(self, trial: Any) -> dict[str, Any]:
+        return dict(self._values(trial))
+
+    def _values(self, trial: Any) -> Iterator[tuple[str, Any]]:
+        steps = self.space.search.steps
+        count = steps.count.most if steps is not None else 0
+        for each in self.space.variables.values():
+            if each.step is not None and each.step > count:
+                continue
+            if len(each.values) == 1:
+                value = each.values[0]
+            elif each.ordered:
+                value = each.values[trial.suggest_int(each.name, 0, len(each.values) - 1)]
+            else:
+                value = each.values[trial.suggest_categorical(each.name, list(range(len(each.values))))]
+            if each.name == COUNT:
+                count = value
+            yield each.name, value
+
+
+def _sampler(optuna: Any, kind: Kind, seed: int) -> Any:
+    samplers = optuna.samplers
+    if kind == "tpe":
+        return samplers.TPESampler(
+            seed=seed, multivariate=True, group=True, constant_liar=True, n_startup_trials=2 * BATCH
+        )
+    if kind == "genetic":
+        return samplers.NSGAIISampler(seed=seed, population_size=2 * BATCH)
+    if kind == "cma":
+        return samplers.CmaEsSampler(seed=seed, with_margin=True)
+    return samplers.RandomSampler(seed=seed)

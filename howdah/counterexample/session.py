@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A search from its first candidate to its answer. It may be interrupted anywhere: runs that are there are used again,
+and the sampler asks for the same candidates in the same order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from howdah.counterexample.goal import CandidateScore, Falsify, Goal
+from howdah.counterexample.sampler import BATCH, Kind, Sampler
+from howdah.counterexample.shrink import Shrinker, Simpler
+from howdah.counterexample.space import COUNT, Candidate, Space, words
+from howdah.counterexample.trial import Trials, Tried
+from howdah.counterexample.written import profile_text
+from howdah.errors import HowdahError
+from howdah.number import significant
+from howdah.record.directory import write_json, write_whole
+
+SEARCH_NAME = "search.json"
+COUNTEREXAMPLE_NAME = "counterexample.yaml"
+FORMAT = 1
+PROOFS = 3  # of the best candidates, before a search gives up
+
+Say = Callable[[str], None]
+Explain = Callable[[Path], list[str]]
+
+
+@dataclass
+class SearchResult:
+    """What a search ends with. ``simplest`` is None where nothing was found, or nothing proven."""
+
+    tried: list[Tried]
+    size: int
+    simplest: Simpler | None = None
+    proven: Tried | None = None
+    neighbours: list[tuple[str, Tried]] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    importances: dict[str, float] = field(default_factory=dict)
+    why: list[str] = field(default_factory=list)
+    shrunk_runs: int = 0
+
+    @property
+    def best(self) -> Tried | None:
+        scored = [each for each in self.tried if each.score.value is not None]
+        return max(scored, key=lambda each: each.score.value or 0.0) if scored else None
+
+    def count(self, what: str) -> int:
+        """How many candidates ``failed``, ``held``, or have ``none``: runs that do not say."""
+        states = {"failed": True, "held": False}
+        return sum(
+            (each.score.value is None)
+            if what == "none"
+            else (each.score.value is not None and each.score.found is states[what])
+            for each in self.tried
+        )
+
+
+class SearchSession:
+    """One search. ``trials`` makes its runs; ``explain`` says in sentences what a proven experiment shows."""
+
+    def __init__(self, space: Space, goal: Goal, trials: Trials, say: Say, explain: Explain) -> None:
+        self.space, self.goal, self.trials, self.say, self.explain = space, goal, trials, say, explain
+        self._begun = time.monotonic()
+
+    def run(self, kind: Kind = "tpe") -> SearchResult:
+        """Raises HowdahError where the claim fails as the profile is written, or no run says anything."""
+        search = self.space.search
+        self._check_default()
+        sampler = Sampler(self.space, search.seed, kind)
+        found = SearchResult([], self.space.size)
+        while len(found.tried) < search.budget.candidates and not self._is_late():
+            asked = sampler.ask(min(BATCH, search.budget.candidates - len(found.tried)))
+            if not asked:
+                self.say("every candidate of the space was tried")
+                break
+            for each in self.trials.screen(asked):
+                sampler.tell(each.candidate, each.score.value)
+                found.tried.append(each)
+            self._tell(found)
+            self.write(found)
+        found.importances = sampler.importances()
+        self._prove(found)
+        self.write(found)
+        return found
+
+    def write(self, found: SearchResult) -> None:
+        """search.json of what there is now."""
+        write_json(self.trials.directory / SEARCH_NAME, as_json(found, self.goal.says))
+
+    def _check_default(self) -> None:
+        base = self.trials.screen([{}])[0]
+        if isinstance(self.goal, Falsify) and base.score.found:
+            raise HowdahError(
+                f"the claim {self.goal.claim.id} fails already as the profile is written: {base.score.text}",
+                hint="Search a claim that holds there, or run the profile: it is the counterexample.",
+            )
+        self.say(f"as the profile is written: {base.score.text}")
+
+    def _is_late(self) -> bool:
+        limit = self.space.search.budget.time
+        return limit is not None and time.monotonic() - self._begun > limit / 1e6
+
+    def _tell(self, found: SearchResult) -> None:
+        spent = max(time.monotonic() - self._begun, 1e-3)
+        tried, wanted = len(found.tried), self.space.search.budget.candidates
+        rate = tried / spent * 60
+        left = (wanted - tried) / rate
+        best = found.best
+        shown = f"best: {best.score.text} at {words(best.candidate)}" if best else "no run says anything yet"
+        late = f", about {significant(left, 2)} min left" if tried < wanted else ""
+        self.say(f"{tried} of {wanted} tried, {significant(rate, 2)} a minute{late}; {shown}")
+
+    def _prove(self, found: SearchResult) -> None:
+        """Shrink and prove the best; where the proof fails, the next best."""
+        ordered = sorted(
+            (each for each in found.tried if each.score.found and each.score.value is not None),
+            key=lambda each: -(each.score.value or 0.0),
+        )
+        for each in ordered[:PROOFS]:
+            self.say(f"shrinking {words(each.candidate)}: {each.score.text}")
+            shrinker = Shrinker(self.space, self.goal, self._screen, self.say)
+            simplest, tried = shrinker.shrink(each)
+            found.shrunk_runs += shrinker.tried
+            proven = self.trials.prove(simplest.candidate, simplest.more)
+            if not proven.score.found or not self.goal.keeps(tried.score, proven.score):
+                found.dropped.append(f"{words(simplest.candidate)}: {proven.score.text}")
+                self.say(f"not proven, dropped: {found.dropped[-1]}")
+                continue
+            found.simplest, found.proven = simplest, proven
+            found.why = self.explain(self.trials.directory / proven.directory)
+            found.neighbours = self._neighbours(simplest)
+            self._write_profile(found, simplest, proven.score)
+            return
+
+    def _screen(self, some: Any) -> list[Tried]:
+        results: list[Tried] = []
+        for more in {repr(sorted(each.more.items())): each.more for each in some}.values():
+            results += self.trials.screen([each.candidate for each in some if each.more == more], more)
+        order = {id(each.candidate): at for at, each in enumerate(some)}
+        return sorted(results, key=lambda each: order[id(each.candidate)])
+
+    def _neighbours(self, now: Simpler) -> list[tuple[str, Tried]]:
+        """One value less and one more of each variable."""
+        some: list[tuple[str, Candidate]] = []
+        for each in self.space.active(now.candidate):
+            if not each.ordered or each.name == COUNT:
+                continue
+            at = each.values.index(now.candidate[each.name])
+            for near in (at - 1, at + 1):
+                if 0 <= near < len(each.values):
+                    value = each.values[near]
+                    some.append((f"{each.name} {value}", {**now.candidate, each.name: value}))
+        tried = self.trials.screen([candidate for _, candidate in some], now.more) if some else []
+        return [(name, each) for (name, _), each in zip(some, tried, strict=True)]
+
+    def _write_profile(self, found: SearchResult, simplest: Simpler, score: CandidateScore) -> None:
+        data = self.space.document(simplest.candidate, simplest.more)
+        search = self.space.search
+        origin = f"Found by howdah search: seed {search.seed}, {len(found.tried)} candidates."
+        name = f"{self.space.written('name')}-counterexample"
+        text = profile_text(data, self.goal, score, found.why, origin, name, self.space.directory)
+        write_whole(self.trials.directory / COUNTEREXAMPLE_NAME, text)
+
+
+def as_json(found: SearchResult, says: str) -> dict[str, Any]:
+    """A search as search.json has it; ``says`` is its goal."""
+    return {
+        "format": FORMAT,
+        "goal": says,
+        "space": found.size,
+        "tried": len(found.tried),
+        "failed": found.count("failed"),
+        "held": found.count("held"),
+        "without_value": found.count("none"),
+        "shrinking_tried": found.shrunk_runs,
+        "counterexample": None
+        if found.simplest is None or found.proven is None
+        else {
+            **_row(found.proven),
+            "values": {**found.simplest.candidate, **found.simplest.more},
+            "why": found.why,
+            "profile": COUNTEREXAMPLE_NAME,
+        },
+        "neighbours": [{"change": name, **_row(each)} for name, each in found.neighbours],
+        "not_proven": found.dropped,
+        "importance": found.importances,
+        "candidates": [_row(each) for each in found.tried],
+    }
+
+
+def _row(each: Tried) -> dict[str, Any]:
+    return {
+        "values": dict(each.candidate),
+        "score": each.score.value,
+        "found": each.score.found,
+        "text": each.score.text,
+        "experiment": each.directory,
+    }

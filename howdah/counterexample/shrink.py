@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Making a counterexample simple: fewer steps, fields and flows, rounder numbers, shorter time, each change kept only
+while the runs still show what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from howdah.counterexample.goal import Goal
+from howdah.counterexample.sampler import BATCH
+from howdah.counterexample.space import COUNT, LASTS, Candidate, Space
+from howdah.counterexample.trial import Tried
+from howdah.counterexample.values import Number, read_number, rounded
+
+MOST_RUNS = 96
+SHORTEST_S = 1
+
+Screen = Callable[[Sequence["Simpler"]], list[Tried]]
+
+
+@dataclass(frozen=True)
+class Simpler:
+    """A candidate, what of its profile is changed besides, and in words what made it simpler."""
+
+    candidate: Candidate
+    more: Mapping[str, Any] = field(default_factory=dict)
+    words: str = ""
+
+
+@dataclass
+class Shrinker:
+    """Shrinks with at most ``MOST_RUNS`` candidates tried; ``tried`` is how many were."""
+
+    space: Space
+    goal: Goal
+    screen: Screen
+    say: Callable[[str], None]
+    tried: int = 0
+
+    def shrink(self, found: Tried) -> tuple[Simpler, Tried]:
+        """The simplest that was found, and its score."""
+        now, score = Simpler(found.candidate), found
+        for moves in (
+            self._fewer_steps,
+            self._fewer_fields,
+            self._fewer_flows,
+            self._equal_steps,
+            self._rounder,
+            self._shorter,
+        ):
+            again = True
+            while again and self.tried < MOST_RUNS:
+                again = False
+                for some in _batches(list(moves(now))):
+                    results = self.screen(some[: MOST_RUNS - self.tried])
+                    self.tried += len(results)
+                    kept = next(
+                        (at for at, each in enumerate(results) if self.goal.keeps(found.score, each.score)), None
+                    )
+                    if kept is not None:
+                        now, score, again = some[kept], results[kept], True
+                        self.say(f"  simpler: {now.words}; {score.score.text}")
+                        break
+        return now, score
+
+    def _fewer_steps(self, now: Simpler) -> Iterator[Simpler]:
+        steps = self.space.steps_of(now.candidate)
+        least = self.space.variables[COUNT].values[0] if COUNT in self.space.variables else steps
+        if steps <= least:
+            return
+        for gone in range(1, steps + 1):
+            left = {name: value for name, value in now.candidate.items() if not name.startswith("step ")}
+            left[COUNT] = steps - 1
+            for each in self.space.active(now.candidate):
+                if each.step is not None and each.step != gone:
+                    step = each.step - (each.step > gone)
+                    left[f"step {step} {each.field}"] = now.candidate[each.name]
+            yield Simpler(left, now.more, f"without step {gone}")
+
+    def _fewer_fields(self, now: Simpler) -> Iterator[Simpler]:
+        for each in self.space.active(now.candidate):
+            if each.step is None and each.name != COUNT and not self.space.is_needed(each.field):
+                left = {name: value for name, value in now.candidate.items() if name != each.name}
+                yield Simpler(left, now.more, f"{each.name} as in the profile")
+
+    def _fewer_flows(self, now: Simpler) -> Iterator[Simpler]:
+        for name in ("background", "groups", "flows"):
+            members = now.more.get(name, self.space.written(name)) or []
+            if not isinstance(members, list):
+                continue
+            for index in range(len(members)):
+                if name == "flows" and len(members) == 1:
+                    break
+                left = [each for at, each in enumerate(members) if at != index]
+                yield Simpler(now.candidate, {**now.more, name: left}, f"without {name} {index + 1}")
+
+    def _equal_steps(self, now: Simpler) -> Iterator[Simpler]:
+        for each in self.space.active(now.candidate):
+            if each.step is None or each.step < 2:
+                continue
+            before = now.candidate.get(f"step {each.step - 1} {each.field}")
+            if each.field != LASTS and before is not None and now.candidate[each.name] != before:
+                yield Simpler({**now.candidate, each.name: before}, now.more, f"{each.name} as before")
+
+    def _rounder(self, now: Simpler) -> Iterator[Simpler]:
+        for digits in (1, 2):
+            for each in self.space.active(now.candidate):
+                value = read_number(now.candidate[each.name])
+                if not each.ordered or each.name == COUNT or value is None:
+                    continue
+                wanted = rounded(value.base, digits)
+                written = next((v for v in each.values if (n := read_number(v)) is not None and n.base == wanted), None)
+                if written is not None and wanted != value.base:
+                    yield Simpler({**now.candidate, each.name: written}, now.more, f"{each.name} {written}")
+
+    def _shorter(self, now: Simpler) -> Iterator[Simpler]:
+        if self.space.steps_of(now.candidate):
+            for each in self.space.active(now.candidate):
+                if each.field == LASTS and each.step is not None:
+                    value = read_number(now.candidate[each.name])
+                    assert value is not None
+                    less = [v for v in each.values if (n := read_number(v)) is not None and 2 * n.base <= value.base]
+                    if less:
+                        yield Simpler({**now.candidate, each.name: less[-1]}, now.more, f"{each.name} {less[-1]}")
+            return
+        lasts = read_number(now.more.get("duration", self.space.written("duration")))
+        if lasts is None or "duration" in now.candidate:
+            return
+        half = Number(rounded(lasts.number / 2, 2), lasts.unit)
+        if half.base >= SHORTEST_S * 1_000_000:
+            yield Simpler(now.candidate, {**now.more, "duration": half.text()}, f"duration {half.text()}")
+
+
+def _batches(moves: list[Simpler]) -> Iterator[list[Simpler]]:
+    for at in range(0, len(moves), BATCH):
+        yield moves[at : at + BATCH]

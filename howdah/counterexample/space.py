@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The candidates of a search: a value of each variable, and the profile that they make."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import math
+import random
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from howdah.counterexample.constraint import Constraint, read_constraint
+from howdah.counterexample.values import Number, read_number, values_of
+from howdah.errors import ProfileError
+from howdah.profile import Profile, load
+from howdah.profile.experiment import SECTIONS
+from howdah.profile.override import apply_override, field_value, set_field
+from howdah.profile.profile import to_yaml
+from howdah.profile.search import SearchSection, StepsSection, VariableSection
+from howdah.profile.source import Document, read_document
+
+COUNT = "steps"  # the variable that says how many steps there are
+LASTS = "lasts"
+BASE_TIME = "us"
+_FURTHER = tuple(name for name in SECTIONS if name != "claims")
+
+Candidate = Mapping[str, Any]  # variable: value, as a profile writes it
+
+
+@dataclass(frozen=True)
+class Variable:
+    """``step`` counts from 1 for a variable of one step; ``field`` is then lasts, rate or rtt."""
+
+    name: str
+    field: str
+    values: tuple[Any, ...]
+    ordered: bool
+    step: int | None = None
+
+
+class Space:
+    """Every candidate of a profile's ``search:``, and their profiles. Raises ProfileError for a space without any."""
+
+    def __init__(self, file: Path, search: SearchSection, document: Document) -> None:
+        self.search = search
+        self._document = document
+        self.directory = file.resolve().parent
+        self.variables = self._variables()
+        self.constraints = [self._constraint(index, text) for index, text in enumerate(search.constraints)]
+        if not any(self.allows(each) for each in self._some()):
+            where = document.place(("search", "constraints"))
+            raise ProfileError("no candidate meets the constraints", where=where, hint="leave one out")
+
+    @property
+    def size(self) -> int:
+        """How many candidates there are, apart from constraints."""
+        free = math.prod(len(each.values) for each in self.variables.values() if each.step is None)
+        if self.search.steps is None:
+            return free
+        one = math.prod(len(each.values) for each in self.variables.values() if each.step == 1)
+        count = self.search.steps.count
+        counts = range(count.least, count.most + 1)  # a variable where there are several
+        return free // len(counts) * sum(int(one**each) for each in counts)
+
+    def active(self, candidate: Candidate) -> list[Variable]:
+        """The variables that a candidate has. What it leaves out is as in the profile; further steps are none."""
+        steps = self.steps_of(candidate)
+        some = [each for each in self.variables.values() if each.step is None or each.step <= steps]
+        return [each for each in some if each.name in candidate]
+
+    def steps_of(self, candidate: Candidate) -> int:
+        if self.search.steps is None:
+            return 0
+        if f"step 1 {LASTS}" not in candidate and COUNT not in candidate:
+            return 0  # the profile as it is written
+        count = candidate.get(COUNT, self.search.steps.count.most)
+        assert isinstance(count, int)
+        return count
+
+    def allows(self, candidate: Candidate) -> bool:
+        """Whether it meets the constraints."""
+        return all(each.holds(self._value_of(candidate, each)) for each in self.constraints)
+
+    def draw(self, chance: random.Random) -> dict[str, Any]:
+        """A candidate at random, constraints apart."""
+        found: dict[str, Any] = {}
+        fixed = self.search.steps.count.most if self.search.steps is not None else 0
+        for each in self.variables.values():  # the number of steps comes before the steps
+            count = found.get(COUNT, fixed)
+            if each.step is None or each.step <= count:
+                found[each.name] = chance.choice(each.values)
+        return found
+
+    def place(self, *path: str | int) -> str:
+        """Where the profile says this of its search."""
+        return self._document.place(("search", *path))
+
+    def check(self) -> None:
+        """Read the profile at both ends of each variable, each by itself. Raises ProfileError, which names it."""
+        steps = self.search.steps
+        least = 0 if steps is None else steps.count.least
+        first = {each.name: each.values[0] for each in self.variables.values() if each.step and each.step <= least}
+        if COUNT in self.variables:
+            first[COUNT] = least
+        with tempfile.TemporaryDirectory(prefix="howdah-search-") as scratch:
+            for each in self.variables.values():
+                if (each.step or 1) > 1 or each.name == COUNT:
+                    continue
+                others = first if each.step is not None else {}
+                for value in dict.fromkeys((each.values[0], each.values[-1])):
+                    try:
+                        self.profile(self.document({**others, each.name: value}), Path(scratch) / "profile.yaml")
+                    except ProfileError as error:
+                        place = ("space", each.name) if each.step is None else ("steps", each.field)
+                        what = f"{each.name} cannot be {value}: {error.what}"
+                        raise ProfileError(what, where=self.place(*place), hint=error.hint) from None
+
+    def written(self, field: str) -> Any:
+        """What the profile has in a field; None if nothing."""
+        return field_value(self._document.data, field)
+
+    def is_needed(self, field: str) -> bool:
+        """Whether the profile has nothing in a field that it may go back to."""
+        return self.written(field) is None
+
+    def settings(self, candidate: Candidate) -> dict[str, Any]:
+        """What it changes in the profile: field.field: value."""
+        some = [each for each in self.active(candidate) if each.step is None and each.name != COUNT]
+        changed = {each.field: candidate[each.name] for each in some}
+        steps = self.steps_of(candidate)
+        if steps:
+            changed |= self._schedule(candidate, steps)
+        return changed
+
+    def document(self, candidate: Candidate, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The data of the candidate's profile: without a search, and with the claims of the profile."""
+        changed = Document(copy.deepcopy(self._document.data), dict(self._document.places))
+        for name in _FURTHER:
+            changed.data.pop(name, None)
+        for field, value in {**self.settings(candidate), **(more or {})}.items():
+            where = self._document.place(("search", "space", field))
+            set_field(changed, field, copy.deepcopy(value), {(): where}, where)
+        return changed.data
+
+    def profile(self, data: dict[str, Any], file: Path) -> Profile:
+        """Written to ``file`` and read as any other profile. Raises ProfileError."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(to_yaml(data), encoding="utf-8")
+        return load(file, directory=self.directory)
+
+    def _schedule(self, candidate: Candidate, steps: int) -> dict[str, Any]:
+        changed: dict[str, Any] = {}
+        at, further = Number(Fraction(0), BASE_TIME), []
+        before: dict[str, Any] = {}
+        for step in range(1, steps + 1):
+            given = {each.field: candidate[each.name] for each in self.variables.values() if each.step == step}
+            lasts = read_number(given.pop(LASTS))
+            assert lasts is not None
+            if step == 1:
+                changed = {f"path.{field}": value for field, value in given.items()}
+            else:
+                changes = {field: value for field, value in given.items() if value != before.get(field)}
+                if changes:
+                    further.append({"at": at.text(), **changes})
+            before = given
+            at = Number(at.base + lasts.base, BASE_TIME)
+        if further:
+            changed["path.schedule"] = further
+        return {**changed, "duration": at.text()}
+
+    def _variables(self) -> dict[str, Variable]:
+        found: dict[str, Variable] = {}
+        for field, variable in self.search.space.items():
+            values = tuple(self._values(variable, "space", field))
+            found[field] = Variable(field, field, values, variable.values is None)
+        steps = self.search.steps
+        if steps is not None:
+            self._add_steps(found, steps)
+        return found
+
+    def _add_steps(self, found: dict[str, Variable], steps: StepsSection) -> None:
+        for field in ("path.rate", "path.rtt", "path.schedule", "duration"):
+            if field in found:
+                where = self._document.place(("search", "space", field))
+                raise ProfileError(f"{field} is in space and follows from steps as well", where=where)
+        counts = tuple(range(steps.count.least, steps.count.most + 1))
+        if len(counts) > 1:
+            found[COUNT] = Variable(COUNT, "", counts, ordered=True)
+        for step in range(1, steps.count.most + 1):
+            for field in (LASTS, "rate", "rtt"):
+                variable = getattr(steps, field)
+                if variable is not None:
+                    name = f"step {step} {field}"
+                    values = tuple(self._values(variable, "steps", field))
+                    found[name] = Variable(name, field, values, variable.values is None, step)
+
+    def _values(self, variable: VariableSection, *place: str) -> list[Any]:
+        return values_of(variable, lambda name: self._document.place(("search", *place, name)))
+
+    def _constraint(self, index: int, text: str) -> Constraint:
+        where = self._document.place(("search", "constraints", index))
+        found = read_constraint(text, where)
+        for field in found.fields:
+            if self._number(field, {}) is None and field not in self.variables:
+                what = f"the constraint names {field}, which has no number in this profile and is not in space"
+                raise ProfileError(what, where=where)
+        return found
+
+    def _value_of(self, candidate: Candidate, constraint: Constraint) -> dict[str, Number]:
+        found = {field: self._number(field, candidate) for field in constraint.fields}
+        return {field: number for field, number in found.items() if number is not None}
+
+    def _number(self, field: str, candidate: Candidate) -> Number | None:
+        settings = self.settings(candidate) if candidate else {}
+        return read_number(settings.get(field, field_value(self._document.data, field)))
+
+    def _some(self) -> list[dict[str, Any]]:
+        chance = random.Random(0)
+        return [self.draw(chance) for _ in range(2000 if self.constraints else 1)]
+
+
+def read_space(file: Path, overrides: list[str], search: SearchSection) -> Space:
+    """The space of a profile that has been checked. Raises ProfileError where no candidate can be run."""
+    document = read_document(file)
+    for override in overrides:
+        apply_override(document, override)
+    space = Space(file, search, document)
+    space.check()
+    return space
+
+
+def slug(candidate: Candidate) -> str:
+    """A short name of a candidate, the same for the same values."""
+    written = repr(sorted((name, str(value)) for name, value in candidate.items()))
+    return f"c-{hashlib.sha256(written.encode()).hexdigest()[:10]}"
+
+
+def words(candidate: Candidate) -> str:
+    """``path.rate 2 Mbit/s, path.rtt 40 ms``."""
+    return ", ".join(f"{name} {value}" for name, value in candidate.items())

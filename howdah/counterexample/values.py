@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The values of one field that a search may try, in their order, as a profile writes them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from howdah.errors import ProfileError
+from howdah.profile.search import VariableSection
+from howdah.quantity import DURATION_UNITS, RATE_UNITS, SIZE_UNITS
+
+MOST_VALUES = 100_000
+PARTS = 100  # of a linear range without a step
+GROWTH = Fraction(11, 10)  # from value to value of a logarithmic range
+_NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*(.*?)\s*", re.ASCII | re.DOTALL)
+_FAMILIES: tuple[dict[str, Fraction], ...] = (
+    {name: Fraction(factor) for name, factor in RATE_UNITS.items()},
+    {name: Fraction(factor) for name, factor in DURATION_UNITS.items()},
+    {name: Fraction(factor) for name, factor in SIZE_UNITS.items()},
+)
+# The largest first.
+_BEST = ("Gbit/s", "Mbit/s", "kbit/s", "bit/s", "s", "ms", "us", "GB", "MB", "kB", "B")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with its unit; ``number`` is in that unit, ``base`` in the first of its kind (bit/s, µs, B)."""
+
+    number: Fraction
+    unit: str
+
+    @property
+    def base(self) -> Fraction:
+        return self.number * _factor(self.unit)
+
+    @property
+    def kind(self) -> int | str:
+        """What two numbers that can be compared have in common."""
+        found = [index for index, family in enumerate(_FAMILIES) if self.unit in family]
+        return found[0] if found else self.unit.rstrip("s")
+
+    def text(self) -> Any:
+        """As a profile has it, in the unit that is read best: ``2.5 Mbit/s``; or a bare number."""
+        family = next((family for family in _FAMILIES if self.unit in family), {})
+        number, unit = self.number, self.unit
+        for name in _BEST if number else ():
+            if name in family and (fit := self.base / family[name]) >= 1 and (fit * 1000).denominator == 1:
+                number, unit = fit, name
+                break
+        written = decimal(number)
+        return f"{written} {unit}" if unit else (int(written) if written.isdecimal() else float(written))
+
+
+def read_number(written: object) -> Number | None:
+    """The number that a profile has, or None for another text."""
+    match = None if isinstance(written, bool) else _NUMBER.fullmatch(str(written))
+    return Number(Fraction(match[1]), match[2]) if match else None
+
+
+def decimal(value: Fraction) -> str:
+    """A number whose decimals end, or the nearest with six of them."""
+    text = f"{float(value):.6f}" if value.denominator != 1 else str(value.numerator)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def rounded(value: Fraction, digits: int) -> Fraction:
+    """With so many significant digits."""
+    if value == 0:
+        return value
+    power = math.floor(math.log10(abs(value))) - digits + 1
+    scale = Fraction(10) ** power
+    return round(value / scale) * scale
+
+
+def values_of(variable: VariableSection, where: Callable[[str], str]) -> list[Any]:
+    """The values in their order. ``where`` gives the place of a field of the range. Raises ProfileError."""
+    if variable.values is not None:
+        return list(dict.fromkeys(variable.values))
+    assert variable.from_ is not None
+    assert variable.to is not None
+    low, high = _bound(variable.from_, where("from")), _bound(variable.to, where("to"))
+    high = _in_unit_of(high, low, where("to"))
+    if high.number < low.number:
+        raise ProfileError(f"the range is empty: {variable.to} is less than {variable.from_}", where=where("to"))
+    if variable.scale == "log":
+        return _logarithmic(low, high, where("from"))
+    step = (high.number - low.number) / PARTS
+    if variable.step is not None:
+        step = _in_unit_of(_bound(variable.step, where("step")), low, where("step")).number
+    elif not low.unit and low.number.denominator == high.number.denominator == 1:
+        step = Fraction(max(1, math.ceil(step)))  # of a field that counts
+    if step <= 0 < high.number - low.number:
+        raise ProfileError("a step is more than 0", where=where("step"))
+    count = int((high.number - low.number) / step) + 1 if step else 1
+    if count > MOST_VALUES:
+        what = f"the range has {count} values, more than {MOST_VALUES}"
+        raise ProfileError(what, where=where("step"), hint="give a larger step, or scale: log")
+    return [Number(low.number + index * step, low.unit).text() for index in range(count)]
+
+
+def _logarithmic(low: Number, high: Number, where: str) -> list[Any]:
+    if low.number <= 0:
+        raise ProfileError("a logarithmic range begins above 0", where=where)
+    found = [low.number]
+    while (following := rounded(low.number * GROWTH ** len(found), 2)) < high.number:
+        found.append(max(following, found[-1]))
+    counted = not low.unit and low.number.denominator == 1
+    texts = [Number(Fraction(round(value)) if counted else value, low.unit).text() for value in [*found, high.number]]
+    return list(dict.fromkeys(texts))
+
+
+def _bound(written: str, where: str) -> Number:
+    found = read_number(written)
+    if found is None:
+        raise ProfileError(f"expected a number with its unit, not {written!r}", where=where)
+    return found
+
+
+def _in_unit_of(value: Number, other: Number, where: str) -> Number:
+    if value.unit == other.unit:
+        return value
+    if value.kind != other.kind:
+        what = f"{decimal(value.number)} {value.unit} and {decimal(other.number)} {other.unit} have different units"
+        raise ProfileError(what, where=where)
+    return Number(value.base / _factor(other.unit), other.unit)
+
+
+def _factor(unit: str) -> Fraction:
+    return next((family[unit] for family in _FAMILIES if unit in family), Fraction(1))

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``search:`` which paths, flows and hosts ``howdah search`` may try, and what it looks for (docs/search.md)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from howdah.profile.claim import Quantity, SelectorSection, Slug, ThanSection
+from howdah.profile.field import Duration, FieldError, Section, ShortSection, fixed
+
+MOST_STEPS = 20
+
+
+def _choices(value: object) -> object:
+    if isinstance(value, list) and any(isinstance(each, list | dict) or each is None for each in value):
+        raise ValueError("expected single values")
+    return value
+
+
+Choices = Annotated[
+    list[Any],
+    Field(min_length=1),
+    BeforeValidator(_choices),
+    WithJsonSchema({"type": "array", "minItems": 1, "x-value": "list of values"}),
+]
+Count = Annotated[int, Field(ge=1, le=MOST_STEPS)]
+
+
+class VariableSection(ShortSection):
+    """What a field may be: one of a list of values, or numbers of one unit from one to another."""
+
+    short = "values"
+    values: Choices | None = fixed(None, description="one of these, in no order")
+    from_: Quantity | None = fixed(None, alias="from", description="the least")
+    to: Quantity | None = fixed(None, description="the largest")
+    step: Quantity | None = fixed(None, description="how far apart; by default a hundredth of the range")
+    scale: Literal["linear", "log"] = fixed("linear", description="`log`: each value a tenth larger than the last")
+
+    @model_validator(mode="after")
+    def _one_form(self) -> VariableSection:
+        ends = [self.from_, self.to]
+        if (self.values is None) == (ends == [None, None]) or (self.values is None and None in ends):
+            raise FieldError("give from and to, or a list of values")
+        if self.step is not None and (self.scale == "log" or self.values is not None):
+            raise FieldError("step belongs to from and to of the scale linear", "step")
+        return self
+
+
+class CountSection(ShortSection):
+    """How many steps there are: a number, or from one to another."""
+
+    short = "exactly"
+    exactly: Count | None = fixed(None, description="this many")
+    from_: Count | None = fixed(None, alias="from", description="the least")
+    to: Count | None = fixed(None, description="the largest")
+
+    @model_validator(mode="after")
+    def _one_form(self) -> CountSection:
+        ends = [self.from_, self.to]
+        if (self.exactly is None) == (ends == [None, None]) or (self.exactly is None and None in ends):
+            raise FieldError("give a number, or from and to")
+        if self.least > self.most:
+            raise FieldError("the range is empty", "to")
+        return self
+
+    @property
+    def least(self) -> int:
+        return self.exactly or self.from_ or 1
+
+    @property
+    def most(self) -> int:
+        return self.exactly or self.to or 1
+
+
+class StepsSection(Section):
+    """A path that changes step by step; a run lasts as long as its steps."""
+
+    count: CountSection = fixed(description="how many there are")
+    lasts: VariableSection = fixed(description="how long each lasts")
+    rate: VariableSection | None = fixed(None, description="path.rate of each")
+    rtt: VariableSection | None = fixed(None, description="path.rtt of each")
+
+    @model_validator(mode="after")
+    def _something(self) -> StepsSection:
+        if self.rate is None and self.rtt is None:
+            raise FieldError("nothing changes from step to step; give rate, rtt or both")
+        return self
+
+
+class GoalSection(SelectorSection):
+    """What the runs measured, or how two sides of it compare."""
+
+    than: ThanSection | None = fixed(None, description="the other side: what is looked for is value against than")
+    by: Literal["difference", "ratio"] = fixed("difference", description="how both sides compare")
+
+    @property
+    def sides(self) -> tuple[SelectorSection, SelectorSection | None]:
+        """Both numbers; what ``than`` does not give it has from the first."""
+        value = SelectorSection(metric=self.metric, flow=self.flow, take=self.take, at=self.at)
+        if self.than is None:
+            return value, None
+        given = {name: getattr(self.than, name) for name in self.than.model_fields_set if name != "at"}
+        return value, value.model_copy(update={**given, "at": {**self.at, **self.than.at}})
+
+
+class BudgetSection(Section):
+    """When a search ends: the earlier of both."""
+
+    candidates: Annotated[int, Field(ge=1, le=100_000)] = fixed(120, description="how many are tried")
+    time: Duration | None = fixed(None, description="how long it may take; what is found then depends on the machine")
+
+
+class SearchSection(Section):
+    """Where ``howdah search`` looks, and for what."""
+
+    space: dict[str, VariableSection] = fixed(
+        default_factory=dict, description="field.field: a range, or a list of values; it replaces what the profile has"
+    )
+    steps: StepsSection | None = fixed(None, description="a path that changes")
+    constraints: list[str] = fixed(
+        default_factory=list, description="`FIELD <= FIELD`, with a factor or a quantity on either side"
+    )
+    falsify: Slug | None = fixed(None, description="the claim that is to fail")
+    maximise: GoalSection | None = fixed(None, description="the number that is to be large")
+    minimise: GoalSection | None = fixed(None, description="the number that is to be small")
+    budget: BudgetSection = fixed(default_factory=BudgetSection, description="when it ends")
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = fixed(1, description="another one tries other candidates")
+
+    @model_validator(mode="after")
+    def _one_goal(self) -> SearchSection:
+        given = [name for name in ("falsify", "maximise", "minimise") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise FieldError(f"give one of falsify, maximise and minimise, not {' and '.join(given) or 'none'}")
+        if not self.space and self.steps is None:
+            raise FieldError("the space is empty; give space, steps or both")
+        return self

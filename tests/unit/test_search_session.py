@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A search with a worker that makes no run, but computes what one would measure: what is found, shrunk and proven."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("optuna", reason="optuna is not installed")
+
+from howdah.command.main import main
+from howdah.counterexample.goal import read_goal
+from howdah.counterexample.session import COUNTEREXAMPLE_NAME, SEARCH_NAME, SearchResult, SearchSession
+from howdah.counterexample.space import read_space
+from howdah.counterexample.trial import Trials
+from howdah.errors import HowdahError
+from howdah.profile import load
+from howdah.record.provenance import analysis_sha256
+from howdah.work import prepared
+from tests.unit.stand_in import stand_in
+
+# The flow leaves early where the round trip is longer than 100 ms and the rate above 5 Mbit/s; deep buffers help it.
+WORKER = """
+    import json, sys, pathlib
+    directory = pathlib.Path(sys.argv[1])
+    plan = json.loads((directory / "plan.json").read_text())
+    path, record = plan["path"], json.loads((directory / "run.json").read_text())
+    with pathlib.Path(LOG).open("a") as log:
+        log.write(directory.parent.name + "\\n")
+    early = path["rtt_us"] > 100_000 and path["rate_bits_per_second"] > 5_000_000
+    value = 0.1 + 0.01 * (path["buffer_bytes"] > 3 * path["bdp_bytes"]) if early else 1.0
+    if WITHOUT and early:
+        value = None
+    row = {"run": plan["run"], "flow": 1, "metric": "exit_cwnd_bdp", "value": value, "unit": "ratio"}
+    row["why"] = "none seen"
+    (directory / "metrics.json").write_text(json.dumps({"format": 1, "rows": [row], "cross_checks": []}))
+    verdict = "invalid" if DISPROVED and plan["calibration"]["enabled"] else "pass"
+    (directory / "verdict.json").write_text(json.dumps({"format": 1, "verdict": verdict, "checks": []}))
+    (directory / "run.json").write_text(json.dumps({**record, "status": "finished", "analysis_sha256": ANALYSIS}))
+    print(json.dumps({"verdict": verdict}))
+"""
+PROFILE = """\
+howdah: 1
+name: sought
+path: {rate: 10 Mbit/s, rtt: 40 ms, buffer: 1 bdp}
+algorithm: cubic
+duration: 8 s
+repetitions: 2
+background: [{algorithm: reno}]
+claims:
+  - id: high
+    says: start-up ends above half the BDP
+    value: {metric: exit_cwnd_bdp, flow: 1}
+    expect: {at_least: BOUND}
+search:
+  space:
+    path.rate: {from: 1 Mbit/s, to: 20 Mbit/s, step: 500 kbit/s}
+    path.rtt: {from: 10 ms, to: 300 ms, step: 1 ms}
+    path.buffer: [1 bdp, 2 bdp, 4 bdp]
+  falsify: high
+  budget: {candidates: 16}
+  seed: 3
+"""
+
+
+class _Engine:
+    parallel = True
+
+    def prepare(self, _plans: Sequence[Any], _progress: object) -> dict[str, Any]:
+        return {"image": "one"}
+
+
+@dataclass
+class _Bench:
+    root: Path
+    monkeypatch: pytest.MonkeyPatch
+    said: list[str] = field(default_factory=list)
+
+    def world(self, *, disproved: bool = False, without: bool = False) -> None:
+        text = WORKER.replace("ANALYSIS", repr(analysis_sha256())).replace("LOG", repr(str(self.root / "log")))
+        text = text.replace("DISPROVED", str(disproved)).replace("WITHOUT", str(without))
+        self.monkeypatch.setattr(prepared, "WORKER", stand_in(self.root / "worker.py", text))
+        self.monkeypatch.setattr(prepared, "find_engine", lambda _name: _Engine())
+
+    def session(self, bound: str = "0.5", workers: int = 2, runs: str = "runs") -> SearchSession:
+        file = self.root / "sought.yaml"
+        file.write_text(PROFILE.replace("BOUND", bound), encoding="utf-8")
+        profile = load(file)
+        assert profile.search is not None
+        space, goal = read_space(file, [], profile.search), read_goal(profile.search, profile.claims)
+        directory = self.root / runs / "sought-search"
+        directory.mkdir(parents=True, exist_ok=True)
+        trials = Trials(space, goal, directory, workers, lambda *_: None, lambda *_: None, self.said.append)
+        return SearchSession(space, goal, trials, self.said.append, lambda _: ["Because."])
+
+    @property
+    def made(self) -> list[str]:
+        return (self.root / "log").read_text().split()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Bench:
+    made = _Bench(tmp_path, monkeypatch)
+    made.world()
+    return made
+
+
+def _tried(found: SearchResult) -> list[tuple[dict[str, Any], float | None]]:
+    return [(dict(each.candidate), each.score.value) for each in found.tried]
+
+
+def test_what_fails_is_found_made_simple_and_proven(bench: _Bench) -> None:
+    session = bench.session()
+    found = session.run()
+    assert found.simplest is not None
+    assert found.proven is not None
+    # Rate and buffer are as in the profile, the round trip the roundest above 100 ms, and the other flow is gone.
+    assert found.simplest.candidate == {"path.rtt": "200 ms"}
+    assert found.simplest.more == {"background": [], "duration": "1 s"}
+    assert found.proven.runs == 2
+    assert found.proven.score.value == pytest.approx((0.5 - 0.1) / 0.5)
+    assert [name for name, _ in found.neighbours] == ["path.rtt 199 ms", "path.rtt 201 ms"]
+    assert all(each.score.found for _, each in found.neighbours)
+    profile = load(session.trials.directory / COUNTEREXAMPLE_NAME)
+    assert profile.claims[0].id == "high"
+    assert profile.search is None
+    assert "Because." in profile.text
+
+
+def test_the_number_of_workers_changes_nothing(bench: _Bench) -> None:
+    one, two = bench.session(workers=1, runs="one").run(), bench.session(workers=2, runs="two").run()
+    assert _tried(one) == _tried(two)
+    assert one.simplest == two.simplest
+
+
+def test_an_interrupted_search_goes_on_without_making_runs_again(bench: _Bench) -> None:
+    first = bench.session().run()
+    made = bench.made
+    assert len(set(made)) == len(made) - 1  # the proof has two repetitions
+    again = bench.session().run()
+    assert _tried(again) == _tried(first)
+    assert bench.made == made
+
+
+def test_a_claim_that_fails_as_the_profile_is_written_is_told_at_once(bench: _Bench) -> None:
+    with pytest.raises(HowdahError, match="fails already as the profile is written: 1 BDP"):
+        bench.session(bound="1.5").run()
+    assert len(bench.made) == 1
+
+
+def test_what_is_not_proven_is_dropped_and_told(bench: _Bench) -> None:
+    bench.world(disproved=True)
+    found = bench.session().run()
+    assert found.simplest is None
+    assert found.best is not None
+    assert len(found.dropped) == 3
+    assert not (bench.root / "runs/sought-search" / COUNTEREXAMPLE_NAME).exists()
+
+
+def test_runs_without_the_value_are_no_counterexample(bench: _Bench) -> None:
+    bench.world(without=True)
+    found = bench.session().run()
+    assert found.simplest is None
+    assert found.count("none") > 0
+    assert found.count("failed") == 0
+    assert all("none seen" in each.score.text for each in found.tried if each.score.value is None)
+
+
+def test_what_the_command_says_and_leaves(bench: _Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    file = bench.root / "sought.yaml"
+    file.write_text(PROFILE.replace("BOUND", "0.5"), encoding="utf-8")
+    arguments = ["search", str(file), "--runs", str(bench.root / "runs"), "--corpus", str(bench.root / "corpus")]
+    assert main([*arguments, "--json"]) == 0
+    answered = json.loads(capsys.readouterr().out)
+    assert answered["shape"] == "search/1"
+    assert answered["tried"] == 16 == answered["failed"] + answered["held"] + answered["without_value"]
+    assert answered["counterexample"]["values"]["path.rtt"] == "200 ms"
+    page = Path(answered["page"]).read_text(encoding="utf-8")
+    assert page.count('class="way ') == 16 + 1
+    assert answered["counterexample"]["experiment"] in page
+    kept = Path(answered["corpus"])
+    assert load(kept).name == "sought-counterexample"
+    written = json.loads((bench.root / "runs/sought-search" / SEARCH_NAME).read_text())
+    assert written["candidates"] == answered["candidates"]
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "200 ms" in said
+    assert str(kept) in said
+
+
+def test_a_search_that_finds_nothing_says_how_much_it_saw(bench: _Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    file = bench.root / "sought.yaml"
+    file.write_text(PROFILE.replace("BOUND", "0.05"), encoding="utf-8")
+    assert main(["search", str(file), "--runs", str(bench.root / "runs")]) == 5
+    said = capsys.readouterr().out
+    assert "16 candidates" in said
+    assert "% of the space" in said
+    assert "holds" not in said
