@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file that somebody brings, as a stream of its content: plain, gzip or zstd, told by how it begins."""
+"""A file that somebody brings, as a stream of its content: plain, gzip, xz or zstd, told by how it begins."""
 
 from __future__ import annotations
 
 import gzip
+import lzma
 import os
 import zlib
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ import zstandard
 from howdah.errors import RecordError
 from howdah.foreign import open_foreign
 
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_HEAD_BYTES = 8
+_GZIP, _ZSTD, _XZ = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00"
+_HEAD_BYTES, _CHUNK_BYTES = 8, 1 << 20
 # A capture of zeros shrinks to a thousandth. What becomes more is made to keep a reader busy.
 _MOST_EXPANSION, _LEAST_CONTENT_BYTES = 1200, 256 << 20
-_DAMAGE = (zstandard.ZstdError, zlib.error, gzip.BadGzipFile, EOFError)
+_MOST_XZ_BYTES = 128 << 20  # of memory, which the file itself asks for
+_DAMAGE = (zstandard.ZstdError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EOFError)
 
 
 class Opened:
@@ -37,6 +40,8 @@ class Opened:
             self._reader = gzip.GzipFile(fileobj=self._file)
         elif head.startswith(_ZSTD):
             self._reader = zstandard.ZstdDecompressor().stream_reader(self._file, read_across_frames=True)
+        elif head.startswith(_XZ):
+            self._reader = _Xz(self._file)
 
     @property
     def share(self) -> float:
@@ -70,3 +75,21 @@ class Opened:
 
     def close(self) -> None:
         self._file.close()
+
+
+class _Xz:
+    """A stream of xz that takes no more memory than is allowed, whatever it asks for."""
+
+    def __init__(self, file: BufferedReader) -> None:
+        self._file = file
+        self._unpacked = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_XZ_BYTES)
+
+    def read(self, most_bytes: int) -> bytes:
+        while not self._unpacked.eof:
+            data = self._file.read(_CHUNK_BYTES) if self._unpacked.needs_input else b""
+            if self._unpacked.needs_input and not data:
+                raise EOFError("it ends too early")
+            part = self._unpacked.decompress(data, most_bytes)
+            if part:
+                return part
+        return b""

@@ -18,7 +18,7 @@ KINDS = (
     "stretched",
     "super-segments",
 )
-PLACES = {"sender": "s1:s1-eth0", "middle": "left:left-eth1", "receiver": "r1:r1-eth0"}
+PLACES = {"sender": "s1:s1-eth0", "middle": "left:left-eth0", "receiver": "r1:r1-eth0"}
 _TUNED = "4096 131072"
 
 

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the sender had sent and what was acknowledged, at the arrival of each ACK at the sender, whoever looked on.
+
+At the sender the capture shows it. Elsewhere what was sent before an ACK arrived is what passed the tap before the
+near round trip had passed; where that varies, what echoes older stamps than the ACK's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howdah.explain.delay import SENDER, Reals, RoundTrips
+from howdah.explain.seen import AGAIN, FILLS, Seen
+from howdah.ingest.source import Integers
+from howdah.measure.rounds import round_starts
+
+
+@dataclass(frozen=True)
+class Course:
+    """State before each ACK was processed, as the table tcp_probe has it: shape (ACKs,). Bytes count from the first
+    one of data. ``again_ns`` are times, at the tap, of segments that were sent again."""
+
+    time_ns: Integers
+    nxt: Integers
+    una: Integers
+    una_after: Integers
+    delivered: Integers
+    window_bytes: Integers
+    mss_bytes: int
+    rounds: Integers
+    again_ns: Integers
+
+    @property
+    def flight(self) -> Integers:
+        return self.nxt - self.una
+
+    def __len__(self) -> int:
+        return self.time_ns.size
+
+
+def course(seen: Seen, trips: RoundTrips) -> Course | None:
+    """None where the sender's state cannot be known: a tap away from it, without a near part of the round trip."""
+    sent, acks = seen.sent, seen.acks
+    if trips.near_ns is None:
+        return None
+    if trips.at == SENDER or trips.near_ns == 0:
+        at = np.searchsorted(sent.place, acks.place)
+    elif trips.near_varies:
+        at = np.searchsorted(sent.echo, acks.stamp, side="left")
+    else:
+        at = np.searchsorted(sent.time_ns, acks.time_ns + trips.near_ns, side="left")
+    nxt = np.where(at > 0, sent.top[np.maximum(at - 1, 0)], sent.begin[0])
+    first = int(min(sent.begin[0], acks.una[0]))
+    una = np.concatenate([[first], acks.una[:-1]])
+    nxt = np.maximum(np.maximum.accumulate(nxt), una)
+    window = np.concatenate([acks.window_bytes[:1], acks.window_bytes[:-1]])
+    again = sent.time_ns[(sent.kind == AGAIN) | (sent.kind == FILLS)]
+    return Course(
+        acks.time_ns,
+        nxt,
+        una,
+        acks.una,
+        acks.delivered,
+        window,
+        seen.mss_bytes,
+        round_starts(una, nxt),
+        again,
+    )
