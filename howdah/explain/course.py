@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the sender had sent and what was acknowledged, at the arrival of each ACK at the sender, whoever looked on.
 
-At the sender the capture shows it. Elsewhere what was sent before an ACK arrived is what passed the tap before the
-near round trip had passed; where that varies, what echoes older stamps than the ACK's.
+At the sender the capture shows it. Elsewhere what was sent before an ACK arrived is what echoes older stamps than the
+ACK's; without stamps, what passed the tap before the near round trip had passed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from howdah.measure.rounds import round_starts
 @dataclass(frozen=True)
 class Course:
     """State before each ACK was processed, as the table tcp_probe has it: shape (ACKs,). Bytes count from the first
-    one of data. ``again_ns`` are times, at the tap, of segments that were sent again."""
+    one of data. ``again`` has for each segment that was sent again the ACK at which it left (-1: before the first), and
+    ``again_begin`` where it begins."""
 
     time_ns: Integers
     nxt: Integers
@@ -30,7 +31,8 @@ class Course:
     window_bytes: Integers
     mss_bytes: int
     rounds: Integers
-    again_ns: Integers
+    again: Integers
+    again_begin: Integers
 
     @property
     def flight(self) -> Integers:
@@ -47,7 +49,7 @@ def course(seen: Seen, trips: RoundTrips) -> Course | None:
         return None
     if trips.at == SENDER or trips.near_ns == 0:
         at = np.searchsorted(sent.place, acks.place)
-    elif trips.near_varies:
+    elif seen.has_stamps:
         at = np.searchsorted(sent.echo, acks.stamp, side="left")
     else:
         at = np.searchsorted(sent.time_ns, acks.time_ns + trips.near_ns, side="left")
@@ -56,7 +58,13 @@ def course(seen: Seen, trips: RoundTrips) -> Course | None:
     una = np.concatenate([[first], acks.una[:-1]])
     nxt = np.maximum(np.maximum.accumulate(nxt), una)
     window = np.concatenate([acks.window_bytes[:1], acks.window_bytes[:-1]])
-    again = sent.time_ns[(sent.kind == AGAIN) | (sent.kind == FILLS)]
+    again = np.flatnonzero((sent.kind == AGAIN) | (sent.kind == FILLS))
+    if trips.at == SENDER or trips.near_ns == 0:
+        left = np.searchsorted(acks.place, sent.place[again]) - 1
+    elif seen.has_stamps:
+        left = np.searchsorted(acks.stamp, sent.echo[again], side="left")
+    else:
+        left = np.searchsorted(acks.time_ns, sent.time_ns[again] - trips.near_ns, side="right") - 1
     return Course(
         acks.time_ns,
         nxt,
@@ -66,5 +74,6 @@ def course(seen: Seen, trips: RoundTrips) -> Course | None:
         window,
         seen.mss_bytes,
         round_starts(una, nxt),
-        again,
+        np.minimum(left, acks.time_ns.size - 1),
+        sent.begin[again],
     )

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a flow grew, where its start-up ended, and why, from what it had in flight at each ACK.
+
+In slow start each byte that is acknowledged lets two go, so that D = flight - acknowledged stays where it began; behind
+the exit D falls by what is acknowledged. The exit is the last ACK at which D is where it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howdah.explain.course import Course
+from howdah.explain.delay import SENDER, RoundTrips, stamp_hz
+from howdah.explain.hystart import Detections, detections
+from howdah.explain.seen import NEW, Seen
+from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS, RTO, UNKNOWN
+from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW
+
+_LEAST_FALL_PACKETS = 6
+_OPENING, _PACED_SAMPLE = 10, 300  # segments: the first window leaves at once, whoever sends
+_PACED_SHARE = 0.3
+_MOST_BURST = 100  # segments that one ACK lets go
+_LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
+_NEAR_ROUNDS = 0.3  # within so much of a round trip, a detector and the exit are one event
+_DUPLICATES = 3
+_DRAINED = 0.75  # of its largest flight: a sender like BBR drains
+ENDED = "the transfer ended first"
+
+
+@dataclass(frozen=True)
+class Round:
+    """``sent_bytes`` in one round trip, ``flight_bytes`` when it began, ``time_ns`` on the clock of the capture."""
+
+    time_ns: int
+    flight_bytes: int
+    sent_bytes: int
+
+
+@dataclass(frozen=True)
+class StartUp:
+    """``at`` is the ACK of the exit (its place in the course), None where the flow did not leave; ``why_not`` says why.
+
+    ``cause`` is one of howdah.measure.cause.CAUSES; ``evidence`` says in words what it rests on; ``sure`` is whether
+    nothing else explains it. ``growth`` is the usual ratio of two rounds. ``end`` is the ACK where growth ended, exit
+    or not; ``limit`` what ended it without an exit.
+    """
+
+    rounds: list[Round]
+    growth: float | None
+    initial_window_packets: int | None
+    at: int | None
+    round: int | None
+    cause: str | None
+    sure: bool
+    evidence: str
+    why_not: str
+    limit: str | None
+    end: int | None
+    paced: bool
+    hystart: Detections | None
+
+
+def start_up(seen: Seen, course: Course, trips: RoundTrips) -> StartUp:
+    mss = course.mss_bytes
+    rounds = _rounds(course)
+    paced = _is_paced(seen, trips)
+    initial = _initial_window(seen, course, trips)
+    if seen.syn_ns[1] is None and seen.opener is None:
+        return _without(rounds, initial, paced, "the capture begins after the connection did")
+    gain = (course.flight - (course.una - course.una[0])) / mss
+    end = _last_growth(gain, course, mss)
+    first_again = int(course.again.min()) if course.again.size else None
+    grown = _growth(rounds)
+    if paced:
+        drained = _drained(course)
+        if drained is not None and _stays_empty(course, trips, drained):
+            evidence = "paced; what was in flight fell from its largest without a timeout"
+            return StartUp(rounds, grown, initial, drained, _round_of(course, drained), BBR_DRAIN,
+                           _rate_stood(course, drained), evidence, "", None, drained, paced, None)  # fmt: skip
+        if first_again is None:
+            limit = _limit(seen, course, end)
+            return _without(rounds, initial, paced, "it paces, and what was in flight did not fall", limit, end, grown)
+    by_loss = first_again is not None and (end is None or first_again <= end or _same(course, trips, first_again, end))
+    if by_loss:
+        assert first_again is not None
+        at = max(first_again, 0)
+        cause = _loss_or_timeout(seen, course, at, trips)
+        return StartUp(rounds, grown, initial, at, _round_of(course, at), cause, True,
+                       f"the first retransmission, with {gain_words(course, at)} in flight", "", None, at, paced,
+                       detections(course, trips, at, paced=False))  # fmt: skip
+    if end is None:
+        why = ENDED if _all_sent(seen, course, len(course) - 1) else "it was still growing when the capture ended"
+        return _without(rounds, initial, paced, why, APPLICATION if why == ENDED else None, None, grown)
+    limit = _limit(seen, course, end)
+    found = detections(course, trips, _soon(course, trips, end), paced=False)
+    if limit is not None:
+        why = ENDED if limit == APPLICATION else "the receive window held it back before it left"
+        return _without(rounds, initial, paced, why, limit, end, grown)
+    cause, sure, evidence = _detector(course, trips, found, end)
+    return StartUp(
+        rounds, grown, initial, end, _round_of(course, end), cause, sure, evidence, "", None, end, paced, found
+    )
+
+
+def _soon(course: Course, trips: RoundTrips, at: int) -> int:
+    """The last ACK that is one event with another."""
+    until = int(course.time_ns[at]) + int(_NEAR_ROUNDS * (trips.base_ns.value or 0))
+    return int(np.searchsorted(course.time_ns, until, side="right")) - 1
+
+
+def gain_words(course: Course, at: int) -> str:
+    return f"{round(course.flight[at] / course.mss_bytes)} packets"
+
+
+def _without(
+    rounds: list[Round],
+    initial: int | None,
+    paced: bool,
+    why: str,
+    limit: str | None = None,
+    end: int | None = None,
+    growth: float | None = None,
+) -> StartUp:
+    return StartUp(rounds, growth, initial, None, None, None, False, "", why, limit, end, paced, None)
+
+
+def _rounds(course: Course) -> list[Round]:
+    starts = course.rounds
+    stops = np.concatenate([starts[1:], [len(course) - 1]])
+    return [
+        Round(int(course.time_ns[a]), int(course.flight[a]), int(course.nxt[b] - course.nxt[a]))
+        for a, b in zip(starts.tolist(), stops.tolist(), strict=True)
+    ]
+
+
+def _round_of(course: Course, at: int) -> int:
+    return int(np.searchsorted(course.rounds, at, side="right")) - 1
+
+
+def _growth(rounds: list[Round]) -> float | None:
+    flights = [each.flight_bytes for each in rounds[:8] if each.flight_bytes > 0]
+    ratios = [after / before for before, after in zip(flights, flights[1:], strict=False)]
+    rising = [ratio for ratio in ratios if ratio > 1.2]
+    return float(np.median(rising)) if rising else None
+
+
+def _initial_window(seen: Seen, course: Course, trips: RoundTrips) -> int | None:
+    """Full segments that left before the first ACK of data."""
+    if seen.opener is None or not len(course):
+        return None
+    first = int(np.argmax(course.una_after > course.una[0])) if (course.una_after > course.una[0]).any() else 0
+    return max(int(round((course.nxt[first] - course.una[0]) / course.mss_bytes)), 1)
+
+
+def _last_growth(gain: np.ndarray, course: Course, mss: int) -> int | None:  # type: ignore[type-arg]
+    """The last ACK at which D is where it was; None where it never falls for good."""
+    step = float(np.max(np.diff(course.una, prepend=course.una[:1])[: max(len(course) // 2, 2)])) / mss
+    most = np.maximum.accumulate(gain)
+    slack = np.minimum(np.maximum(3.0, 0.05 * course.flight / mss), 0.5 * max(float(gain[0]), 8.0) + 0.1 * course.flight / mss)
+    slack = np.maximum(slack, min(step, 8.0))
+    held = gain >= most - slack
+    fallen = np.flatnonzero(gain < most - np.maximum(slack + _LEAST_FALL_PACKETS, 0.35 * course.flight / mss))
+    if not fallen.size:
+        return None
+    before = np.flatnonzero(held[: int(fallen[0])])
+    if not before.size:
+        return None
+    # Back to where D began to fall.
+    level = float(most[before[-1]])
+    tight = np.flatnonzero(gain[: int(before[-1]) + 1] >= level - max(2.0, min(step, 4.0)))
+    return int(tight[-1]) if tight.size else int(before[-1])
+
+
+def _same(course: Course, trips: RoundTrips, one: int, other: int) -> bool:
+    """Whether two ACKs are less than a third of a round trip apart."""
+    base = trips.base_ns.value or 0
+    apart = abs(int(course.time_ns[max(one, 0)]) - int(course.time_ns[max(other, 0)]))
+    return apart <= _NEAR_ROUNDS * base
+
+
+def _is_paced(seen: Seen, trips: RoundTrips) -> bool:
+    """Whether new segments leave though no ACK came: by the sender's own stamps, later than the first one that echoes
+    the same ACK. Without stamps, at the sender alone, by the time since the last ACK."""
+    sent = seen.sent
+    fresh = np.flatnonzero(sent.kind == NEW)[_OPENING:_PACED_SAMPLE]
+    if fresh.size < _OPENING:
+        return False
+    if seen.has_stamps:
+        _, first, group = np.unique(sent.echo, return_index=True, return_inverse=True)
+        waited = sent.stamp[fresh] - sent.stamp[first[group.reshape(-1)[fresh]]]
+        hz = stamp_hz(seen)
+        return hz is not None and float((waited >= max(2, 0.002 * hz)).mean()) >= _PACED_SHARE
+    if trips.at != SENDER:
+        return False
+    last = np.searchsorted(seen.acks.place, sent.place[fresh]) - 1
+    late = sent.time_ns[fresh] - seen.acks.time_ns[np.maximum(last, 0)]
+    quick = float(np.percentile(np.diff(sent.time_ns), 5))
+    return float((late > max(_MOST_BURST * quick, 1_000_000)).mean()) >= _PACED_SHARE
+
+
+def _drained(course: Course) -> int | None:
+    """Of a sender like BBR: the last ACK with its largest flight before it fell and stayed lower for a round."""
+    flight = course.flight.astype(np.float64)
+    most = np.maximum.accumulate(flight)
+    low = np.flatnonzero(flight < _DRAINED * most)
+    low = low[low > course.rounds[min(3, course.rounds.size - 1)]]
+    if not low.size:
+        return None
+    high = np.flatnonzero(flight[: int(low[0])] >= 0.97 * most[int(low[0])])
+    return int(high[-1]) if high.size else None
+
+
+def _stays_empty(course: Course, trips: RoundTrips, at: int) -> bool:
+    """Whether the queue that the start-up made was gone soon after, as where a sender like BBR drains it."""
+    queue, when = trips.queue_ns, course.time_ns[trips.ack]
+    if not queue.size:
+        return False
+    after = queue[when > course.time_ns[at] + 2 * int(queue.max() + (trips.base_ns.value or 0))]
+    return bool(after.size) and float(np.median(after)) < 0.4 * float(queue.max())
+
+
+def _rate_stood(course: Course, at: int) -> bool:
+    """Whether a round before the exit delivered no more than 1.25 times that before: three such rounds end it."""
+    number = _round_of(course, at)
+    if number < 3:
+        return False
+    starts = course.rounds[number - 3 : number + 1]
+    got = np.diff(course.delivered[starts]) / np.maximum(np.diff(course.time_ns[starts]), 1)
+    return bool(got[-1] < 1.25 * got[-2])
+
+
+def _loss_or_timeout(seen: Seen, course: Course, at: int, trips: RoundTrips) -> str:
+    """A timeout follows a silence, and no three duplicates."""
+    repeats = seen.acks.repeats[max(at - 200, 0) : at + 1]
+    sacked = bool((seen.acks.sack_top[max(at - 5, 0) : at + 1] > seen.acks.una[max(at - 5, 0) : at + 1]).any())
+    again = seen.sent.time_ns[np.isin(seen.sent.kind, (1, 3))]
+    silence = int(again[0]) - int(course.time_ns[at]) if again.size else 0
+    far = (trips.base_ns.value or 0) if trips.at != SENDER else 0
+    if silence - far >= _LEAST_TIMEOUT_NS and repeats[-_DUPLICATES:].sum() < _DUPLICATES and not sacked:
+        return RTO
+    return LOSS
+
+
+def _all_sent(seen: Seen, course: Course, at: int) -> bool:
+    """Whether nothing new left behind an ACK, and the sender said that this is the end, or all was acknowledged."""
+    last = int(seen.sent.top[-1])
+    return int(course.nxt[at]) >= last - course.mss_bytes and (seen.closed or int(course.una_after[-1]) >= last)
+
+
+def _limit(seen: Seen, course: Course, at: int | None) -> str | None:
+    """What stopped growth at an ACK without the sender's own doing."""
+    if at is None:
+        return None
+    near = slice(at, min(at + max(20, (len(course) - at) // 20), len(course)))
+    windows = course.window_bytes[near]
+    if windows.size and windows.min() >= 0:
+        room = windows - course.flight[near]
+        if float(np.median(room)) < 2 * course.mss_bytes or float((room < 3 * course.mss_bytes).mean()) > 0.5:
+            return RECEIVE_WINDOW
+    if _all_sent(seen, course, min(at + 3, len(course) - 1)):
+        return APPLICATION
+    return None
+
+
+def _detector(course: Course, trips: RoundTrips, found: Detections, end: int) -> tuple[str, bool, str]:
+    """Which detector of HyStart speaks at the exit."""
+    spoke = [
+        (abs(int(course.time_ns[at]) - int(course.time_ns[end])), cause, at)
+        for cause, at in ((ACK_TRAIN, found.train), (DELAY, found.delay))
+        if at is not None
+    ]
+    base = trips.base_ns.value or 0
+    doubt = max(_NEAR_ROUNDS * base, 2 * trips.clock_ns)
+    near = sorted(each for each in spoke if each[0] <= doubt)
+    if not near:
+        return UNKNOWN, False, "growth ended without a loss, a full window, or what HyStart's detectors look for"
+    if len(near) == 2 and near[1][0] - near[0][0] < 0.05 * base:
+        return UNKNOWN, False, "both detectors of HyStart speak at the same time"
+    cause = near[0][1]
+    if cause == ACK_TRAIN and found.train_ns is not None and found.train_need_ns is not None:
+        words = f"a train of ACKs of {found.train_ns / 1e6:.1f} ms, longer than {found.train_need_ns / 1e6:.1f} ms"
+    else:
+        words = f"the least round trip of a round rose by {(found.delay_ns or 0) / 1e6:.1f} ms, more than "
+        words += f"{(found.delay_need_ns or 0) / 1e6:.1f} ms"
+    return cause, True, words
