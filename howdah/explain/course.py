@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from howdah.explain.delay import SENDER, Reals, RoundTrips
-from howdah.explain.seen import AGAIN, FILLS, Seen
+from howdah.explain.seen import AGAIN, FILLS, Flags, Seen
 from howdah.ingest.source import Integers
 from howdah.measure.rounds import round_starts
 
@@ -20,11 +20,12 @@ from howdah.measure.rounds import round_starts
 @dataclass(frozen=True)
 class Course:
     """State before each ACK was processed, as the table tcp_probe has it: shape (ACKs,). Bytes count from the first
-    one of data. ``again`` has for each segment that was sent again the ACK at which it left (-1: before the first), and
-    ``again_begin`` where it begins."""
+    one of data; ``sent`` counts those that left, those sent again too. ``again`` has for each segment that was sent again the ACK at which it left (-1: before the first), and
+    ``again_begin`` where it begins. ``exact``: the state is that before this ACK, not before one with the same stamp."""
 
     time_ns: Integers
     nxt: Integers
+    sent: Integers
     una: Integers
     una_after: Integers
     delivered: Integers
@@ -33,6 +34,7 @@ class Course:
     rounds: Integers
     again: Integers
     again_begin: Integers
+    exact: Flags
 
     @property
     def flight(self) -> Integers:
@@ -54,6 +56,11 @@ def course(seen: Seen, trips: RoundTrips) -> Course | None:
     else:
         at = np.searchsorted(sent.time_ns, acks.time_ns + trips.near_ns, side="left")
     nxt = np.where(at > 0, sent.top[np.maximum(at - 1, 0)], sent.begin[0])
+    total = np.cumsum(sent.end - sent.begin)
+    gone = np.where(at > 0, total[np.maximum(at - 1, 0)], 0)
+    exact = np.ones(at.size, bool)
+    if seen.has_stamps and trips.at != SENDER and trips.near_ns:
+        exact = np.diff(acks.stamp, prepend=acks.stamp[:1] - 1) > 0
     first = int(min(sent.begin[0], acks.una[0]))
     una = np.concatenate([[first], acks.una[:-1]])
     nxt = np.maximum(np.maximum.accumulate(nxt), una)
@@ -68,6 +75,7 @@ def course(seen: Seen, trips: RoundTrips) -> Course | None:
     return Course(
         acks.time_ns,
         nxt,
+        gone,
         una,
         acks.una,
         acks.delivered,
@@ -76,4 +84,5 @@ def course(seen: Seen, trips: RoundTrips) -> Course | None:
         round_starts(una, nxt),
         np.minimum(left, acks.time_ns.size - 1),
         sent.begin[again],
+        exact,
     )

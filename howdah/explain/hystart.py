@@ -41,7 +41,8 @@ def detections(course: Course, trips: RoundTrips, until: int, *, paced: bool) ->
     """Up to the ACK ``until``, of which the evidence is told."""
     rtt = np.full(len(course), -1, np.int64)
     rtt[trips.ack] = trips.rtt_ns
-    times, una, nxt = course.time_ns.tolist(), course.una_after.tolist(), course.nxt.tolist()
+    times, nxt = course.time_ns.tolist(), course.nxt.tolist()
+    before, una = course.una.tolist(), course.una_after.tolist()
     flight, rtts = (course.flight // max(course.mss_bytes, 1)).tolist(), rtt.tolist()
     train = delay = None
     end = int(course.nxt[0]) if len(course) else 0
@@ -50,9 +51,10 @@ def detections(course: Course, trips: RoundTrips, until: int, *, paced: bool) ->
     train_length = delay_rise = 0.0
     for at in range(min(until + 1, _MOST_ACKS, len(course))):
         sample = rtts[at]
-        if sample <= 0:
+        if una[at] <= before[at]:
             continue
-        least = min(least, sample)
+        if sample > 0:
+            least = min(least, sample)
         if flight[at] < _LOW_WINDOW_PACKETS:
             continue
         now = times[at]
@@ -64,6 +66,8 @@ def detections(course: Course, trips: RoundTrips, until: int, *, paced: bool) ->
             train_length = now - start
             if train is None and train_length > (least if paced else least / 2):
                 train = at
+        if sample <= 0:
+            continue
         current = min(current, sample)
         if samples < _MIN_SAMPLES:
             samples += 1

@@ -12,20 +12,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from howdah.explain.course import Course
-from howdah.explain.delay import SENDER, RoundTrips, stamp_hz
+from howdah.explain.delay import SENDER, Reals, RoundTrips, stamp_hz
 from howdah.explain.hystart import Detections, detections
 from howdah.explain.seen import NEW, Seen
 from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS, RTO, UNKNOWN
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW
 
-_LEAST_FALL_PACKETS = 6
+_LEAST_FALL_PACKETS, _FALL = 6, 0.35  # the latter of what is in flight
 _OPENING, _PACED_SAMPLE = 10, 300  # segments: the first window leaves at once, whoever sends
-_PACED_SHARE = 0.3
+_PACED_SHARE = 0.04  # a sender that ACKs clock has none
+_PACED_TICKS = 2
 _MOST_BURST = 100  # segments that one ACK lets go
 _LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
 _NEAR_ROUNDS = 0.3  # within so much of a round trip, a detector and the exit are one event
 _DUPLICATES = 3
-_DRAINED = 0.75  # of its largest flight: a sender like BBR drains
+_FEW_PACKETS = 8
+_DRAINED, _DRAIN_PART, _DRAIN_RATE = 0.5, 0.15, 0.42  # of its largest flight, and of what is delivered
 ENDED = "the transfer ended first"
 
 
@@ -70,8 +72,8 @@ def start_up(seen: Seen, course: Course, trips: RoundTrips) -> StartUp:
     if seen.syn_ns[1] is None and seen.opener is None:
         return _without(rounds, initial, paced, "the capture begins after the connection did")
     gain = (course.flight - (course.una - course.una[0])) / mss
-    end = _last_growth(gain, course, mss)
-    first_again = int(course.again.min()) if course.again.size else None
+    first_again = max(int(course.again.min()), 0) if course.again.size else None
+    end = _last_growth(gain, course, first_again)
     grown = _growth(rounds)
     if paced:
         drained = _drained(course)
@@ -82,10 +84,10 @@ def start_up(seen: Seen, course: Course, trips: RoundTrips) -> StartUp:
         if first_again is None:
             limit = _limit(seen, course, end)
             return _without(rounds, initial, paced, "it paces, and what was in flight did not fall", limit, end, grown)
-    by_loss = first_again is not None and (end is None or first_again <= end or _same(course, trips, first_again, end))
+    by_loss = first_again is not None and (end is None or first_again <= end)
     if by_loss:
         assert first_again is not None
-        at = max(first_again, 0)
+        at = first_again
         cause = _loss_or_timeout(seen, course, at, trips)
         return StartUp(rounds, grown, initial, at, _round_of(course, at), cause, True,
                        f"the first retransmission, with {gain_words(course, at)} in flight", "", None, at, paced,
@@ -154,30 +156,31 @@ def _initial_window(seen: Seen, course: Course, trips: RoundTrips) -> int | None
     return max(int(round((course.nxt[first] - course.una[0]) / course.mss_bytes)), 1)
 
 
-def _last_growth(gain: np.ndarray, course: Course, mss: int) -> int | None:  # type: ignore[type-arg]
-    """The last ACK at which D is where it was; None where it never falls for good."""
-    step = float(np.max(np.diff(course.una, prepend=course.una[:1])[: max(len(course) // 2, 2)])) / mss
-    most = np.maximum.accumulate(gain)
-    slack = np.minimum(np.maximum(3.0, 0.05 * course.flight / mss), 0.5 * max(float(gain[0]), 8.0) + 0.1 * course.flight / mss)
-    slack = np.maximum(slack, min(step, 8.0))
-    held = gain >= most - slack
-    fallen = np.flatnonzero(gain < most - np.maximum(slack + _LEAST_FALL_PACKETS, 0.35 * course.flight / mss))
-    if not fallen.size:
-        return None
-    before = np.flatnonzero(held[: int(fallen[0])])
-    if not before.size:
-        return None
-    # Back to where D began to fall.
-    level = float(most[before[-1]])
-    tight = np.flatnonzero(gain[: int(before[-1]) + 1] >= level - max(2.0, min(step, 4.0)))
-    return int(tight[-1]) if tight.size else int(before[-1])
+def _last_growth(gain: Reals, course: Course, first_again: int | None) -> int | None:
+    """The last ACK at which D is where it was; None where it never falls for good before anything is sent again.
 
-
-def _same(course: Course, trips: RoundTrips, one: int, other: int) -> bool:
-    """Whether two ACKs are less than a third of a round trip apart."""
-    base = trips.base_ns.value or 0
-    apart = abs(int(course.time_ns[max(one, 0)]) - int(course.time_ns[max(other, 0)]))
-    return apart <= _NEAR_ROUNDS * base
+    D has fallen for good where what is acknowledged without growth is a third of what is in flight, or where it is
+    below what the size of the ACKs explains when the first segment is sent again.
+    """
+    flight = course.flight / course.mss_bytes
+    steps = np.diff(course.una, prepend=course.una[:1]) / course.mss_bytes
+    step = float(np.percentile(steps, 90)) if steps.size else 1.0
+    rows = np.flatnonzero(course.exact)
+    most = np.maximum.accumulate(gain[rows])
+    slack = np.maximum(3.0, step)
+    below = most - gain[rows]
+    fallen = rows[below > np.maximum(slack + _LEAST_FALL_PACKETS, _FALL * flight[rows])]
+    until = int(fallen[0]) if fallen.size else None
+    if first_again is not None and (until is None or first_again < until):
+        before = np.flatnonzero(rows <= first_again)
+        if not before.size or below[before[-1]] <= slack + _FEW_PACKETS:
+            return first_again
+        until = first_again
+    if until is None:
+        return None
+    stop = int(np.searchsorted(rows, until, side="left")) + 1
+    held = np.flatnonzero(below[:stop] <= 1.0)
+    return int(rows[held[-1]]) if held.size else None
 
 
 def _is_paced(seen: Seen, trips: RoundTrips) -> bool:
@@ -191,25 +194,28 @@ def _is_paced(seen: Seen, trips: RoundTrips) -> bool:
         _, first, group = np.unique(sent.echo, return_index=True, return_inverse=True)
         waited = sent.stamp[fresh] - sent.stamp[first[group.reshape(-1)[fresh]]]
         hz = stamp_hz(seen)
-        return hz is not None and float((waited >= max(2, 0.002 * hz)).mean()) >= _PACED_SHARE
+        return hz is not None and float((waited >= max(_PACED_TICKS, 0.002 * hz)).mean()) >= _PACED_SHARE
     if trips.at != SENDER:
         return False
     last = np.searchsorted(seen.acks.place, sent.place[fresh]) - 1
     late = sent.time_ns[fresh] - seen.acks.time_ns[np.maximum(last, 0)]
     quick = float(np.percentile(np.diff(sent.time_ns), 5))
-    return float((late > max(_MOST_BURST * quick, 1_000_000)).mean()) >= _PACED_SHARE
+    return float((late > max(_MOST_BURST * quick, 1_000_000)).mean()) >= 0.3
 
 
 def _drained(course: Course) -> int | None:
-    """Of a sender like BBR: the last ACK with its largest flight before it fell and stayed lower for a round."""
-    flight = course.flight.astype(np.float64)
-    most = np.maximum.accumulate(flight)
-    low = np.flatnonzero(flight < _DRAINED * most)
-    low = low[low > course.rounds[min(3, course.rounds.size - 1)]]
-    if not low.size:
-        return None
-    high = np.flatnonzero(flight[: int(low[0])] >= 0.97 * most[int(low[0])])
-    return int(high[-1]) if high.size else None
+    """Of a sender like BBR: the ACK at which it begins to send much less than is delivered, while more is in flight
+    than later. In a recovery it sends what is delivered."""
+    flight = course.flight
+    part = int(_DRAIN_PART * flight.max())
+    begin = int(np.argmax(flight >= _DRAINED * flight.max()))
+    until = np.searchsorted(course.delivered, course.delivered + part)
+    rows = np.arange(begin, len(course))
+    rows = rows[until[rows] < len(course)]
+    sent = course.sent[until[rows]] - course.sent[rows]
+    got = np.maximum(course.delivered[until[rows]] - course.delivered[rows], 1)
+    slow = rows[sent < _DRAIN_RATE * got]
+    return int(slow[0]) if slow.size else None
 
 
 def _stays_empty(course: Course, trips: RoundTrips, at: int) -> bool:
