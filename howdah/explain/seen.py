@@ -96,6 +96,8 @@ def look(connection: Connection, rtt_ns: int | None = None) -> Seen | None:
     begin = unwrap(sequence[data]) + _signed(sequence[data[0]] - base)
     end = begin + payload[data]
     una = np.maximum.accumulate(unwrap(acknowledged[back]) + _signed(acknowledged[back[0]] - base))
+    whole = int(np.argmax(una >= end.max())) if (una >= end.max()).any() else una.size - 1
+    back, una = back[: whole + 1], una[: whole + 1]  # what follows acknowledges no data
     stamps = connection.column("has_stamps")
     has_stamps = bool(stamps[data].mean() > 0.9)
     stamp = unwrap(connection.column("stamp")[data]) if has_stamps else np.zeros(data.size, np.int64)

@@ -15,6 +15,7 @@ from howdah.explain.course import Course
 from howdah.explain.delay import SENDER, Reals, RoundTrips, stamp_hz
 from howdah.explain.hystart import Detections, detections
 from howdah.explain.seen import NEW, Seen
+from howdah.ingest.source import Integers
 from howdah.measure.cause import ACK_TRAIN, BBR_DRAIN, DELAY, LOSS, RTO, UNKNOWN
 from howdah.measure.limit import APPLICATION, RECEIVE_WINDOW
 
@@ -25,8 +26,10 @@ _PACED_TICKS = 2
 _MOST_BURST = 100  # segments that one ACK lets go
 _LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
 _NEAR_ROUNDS = 0.3  # within so much of a round trip, a detector and the exit are one event
+_BOTH = 0.03  # of a round trip: closer together, nobody knows which of two detectors it was
 _DUPLICATES = 3
-_FEW_PACKETS = 8
+_KNEE_PACKETS, _KNEE_SHARE = 12, 0.6
+_FEW_PACKETS, _FEW_ACKS = 8, 4
 _DRAINED, _DRAIN_PART, _DRAIN_RATE = 0.5, 0.15, 0.42  # of its largest flight, and of what is delivered
 ENDED = "the transfer ended first"
 
@@ -178,9 +181,21 @@ def _last_growth(gain: Reals, course: Course, first_again: int | None) -> int | 
         until = first_again
     if until is None:
         return None
-    stop = int(np.searchsorted(rows, until, side="left")) + 1
-    held = np.flatnonzero(below[:stop] <= 1.0)
-    return int(rows[held[-1]]) if held.size else None
+    return _knee(rows[rows <= until], gain, course, step)
+
+
+def _knee(rows: Integers, gain: Reals, course: Course, step: float) -> int | None:
+    """Where D, which falls towards the last of these ACKs, began to: before that, what was acknowledged in the last
+    packets took less than most of itself from D. A step of D alone is a pause."""
+    una = course.una[rows] / course.mss_bytes
+    back = np.searchsorted(una, una - max(_KNEE_PACKETS, 3 * step))
+    falls = (gain[rows[back]] - gain[rows]) >= _KNEE_SHARE * np.maximum(una - una[back], 1e-9)
+    flat = np.flatnonzero(~falls)
+    if not flat.size:
+        return int(rows[0])
+    first, last = int(back[flat[-1]]), int(flat[-1])
+    window = gain[rows[first : last + 1]]
+    return int(rows[first + int(np.flatnonzero(window >= window.max() - 0.5)[-1])])
 
 
 def _is_paced(seen: Seen, trips: RoundTrips) -> bool:
@@ -265,29 +280,30 @@ def _limit(seen: Seen, course: Course, at: int | None) -> str | None:
         room = windows - course.flight[near]
         if float(np.median(room)) < 2 * course.mss_bytes or float((room < 3 * course.mss_bytes).mean()) > 0.5:
             return RECEIVE_WINDOW
-    if _all_sent(seen, course, min(at + 3, len(course) - 1)):
+    later = np.flatnonzero(course.exact[at + 1 :])[:3]
+    if not later.size or _all_sent(seen, course, at + 1 + int(later[-1])):
         return APPLICATION
     return None
 
 
 def _detector(course: Course, trips: RoundTrips, found: Detections, end: int) -> tuple[str, bool, str]:
     """Which detector of HyStart speaks at the exit."""
-    spoke = [
-        (abs(int(course.time_ns[at]) - int(course.time_ns[end])), cause, at)
-        for cause, at in ((ACK_TRAIN, found.train), (DELAY, found.delay))
-        if at is not None
-    ]
     base = trips.base_ns.value or 0
     doubt = max(_NEAR_ROUNDS * base, 2 * trips.clock_ns)
+    spoke = [
+        (0 if abs(at - end) <= _FEW_ACKS else abs(int(course.time_ns[at]) - int(course.time_ns[end])), cause)
+        for cause, places in ((ACK_TRAIN, found.trains), (DELAY, found.delays))
+        for at in places
+    ]
     near = sorted(each for each in spoke if each[0] <= doubt)
     if not near:
         return UNKNOWN, False, "growth ended without a loss, a full window, or what HyStart's detectors look for"
-    if len(near) == 2 and near[1][0] - near[0][0] < 0.05 * base:
+    if near[0][1] != near[-1][1] and near[-1][0] - near[0][0] < _BOTH * base:
         return UNKNOWN, False, "both detectors of HyStart speak at the same time"
     cause = near[0][1]
-    if cause == ACK_TRAIN and found.train_ns is not None and found.train_need_ns is not None:
+    if cause == ACK_TRAIN:
         words = f"a train of ACKs of {found.train_ns / 1e6:.1f} ms, longer than {found.train_need_ns / 1e6:.1f} ms"
     else:
-        words = f"the least round trip of a round rose by {(found.delay_ns or 0) / 1e6:.1f} ms, more than "
-        words += f"{(found.delay_need_ns or 0) / 1e6:.1f} ms"
+        words = f"the least round trip of a round rose by {found.delay_ns / 1e6:.1f} ms"
+        words += f" ({found.delay_need_ns / 1e6:.1f} ms are enough)"
     return cause, True, words

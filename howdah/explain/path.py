@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The path by what a capture shows of it: its rate, its buffer where that was filled, the sender's interface, and what
+lost packets: a queue that was full, a policer, or neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howdah.explain.course import Course
+from howdah.explain.delay import SENDER, Reals, RoundTrips
+from howdah.explain.estimate import Estimate, absent
+from howdah.explain.seen import FILLS, NEW, Seen
+from howdah.ingest.source import Integers
+
+QUEUE, POLICER, RANDOM = "queue", "policer", "random"
+_WINDOW_PACKETS = 48
+_LEAST_WINDOWS = 2
+_BUSY_SHARE, _BUSY_LEAST_NS = 0.03, 500_000  # of the base round trip: less is no queue
+_NEAR = 0.02  # of the rate: windows that agree
+_CLUSTER, _MANY = 0.25, 40  # of the windows must agree, or so many
+_FLAT_SHARE, _FLAT_LEAST_NS = 0.08, 2_000_000  # of the base: what a loss at flat delay has at most
+_SAME_LEVEL = 0.15  # losses of one queue come at one level
+_POLICED_SHARE = 0.02  # of what was sent while a policer dropped
+_SPACED = 4  # so many gaps must be like the gap behind them
+_SAME_RATE = 1.3  # of the path: an interface that seems slower than that may be the path's own spacing
+
+
+@dataclass(frozen=True)
+class Path:
+    """``rate``, ``sender_interface`` in bits a second with all headers of an Ethernet frame; ``buffer`` in bytes.
+
+    ``most_queue_ns`` is the largest queue that a sample saw. ``losses`` counts segments that were lost; ``loss_by`` is
+    what dropped them: queue, policer, random, None where nothing tells, and ``loss_words`` why. ``loss_share`` is of
+    the segments that were sent. ``payload_share`` is that of data in a full frame.
+    """
+
+    rate: Estimate
+    buffer: Estimate
+    sender_interface: Estimate
+    most_queue_ns: int | None
+    losses: int
+    loss_share: float
+    loss_by: str | None
+    loss_words: str
+    payload_share: float
+
+
+def path_of(seen: Seen, course: Course, trips: RoundTrips) -> Path:
+    frame = frame_share(seen)
+    queue = _queue(course, trips)
+    rate = _rate(course, trips, queue, frame)
+    again = np.flatnonzero(np.isin(seen.sent.kind, (1, FILLS)))
+    lost = max(int(again.size) - seen.spurious, 0)
+    sent = max(int(((seen.sent.end - seen.sent.begin) / course.mss_bytes).sum()), 1)
+    levels = _levels(course, trips)
+    by, words = _dropper(levels, trips, rate, lost / sent, course, frame)
+    return Path(
+        rate,
+        _buffer(levels, trips, rate, by),
+        _interface(seen, trips, frame, rate),
+        int(trips.queue_ns.max()) if trips.queue_ns.size else None,
+        lost,
+        lost / sent,
+        by if lost else None,
+        words if lost else "",
+        1 / frame,
+    )
+
+
+def frame_share(seen: Seen) -> float:
+    """Bytes of frames for each byte of payload."""
+    extra = float(np.median(seen.sent.extra_bytes))
+    return (seen.mss_bytes + extra) / seen.mss_bytes
+
+
+def _queue(course: Course, trips: RoundTrips) -> Reals:
+    """The queue at each ACK, in ns: that of the last sample; not a number before the first."""
+    found = np.full(len(course), np.nan)
+    found[trips.ack] = trips.queue_ns
+    latest = np.maximum.accumulate(np.where(np.isnan(found), -1, np.arange(found.size)))
+    return np.where(latest >= 0, found[np.maximum(latest, 0)], np.nan)
+
+
+def _rate(course: Course, trips: RoundTrips, queue: Reals, frame: float) -> Estimate:
+    """What ACKs and SACK report as delivered while there was a queue all the time."""
+    busy = queue > busy_ns(trips)
+    part = _WINDOW_PACKETS * course.mss_bytes
+    until = np.searchsorted(course.delivered, course.delivered + part)
+    calm = np.concatenate([[0], np.cumsum(~busy)])
+    rows = np.flatnonzero(until < len(course))
+    whole = rows[calm[until[rows] + 1] - calm[rows] == 0]
+    fastest = _fastest(course, rows, until, frame)
+    if whole.size < 1:
+        return absent("there was no queue for long enough: the path may be faster than the flow ever was", fastest)
+    chosen = _apart(whole, until)
+    took = course.time_ns[until[chosen]] - course.time_ns[chosen]
+    got = (course.delivered[until[chosen]] - course.delivered[chosen]) * frame * 8e9
+    good = took > 0
+    rates = got[good] / took[good]
+    if rates.size < _LEAST_WINDOWS:
+        return absent("there was no queue for long enough: the path may be faster than the flow ever was", fastest)
+    middle = _mode(rates)
+    near = np.abs(rates / middle - 1) <= _NEAR
+    if near.mean() < _CLUSTER and near.sum() < _MANY:
+        return absent("what was delivered while there was a queue varies: no rate is usual", float(np.median(rates)))
+    value = float(got[good][near].sum() / took[good][near].sum())
+    low, high = np.percentile(rates[near], [10, 90])
+    clock = 2 * trips.clock_ns / float(took[good].mean()) * value / np.sqrt(near.sum())
+    error = max((high - low) / np.sqrt(near.sum()), clock, (1 - float(near.mean())) * _NEAR * value, 0.005 * value)
+    how = f"what was delivered in {int(near.sum())} stretches of {_WINDOW_PACKETS} segments with a queue all the time"
+    return Estimate(value, value - error, value + error, how)
+
+
+def _mode(values: Reals) -> float:
+    """The half-sample mode: where values lie closest together (Robertson and Cryer, 1974)."""
+    kept = np.sort(values)
+    while kept.size > 3:
+        half = (kept.size + 1) // 2
+        widths = kept[half - 1 :] - kept[: kept.size - half + 1]
+        first = int(np.argmin(widths))
+        if widths[first] == 0:
+            return float(kept[first])
+        kept = kept[first : first + half]
+    return float(np.median(kept))
+
+
+def busy_ns(trips: RoundTrips) -> float:
+    """The least queue, in ns, that is not mistaken for none."""
+    base = trips.base_ns.value
+    if base is None:
+        base = float(trips.rtt_ns.min()) if trips.rtt_ns.size else 0.0
+    return max(_BUSY_SHARE * base, _BUSY_LEAST_NS, 2 * trips.clock_ns + 1.5 * trips.up_doubt_ns)
+
+
+def _apart(rows: Integers, until: Integers) -> Integers:
+    """Windows that do not overlap."""
+    found, end = [], -1
+    for row, stop in zip(rows.tolist(), until[rows].tolist(), strict=True):
+        if row >= end:
+            found.append(row)
+            end = stop
+    return np.array(found, np.int64)
+
+
+def _fastest(course: Course, rows: Integers, until: Integers, frame: float) -> float | None:
+    """What was delivered at most in a round trip or so: the path is at least as fast, ACKs that come together apart."""
+    starts = course.rounds
+    if starts.size < 3:
+        return None
+    took = np.diff(course.time_ns[starts])
+    got = np.diff(course.delivered[starts])
+    good = took > 0
+    return float((got[good] / took[good]).max() * frame * 8e9) if good.any() else None
+
+
+def _levels(course: Course, trips: RoundTrips) -> Reals:
+    """The queue, in ns, just before what was lost: that of segments right in front of it."""
+    if not course.again.size or not trips.ack.size:
+        return np.zeros(0)
+    begins = np.unique(course.again_begin)
+    before = np.searchsorted(course.una_after[trips.ack], begins, side="right") - 1
+    good = before >= 0
+    near = course.una_after[trips.ack[np.maximum(before, 0)]]
+    good &= begins - near <= 3 * course.mss_bytes  # else the queue at that time is not known
+    return trips.queue_ns[before[good]].astype(np.float64)
+
+
+def _dropper(
+    levels: Reals, trips: RoundTrips, rate: Estimate, share: float, course: Course, frame: float
+) -> tuple[str | None, str]:
+    """What lost packets, by the queue in front of the losses. A queue drops when it is full, so at one level."""
+    if not levels.size:
+        return None, "the delay just before the losses was not seen"
+    base = trips.base_ns.value or float(trips.rtt_ns.min())
+    flat = max(_FLAT_SHARE * base, _FLAT_LEAST_NS, 2 * trips.clock_ns + 2 * trips.up_doubt_ns)
+    most = float(np.percentile(trips.queue_ns, 99.5))
+    at_top = float((levels >= (1 - 2 * _SAME_LEVEL) * most).mean())
+    level = float(np.median(levels))
+    if most > flat and at_top > 0.6:
+        return QUEUE, f"packets were lost while the queue held {level / 1e6:.1f} ms, as much as it ever did"
+    if most > flat and at_top >= 0.2 and level <= flat:
+        return None, "some packets were lost at a full queue, others without any"
+    if float((levels <= flat).mean()) < 0.5:
+        if levels.size < 3 or level < 0.5 * most:
+            return None, f"packets were lost at queues of {levels.min() / 1e6:.1f} to {levels.max() / 1e6:.1f} ms"
+        return QUEUE, f"packets were lost while the queue held {level / 1e6:.1f} ms"
+    if most <= flat and share > _POLICED_SHARE and levels.size >= 5:
+        return POLICER, f"{100 * share:.2g} % of the segments were lost, and the delay stayed flat"
+    if share <= 2 * _POLICED_SHARE:
+        return RANDOM, "packets were lost one by one, without a queue in front of them"
+    return None, "packets were lost at flat delay; whether a policer took them does not show"
+
+
+def _buffer(levels: Reals, trips: RoundTrips, rate: Estimate, by: str | None) -> Estimate:
+    most = float(trips.queue_ns.max()) if trips.queue_ns.size else 0.0
+    if rate.value is None:
+        return absent("the rate of the path is not known")
+    seen_bytes = most * rate.value / 8e9
+    if by != QUEUE:
+        return absent("nothing was lost to a full queue: the buffer is at least what was in it", seen_bytes)
+    # Losses come in rows; each row begins with the queue full. The fullest that a sample saw is the best one.
+    top = float(np.percentile(levels[levels >= (1 - 2 * _SAME_LEVEL) * levels.max()], 50))
+    top = max(top, float(np.percentile(trips.queue_ns, 99.9)))
+    value = top * rate.value / 8e9
+    doubt = (2 * trips.clock_ns + trips.up_doubt_ns) * rate.value / 8e9 + 2 * 1514 + 0.02 * value
+    low = value - doubt
+    return Estimate(value, max(low, 0.0), value + doubt, f"the rate, times the queue of {top / 1e6:.1f} ms when it dropped")
+
+
+def _interface(seen: Seen, trips: RoundTrips, frame: float, rate: Estimate) -> Estimate:
+    """How closely full segments follow one another where they leave."""
+    if trips.at != SENDER:
+        return absent("the tap was not at the sender: the path has spaced the segments")
+    sent = seen.sent
+    size = sent.end - sent.begin
+    full = (size[1:] == seen.mss_bytes) & (size[:-1] == seen.mss_bytes) & (np.diff(sent.place) <= 3)
+    gaps = np.where(full & (sent.kind[1:] == NEW), np.diff(sent.time_ns), 1 << 60)
+    if gaps.size < 20:
+        return absent("too few full segments leave one behind the other; offloaded ones are seen before the interface")
+    alike = (gaps[:-1] > 0) & (np.abs(gaps[1:] / np.maximum(gaps[:-1], 1) - 1) < 0.1) & (gaps[:-1] < 1 << 59)
+    trains = np.sort(gaps[:-1][alike])
+    if trains.size < _SPACED:
+        return absent("segments do not leave evenly spaced")
+    quick = float(np.median(trains[: 2 * _SPACED]))
+    if quick < 3 * trips.clock_ns:
+        return absent("segments leave closer together than the clock of the capture tells")
+    value = seen.mss_bytes * frame * 8e9 / quick
+    if rate.value is not None and value < _SAME_RATE * rate.value:
+        return absent("segments leave no closer together than the path lets them through", value)
+    doubt = max(trips.clock_ns / quick, 0.02)
+    return Estimate(value, value * (1 - doubt), value * (1 + doubt), "the usual spacing of segments that leave together")
