@@ -68,7 +68,7 @@ def _codes(seen: Seen, course: Course, trips: RoundTrips, start: StartUp, path: 
         (full & grows, HeldBy.AUTOTUNING),
         (full, HeldBy.RECEIVE_BUFFER),
         (at_rate, HeldBy.BANDWIDTH),
-        (_maybe_at_rate(course, trips, path) & ~growing, HeldBy.UNKNOWN),
+        (_maybe_at_rate(course, trips, path) & ~growing & ~ended, HeldBy.UNKNOWN),
         (repairs, HeldBy.RECOVERY),
         (_starved(course, start) & ~ended, HeldBy.APPLICATION),
         (growing & ~ended, HeldBy.CONGESTION_WINDOW),
