@@ -25,12 +25,13 @@ _LEAST_DATA_BYTES = 20_000  # what sends less has no start-up
 
 @dataclass(frozen=True)
 class Options:
-    """What an end said in its SYN; None for an option that it did not send."""
+    """What an end said in its SYN; None for an option that it did not send, or, if not ``whole``, that was cut off."""
 
     mss_bytes: int | None
     scale: int | None
     sack_permitted: bool
     time_stamps: bool
+    whole: bool = True
 
 
 @dataclass
@@ -230,9 +231,9 @@ def _connection(
     ours = ours[order]
     has_stamps = columns["has_stamps"][order]
     options: dict[str, Options | None] = {"sender": None, "receiver": None}
-    for row, mss, scale, permitted in said[::-1].tolist():
+    for row, mss, scale, permitted, whole in said[::-1].tolist():
         options["sender" if ours[row] else "receiver"] = Options(
-            mss if mss >= 0 else None, scale if scale >= 0 else None, permitted > 0, bool(has_stamps[row])
+            mss if mss >= 0 else None, scale if scale >= 0 else None, permitted > 0, bool(has_stamps[row]), bool(whole)
         )
     blocks = moved(sack)
     return Connection(

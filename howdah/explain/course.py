@@ -2,7 +2,7 @@
 """What the sender had sent and what was acknowledged, at the arrival of each ACK at the sender, whoever looked on.
 
 At the sender the capture shows it. Elsewhere what was sent before an ACK arrived is what echoes older stamps than the
-ACK's; without stamps, what passed the tap before the near round trip had passed.
+ACK's. Without stamps nobody knows how long what passed the tap had waited in front of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from howdah.measure.rounds import round_starts
 class Course:
     """State before each ACK was processed, as the table tcp_probe has it: shape (ACKs,). Bytes count from the first
     one of data; ``sent`` counts those that left, those sent again too. ``again`` has for each segment that was sent again the ACK at which it left (-1: before the first), and
-    ``again_begin`` where it begins. ``exact``: the state is that before this ACK, not before one with the same stamp."""
+    ``again_begin`` where it begins. ``exact``: the state is that before this ACK, not before one with the same stamp.
+    ``of_sender``: ``nxt`` and ``sent`` are known; else they are what passed the tap."""
 
     time_ns: Integers
     nxt: Integers
@@ -35,6 +36,7 @@ class Course:
     again: Integers
     again_begin: Integers
     exact: Flags
+    of_sender: bool
 
     @property
     def flight(self) -> Integers:
@@ -85,4 +87,5 @@ def course(seen: Seen, trips: RoundTrips) -> Course | None:
         np.minimum(left, acks.time_ns.size - 1),
         sent.begin[again],
         exact,
+        trips.at == SENDER or trips.near_ns == 0 or seen.has_stamps,
     )

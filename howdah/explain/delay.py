@@ -170,7 +170,10 @@ def _base(
     low = max(whole - 2 * clock, 0) if clock > 1000 else whole
     # Few samples may all have met a queue.
     high = whole + 2 * clock if clock > 1000 else whole + (0.001 * whole if far.size >= _FEW_SAMPLES else 0.05 * whole)
-    return Estimate(float(whole), float(min(low, 0.995 * whole)), float(max(high, 1.005 * whole)), how)
+    least_known = float(min(low, 0.995 * whole)) if handshake is not None else None
+    if handshake is None:
+        how += "; without the handshake nobody knows whether there was a queue all the time"
+    return Estimate(float(whole), least_known, float(max(high, 1.005 * whole)), how)
 
 
 def _upstream(seen: Seen, segment: Integers, at: str | None, clock: int) -> tuple[Integers, int]:

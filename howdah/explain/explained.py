@@ -205,12 +205,14 @@ def _start_up_end(way: Course, start: StartUp) -> int:
 
 def _peak(way: Course, start: StartUp) -> Estimate:
     peak = float(way.flight[: _start_up_end(way, start)].max() / way.mss_bytes)
+    if not way.of_sender:
+        return absent("what the sender had sent is not known")
     return Estimate(peak, peak, peak + max(2.0, 0.02 * peak), "the most in flight when an ACK of the start-up came")
 
 
 def _overshoot(way: Course, path: Path, trips: RoundTrips, start: StartUp) -> Estimate:
     """Peak beyond BDP + buffer, as howdah/measure/overshoot.py defines it."""
-    if not (path.rate.known and path.buffer.known and trips.base_ns.known):
+    if not (path.rate.known and path.buffer.known and trips.base_ns.known and way.of_sender):
         return absent("rate, base round trip or buffer is not known")
     assert path.rate.value is not None and path.buffer.value is not None and trips.base_ns.value is not None
     frame = way.mss_bytes / path.payload_share
@@ -294,4 +296,4 @@ def _say(found: Explained, connection: Connection, seen: Seen, trips: RoundTrips
     if found.initial_window_packets is None:
         found.unknown["initial_window"] = "the first flight is not in the capture"
     if found.holding is None:
-        found.unknown["held"] = "the base round trip is not known"
+        found.unknown["held"] = found.why_no_exit or "the base round trip is not known"

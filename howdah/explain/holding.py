@@ -27,7 +27,7 @@ _KINDS = tuple(HeldBy)
 
 def holding_of(seen: Seen, course: Course, trips: RoundTrips, start: StartUp, path: Path) -> Holding | None:
     """Shares of the time from the first to the last ACK; None with too few ACKs."""
-    if len(course) < 3 or trips.base_ns.value is None:
+    if len(course) < 3 or trips.base_ns.value is None or not course.of_sender:
         return None
     took = np.diff(course.time_ns)
     code = _codes(seen, course, trips, start, path)[1:]

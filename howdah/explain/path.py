@@ -16,11 +16,13 @@ from howdah.explain.seen import FILLS, NEW, Seen
 from howdah.ingest.source import Integers
 
 QUEUE, POLICER, RANDOM = "queue", "policer", "random"
-_WINDOW_PACKETS = 48
-_LEAST_WINDOWS = 2
+# Stretches that are tried in turn: their segments, how many there must be, and which share of them must agree.
+_STRETCHES = ((48, 2, 0.25), (16, 3, 0.6))
+_CLOCKS = 20  # steps of the clock that a stretch must last
 _BUSY_SHARE, _BUSY_LEAST_NS = 0.03, 500_000  # of the base round trip: less is no queue
 _NEAR = 0.02  # of the rate: windows that agree
-_CLUSTER, _MANY = 0.25, 40  # of the windows must agree, or so many
+_ROUNDS = 4
+_MANY = 40  # stretches that agree are enough, whatever the others say
 _FLAT_SHARE, _FLAT_LEAST_NS = 0.08, 2_000_000  # of the base: what a loss at flat delay has at most
 _SAME_LEVEL = 0.15  # losses of one queue come at one level
 _POLICED_SHARE = 0.02  # of what was sent while a policer dropped
@@ -86,31 +88,37 @@ def _queue(course: Course, trips: RoundTrips) -> Reals:
 
 def _rate(course: Course, trips: RoundTrips, queue: Reals, frame: float) -> Estimate:
     """What ACKs and SACK report as delivered while there was a queue all the time."""
-    busy = queue > busy_ns(trips)
-    part = _WINDOW_PACKETS * course.mss_bytes
-    until = np.searchsorted(course.delivered, course.delivered + part)
-    calm = np.concatenate([[0], np.cumsum(~busy)])
-    rows = np.flatnonzero(until < len(course))
-    whole = rows[calm[until[rows] + 1] - calm[rows] == 0]
-    fastest = _fastest(course, rows, until, frame)
-    if whole.size < 1:
-        return absent("there was no queue for long enough: the path may be faster than the flow ever was", fastest)
-    chosen = _apart(whole, until)
-    took = course.time_ns[until[chosen]] - course.time_ns[chosen]
-    got = (course.delivered[until[chosen]] - course.delivered[chosen]) * frame * 8e9
-    good = took > 0
-    rates = got[good] / took[good]
-    if rates.size < _LEAST_WINDOWS:
-        return absent("there was no queue for long enough: the path may be faster than the flow ever was", fastest)
-    middle = _mode(rates)
-    near = np.abs(rates / middle - 1) <= _NEAR
-    if near.mean() < _CLUSTER and near.sum() < _MANY:
-        return absent("what was delivered while there was a queue varies: no rate is usual", float(np.median(rates)))
-    value = float(got[good][near].sum() / took[good][near].sum())
-    low, high = np.percentile(rates[near], [10, 90])
-    clock = 2 * trips.clock_ns / float(took[good].mean()) * value / np.sqrt(near.sum())
-    error = max((high - low) / np.sqrt(near.sum()), clock, (1 - float(near.mean())) * _NEAR * value, 0.005 * value)
-    how = f"what was delivered in {int(near.sum())} stretches of {_WINDOW_PACKETS} segments with a queue all the time"
+    calm = np.concatenate([[0], np.cumsum(~(queue > busy_ns(trips)))])
+    reason = "there was no queue for long enough: the path may be faster than the flow ever was"
+    fastest = _fastest(course, frame)
+    for packets, least, agree in _STRETCHES:
+        until = np.searchsorted(course.delivered, course.delivered + packets * course.mss_bytes)
+        rows = np.flatnonzero(until < len(course))
+        chosen = _apart(rows[calm[until[rows] + 1] - calm[rows] == 0], until)
+        if chosen.size < least:
+            continue
+        took = course.time_ns[until[chosen]] - course.time_ns[chosen]
+        got = (course.delivered[until[chosen]] - course.delivered[chosen]) * frame * 8e9
+        took, got = took[took > 0], got[took > 0]
+        if took.size < least or float(np.median(took)) < _CLOCKS * trips.clock_ns:
+            continue
+        rates = got / took
+        near = np.abs(rates / _mode(rates) - 1) <= _NEAR
+        if near.sum() < least or (near.mean() < agree and near.sum() < _MANY):
+            reason = "what was delivered while there was a queue varies: no rate is usual"
+            continue
+        spread = float(np.subtract(*np.percentile(rates, [75, 25])))
+        return _agreed(got[near], took[near], (1 - float(near.mean())) * spread / 2, packets, trips.clock_ns)
+    return absent(reason, fastest)
+
+
+def _agreed(got: Reals, took: Reals, others: float, packets: int, clock_ns: int) -> Estimate:
+    """From stretches that agree; ``others`` is what those that do not agree add to the doubt."""
+    value = float(got.sum() / took.sum())
+    low, high = np.percentile(got / took, [10, 90])
+    clock = 2 * clock_ns / float(took.mean()) * value
+    error = max((float(high - low) + clock) / np.sqrt(got.size) + others, 0.005 * value)
+    how = f"what was delivered in {got.size} stretches of {packets} segments with a queue all the time"
     return Estimate(value, value - error, value + error, how)
 
 
@@ -145,13 +153,14 @@ def _apart(rows: Integers, until: Integers) -> Integers:
     return np.array(found, np.int64)
 
 
-def _fastest(course: Course, rows: Integers, until: Integers, frame: float) -> float | None:
-    """What was delivered at most in a round trip or so: the path is at least as fast, ACKs that come together apart."""
+def _fastest(course: Course, frame: float) -> float | None:
+    """What was delivered at most in four round trips: the path is at least as fast. ACKs that come together by chance
+    do not make four round trips short."""
     starts = course.rounds
-    if starts.size < 3:
+    if starts.size <= _ROUNDS:
         return None
-    took = np.diff(course.time_ns[starts])
-    got = np.diff(course.delivered[starts])
+    took = course.time_ns[starts[_ROUNDS:]] - course.time_ns[starts[:-_ROUNDS]]
+    got = course.delivered[starts[_ROUNDS:]] - course.delivered[starts[:-_ROUNDS]]
     good = took > 0
     return float((got[good] / took[good]).max() * frame * 8e9) if good.any() else None
 
@@ -207,7 +216,8 @@ def _buffer(levels: Reals, trips: RoundTrips, rate: Estimate, by: str | None) ->
     value = top * rate.value / 8e9
     doubt = (2 * trips.clock_ns + trips.up_doubt_ns) * rate.value / 8e9 + 2 * 1514 + 0.02 * value
     low = value - doubt
-    return Estimate(value, max(low, 0.0), value + doubt, f"the rate, times the queue of {top / 1e6:.1f} ms when it dropped")
+    high = value + doubt if trips.base_ns.low is not None else None  # more, if the queue was never empty
+    return Estimate(value, max(low, 0.0), high, f"the rate, times the queue of {top / 1e6:.1f} ms when it dropped")
 
 
 def _interface(seen: Seen, trips: RoundTrips, frame: float, rate: Estimate) -> Estimate:

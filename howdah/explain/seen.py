@@ -158,9 +158,10 @@ def _copies(connection: Connection) -> Flags:
     same = (mixed[order][1:] == mixed[order][:-1]) & (np.diff(time[order]) <= _COPY_NS)
     later, earlier = order[1:][same], order[:-1][same]
     ident = connection.column("ident")
-    payload, stamps = connection.column("payload_bytes"), connection.column("has_stamps")
-    # Without a number of IP only data with equal stamps are known to be one packet.
-    sure = (ident[later] != 0) | ((payload[later] > 0) & (stamps[later] > 0) & (time[later] - time[earlier] < 1_000_000))
+    stamps = connection.column("has_stamps")
+    told = (connection.column("payload_bytes") > 0) | ((connection.column("flags") & SYN) != 0)
+    # Without a number of IP only data and SYNs with equal stamps are known to be one packet.
+    sure = (ident[later] != 0) | (told[later] & (stamps[later] > 0) & (time[later] - time[earlier] < 1_000_000))
     found[later[sure]] = True
     return found
 
@@ -265,11 +266,10 @@ def _acks(
 def _scale(connection: Connection) -> int | None:
     """The shift of the receiver's window; None where no SYN says it."""
     sender, receiver = connection.options["sender"], connection.options["receiver"]
-    if receiver is None:
-        return 0 if sender is not None and sender.scale is None else None
-    if sender is not None and sender.scale is None:
-        return 0
-    return receiver.scale or 0
+    for said in (sender, receiver):
+        if said is not None and said.scale is None:
+            return 0 if said.whole else None
+    return receiver.scale if receiver is not None else None
 
 
 def _top_before(sent: Sent, places: Integers) -> Integers:

@@ -41,7 +41,8 @@ class Segments:
     """``columns`` as :data:`COLUMNS`; ``key`` tells connections apart, ``from_first`` which end sent a segment.
 
     ``extra_bytes`` is what the Ethernet frame has beside the payload. ``sack`` has rows (segment, left, right) in the
-    order of the options, ``syn`` rows (segment, MSS, scale, SACK permitted), -1 without the option. ``ip`` is where
+    order of the options, ``syn`` rows (segment, MSS, scale, SACK permitted, whole), -1 without the option; whole is 0 where the
+    capture cut the options. ``ip`` is where
     the IP header of each begins, ``ports`` has that of the source in the upper half.
     """
 
@@ -85,7 +86,7 @@ def read_segments(batch: Batch, found: Found) -> Segments:
     flags = octets[tcp + 13].astype(np.int64)
     begin = np.where(usual, tcp + 32, tcp + 20)
     more = np.flatnonzero((begin < options_end) & ~(usual & (header == 32)))
-    sack, syn = _options(octets, begin, options_end, more, (stamp, echo, has, blocks), (flags & SYN) != 0)
+    sack, syn = _options(octets, begin, options_end, tcp + header, more, (stamp, echo, has, blocks), (flags & SYN) != 0)
     columns = {
         "time_ns": batch.time_ns[row],
         "sequence": _number(octets, tcp + 4, 4),
@@ -131,6 +132,7 @@ def _options(
     octets: Octets,
     begin: Integers,
     end: Integers,
+    header_end: Integers,
     rows: Integers,
     filled: tuple[Integers, Integers, Integers, Integers],
     is_syn: npt.NDArray[np.bool_],
@@ -169,9 +171,10 @@ def _options(
         rows = rows[place[rows] < end[rows]]
     syn[:, 1] = np.minimum(syn[:, 1], _MOST_SCALE)
     opened = np.flatnonzero(is_syn)
+    whole = (end[opened] >= header_end[opened]).astype(np.int64)
     found = np.concatenate([np.zeros((0, 4), np.int64), *parts])
     found = found[np.lexsort((found[:, 1], found[:, 0]))]
-    return found[:, [0, 2, 3]], np.column_stack([opened, syn[opened]])
+    return found[:, [0, 2, 3]], np.column_stack([opened, syn[opened], whole])
 
 
 def _number(octets: Octets, places: Integers, count: int) -> Integers:

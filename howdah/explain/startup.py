@@ -27,6 +27,7 @@ _MOST_BURST = 100  # segments that one ACK lets go
 _LEAST_TIMEOUT_NS = 200_000_000  # TCP_RTO_MIN
 _NEAR_ROUNDS = 0.3  # within so much of a round trip, a detector and the exit are one event
 _BOTH = 0.03  # of a round trip: closer together, nobody knows which of two detectors it was
+_FINE_NS = 1_000_000  # half of what HyStart lets pass between two ACKs of a train
 _DUPLICATES = 3
 _KNEE_PACKETS, _KNEE_SHARE = 12, 0.6
 _FEW_PACKETS, _FEW_ACKS = 8, 4
@@ -72,7 +73,9 @@ def start_up(seen: Seen, course: Course, trips: RoundTrips) -> StartUp:
     rounds = _rounds(course)
     paced = _is_paced(seen, trips)
     initial = _initial_window(seen, course, trips)
-    if seen.syn_ns[1] is None and seen.opener is None:
+    if not course.of_sender:
+        return _without([], None, False, "away from the sender, segments without time stamps do not tell what it had sent")
+    if seen.opener is None:
         return _without(rounds, initial, paced, "the capture begins after the connection did")
     gain = (course.flight - (course.una - course.una[0])) / mss
     first_again = max(int(course.again.min()), 0) if course.again.size else None
@@ -296,6 +299,8 @@ def _detector(course: Course, trips: RoundTrips, found: Detections, end: int) ->
         for at in places
     ]
     near = sorted(each for each in spoke if each[0] <= doubt)
+    if trips.clock_ns > _FINE_NS:
+        return UNKNOWN, False, "growth ended without a loss; the clock of the capture is too coarse for HyStart's detectors"
     if not near:
         return UNKNOWN, False, "growth ended without a loss, a full window, or what HyStart's detectors look for"
     if near[0][1] != near[-1][1] and near[-1][0] - near[0][0] < _BOTH * base:
