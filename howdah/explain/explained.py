@@ -28,7 +28,7 @@ class Exit:
 
     time_s: float
     packets: Estimate
-    round: int
+    round: int | None
     cause: str | None
     sure: bool
     evidence: str

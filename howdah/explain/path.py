@@ -18,10 +18,12 @@ from howdah.ingest.source import Integers
 QUEUE, POLICER, RANDOM = "queue", "policer", "random"
 # Stretches that are tried in turn: their segments, how many there must be, and which share of them must agree.
 _STRETCHES = ((48, 2, 0.25), (16, 3, 0.6))
+_BURST_PACKETS, _BURSTS, _GREW = 4, 4, 0.5
 _CLOCKS = 20  # steps of the clock that a stretch must last
 _BUSY_SHARE, _BUSY_LEAST_NS = 0.03, 500_000  # of the base round trip: less is no queue
 _NEAR = 0.02  # of the rate: windows that agree
 _ROUNDS = 4
+_CALM = 0.7  # of the stretches agree, or the delay itself varies
 _MANY = 40  # stretches that agree are enough, whatever the others say
 _FLAT_SHARE, _FLAT_LEAST_NS = 0.08, 2_000_000  # of the base: what a loss at flat delay has at most
 _SAME_LEVEL = 0.15  # losses of one queue come at one level
@@ -108,8 +110,8 @@ def _rate(course: Course, trips: RoundTrips, queue: Reals, frame: float) -> Esti
             reason = "what was delivered while there was a queue varies: no rate is usual"
             continue
         spread = float(np.subtract(*np.percentile(rates, [75, 25])))
-        return _agreed(got[near], took[near], (1 - float(near.mean())) * spread / 2, packets, trips.clock_ns)
-    return absent(reason, fastest)
+        return _agreed(got[near], took[near], spread / 2 if near.mean() < _CALM else 0.0, packets, trips.clock_ns)
+    return _dispersed(course, trips, queue, frame) or absent(reason, fastest)
 
 
 def _agreed(got: Reals, took: Reals, others: float, packets: int, clock_ns: int) -> Estimate:
@@ -120,6 +122,29 @@ def _agreed(got: Reals, took: Reals, others: float, packets: int, clock_ns: int)
     error = max((float(high - low) + clock) / np.sqrt(got.size) + others, 0.005 * value)
     how = f"what was delivered in {got.size} stretches of {packets} segments with a queue all the time"
     return Estimate(value, value - error, value + error, how)
+
+
+def _dispersed(course: Course, trips: RoundTrips, queue: Reals, frame: float) -> Estimate | None:
+    """The spacing that the path gave to segments that left closer together: the round trip grew by most of the time
+    that they took. Of a few segments each, so that the first window is enough."""
+    if trips.up_doubt_ns or not trips.ack.size:
+        return None
+    until = np.searchsorted(course.delivered, course.delivered + _BURST_PACKETS * course.mss_bytes)
+    rows = np.flatnonzero(until < len(course))
+    took = course.time_ns[until[rows]] - course.time_ns[rows]
+    good = (took > max(_CLOCKS * trips.clock_ns, 1)) & (queue[until[rows]] - queue[rows] >= _GREW * took)
+    rows, took = rows[good], took[good]
+    got = (course.delivered[until[rows]] - course.delivered[rows]) * frame * 8e9
+    if rows.size < _BURSTS:
+        return None
+    rates = got / took
+    near = np.abs(rates / _mode(rates) - 1) <= _NEAR
+    starts = np.unique(np.searchsorted(course.rounds, rows[near], side="right"))
+    if near.mean() < 0.5 or near.sum() < _BURSTS or starts.size < 2:
+        return None
+    value = float(got[near].sum() / took[near].sum())
+    how = f"the spacing of ACKs of segments that left together, in {starts.size} round trips"
+    return Estimate(value, 0.98 * value, 1.02 * value, how)
 
 
 def _mode(values: Reals) -> float:

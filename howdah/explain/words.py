@@ -80,7 +80,8 @@ def _numbers(flow: Explained) -> Iterator[str]:
         rounds = " ".join(significant(each, 3) for each in flow.round_flights_packets[:12])
         yield _row("in flight by round", f"{rounds} packets")
     if flow.exit is not None:
-        yield _row("exit", f"round {flow.exit.round + 1}: {flow.exit.evidence}")
+        where = f"round {flow.exit.round + 1}: " if flow.exit.round is not None else ""
+        yield _row("exit", f"{where}{flow.exit.evidence}")
     if flow.overshoot_packets.known:
         yield _row("overshoot", _estimate(flow.overshoot_packets, lambda value: f"{significant(value, 3)} packets"))
     if flow.retransmitted_packets is not None:

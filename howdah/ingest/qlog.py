@@ -79,12 +79,17 @@ def read_qlog(path: Path) -> Qlog:
         data = read_raw_bytes(path)
     except (OSError, ValueError) as error:
         return Qlog(problems=[f"{path.name} cannot be read: {error}"])
+    return parse_qlog(data, path.name)
+
+
+def parse_qlog(data: bytes, name: str) -> Qlog:
+    """The content of a qlog; ``name`` is what messages call the file."""
     problems: list[str] = []
-    events = list(_events(data, path.name, problems))
+    events = list(_events(data, name, problems))
     found = _Reader(events).qlog
     found.problems = problems + found.problems
     if not events and not problems:
-        found.problems.append(f"{path.name} has no events")
+        found.problems.append(f"{name} has no events")
     return found
 
 
@@ -176,7 +181,12 @@ class _Reader:
         for frame in frames:
             for first, *rest in frame["acked_ranges"]:
                 last = int(rest[0]) if rest else int(first)
-                for number in range(int(first) if least is None else max(int(first), least), last + 1):
+                begin = int(first) if least is None else max(int(first), least)
+                if last - begin > len(self._outstanding):  # a range may name more numbers than were ever sent
+                    for key in [key for key in self._outstanding if key[0] == space and begin <= key[1] <= last]:
+                        self._arrived(key)
+                    begin = last + 1
+                for number in range(begin, last + 1):
                     self._arrived((space, number))
                 for key in [key for key in self._given_up if key[0] == space and int(first) <= key[1] <= last]:
                     self._acked += [(offset, offset + size) for offset, size in self._given_up.pop(key)]

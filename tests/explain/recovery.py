@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
 from howdah.explain.read import read_files
 from tests.explain.damage import DAMAGES, HARMLESS, read
@@ -55,11 +56,11 @@ def outcomes(known: Truth, flow: Explained, damage: str) -> dict[str, str]:
     path, metrics = known.plan["path"], known.metrics
     added = 1 + _ADDED.get(damage, 0) / 1514
     found = {
-        "base RTT": _near(flow.base_rtt_us.value, metrics["min_rtt_us"], RTT_SHARE),
-        "rate": _near(flow.rate_bits_per_second.value, path["rate_bits_per_second"] * added, RATE_SHARE),
+        "base RTT": _near(flow.base_rtt_us, path["rtt_us"], metrics["min_rtt_us"], RTT_SHARE),
+        "rate": _near(flow.rate_bits_per_second, *[path["rate_bits_per_second"] * added] * 2, RATE_SHARE),
     }
     if metrics.get("dropped_packets") and metrics["queue_peak_bytes"] >= FILLED * path["buffer_bytes"]:
-        found["buffer"] = _near(flow.buffer_bytes.value, path["buffer_bytes"] * added, BUFFER_SHARE)
+        found["buffer"] = _near(flow.buffer_bytes, *[path["buffer_bytes"] * added] * 2, BUFFER_SHARE)
     found["cause"] = _cause(flow, metrics)
     time_s = metrics.get("exit_time_s")
     if time_s is not None and flow.exit is not None:
@@ -85,10 +86,16 @@ def _hidden(flow: Explained, metrics: dict[str, Any]) -> bool:
     return flow.limit == "receive-window" and metrics["held_back_by"] == "receive-buffer"
 
 
-def _near(value: float | None, expected: float, share: float) -> str:
-    if value is None:
+def _near(found: Estimate, least: float, most: float, share: float) -> str:
+    """Right within a share of the truth, which may be a range: a path whose delay varies. An interval that is wider, and
+    has the truth in it, says that the number is not known so well."""
+    if found.value is None:
         return NOT_GIVEN
-    return RIGHT if abs(value / expected - 1) <= share else WRONG
+    if (1 - share) * least <= found.value <= (1 + share) * most:
+        return RIGHT
+    low = found.low if found.low is not None else 0.0
+    high = found.high if found.high is not None else float("inf")
+    return NOT_GIVEN if low <= most and high >= least and not found.within(share) else WRONG
 
 
 def explained(capture: Path, damage: str, directory: Path) -> Explained:
