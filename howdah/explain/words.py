@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from howdah.explain.connection import Options
 from howdah.explain.delay import MIDDLE, RECEIVER, SENDER
 from howdah.explain.estimate import Estimate
 from howdah.explain.explained import Explained
@@ -60,57 +61,52 @@ def text(flows: list[Explained], problems: list[str], others: int) -> str:
     for problem in problems:
         lines.append(f"caution: {problem}")
     for flow in flows:
-        lines += ["" if lines else "", f"{flow.name}  ({flow.file})", sentence(flow), *_numbers(flow)]
+        lines += ["", f"{flow.name}  ({flow.file})", sentence(flow)]
+        lines += [f"  {name:<{_NAME_WIDTH}} {value}" for name, value in rows(flow)]
     if others:
         lines += ["", f"{counted(others, 'further connection')} with less data: --flows N shows more"]
     return "\n".join(line for number, line in enumerate(lines) if line or number) + "\n"
 
 
-def _numbers(flow: Explained) -> Iterator[str]:
-    yield _row("recorded", _TAPS.get(flow.at or "", "somewhere on the path") if flow.source == "capture" else flow.source)
+def rows(flow: Explained) -> Iterator[tuple[str, str]]:
+    """Each number with its name, in words."""
+    yield ("recorded", _TAPS.get(flow.at or "", "somewhere on the path") if flow.source == "capture" else flow.source)
     options = [f"{side} {_options(said)}" for side, said in flow.options.items() if said is not None]
     if options:
-        yield _row("options", "; ".join(options))
-    yield _row("base RTT", _estimate(flow.base_rtt_us, delay))
-    yield _row("rate of the path", _estimate(flow.rate_bits_per_second, rate))
-    yield _row("buffer", _estimate(flow.buffer_bytes, size))
+        yield ("options", "; ".join(options))
+    yield ("base RTT", _estimate(flow.base_rtt_us, delay))
+    yield ("rate of the path", _estimate(flow.rate_bits_per_second, rate))
+    yield ("buffer", _estimate(flow.buffer_bytes, size))
     if flow.source == "capture":
-        yield _row("sender's interface", _estimate(flow.sender_interface_bits_per_second, rate))
+        yield ("sender's interface", _estimate(flow.sender_interface_bits_per_second, rate))
     if flow.round_flights_packets:
         rounds = " ".join(significant(each, 3) for each in flow.round_flights_packets[:12])
-        yield _row("in flight by round", f"{rounds} packets")
+        yield ("in flight by round", f"{rounds} packets")
     if flow.exit is not None:
         where = f"round {flow.exit.round + 1}: " if flow.exit.round is not None else ""
-        yield _row("exit", f"{where}{flow.exit.evidence}")
+        yield ("exit", f"{where}{flow.exit.evidence}")
     if flow.overshoot_packets.known:
-        yield _row("overshoot", _estimate(flow.overshoot_packets, lambda value: f"{significant(value, 3)} packets"))
+        yield ("overshoot", _estimate(flow.overshoot_packets, lambda value: f"{significant(value, 3)} packets"))
     if flow.retransmitted_packets is not None:
-        yield _row("losses", _losses(flow))
+        yield ("losses", _losses(flow))
     if flow.receive_window_most_bytes is not None:
         least = flow.receive_window_least_bytes or flow.receive_window_most_bytes
-        yield _row("receive window", f"{size(least)} … {size(flow.receive_window_most_bytes)}")
+        yield ("receive window", f"{size(least)} … {size(flow.receive_window_most_bytes)}")
     if flow.segments_per_ack is not None:
-        yield _row("segments per ACK", significant(flow.segments_per_ack, 3))
+        yield ("segments per ACK", significant(flow.segments_per_ack, 3))
     if flow.algorithm:
-        yield _row("algorithm", f"{' or '.join(flow.algorithm)}: {flow.algorithm_words}")
-    yield _row("goodput", f"{rate(flow.goodput_bits_per_second)} over {duration(flow.duration_s * 1e6)}")
+        yield ("algorithm", f"{' or '.join(flow.algorithm)}: {flow.algorithm_words}")
+    yield ("goodput", f"{rate(flow.goodput_bits_per_second)} over {duration(flow.duration_s * 1e6)}")
     if flow.holding is not None:
         shares = sorted(((flow.holding.share(kind), kind) for kind in flow.holding.seconds), reverse=True)
-        yield _row("held back by", ", ".join(f"{kind.value} {significant(100 * share, 2)} %" for share, kind in shares if share > 0.005))
+        yield ("held back by", ", ".join(f"{kind.value} {significant(100 * share, 2)} %" for share, kind in shares if share > 0.005))
     for name, why in flow.unknown.items():
-        yield _row("not known", f"{name}: {why}")
+        yield ("not known", f"{name}: {why}")
     for note in flow.notes:
-        yield _row("note", note)
+        yield ("note", note)
 
 
-def _row(name: str, value: str) -> str:
-    return f"  {name:<{_NAME_WIDTH}} {value}"
-
-
-def _options(said: object) -> str:
-    from howdah.explain.connection import Options
-
-    assert isinstance(said, Options)
+def _options(said: Options) -> str:
     parts = [f"MSS {said.mss_bytes}" if said.mss_bytes is not None else "no MSS"]
     parts.append(f"window scale {said.scale}" if said.scale is not None else "no window scale")
     parts += ["SACK"] * said.sack_permitted + ["time stamps"] * said.time_stamps
@@ -128,8 +124,7 @@ def _losses(flow: Explained) -> str:
     return f"{found}: {flow.loss_words}" if flow.loss_words else found
 
 
-def _estimate(found: Estimate, written: object) -> str:
-    show = written if callable(written) else str
+def _estimate(found: Estimate, show: Callable[[float], str]) -> str:
     if found.value is None:
         least = f"at least {show(found.low)}; " if found.low is not None else ""
         return f"not known: {least}{found.reason}"
